@@ -1,0 +1,112 @@
+"""Audits as plain data: written, compared and read back with nothing but JSON types."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swapcal.audit.columns import Columns, Constant
+from swapcal.audit.functions import Functions
+from swapcal.audit.sums import Sums, Table
+from swapcal.errors import InvalidInput, StateFileError
+from swapcal.roles import Elicitable
+from swapcal.typing import Spec
+
+__all__ = ["SCHEMA_VERSION", "Stored", "dump", "same", "undump"]
+
+SCHEMA_VERSION = 1
+KIND = "swapcal.audit"
+FIELDS = tuple(field.name for field in fields(Table))
+
+
+class Stored(NamedTuple):
+    """What a stored audit holds."""
+
+    functions: Functions | None
+    sums: Sums
+    bins: int | None
+    names: tuple[str, ...] | None
+
+
+def same(one: Spec | None, two: Spec | None) -> bool:
+    """Whether two specs are the same data; what JSON does to tuples makes no difference."""
+    return _text(one) == _text(two)
+
+
+def dump(
+    table: Table,
+    property: Elicitable,
+    functions: Functions | None,
+    *,
+    bins: int | None,
+    names: tuple[str, ...] | None,
+) -> dict[str, Any]:
+    """Plain data from which `undump` rebuilds the sums."""
+    return {
+        "kind": KIND,
+        "schema_version": SCHEMA_VERSION,
+        "property": dict(property.spec()),
+        "hypotheses": None if functions is None else dict(functions.spec()),
+        "bins": bins,
+        "names": None if names is None else list(names),
+        "sums": {name: array.tolist() for name, array in ((name, getattr(table, name)) for name in FIELDS)},
+    }
+
+
+def undump(data: Any, property: Elicitable, hypotheses: Functions | None) -> Stored:
+    """Check stored data against the parts it is to be used with, and rebuild the sums."""
+    if not isinstance(data, Mapping) or data.get("kind") != KIND:
+        raise StateFileError("this is not a stored audit; give what Audit.to_dict returned")
+    if data.get("schema_version") != SCHEMA_VERSION:
+        given = data.get("schema_version")
+        raise StateFileError(f"stored audits of version {SCHEMA_VERSION} can be read; this one has version {given!r}")
+    if not same(data.get("property"), property.spec()):
+        raise InvalidInput(
+            f"the audit was made for the property {data.get('property')!r}; got {dict(property.spec())!r}"
+        )
+    spec = data.get("hypotheses")
+    functions = _functions(spec, hypotheses)
+    names = data.get("names")
+    try:
+        sums = _sums(data["sums"], 1 if functions is None else functions.n)
+    except (KeyError, TypeError, ValueError) as error:
+        raise StateFileError(
+            f"the sums of this stored audit are incomplete or damaged ({error}); store it again"
+        ) from None
+    return Stored(functions, sums, data.get("bins"), None if names is None else tuple(names))
+
+
+def _text(spec: Spec | None) -> str:
+    return json.dumps(None if spec is None else dict(spec), sort_keys=True, default=repr)
+
+
+def _functions(spec: Any, hypotheses: Functions | None) -> Functions | None:
+    if hypotheses is not None:
+        if spec is not None and not same(spec, hypotheses.spec()):
+            raise InvalidInput(f"the audit was made with the hypotheses {spec!r}; got {dict(hypotheses.spec())!r}")
+        return hypotheses
+    if spec is None:
+        return None
+    kind = spec.get("kind") if isinstance(spec, Mapping) else None
+    if kind == "columns":
+        return Columns(spec.get("n"))
+    if kind == "constant":
+        return Constant()
+    raise InvalidInput(f"the audit was made with the hypotheses {spec!r}; give them again as `hypotheses`")
+
+
+def _sums(arrays: Any, n: int) -> Sums:
+    values = np.asarray(arrays["value"], dtype=np.float64)
+    columns = {}
+    for name in FIELDS:
+        array = np.asarray(arrays[name], dtype=np.float64)
+        shape = values.shape if name in ("value", "count", "v", "vv") else (len(values), n)
+        # JSON keeps no shape of a matrix without rows.
+        columns[name] = array.reshape(shape)
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} is not finite")
+    if len(np.unique(values)) != len(values) or np.any(columns["count"] < 1):
+        raise ValueError("a forecast value is repeated or has no rounds")
+    return Sums.from_table(Table(**columns))

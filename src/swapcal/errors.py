@@ -1,0 +1,49 @@
+"""What goes wrong, by name. Every error says what was given, what is allowed and what to do, and leaves state alone."""
+
+__all__ = [
+    "AlreadyUpdated",
+    "AtomsWarning",
+    "ExpiredForecast",
+    "ForecastError",
+    "InvalidInput",
+    "NotElicitable",
+    "StateFileError",
+    "SwapcalError",
+    "UnknownForecast",
+]
+
+
+class SwapcalError(ValueError):
+    """The base of every error that this package raises on purpose."""
+
+
+class InvalidInput(SwapcalError):
+    """A context, label, hint, setting or array that cannot be used."""
+
+
+class NotElicitable(SwapcalError):
+    """A property that no forecaster can calibrate, because no loss elicits it."""
+
+
+class ForecastError(SwapcalError):
+    """A forecast that cannot be updated."""
+
+
+class UnknownForecast(ForecastError):
+    """A forecast that this forecaster never made."""
+
+
+class AlreadyUpdated(ForecastError):
+    """A forecast that has had its outcome."""
+
+
+class ExpiredForecast(ForecastError):
+    """A forecast so old that the forecaster no longer remembers whether it had its outcome."""
+
+
+class StateFileError(SwapcalError):
+    """A state file that is truncated, foreign, or of an unknown version."""
+
+
+class AtomsWarning(UserWarning):
+    """Labels heap on a few values, which breaks the assumption behind the quantile's guarantee."""

@@ -1,0 +1,114 @@
+"""A forecast: a small value that knows everything its update will need."""
+
+import json
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from swapcal.errors import UnknownForecast
+
+__all__ = ["Forecast"]
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What `Forecaster.predict` returns: `float(forecast)` is the number to act on.
+
+    It can be stored as JSON and updated days later, in any order, by the forecaster that made it or by one loaded from
+    its file.
+
+    Attributes
+    ----------
+    value : float
+        The forecast, in the property's units.
+    round : int
+        Its number, from 0.
+    forecaster : str
+        Identity of the forecaster that made it.
+    other, probability : float
+        The forecast is `value` with probability `probability` and `other` else: the whole distribution it was drawn
+        from.
+    evidence_at : float
+        Where V is taken for the evidence: the forecast, or the border that it shares with `other`.
+    indices, values : tuple
+        Non-zero entries of the context.
+    hint : float or None
+        The hint that was used: the user's own, or that of the learning hint.
+    base : float or None
+        The user's own forecast, where a learning hint took it as an input.
+    features : tuple or None
+        Extra features of the learning hint.
+    """
+
+    value: float
+    round: int
+    forecaster: str
+    other: float
+    probability: float
+    evidence_at: float
+    indices: tuple[int, ...]
+    values: tuple[float, ...]
+    hint: float | None = None
+    base: float | None = None
+    features: tuple[float, ...] | None = None
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        odds = "" if self.probability == 1.0 else f", {self.other:g} with probability {1 - self.probability:.3g}"
+        return f"Forecast({self.value:g}, round={self.round}{odds})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, data: Any) -> "Forecast":
+        """The forecast that `to_dict` wrote down; anything else is an `UnknownForecast`."""
+        if not isinstance(data, dict) or set(data) != {f.name for f in fields(cls)}:
+            raise UnknownForecast(
+                "this is not a stored forecast: its fields are not those that Forecast.to_dict writes"
+            )
+        data = dict(data)
+        try:
+            for name in ("value", "other", "probability", "evidence_at"):
+                data[name] = _number(data[name])
+            for name in ("hint", "base"):
+                data[name] = None if data[name] is None else _number(data[name])
+            data["values"] = tuple(_number(v) for v in data["values"])
+            data["features"] = None if data["features"] is None else tuple(_number(v) for v in data["features"])
+            data["indices"] = tuple(_whole(i) for i in data["indices"])
+            data["round"] = _whole(data["round"])
+        except (TypeError, ValueError, OverflowError):
+            raise UnknownForecast(
+                "this is not a stored forecast: a field holds something other than finite numbers"
+            ) from None
+        if not isinstance(data["forecaster"], str):
+            raise UnknownForecast("this is not a stored forecast: the forecaster's identity is not a string")
+        return cls(**data)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Forecast":
+        """The forecast that `to_json` wrote down."""
+        try:
+            data = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
+            raise UnknownForecast("this is not a stored forecast: it is not JSON") from None
+        return cls.from_dict(data)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise TypeError
+    return float(value)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError
+    return value

@@ -1,0 +1,188 @@
+"""A finite class: the context is the vector of its functions' values."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from swapcal.bounds import Tally
+from swapcal.errors import InvalidInput
+from swapcal.hypotheses.rows import read_row, read_rows
+from swapcal.potentials import AdaNormalHedge, PNorm, Potential
+from swapcal.roles import Row, Rows
+from swapcal.typing import Float64Array, Spec
+
+__all__ = ["Finite", "FiniteEvidence"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Finite:
+    """`n` functions f_0, ..., f_{n-1} with values in [-1, 1]; f_j(x) = x_j.
+
+    For groups, x_j is 1 where the case belongs to group j and 0 elsewhere; groups may overlap. Only entries that are
+    not zero cost anything, and a sparse context may be given as {position: value}, as (positions, values) or as a row
+    of a SciPy matrix.
+
+    Parameters
+    ----------
+    n : int
+        Number of functions.
+    potential : Potential
+        How evidence is weighed: `AdaNormalHedge()` (the default), `Exponential()`, `Squint()` or `PNorm()`.
+    names : sequence of str, optional
+        What audits call the functions.
+
+    Examples
+    --------
+    >>> Finite(3).row([1.0, 0.0, -0.5])
+    Row(indices=array([0, 2]), values=array([ 1. , -0.5]))
+    >>> Finite(10_000).row({7: 1.0, 2: 1.0}).indices
+    array([2, 7])
+    """
+
+    n: int
+    potential: Potential = field(default_factory=AdaNormalHedge, kw_only=True)
+    names: Sequence[str] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+            raise InvalidInput(f"Finite needs a whole number of functions, 1 or more; got {self.n!r}")
+        if self.names is not None and (len(self.names) != self.n or not all(isinstance(s, str) for s in self.names)):
+            raise InvalidInput(f"Finite({self.n}) needs {self.n} names, each a string; got {self.names!r}")
+        if isinstance(self.potential, PNorm):
+            object.__setattr__(self, "potential", self.potential.for_class(self.n))
+
+    def __repr__(self) -> str:
+        potential = "" if self.potential == AdaNormalHedge() else f", potential={self.potential!r}"
+        return f"Finite({self.n}{potential}{'' if self.names is None else f', names={list(self.names)!r}'})"
+
+    @property
+    def dual(self) -> str:
+        """The norm of the sums that is the supremum over the class."""
+        return "max"
+
+    def row(self, x: Any) -> Row:
+        """One context as its non-zero entries, each in [-1, 1]."""
+        row = read_row(x, self.n)
+        self._check(row.values)
+        return row
+
+    def rows(self, X: Any, n_rows: int) -> Rows:
+        """Many contexts at once."""
+        rows = read_rows(X, self.n, n_rows)
+        self._check(rows.values)
+        return rows
+
+    def _check(self, values: Float64Array) -> None:
+        if values.size and (values.max() > 1.0 or values.min() < -1.0):
+            worst = values[np.argmax(np.abs(values))]
+            raise InvalidInput(
+                f"a function of a finite class has the value {worst:g}, "
+                "outside [-1, 1]; divide the column by its largest magnitude"
+            )
+
+    def supremum(self, sums: Float64Array) -> Float64Array:
+        """max_j |sums_j|."""
+        largest: Float64Array = np.max(np.abs(sums), axis=-1)
+        return largest
+
+    def extended(self, extra: int) -> "Finite":
+        """The class with `extra` further functions behind its own."""
+        names = None if self.names is None else [*self.names, *(f"hint level {k}" for k in range(extra))]
+        return Finite(self.n + extra, potential=self.potential, names=names)
+
+    def start(self, n_bins: int) -> "FiniteEvidence":
+        """No evidence in any of `n_bins` bins."""
+        return FiniteEvidence(self.n, self.potential, n_bins)
+
+    def spec(self) -> Spec:
+        """Plain data."""
+        names = None if self.names is None else list(self.names)
+        return {"kind": "Finite", "n": self.n, "potential": dict(self.potential.spec()), "names": names}
+
+
+class FiniteEvidence:
+    """Per (bin, function): the sum s of gains, its spread c, and the weight that the potential gives them.
+
+    Weights are kept, not recomputed: only the entries that a round touches change. Memory is three floats per (bin,
+    function).
+    """
+
+    __slots__ = ("counts", "factors", "potential", "spreads", "sums", "weights")
+
+    def __init__(self, n: int, potential: Potential, n_bins: int) -> None:
+        self.potential = potential
+        self.sums = np.zeros((n_bins, n))
+        self.spreads = np.zeros((n_bins, n))
+        self.weights = np.zeros((n_bins, n))
+        self.factors = np.ones(n_bins)
+        self.counts = np.zeros(n_bins)
+
+    def phi(self, bin: int, row: Row) -> float:
+        """sum_j w_ij x_j times the bin's factor, added up in the order of the positions."""
+        if not row.indices.size:
+            return 0.0
+        products = self.weights[bin].take(row.indices) * row.values
+        # cumsum adds from left to right, whatever the length; a sum or a dot product may pair terms up differently
+        # elsewhere.
+        return float(products.cumsum()[-1]) * float(self.factors[bin])
+
+    def record(self, bin: int, row: Row, v: float) -> None:
+        """Add the gains x_j v to the sums of bin `bin` and renew the weights they touch."""
+        indices, gains = row.indices, row.values * v
+        s = self.sums[bin].take(indices) + gains
+        c = self.spreads[bin].take(indices) + self.potential.spread(gains)
+        self.sums[bin, indices] = s
+        self.spreads[bin, indices] = c
+        self.weights[bin, indices] = [self.potential.weight(*sc) for sc in zip(s.tolist(), c.tolist(), strict=True)]
+        self.counts[bin] += 1.0
+        self.factors[bin] = self.potential.row_factor(self.sums[bin], float(self.counts[bin]))
+
+    def trusted(self, bin: int, row: Row, trust: float) -> bool:
+        """Whether no active function's potential in the bin exceeds (e n)^trust."""
+        if trust <= 0.0:
+            return False
+        level = self.potential.level(self.sums[bin].take(row.indices), self.spreads[bin].take(row.indices))
+        if level is None:
+            return False
+        allowed = trust * (1.0 + math.log(max(float(self.counts[bin]), 1.0)))
+        return not level.size or float(level.max()) <= allowed
+
+    def refine(self, factor: int) -> None:
+        """Cut every bin into `factor`; the middle bin keeps what its parent had."""
+        middle = factor // 2
+        for name in ("sums", "spreads", "weights", "counts", "factors"):
+            old = getattr(self, name)
+            new = np.ones(len(old) * factor) if name == "factors" else np.zeros((len(old) * factor, *old.shape[1:]))
+            new[middle::factor] = old
+            setattr(self, name, new)
+
+    @property
+    def theorem(self) -> str:
+        """Name of the potential's theorem."""
+        return "theorem B in the p-norm" if isinstance(self.potential, PNorm) else f"theorem A', {self.potential!r}"
+
+    def bound(self, tally: Tally, r: float, delta: float) -> float:
+        """The potential's theorem; with counts, for the spread that was observed."""
+        return self.potential.bound(tally, r, delta)
+
+    def spread(self) -> Float64Array:
+        """The largest spread of each bin, over the functions."""
+        largest: Float64Array = np.max(self.spreads, axis=1)
+        return largest
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """The state; weights and factors follow from it."""
+        return {"sums": self.sums, "spreads": self.spreads, "counts": self.counts}
+
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Take the state of `arrays` over; the weights depend on nothing else and are computed anew."""
+        self.sums, self.spreads, self.counts = (arrays[name].copy() for name in ("sums", "spreads", "counts"))
+        self.weights = np.zeros_like(self.sums)
+        for i, j in zip(*np.nonzero(self.sums), strict=True):
+            self.weights[i, j] = self.potential.weight(float(self.sums[i, j]), float(self.spreads[i, j]))
+        self.factors = np.ones(len(self.sums))
+        for i in np.flatnonzero(self.counts):
+            self.factors[i] = self.potential.row_factor(self.sums[i], float(self.counts[i]))

@@ -1,0 +1,23 @@
+"""Level sets of the hint: functions that say where the hint lies, so that the hint's own bias is found."""
+
+import numpy as np
+
+from swapcal.hypotheses.finite import Finite
+from swapcal.roles import Hypotheses, Row
+
+__all__ = ["active", "joined"]
+
+
+def joined(hypotheses: Hypotheses, n_levels: int) -> Hypotheses:
+    """The class with `n_levels` indicators behind its own functions; other classes than `Finite` stay as they are."""
+    return hypotheses.extended(n_levels) if n_levels and isinstance(hypotheses, Finite) else hypotheses
+
+
+def active(row: Row, hint: float | None, domain: tuple[float, float], n_own: int, n_all: int) -> Row:
+    """The context with the entry of the level set in which the hint lies; unchanged without a hint."""
+    if hint is None or n_own == n_all:
+        return row
+    n_levels = n_all - n_own
+    low, high = domain
+    level = min(int((hint - low) / (high - low) * n_levels), n_levels - 1)
+    return Row(np.append(row.indices, n_own + level), np.append(row.values, 1.0))

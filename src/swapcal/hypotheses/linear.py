@@ -1,0 +1,148 @@
+"""The linear class: every function <theta, x> with theta in the unit ball."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from swapcal.bounds import Tally, quadratic
+from swapcal.errors import InvalidInput
+from swapcal.hypotheses.rows import read_row, read_rows
+from swapcal.roles import Row, Rows
+from swapcal.typing import Float64Array, Spec
+
+__all__ = ["Linear", "LinearEvidence"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Linear:
+    """All functions <theta, x> with ||theta|| <= 1 of a feature vector x of length `n`.
+
+    Features are divided by `radius`; a vector that is then still longer than 1 is shrunk to length 1, so that |<theta,
+    x>| <= 1. Add a constant feature if forecasts should also be calibrated overall.
+
+    Guarantee: theorem B (docs/guarantees.md). The potential is the swap error itself, sum_i ||S_i||^2 / n_i, so no
+    expert algorithm, no rate and no logarithm of the class's size is needed.
+
+    Parameters
+    ----------
+    n : int
+        Number of features, the d of the paper.
+    radius : float
+        Length of the longest feature vector to be kept apart from its direction.
+
+    Examples
+    --------
+    >>> Linear(2).row([3.0, 4.0]).values
+    array([0.6, 0.8])
+    >>> Linear(2, radius=10.0).row([3.0, 4.0]).values
+    array([0.3, 0.4])
+    """
+
+    n: int
+    radius: float = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+            raise InvalidInput(f"Linear needs a whole number of features, 1 or more; got {self.n!r}")
+        if not (isinstance(self.radius, (int, float)) and math.isfinite(self.radius) and self.radius > 0.0):
+            raise InvalidInput(f"radius must be a positive number; got {self.radius!r}")
+
+    def __repr__(self) -> str:
+        return f"Linear({self.n}{'' if self.radius == 1.0 else f', radius={self.radius:g}'})"
+
+    @property
+    def dual(self) -> str:
+        """The norm of the sums that is the supremum over the class."""
+        return "euclidean"
+
+    def row(self, x: Any) -> Row:
+        """One context, scaled into the unit ball."""
+        row = read_row(x, self.n)
+        return Row(row.indices, self._scaled(row.values))
+
+    def rows(self, X: Any, n_rows: int) -> Rows:
+        """Many contexts at once, each scaled on its own."""
+        rows = read_rows(X, self.n, n_rows)
+        cuts = rows.indptr[1:-1]
+        pieces = [self._scaled(part) for part in np.split(rows.values, cuts)] if n_rows else []
+        return Rows(rows.indptr, rows.indices, np.concatenate(pieces) if pieces else rows.values)
+
+    def _scaled(self, values: Float64Array) -> Float64Array:
+        if not values.size:
+            return values
+        largest = float(np.max(np.abs(values)))
+        # hypot-style: squares of the entries over the largest cannot overflow.
+        length = largest / self.radius * math.sqrt(float(np.sum((values / largest) ** 2))) if largest else 0.0
+        if not math.isfinite(length):
+            return values / largest / math.sqrt(float(np.sum((values / largest) ** 2)))
+        return values / self.radius if length <= 1.0 else values / self.radius / length
+
+    def supremum(self, sums: Float64Array) -> Float64Array:
+        """The Euclidean norm of the sums."""
+        norm: Float64Array = np.sqrt(np.sum(np.square(sums), axis=-1))
+        return norm
+
+    def start(self, n_bins: int) -> "LinearEvidence":
+        """No evidence in any of `n_bins` bins."""
+        return LinearEvidence(self.n, n_bins)
+
+    def spec(self) -> Spec:
+        """Plain data."""
+        return {"kind": "Linear", "n": self.n, "radius": self.radius}
+
+
+class LinearEvidence:
+    """Per bin: the vector S_i of sums of x v, and the number of visits. Phi_i(x) = <S_i, x> / (n_i + 1)."""
+
+    __slots__ = ("counts", "sums")
+
+    def __init__(self, n: int, n_bins: int) -> None:
+        self.sums = np.zeros((n_bins, n))
+        self.counts = np.zeros(n_bins)
+
+    def phi(self, bin: int, row: Row) -> float:
+        """<S_i, x> / (n_i + 1), added up in the order of the positions."""
+        if not row.indices.size:
+            return 0.0
+        products = self.sums[bin].take(row.indices) * row.values
+        return float(products.cumsum()[-1]) / (float(self.counts[bin]) + 1.0)
+
+    def record(self, bin: int, row: Row, v: float) -> None:
+        """Add x v to the bin's sum."""
+        self.sums[bin, row.indices] += row.values * v
+        self.counts[bin] += 1.0
+
+    def trusted(self, bin: int, row: Row, trust: float) -> bool:
+        """Never: an allowance would break the quadratic potential's argument."""
+        return False
+
+    def refine(self, factor: int) -> None:
+        """Cut every bin into `factor`; the middle bin keeps what its parent had."""
+        for name in ("sums", "counts"):
+            old = getattr(self, name)
+            new = np.zeros((len(old) * factor, *old.shape[1:]))
+            new[factor // 2 :: factor] = old
+            setattr(self, name, new)
+
+    @property
+    def theorem(self) -> str:
+        """Name of the theorem."""
+        return "theorem B"
+
+    def bound(self, tally: Tally, r: float, delta: float) -> float:
+        """Theorem B."""
+        return quadratic(tally, 1.0, 1.0, r, delta)
+
+    def spread(self) -> Float64Array:
+        """The visits: nothing sharper is known of a linear function's gains."""
+        return self.counts
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """The whole state."""
+        return {"sums": self.sums, "counts": self.counts}
+
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Take the state of `arrays` over."""
+        self.sums, self.counts = arrays["sums"].copy(), arrays["counts"].copy()

@@ -1,0 +1,106 @@
+"""Contexts as they come (dense, mappings, pairs, compressed sparse rows) as checked rows of non-zero entries."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from swapcal.errors import InvalidInput
+from swapcal.roles import Row, Rows
+from swapcal.typing import Float64Array, IntArray
+
+__all__ = ["read_row", "read_rows"]
+
+_EXPECTED = "give a vector of {n} numbers, a mapping from position to value, or a pair (positions, values)"
+
+
+def _numbers(x: Any, what: str, n: int) -> Float64Array:
+    try:
+        return np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{what} holds something that is not a number; {_EXPECTED.format(n=n)}") from None
+
+
+def _positions(keys: Any, n: int) -> IntArray:
+    try:
+        raw = np.asarray(keys)
+        if raw.size and raw.dtype.kind not in "iu":
+            raise TypeError
+        positions = raw.astype(np.int64, casting="same_kind") if raw.size else np.zeros(0, dtype=np.int64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"positions of a sparse context must be whole numbers from 0 to {n - 1}") from None
+    if positions.ndim != 1:
+        raise InvalidInput("positions of a sparse context must be a flat list of whole numbers")
+    if positions.size and (positions.min() < 0 or positions.max() >= n):
+        bad = positions[(positions < 0) | (positions >= n)][0]
+        raise InvalidInput(f"position {bad} is outside a context of length {n}; positions go from 0 to {n - 1}")
+    return positions
+
+
+def _finite(values: Float64Array, what: str) -> None:
+    if not np.isfinite(values).all():
+        bad = values[~np.isfinite(values)].flat[0]
+        raise InvalidInput(
+            f"{what} holds {bad}; every entry must be a finite number, so fill or drop missing values first"
+        )
+
+
+def read_row(x: Any, n: int) -> Row:
+    """One context of length `n` as its non-zero entries."""
+    if isinstance(x, Mapping):
+        return _sparse(list(x.keys()), list(x.values()), n)
+    if isinstance(x, Row):
+        return _sparse(x.indices, x.values, n)
+    if isinstance(x, tuple) and len(x) == 2 and np.ndim(x[0]) == 1:
+        return _sparse(x[0], x[1], n)
+    if hasattr(x, "indptr") and hasattr(x, "indices") and hasattr(x, "data"):
+        if x.shape not in {(1, n), (n,)}:
+            raise InvalidInput(f"a sparse context must have one row of length {n}; got shape {x.shape}")
+        return _sparse(x.indices, x.data, n)
+    values = _numbers(x, "the context", n)
+    if values.shape != (n,):
+        raise InvalidInput(f"the context has shape {values.shape} and must have length {n}; {_EXPECTED.format(n=n)}")
+    _finite(values, "the context")
+    indices = np.flatnonzero(values)
+    return Row(indices, values[indices])
+
+
+def _sparse(keys: Any, entries: Any, n: int) -> Row:
+    positions = _positions(keys, n)
+    values = _numbers(entries, "the context", n)
+    if values.shape != positions.shape:
+        raise InvalidInput(
+            f"a sparse context has {positions.size} positions and {values.size} values; give as many of each"
+        )
+    _finite(values, "the context")
+    order = np.argsort(positions, kind="stable")
+    positions, values = positions[order], values[order]
+    if positions.size > 1 and (positions[1:] == positions[:-1]).any():
+        raise InvalidInput("a sparse context names the same position twice; add the values up first")
+    keep = values != 0.0
+    return Row(positions[keep], values[keep])
+
+
+def read_rows(X: Any, n: int, n_rows: int) -> Rows:
+    """`n_rows` contexts of length `n`: a two-dimensional array, or compressed sparse rows (indptr, indices, data)."""
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+    if hasattr(X, "indptr") and hasattr(X, "indices") and hasattr(X, "data"):
+        return _compressed(X, n, n_rows)
+    values = _numbers(X, "the contexts", n)
+    if values.shape != (n_rows, n):
+        raise InvalidInput(f"the contexts have shape {values.shape} and must have shape ({n_rows}, {n})")
+    _finite(values, "the contexts")
+    where, indices = np.nonzero(values)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=n_rows))]).astype(np.int64)
+    return Rows(indptr, indices.astype(np.int64), values[where, indices])
+
+
+def _compressed(X: Any, n: int, n_rows: int) -> Rows:
+    if tuple(X.shape) != (n_rows, n):
+        raise InvalidInput(f"the contexts have shape {tuple(X.shape)} and must have shape ({n_rows}, {n})")
+    rows = [_sparse(X.indices[a:b], X.data[a:b], n) for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
+    indptr = np.concatenate([[0], np.cumsum([len(row.indices) for row in rows])]).astype(np.int64)
+    if not rows:
+        return Rows(indptr, np.zeros(0, dtype=np.int64), np.zeros(0))
+    return Rows(indptr, np.concatenate([row.indices for row in rows]), np.concatenate([row.values for row in rows]))

@@ -1,0 +1,87 @@
+"""A mixture of exponential potentials over a geometric grid of rates."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from swapcal.bounds import Tally, exponential
+from swapcal.errors import InvalidInput
+from swapcal.potentials.safe_exp import safe_exp
+from swapcal.typing import Float64Array, Spec
+
+__all__ = ["Exponential"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    r"""Psi(s, c) = sum_k pi_k exp(eta_k s - psi(eta_k) c), eta_k = 2^-k, with c the sum of g^2.
+
+    psi(eta) = -ln(1 - eta) - eta, about eta^2 / 2. As exp(eta g - psi(eta) g^2) <= 1 + eta g for g >= -1, one round
+    adds at most the weighted gain, with weight sum_k pi_k eta_k exp(...): the derivative of Psi. The two signs of a
+    function merge into a hyperbolic sine.
+
+    Guarantee: Psi <= M gives |s| <= min_k (psi(eta_k) c + ln(M / pi_k)) / eta_k, about 1.5 sqrt(c ln M) plus a
+    logarithm.
+
+    Parameters
+    ----------
+    n_rates : int
+        Number of rates; 1 + log2 of the square root of the number of rounds suffices, and the default serves 10^9
+        rounds.
+
+    References
+    ----------
+    Koolen, van Erven (2015), Second-order quantile methods for experts and combinatorial games, COLT; equation (5)
+    with raw gains. Fan, Grama, Liu (2015), Exponential inequalities for martingales with applications; the function
+    psi.
+    """
+
+    n_rates: int = 16
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n_rates, bool) or not isinstance(self.n_rates, int) or not 1 <= self.n_rates <= 60:
+            raise InvalidInput(f"n_rates must be a whole number from 1 to 60; got {self.n_rates!r}")
+
+    @property
+    def reference(self) -> str:
+        """Where the potential comes from."""
+        return "Koolen and van Erven 2015, equation (5), with raw gains and the exponent of Fan, Grama and Liu 2015"
+
+    @property
+    def rates(self) -> list[tuple[float, float]]:
+        """The pairs (eta_k, psi(eta_k))."""
+        return [(2.0**-k, -math.log1p(-(2.0**-k)) - 2.0**-k) for k in range(1, self.n_rates + 1)]
+
+    def spread(self, g: Float64Array) -> Float64Array:
+        """g^2."""
+        return g * g
+
+    def weight(self, s: float, c: float) -> float:
+        """sum_k pi_k eta_k exp(-psi(eta_k) c) 2 sinh(eta_k s), with the constant pi_k left out."""
+        total = 0.0
+        for eta, psi in self.rates:
+            total += eta * (safe_exp(eta * abs(s) - psi * c) - safe_exp(-eta * abs(s) - psi * c))
+        return math.copysign(total, s)
+
+    def row_factor(self, sums: Float64Array, n: float) -> float:
+        """1: bins need no common factor."""
+        return 1.0
+
+    def level(self, s: Float64Array, c: Float64Array) -> Float64Array:
+        """s^2 / 2c, the largest exponent over all rates, as psi(eta) >= eta^2 / 2."""
+        return s * s / (2.0 * np.maximum(c, np.finfo(np.float64).tiny))
+
+    def bound(self, tally: Tally, r: float, delta: float) -> float:
+        """Theorem A' with mass 1 and |s| <= min_k (psi(eta_k) c + ln(n_rates M)) / eta_k."""
+
+        def deviation(c: Float64Array, log_mass: float) -> Float64Array:
+            log_term = log_mass + math.log(self.n_rates)
+            least: Float64Array = np.min([(psi * c + log_term) / eta for eta, psi in self.rates], axis=0)
+            return least
+
+        return exponential(tally, 1.0, deviation, r, delta)
+
+    def spec(self) -> Spec:
+        """Plain data."""
+        return {"kind": "Exponential", "n_rates": self.n_rates}

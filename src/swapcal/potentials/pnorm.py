@@ -1,0 +1,83 @@
+"""The p-norm potential: theorem B for a finite class, polynomial instead of exponential."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from swapcal.bounds import Tally, quadratic
+from swapcal.errors import InvalidInput
+from swapcal.typing import Float64Array, Spec
+
+__all__ = ["PNorm"]
+
+
+@dataclass(frozen=True, slots=True)
+class PNorm:
+    r"""Psi = sum over bins of ||S_i||_p^2 / n_i, p = max(2, 2 ln n) for n functions.
+
+    Phi_i(x) = <gradient of 1/2 ||S_i||_p^2, x> / (n_i + 1). The norm couples the functions of a bin, so that an update
+    costs O(n), not only O(active); the other potentials are cheaper on sparse contexts.
+
+    Guarantee (`bounds.quadratic`): with probability 1 - delta, Psi <= e ((p - 1) sum_i H(n_i) + 20 ln(1/delta)), H the
+    harmonic numbers.
+
+    Parameters
+    ----------
+    p : float
+        The exponent; `Finite` fills in max(2, 2 ln n) where it is None.
+
+    References
+    ----------
+    Grove, Littlestone, Schuurmans (2001), General convergence results for linear discriminant updates; the p-norm's
+    smoothness.
+    """
+
+    p: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.p is not None and not (isinstance(self.p, (int, float)) and 2.0 <= self.p <= 60.0):
+            raise InvalidInput(f"p must be between 2 and 60, or None; got {self.p!r}")
+
+    @property
+    def reference(self) -> str:
+        """Where the potential comes from."""
+        return "Foster and Vohra style quadratic potential, normalized by counts, in the p-norm of Grove et al. 2001"
+
+    def for_class(self, n: int) -> "PNorm":
+        """The potential with its exponent filled in for `n` functions."""
+        return self if self.p is not None else PNorm(max(2.0, 2.0 * math.log(n)))
+
+    @property
+    def exponent(self) -> float:
+        """p, 2 where it was not given."""
+        return 2.0 if self.p is None else self.p
+
+    def spread(self, g: Float64Array) -> Float64Array:
+        """0: no second statistic."""
+        return np.zeros_like(g)
+
+    def weight(self, s: float, c: float) -> float:
+        """|s|^(p - 1) with the sign of s; the rest of the gradient is the bin's factor."""
+        return math.copysign(abs(s) ** (self.exponent - 1.0), s)
+
+    def row_factor(self, sums: Float64Array, n: float) -> float:
+        """||S||_p^(2 - p) / (n + 1)."""
+        largest = float(np.max(np.abs(sums)))
+        if largest == 0.0:
+            return 0.0
+        p = self.exponent
+        norm = largest * float(np.sum((np.abs(sums) / largest) ** p)) ** (1.0 / p)
+        return float(norm ** (2.0 - p)) / (n + 1.0)
+
+    def level(self, s: Float64Array, c: Float64Array) -> None:
+        """None: not an exponential potential, so a trusted hint would not keep its guarantee."""
+        return
+
+    def bound(self, tally: Tally, r: float, delta: float) -> float:
+        """Theorem B in the p-norm: a context's squared p-norm is at most n^(2/p), the smoothness is p - 1."""
+        return quadratic(tally, self.exponent - 1.0, tally.n_functions ** (2.0 / self.exponent), r, delta)
+
+    def spec(self) -> Spec:
+        """Plain data."""
+        return {"kind": "PNorm", "p": self.p}

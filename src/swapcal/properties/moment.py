@@ -1,0 +1,140 @@
+"""Raw moments."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from swapcal.errors import InvalidInput
+from swapcal.properties import arguments, labels
+from swapcal.typing import Float64Array, FloatLike, Spec
+
+__all__ = ["Moment"]
+
+
+def _power(y: FloatLike, k: int) -> FloatLike:
+    """`y` to the power `k`, by repeated squaring.
+
+    Only products, because these round alike for numbers and arrays (`pow` does not promise that), and because products
+    of ordered non-negative numbers keep their order, so that V never leaves [-1, 1] by a rounding error.
+    """
+    result: FloatLike = 1.0
+    while k:
+        if k & 1:
+            result = result * y
+        k >>= 1
+        if k:
+            y = y * y
+    return result
+
+
+def _powers(low: float, high: float, k: int) -> tuple[float, float]:
+    """The range of y^k on [low, high]."""
+    ends = sorted((float(_power(low, k)), float(_power(high, k))))
+    # An even power turns back at zero.
+    return (0.0 if k % 2 == 0 and low < 0.0 < high else ends[0]), ends[1]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Moment:
+    r"""The raw moment E[y^k] of labels in [low, high]; `Moment(1)` is the mean.
+
+    Two side by side, `Moment(2)` and `Mean()`, give the variance, which by itself is not elicitable.
+
+    Parameters
+    ----------
+    k
+        Order of the moment, a whole number from 1.
+    low, high
+        The label range. Forecasts and hints are in the units of y^k and lie in `domain`.
+
+    Notes
+    -----
+    Let [a, b] be the range of y^k, which for even k and low < 0 < high starts at zero, and w = b - a. Then
+
+    .. math:: V(p, y) = (p - y^k) / w, \qquad \ell(p, y) = (p - y^k)^2, \qquad \partial_p \ell = 2 w V.
+
+    Cost: O(log k) products for each label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> square = Moment(2, low=-1.0, high=2.0)
+    >>> square.domain, square.value(np.array([-1.0, 0.0, 2.0, 1.0]))
+    ((0.0, 4.0), 1.5)
+
+    References
+    ----------
+    Gneiting (2011), Making and evaluating point forecasts, JASA 106, Theorem 8; doi:10.1198/jasa.2011.r10138.
+    """
+
+    k: int
+    low: float = field(default=0.0, kw_only=True)
+    high: float = field(default=1.0, kw_only=True)
+    _domain: tuple[float, float] = field(init=False, compare=False)
+    _width: float = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        k = arguments.whole_number(self.k, "k", least=1)
+        low, high = arguments.label_range(self.low, self.high)
+        domain = _powers(low, high, k)
+        width = domain[1] - domain[0]
+        if not (0.0 < width < math.inf):
+            raise InvalidInput(f"y**{k} on [{low!r}, {high!r}] spans {width!r}, not a usable width; rescale the labels")
+        for name, value in (("k", k), ("low", low), ("high", high), ("_domain", domain), ("_width", width)):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return arguments.call(self)
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """The range of y^k."""
+        return self._domain
+
+    @property
+    def lipschitz(self) -> float:
+        """1: V has slope 1 where p is measured in widths of the domain."""
+        return 1.0
+
+    @property
+    def monotone(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def continuous(self) -> bool:
+        """True: labels may heap on a few values."""
+        return True
+
+    @property
+    def assumption(self) -> str:
+        """What the guarantee assumes of the labels."""
+        return "Every label lies in the label range; nothing else is assumed."
+
+    def identification(self, p: FloatLike, y: FloatLike) -> FloatLike:
+        """V(p, y) = (p - y^k) / (width of the domain)."""
+        return (p - _power(y, self.k)) / self._width
+
+    def loss(self, p: FloatLike, y: FloatLike) -> FloatLike:
+        """The squared error (p - y^k)^2."""
+        error = p - _power(y, self.k)
+        return error * error
+
+    def loss_weight(self, p: FloatLike) -> FloatLike:
+        """Twice the width of the domain, for each forecast."""
+        return 0.0 * p + 2.0 * self._width
+
+    def value(self, y: Float64Array) -> float:
+        """The sample mean of y^k."""
+        powers = np.asarray(_power(labels.sample(y, self.invalid_labels), self.k))
+        # As in `Mean`: rounding must not carry the mean past the labels.
+        return float(min(max(powers.mean(), powers.min()), powers.max()))
+
+    def invalid_labels(self, y: FloatLike) -> str | None:
+        """Which label is outside [low, high], as a clause for an error message, or None."""
+        return labels.outside(y, self.low, self.high)
+
+    def spec(self) -> Spec:
+        """Plain data for `from_spec`."""
+        return arguments.data(self)

@@ -1,0 +1,142 @@
+"""Quantiles, and the median among them."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from swapcal.errors import InvalidInput
+from swapcal.properties import arguments, labels
+from swapcal.typing import Float64Array, FloatLike, Spec
+
+__all__ = ["Median", "Quantile"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Quantile:
+    r"""The quantile at `level`: the value that labels stay at or below with probability `level`.
+
+    Parameters
+    ----------
+    level
+        Strictly between 0 and 1; the q of the paper.
+    low, high
+        The label range. Forecasts and hints are in the same units.
+    density
+        An upper bound, known to you, on the density of the labels given the context and the past, in units of
+        1 / (high - low): 1.0 says that labels are spread uniformly over their range, so no bound is below 1. It is the
+        Lipschitz constant of the paper's assumption, and theorems that need one cannot be evaluated without it.
+
+    Notes
+    -----
+    The paper's identification function and the pinball loss, as scikit-learn's `mean_pinball_loss` averages it:
+
+    .. math:: V(p, y) = 1\{y \le p\} - q, \qquad \ell(p, y) = (p - y) V(p, y), \qquad \partial_p \ell = V.
+
+    V jumps at p = y, so only its mean over a distribution without atoms is Lipschitz in p. For the same reason the sign
+    condition V(low, y) <= 0 fails for the single label y = low; labels with a density avoid it with probability one.
+    Cost: a few operations for each label; `value` is a selection, O(n).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> q90 = Quantile(0.9)
+    >>> round(q90.identification(0.5, 0.4), 3), round(q90.loss(0.5, 0.6), 3), q90.value(np.arange(10) / 10)
+    (0.1, 0.09, 0.8)
+
+    References
+    ----------
+    Koenker and Bassett (1978), Regression quantiles, Econometrica 46. Hu, Luo, Senapati, Sharan (2025), Efficient swap
+    multicalibration of elicitable properties, arXiv:2511.04907, Assumption 1.
+    """
+
+    level: float
+    low: float = field(default=0.0, kw_only=True)
+    high: float = field(default=1.0, kw_only=True)
+    density: float | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        low, high = arguments.label_range(self.low, self.high)
+        density = None if self.density is None else arguments.number(self.density, "density")
+        if density is not None and density < 1.0:
+            raise InvalidInput(
+                f"density is in units of 1 / (high - low), where no bound on a density is below 1; got {density!r}"
+            )
+        values = {"level": arguments.level_between(self.level), "low": low, "high": high, "density": density}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return arguments.call(self)
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """The label range."""
+        return self.low, self.high
+
+    @property
+    def lipschitz(self) -> float | None:
+        """The declared `density`: the mean of V is as steep as the labels are dense. None if not declared."""
+        return self.density
+
+    @property
+    def monotone(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def continuous(self) -> bool:
+        """False: V jumps at p = y."""
+        return False
+
+    @property
+    def assumption(self) -> str:
+        """What the guarantee assumes of the labels."""
+        bound = "some rho" if self.density is None else f"rho = {self.density:g}"
+        return (
+            f"Given the context and the past, labels have a density of at most {bound} / (high - low): "
+            "no single value is taken with positive probability."
+        )
+
+    def identification(self, p: FloatLike, y: FloatLike) -> FloatLike:
+        """V(p, y) = 1{y <= p} - level."""
+        below: Any = y <= p
+        v: FloatLike = below - self.level
+        return v
+
+    def loss(self, p: FloatLike, y: FloatLike) -> FloatLike:
+        """The pinball loss (p - y) (1{y <= p} - level)."""
+        return (p - y) * self.identification(p, y)
+
+    def loss_weight(self, p: FloatLike) -> FloatLike:
+        """1, for each forecast."""
+        return 0.0 * p + 1.0
+
+    def value(self, y: Float64Array) -> float:
+        """The smallest label at or below which lies a share of at least `level` of the sample."""
+        y = labels.sample(y, self.invalid_labels)
+        count = math.ceil(self.level * y.size)
+        if count > 1 and (count - 1) / y.size >= self.level:
+            # The product was rounded up past a whole number: one label fewer is enough.
+            count -= 1
+        return float(np.partition(y, count - 1)[count - 1])
+
+    def invalid_labels(self, y: FloatLike) -> str | None:
+        """Which label is outside [low, high], as a clause for an error message, or None."""
+        return labels.outside(y, self.low, self.high)
+
+    def spec(self) -> Spec:
+        """Plain data for `from_spec`."""
+        return arguments.data(self)
+
+
+def Median(*, low: float = 0.0, high: float = 1.0, density: float | None = None) -> Quantile:  # noqa: N802
+    """`Quantile(0.5)` by its own name; half the absolute error is its loss.
+
+    Examples
+    --------
+    >>> Median(), Median() == Quantile(0.5), Median().loss(0.25, 0.75)
+    (Quantile(0.5), True, 0.25)
+    """
+    return Quantile(0.5, low=low, high=high, density=density)

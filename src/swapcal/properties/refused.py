@@ -1,0 +1,49 @@
+"""Properties that people ask for and no loss elicits: each says why, and what to use instead.
+
+An elicitable property has convex level sets: if two distributions share its value, so does every mixture of them
+(Osband 1985; Steinwart, Pasin, Williamson and Zhang, Elicitation and identification of properties, COLT 2014).
+"""
+
+from swapcal.errors import NotElicitable
+
+__all__ = ["CVaR", "Mode", "Variance"]
+
+
+class Variance:
+    """Refused: mixing two distributions of equal variance and different mean gives a larger variance.
+
+    Examples
+    --------
+    >>> Variance()  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    swapcal.errors.NotElicitable: the variance is not elicitable: ...
+    """
+
+    def __init__(self, *args: object, **options: object) -> None:
+        raise NotElicitable(
+            "the variance is not elicitable: its level sets are not convex, as two distributions of the same variance "
+            "and different means mix to a larger one. Forecast Moment(2) and Mean() side by side, and take the second "
+            "moment less the square of the mean."
+        )
+
+
+class CVaR:
+    """Refused: the mean beyond a quantile, also called expected shortfall, is elicitable only jointly with it."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        raise NotElicitable(
+            "CVaR (expected shortfall) is not elicitable by itself: its level sets are not convex. For the tail use "
+            "Quantile(level), or Expectile(level), which also weighs how far labels lie beyond."
+        )
+
+
+class Mode:
+    """Refused: no function of a forecast and a label has mean zero exactly at the mode of a continuous distribution."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        raise NotElicitable(
+            "the mode of real labels has no identification function, so no forecaster can be calibrated for it. For "
+            "labels from a few classes forecast Probability() of each class and take the largest; for a typical value "
+            "use Median()."
+        )
