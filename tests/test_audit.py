@@ -109,6 +109,13 @@ def test_linear_bounds_hold_for_random_directions(r: float, shape: tuple[int, in
     assert bounds.upper <= min(textbook, np.sum(counts * means**r)) * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(("r", "gap"), [(1.0, 0.04), (1.5, 0.02), (3.0, 0.2), (4.0, 0.25)])
+def test_linear_bounds_are_close(r: float, gap: float) -> None:
+    sums = np.random.default_rng(11).normal(size=(24, 6))
+    lower, upper = linear_bounds(np.full(24, 40.0), sums, r)
+    assert upper <= lower * (1 + gap)
+
+
 def test_linear_bounds_of_one_value_and_of_nothing_are_exact() -> None:
     for r in (1.0, 1.5, 2.0, 3.0):
         assert linear_bounds(np.array([4.0]), np.array([[0.6, 0.8]]), r) == (close(4 * 0.25**r), close(4 * 0.25**r))
@@ -197,6 +204,13 @@ def test_permuting_functions_permutes_cells() -> None:
     assert one.witness().name == two.witness().name
 
 
+def test_both_zeros_are_one_forecast() -> None:
+    audit = Audit()
+    audit.update_many([1, 1], [0.0, -0.0])
+    audit.update(1, -0.0)
+    assert (len(audit.values), audit.calibration()) == (1, 3.0)
+
+
 def test_bins_round_before_v_is_taken() -> None:
     y, x = np.array([0.0, 1.0, 1.0]), np.ones((3, 1))
     audit = Audit(Mean(low=0, high=2), bins=2)
@@ -248,7 +262,7 @@ def test_intervals_hold_together(rounds: Any, bins: int | None) -> None:
     n_runs, confidence, misses = 300, 0.5, 0
     for seed in range(n_runs):
         audit = Audit(bins=bins)
-        audit.update_many(*simulated(400, 3, seed=seed))
+        audit.update_many(*simulated(400, 40, seed=seed))
         misses += len(audit.cells(confidence, rounds=rounds).biased) > 0
     assert misses <= n_runs * (1 - confidence)
 

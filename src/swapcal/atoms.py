@@ -15,9 +15,9 @@ _FIRST_LOOK = 200
 
 
 class Atoms:
-    """Misra and Gries's frequent values (1982): at most 100 counters, each too low by at most a hundredth of the
-    rounds.
+    """Misra and Gries's frequent values (1982).
 
+    At most 100 counters, each too low by at most a hundredth of the rounds.
     Looks after 200 labels and whenever their number has doubled, and warns once.
     """
 

@@ -99,9 +99,9 @@ def exponential(
 ) -> float:
     """E for an exponential potential (theorem A' with border evidence).
 
-    All 2 N |F| signed functions together have mass at most M = 2 N |F| `mass` + J, where J is what trusted rounds may
-    add: at most 0.52 |F| (e T)^trust each. By Ville's inequality (Lenglart's with J > 0) log Psi <= log(M / delta) at
-    all times, and `deviation(c, log(M / delta))` bounds every |S_i,f|.
+    All 2 N |F| signed functions together contribute at most M = 2 N |F| `mass` + J to the potential, where J is what
+    trusted rounds may add: at most 0.52 |F| (e T)^trust each. By Ville's inequality the potential stays below M /
+    delta at all times, and `deviation(c, log(M / delta))` then bounds every |S_i,f|.
     """
     trusted = 0.52 * tally.n_functions * tally.n_rounds * (math.e * max(tally.n_rounds, 1)) ** tally.trust
     injected = trusted if tally.trust > 0 else 0.0

@@ -108,8 +108,7 @@ class Sums:
     def _slots_of(self, values: Float64Array) -> IntArray:
         """Where each of these distinct values has its sums; new ones get a place."""
         slots = self._slots
-        # Adding 0.0 makes one value of 0.0 and -0.0.
-        found = [slots.setdefault(value, len(slots)) for value in (values + 0.0).tolist()]
+        found = [slots.setdefault(value, len(slots)) for value in values.tolist()]
         capacity = len(self._arrays["count"])
         if len(slots) > capacity:
             # Doubling keeps the cost of growth O(1) per value.

@@ -221,7 +221,7 @@ class RegressionState:
             raise InvalidInput(f"a context needs one finite value, at most {_LARGEST}, for each position; got {row!r}")
         if features is None:
             features = _NOTHING
-        elif type(features) is not np.ndarray or features.dtype != np.float64:
+        elif type(features) is not np.ndarray or features.dtype.char != "d":
             features = _vector(features)
         if features.shape != (self._n_features,):
             raise InvalidInput(f"features must be a vector of length n_features={self._n_features}; got {features!r}")

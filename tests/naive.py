@@ -1,0 +1,270 @@
+"""A slow, obvious forecaster: the rules read aloud, every number computed from the list of all past rounds.
+
+The oracle of `swapcal.forecaster`. It shares the draw and the property's V with the package and nothing else, keeps no
+sums, and looks at all bins in every round.
+
+Notation: N bins of the domain; a bin is known by its mid-point, the exact fraction (2i + 1) / 2N of the domain, so that
+cutting each bin into three leaves a middle bin with the same name and the same past. x_j is the value of function j, v
+the value of V at the point where evidence is taken, g = x_j v a gain, S the sum of gains, C of their sizes, Q of their
+squares, n the visits of a bin. Phi > 0 says that forecasts of the bin were too high.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+
+from scipy.integrate import quad
+
+from swapcal.randomness import uniform
+from swapcal.roles import Elicitable
+
+Weights = Callable[[list[list[float]], int], list[float]]
+"""From the gains of each function in a bin and the bin's visits to the factor of each x_j in Phi."""
+
+
+def total(terms: Sequence[float]) -> float:
+    """From left to right; the built-in `sum` compensates its rounding in some versions of Python."""
+    result = 0.0
+    for term in terms:
+        result += term
+    return result
+
+
+# The potentials, each as its defining formula.
+
+
+def ada_normal_hedge(gains: list[list[float]], n: int) -> list[float]:
+    """w(S, C) - w(-S, C), the weights of the experts f and -f."""
+
+    def potential(R: float, C: float) -> float:
+        return math.exp(max(R, 0.0) ** 2 / (3.0 * C))
+
+    def w(R: float, C: float) -> float:
+        return (potential(R + 1.0, C + 1.0) - potential(R - 1.0, C + 1.0)) / 2.0
+
+    weights = []
+    for each in gains:
+        S, C = total(each), total([abs(g) for g in each])
+        weights.append(w(S, C) - w(-S, C))
+    return weights
+
+
+def exponential(gains: list[list[float]], n: int) -> list[float]:
+    """Sixteen rates eta = 1/2, 1/4, ..., each with the experts f and -f, psi(eta) = -ln(1 - eta) - eta."""
+
+    def expert(each: list[float]) -> float:
+        S, Q = total(each), total([g * g for g in each])
+        rates = [2.0**-k for k in range(1, 17)]
+        return total([eta * math.exp(eta * S - (-math.log1p(-eta) - eta) * Q) for eta in rates])
+
+    return [expert(each) - expert([-g for g in each]) for each in gains]
+
+
+@cache
+def _squint(S: float, Q: float) -> float:
+    def difference(eta: float) -> float:
+        return math.exp(eta * S - eta * eta * Q) - math.exp(-eta * S - eta * eta * Q)
+
+    return float(quad(difference, 0.0, 0.5, epsabs=0.0, epsrel=1e-12, limit=200)[0]) if S else 0.0
+
+
+def squint(gains: list[list[float]], n: int) -> list[float]:
+    """The integral of exp(eta S - eta^2 Q) over [0, 1/2] for f, less that for -f, by quadrature."""
+    return [_squint(total(each), total([g * g for g in each])) for each in gains]
+
+
+def p_norm(p: float) -> Weights:
+    """The gradient of half the squared p-norm of the vector S, over n + 1."""
+
+    def weights(gains: list[list[float]], n: int) -> list[float]:
+        S = [total(each) for each in gains]
+        norm = total([abs(s) ** p for s in S]) ** (1.0 / p)
+        return [math.copysign(norm ** (2.0 - p) * abs(s) ** (p - 1.0) / (n + 1), s) if s else 0.0 for s in S]
+
+    return weights
+
+
+def linear(gains: list[list[float]], n: int) -> list[float]:
+    """S / (n + 1): the swap error itself is the potential."""
+    return [total(each) / (n + 1) for each in gains]
+
+
+# The logarithm of a potential at (S, C) or (S, Q), or what bounds it, by which a hint is trusted.
+
+
+def ada_normal_hedge_level(each: list[float]) -> float:
+    S, C = total(each), total([abs(g) for g in each])
+    return S * S / (3.0 * C) if C else 0.0
+
+
+def exponential_level(each: list[float]) -> float:
+    """The largest eta S - eta^2 Q / 2 over all eta."""
+    S, Q = total(each), total([g * g for g in each])
+    return S * S / (2.0 * Q) if Q else 0.0
+
+
+def squint_level(each: list[float]) -> float:
+    """The largest eta S - eta^2 Q over all eta."""
+    S, Q = total(each), total([g * g for g in each])
+    return S * S / (4.0 * Q) if Q else 0.0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a round plays: bins by their number in the grid of that round, and where the evidence is taken."""
+
+    lower: int
+    upper: int
+    p_lower: float
+    evidence_at: float | None
+    """None: at the forecast, which is a mid-point."""
+
+    trusted: bool = False
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A round that waits for its outcome."""
+
+    bin: int
+    middle: Fraction
+    forecast: float
+    choice: Choice
+    x: list[float]
+    evidence_at: float
+
+
+@dataclass
+class Naive:
+    """The forecaster. `x` is always the dense vector of all functions; level sets of the hint are added here."""
+
+    property: Elicitable
+    n: int
+    weights: Weights
+    level: Callable[[list[float]], float] | None
+    seed: int
+    n_bins: int
+    anytime: bool = False
+    n_levels: int = 10
+    trust: float = 1.0 / 6.0
+    past: dict[Fraction, list[tuple[list[float], float]]] = field(default_factory=dict)
+    n_opened: int = 0
+    n_rounds: int = 0
+
+    def border(self, i: int) -> float:
+        low, high = self.property.domain
+        return low + (high - low) * (i / self.n_bins)
+
+    def middle(self, i: int) -> float:
+        low, high = self.property.domain
+        return low + (high - low) * float(self.name(i))
+
+    def name(self, i: int) -> Fraction:
+        return Fraction(2 * i + 1, 2 * self.n_bins)
+
+    def gains(self, i: int) -> list[list[float]]:
+        visits = self.past.get(self.name(i), [])
+        return [[x[j] * v for x, v in visits] for j in range(self.n + self.n_levels)]
+
+    def terms(self, i: int, x: list[float]) -> list[float]:
+        """The summands of Phi of bin i."""
+        visits = len(self.past.get(self.name(i), []))
+        return [w * value for w, value in zip(self.weights(self.gains(i), visits), x, strict=True)]
+
+    def context(self, x: Sequence[float], hint: float | None) -> list[float]:
+        """The functions' values, and 1 for the level set in which the hint lies."""
+        levels = [0.0] * self.n_levels
+        if hint is not None and self.n_levels:
+            low, high = self.property.domain
+            ends = [low + (high - low) * (k / self.n_levels) for k in range(1, self.n_levels)]
+            levels[bisect_right(ends, hint)] = 1.0
+        return [*map(float, x), *levels]
+
+    def choose(self, x: list[float], hint: float | None) -> Choice:
+        phi = [total(self.terms(i, x)) for i in range(self.n_bins)]
+        if hint is None:
+            return self.without_hint(phi)
+        home = bisect_right([self.border(i) for i in range(1, self.n_bins)], hint)
+        if self.trusts(home, x):
+            return Choice(home, home, 1.0, None, trusted=True)
+        return self.near(phi, hint)
+
+    def trusts(self, i: int, x: list[float]) -> bool:
+        """Whether no active function's potential in the bin exceeds (e n)^trust."""
+        if self.level is None or self.trust == 0.0:
+            return False
+        n = max(len(self.past.get(self.name(i), [])), 1)
+        levels = [self.level(each) for each, value in zip(self.gains(i), x, strict=True) if value != 0.0]
+        return all(level <= self.trust * math.log(math.e * n) for level in levels)
+
+    def without_hint(self, phi: list[float]) -> Choice:
+        last = self.n_bins - 1
+        if phi[0] >= 0.0:
+            return self.zero(0) if phi[0] == 0.0 else self.end(positive=True)
+        if phi[last] <= 0.0:
+            return self.zero(last) if phi[last] == 0.0 else self.end(positive=False)
+        return self.between(phi, 0, last)
+
+    def near(self, phi: list[float], hint: float) -> Choice:
+        """The mid-points around the hint; then left and right in turn, by 1, 1, 1, 1, 2, 4, 8, ... bins."""
+        last = self.n_bins - 1
+        at_or_below = bisect_right([self.middle(i) for i in range(self.n_bins)], hint) - 1
+        left, right = max(at_or_below, 0), min(at_or_below + 1, last)
+        zeros = [i for i in (left, right) if phi[i] == 0.0]
+        if zeros:
+            return self.zero(min(zeros, key=lambda i: abs(hint - self.middle(i))))
+        if phi[left] * phi[right] < 0.0:
+            return self.between(phi, left, right)
+        for turn in range(self.n_bins):
+            step = 1 if turn < 4 else 2 ** (turn - 3)
+            for outer in (max(left - step, 0), min(right + step, last)):
+                if left <= outer <= right:
+                    continue
+                if phi[outer] == 0.0:
+                    return self.zero(outer)
+                inner = left if outer < left else right
+                if phi[outer] * phi[inner] < 0.0:
+                    return self.between(phi, min(outer, inner), max(outer, inner))
+                left, right = min(left, outer), max(right, outer)
+        return self.end(positive=phi[left] > 0.0)
+
+    def between(self, phi: list[float], left: int, right: int) -> Choice:
+        """Halve until two neighbors of opposite signs are left, or a zero is met."""
+        while right - left > 1:
+            middle = (left + right) // 2
+            if phi[middle] == 0.0:
+                return self.zero(middle)
+            if phi[left] * phi[middle] < 0.0:
+                right = middle
+            else:
+                left = middle
+        p_lower = abs(phi[right]) / (abs(phi[left]) + abs(phi[right]))
+        down = phi[left] > 0.0 > phi[right]
+        return Choice(left, right, p_lower, None if down and self.property.monotone else self.border(right))
+
+    def zero(self, i: int) -> Choice:
+        return Choice(i, i, 1.0, None)
+
+    def end(self, *, positive: bool) -> Choice:
+        i = 0 if positive else self.n_bins - 1
+        return Choice(i, i, 1.0, self.property.domain[0] if positive else self.property.domain[1])
+
+    def predict(self, x: Sequence[float], hint: float | None = None) -> Opened:
+        context = self.context(x, hint)
+        choice = self.choose(context, hint)
+        played = choice.lower if uniform(self.seed, self.n_opened) < choice.p_lower else choice.upper
+        self.n_opened += 1
+        forecast = self.middle(played)
+        at = forecast if choice.evidence_at is None else choice.evidence_at
+        return Opened(played, self.name(played), forecast, choice, context, at)
+
+    def update(self, opened: Opened, y: float) -> None:
+        v = float(self.property.identification(opened.evidence_at, y))
+        self.past.setdefault(opened.middle, []).append((opened.x, v))
+        self.n_rounds += 1
+        # 0.75 T^(1/3) bins are right for T rounds; three times as many when that is the square root of 3 times N.
+        if self.anytime and 0.75 * self.n_rounds ** (1.0 / 3.0) >= math.sqrt(3.0) * self.n_bins:
+            self.n_bins *= 3
