@@ -33,6 +33,10 @@ def total(terms: Sequence[float]) -> float:
     return result
 
 
+def opposite(a: float, b: float) -> bool:
+    return a < 0.0 < b or b < 0.0 < a
+
+
 # The potentials, each as its defining formula.
 
 
@@ -66,9 +70,10 @@ def exponential(gains: list[list[float]], n: int) -> list[float]:
 @cache
 def _squint(S: float, Q: float) -> float:
     def difference(eta: float) -> float:
-        return math.exp(eta * S - eta * eta * Q) - math.exp(-eta * S - eta * eta * Q)
+        # exp(eta S - eta^2 Q) - exp(-eta S - eta^2 Q), without the cancellation
+        return 2.0 * math.sinh(eta * S) * math.exp(-eta * eta * Q)
 
-    return float(quad(difference, 0.0, 0.5, epsabs=0.0, epsrel=1e-12, limit=200)[0]) if S else 0.0
+    return float(quad(difference, 0.0, 0.5, epsabs=0.0, epsrel=1e-12, limit=200)[0])
 
 
 def squint(gains: list[list[float]], n: int) -> list[float]:
@@ -216,7 +221,7 @@ class Naive:
         zeros = [i for i in (left, right) if phi[i] == 0.0]
         if zeros:
             return self.zero(min(zeros, key=lambda i: abs(hint - self.middle(i))))
-        if phi[left] * phi[right] < 0.0:
+        if opposite(phi[left], phi[right]):
             return self.between(phi, left, right)
         for turn in range(self.n_bins):
             step = 1 if turn < 4 else 2 ** (turn - 3)
@@ -226,7 +231,7 @@ class Naive:
                 if phi[outer] == 0.0:
                     return self.zero(outer)
                 inner = left if outer < left else right
-                if phi[outer] * phi[inner] < 0.0:
+                if opposite(phi[outer], phi[inner]):
                     return self.between(phi, min(outer, inner), max(outer, inner))
                 left, right = min(left, outer), max(right, outer)
         return self.end(positive=phi[left] > 0.0)
@@ -237,7 +242,7 @@ class Naive:
             middle = (left + right) // 2
             if phi[middle] == 0.0:
                 return self.zero(middle)
-            if phi[left] * phi[middle] < 0.0:
+            if opposite(phi[left], phi[middle]):
                 right = middle
             else:
                 left = middle

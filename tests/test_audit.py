@@ -255,6 +255,27 @@ def test_independent_radius_is_maurer_and_pontils() -> None:
     assert radius[1] == math.inf
 
 
+def test_every_cell_gets_its_share_of_the_error_probability() -> None:
+    y, p, x = simulated(500, 3, seed=8, n_bins=4)
+    n_cells = 12
+    for bins, rounds, share in ((None, "adaptive", n_cells * 13), (20, "adaptive", 60), (20, "independent", n_cells)):
+        audit = Audit(bins=bins)
+        audit.update_many(y, p, x)
+        cells = audit.cells(0.9, rounds=rounds)  # type: ignore[arg-type]
+        assert len(cells) == n_cells
+        for cell in cells:
+            here = (np.abs(p - cell.value) < 0.1) & (x[:, cell.function] == 1)
+            z = cell.value - y[here]
+            sums = np.array([len(z)]), np.array([z.sum()]), np.array([z @ z])
+            alone = (
+                adaptive_radius(sums[2], 0.1 / share)
+                if rounds == "adaptive"
+                else independent_radius(*sums, 0.1 / share)
+            )
+            assert cell.high == close(min(cell.mean + alone[0] / len(z), 1.0))
+            assert cell.low == close(max(cell.mean - alone[0] / len(z), -1.0))
+
+
 @pytest.mark.parametrize("rounds", ["adaptive", "independent"])
 @pytest.mark.parametrize("bins", [None, 5])
 def test_intervals_hold_together(rounds: Any, bins: int | None) -> None:

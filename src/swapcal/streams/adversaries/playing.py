@@ -45,10 +45,6 @@ class Opponent(Protocol):
     """What is asked of a forecaster to be played against."""
 
     @property
-    def property(self) -> Elicitable:
-        """What it forecasts."""
-
-    @property
     def hypotheses(self) -> Scored:
         """For whom."""
 
@@ -57,6 +53,10 @@ class Opponent(Protocol):
 
     def update(self, forecast: Forecast, y: float) -> None:
         """Its outcome."""
+
+    @property  # comes last: below it, the name means what is forecast
+    def property(self) -> Elicitable:
+        """What it forecasts."""
 
 
 class Adversary(Protocol):
