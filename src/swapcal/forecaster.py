@@ -10,7 +10,7 @@ from swapcal import horizon as horizons
 from swapcal import ledger, persistence, validation
 from swapcal.atoms import Atoms
 from swapcal.bounds import Guarantee
-from swapcal.crossing import Play, bisect, bracket, outright
+from swapcal.crossing import Play, bisect, bracket
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.grid import Grid
@@ -18,6 +18,7 @@ from swapcal.hypotheses import levels as level_sets
 from swapcal.pending import Pending
 from swapcal.randomness import mix64, uniform
 from swapcal.roles import Elicitable, HintState, Hypotheses, LearningHint, Row
+from swapcal.trust import ALLOWANCE, trusted
 from swapcal.typing import Float64Array
 
 __all__ = ["Forecaster"]
@@ -59,8 +60,9 @@ class Forecaster:
     levels : int
         How many level sets of the hint join a finite class; 0 for none.
     trust : float
-        How far a hint is trusted: its bin is played outright while no active function's potential there exceeds
-        (e n)^trust. With 0 the hint's bin must be a zero or a sign change of the evidence, like any other.
+        How long a hint is played at its word: while its own record, in its bin and for every active function, has a
+        potential of at most (e n)^trust. With 0 it must lie at a zero or a sign change of the evidence, like any
+        forecast.
     outside : {"error", "clip"}
         What to do with a label or hint outside its range.
     jitter : float
@@ -95,7 +97,7 @@ class Forecaster:
         seed: int = 0,
         hint: LearningHint | None = None,
         levels: int = 10,
-        trust: float = 1.0 / 6.0,
+        trust: float = 1.0 / 3.0,
         outside: str = "error",
         jitter: float = 0.0,
         max_pending: int = 65_536,
@@ -113,10 +115,11 @@ class Forecaster:
         self.jitter = validation.number(jitter, "jitter", 0.0, property.high - property.low)
         self.max_pending = validation.whole(max_pending, "max_pending", 1)
 
-        n_bins = self.bins or horizons.first_bins(self.horizon, self.r)
+        n_bins = self.bins or horizons.first_bins(self.horizon, self.r, learning=hint is not None)
         self.grid = Grid(*property.domain, n_bins)
         self._class = level_sets.joined(hypotheses, self.levels)
         self._evidence = self._class.start(n_bins)
+        self._record = self._class.start_record(n_bins)
         self._ledger = ledger.Ledger(n_bins, self._class.n)
         self._hint_state: HintState | None = None if hint is None else hint.start(property, hypotheses.n)
         self._pending = Pending(self.max_pending)
@@ -218,10 +221,8 @@ class Forecaster:
 
         if case.hint is None:
             return bisect(phi, self.grid, self.property.monotone)
-        nearest = self.grid.bin(case.hint)
-        if self._evidence.trusted(nearest, case.row, self.trust):
-            return outright(nearest)
-        return bracket(phi, self.grid, case.hint, self.property.monotone)
+        play = trusted(self._evidence, self._record, case.row, self.grid, case.hint, self.trust)
+        return play or bracket(phi, self.grid, case.hint, self.property.monotone)
 
     def _draw(self, play: Play, t: int) -> int:
         """The bin that round `t` plays."""
@@ -233,11 +234,15 @@ class Forecaster:
         spread = self._jittered(label, t)
         v = validation.identified(self.property, value, spread)
         v_evidence = v if evidence_at == value else validation.identified(self.property, evidence_at, spread)
+        hinted = None if case.hint is None or self._record is None else self.grid.bin(case.hint)
+        v_hint = 0.0 if hinted is None else validation.identified(self.property, self.grid.midpoint(hinted), spread)
         if self._hint_state is not None:
             own = case.row.indices < self.hypotheses.n
             self._hint_state.update(Row(case.row.indices[own], case.row.values[own]), case.features, case.base, label)
         self._evidence.record(bin, case.row, v_evidence)
         self._ledger.record(bin, case.row, v, v_evidence)
+        if self._record is not None and hinted is not None:
+            self._record.record(hinted, case.row, v_hint)
         self._pending.close(t)
         self._hinted = self._hinted or case.hint is not None
         if not self.property.continuous and self.jitter == 0.0:
@@ -246,7 +251,9 @@ class Forecaster:
         if anytime and self._ledger.n_rounds >= horizons.next_refinement(self.grid.n, self.r):
             self.grid = self.grid.refined(horizons.REFINEMENT)
             self._evidence.refine(horizons.REFINEMENT)
-            self._ledger.refine()
+            self._ledger.refine(horizons.REFINEMENT)
+            if self._record is not None:
+                self._record.refine(horizons.REFINEMENT)
 
     def _jittered(self, label: float, t: int) -> float:
         """The label moved by at most half the jitter, reflected at the ends so that no atom forms there."""
@@ -305,7 +312,7 @@ class Forecaster:
         rounds, from the property's Lipschitz constant.
         """
         delta = validation.number(delta, "delta", 1e-300, 1.0)
-        functions, trust = (self._class.n, self.trust) if self._hinted else (self.hypotheses.n, 0.0)
+        functions, trust = (self._class.n, ALLOWANCE * self.trust) if self._hinted else (self.hypotheses.n, 0.0)
         if n_rounds is None and self.n_rounds:
             return self._ledger.guarantee(self._evidence, functions, trust, self.r, delta)
         total = self.horizon if n_rounds is None else validation.whole(n_rounds, "n_rounds", 1)

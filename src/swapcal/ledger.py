@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from swapcal.bounds import Guarantee, Tally, combine, rounding, rounding_ahead
-from swapcal.horizon import REFINEMENT
+from swapcal.hypotheses.refinement import refined
 from swapcal.roles import Elicitable, Evidence, Hypotheses, Row
 from swapcal.typing import Float64Array
 
@@ -33,13 +33,9 @@ class Ledger:
         self.rounding[bin] += abs(v - v_evidence)
         self.n_rounds += 1
 
-    def refine(self) -> None:
+    def refine(self, factor: int) -> None:
         """Cut every bin; the middle part keeps what its parent had."""
-        for name in ("sums", "rounding"):
-            old = getattr(self, name)
-            new = np.zeros((len(old) * REFINEMENT, *old.shape[1:]))
-            new[REFINEMENT // 2 :: REFINEMENT] = old
-            setattr(self, name, new)
+        self.sums, self.rounding = refined(self.sums, factor), refined(self.rounding, factor)
 
     def error(self, hypotheses: Hypotheses, counts: Float64Array, r: float) -> float:
         """The swap multicalibration error of the rounds so far."""

@@ -48,6 +48,8 @@ def snapshot(forecaster: "Forecaster") -> tuple[dict[str, Any], Arrays]:
     arrays["pending.flags"] = f._pending.flags.copy()
     if f._hint_state is not None:
         arrays |= {f"hint.{name}": array.copy() for name, array in f._hint_state.arrays().items()}
+    if f._record is not None:
+        arrays |= {f"record.{name}": array.copy() for name, array in f._record.arrays().items()}
     return counters, arrays
 
 
@@ -57,6 +59,9 @@ def restore(forecaster: "Forecaster", counters: dict[str, Any], arrays: Arrays) 
     f.grid = Grid(*f.property.domain, counters["n_bins"])
     f._evidence = f._class.start(f.grid.n)
     f._evidence.restore(_part(arrays, "evidence."))
+    f._record = f._class.start_record(f.grid.n)
+    if f._record is not None:
+        f._record.restore(_part(arrays, "record."))
     f._ledger.sums, f._ledger.rounding = arrays["ledger.sums"].copy(), arrays["ledger.rounding"].copy()
     f._ledger.n_rounds, f._ledger.n_late = counters["n_rounds"], counters["n_late"]
     f._pending.flags, f._pending.issued, f._pending.open = (
@@ -179,9 +184,12 @@ def _check(forecaster: "Forecaster", counters: dict[str, Any], arrays: Arrays) -
         raise StateFileError("this state file is damaged: the number of bins does not fit the settings")
     forecaster.grid = Grid(*forecaster.property.domain, counters["n_bins"])
     forecaster._evidence = forecaster._class.start(counters["n_bins"])
+    record = forecaster._class.start_record(counters["n_bins"])
     n_bins, n = counters["n_bins"], forecaster._class.n
     expected: dict[str, tuple[int, ...]] = {f"evidence.{k}": a.shape for k, a in forecaster._evidence.arrays().items()}
     expected |= {"ledger.sums": (n_bins, n), "ledger.rounding": (n_bins,), "pending.flags": (forecaster.max_pending,)}
+    if record is not None:
+        expected |= {f"record.{name}": array.shape for name, array in record.arrays().items()}
     if forecaster._hint_state is not None:
         expected |= {f"hint.{name}": array.shape for name, array in forecaster._hint_state.arrays().items()}
     found = {name: array.shape for name, array in arrays.items() if not name.startswith("atoms.")}

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from swapcal.bounds import Tally
 from swapcal.typing import Float64Array, FloatLike, IntArray, Spec
 
-__all__ = ["Elicitable", "Evidence", "HintState", "Hypotheses", "LearningHint", "Row", "Rows"]
+__all__ = ["Elicitable", "Evidence", "HintRecord", "HintState", "Hypotheses", "LearningHint", "Row", "Rows"]
 
 
 @runtime_checkable
@@ -87,8 +87,8 @@ class Evidence(Protocol):
     def record(self, bin: int, row: Row, v: float) -> None:
         """Add one round: the context `row` was seen with identification `v` while bin `bin` was played."""
 
-    def trusted(self, bin: int, row: Row, trust: float) -> bool:
-        """Whether the evidence against the bin is small enough to play it outright at a hint's word."""
+    def level(self, bin: int, row: Row) -> float:
+        """Logarithm of the largest potential of an active function in the bin; infinite if no hint is trusted."""
 
     def refine(self, factor: int) -> None:
         """Cut every bin into `factor` (odd) bins; the middle one keeps the evidence, as its mid-point is the same."""
@@ -106,6 +106,29 @@ class Evidence(Protocol):
 
     def spread(self) -> Float64Array:
         """The spread that the theorem needs, per bin."""
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """The whole state, as arrays that may be saved."""
+
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Continue from the state in `arrays`."""
+
+
+class HintRecord(Protocol):
+    """The errors that a hint would have made by itself."""
+
+    @property
+    def counts(self) -> Float64Array:
+        """How often the hint lay in each bin."""
+
+    def record(self, bin: int, row: Row, v: float) -> None:
+        """Add a round in which the hint lay in bin `bin` and had identification `v`."""
+
+    def level(self, bin: int, row: Row) -> float:
+        """Logarithm of the largest potential that an active function has in the bin."""
+
+    def refine(self, factor: int) -> None:
+        """Cut every bin into `factor` (odd) bins; the middle one keeps the record."""
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state, as arrays that may be saved."""
@@ -136,6 +159,9 @@ class Hypotheses(Protocol):
 
     def start(self, n_bins: int) -> Evidence:
         """No evidence in any of `n_bins` bins."""
+
+    def start_record(self, n_bins: int) -> HintRecord | None:
+        """An empty record of a hint's own errors; None if the class trusts no hint."""
 
     def spec(self) -> Spec:
         """Plain data from which the object can be rebuilt."""

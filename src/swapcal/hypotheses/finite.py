@@ -9,12 +9,13 @@ import numpy as np
 
 from swapcal.bounds import Tally
 from swapcal.errors import InvalidInput
+from swapcal.hypotheses.refinement import refined
 from swapcal.hypotheses.rows import read_row, read_rows
 from swapcal.potentials import AdaNormalHedge, PNorm, Potential
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, Spec
 
-__all__ = ["Finite", "FiniteEvidence"]
+__all__ = ["Finite", "FiniteEvidence", "FiniteRecord"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -97,6 +98,10 @@ class Finite:
         """No evidence in any of `n_bins` bins."""
         return FiniteEvidence(self.n, self.potential, n_bins)
 
+    def start_record(self, n_bins: int) -> "FiniteRecord":
+        """An empty record of a hint's own errors."""
+        return FiniteRecord(self.n, self.potential, n_bins)
+
     def spec(self) -> Spec:
         """Plain data."""
         names = None if self.names is None else list(self.names)
@@ -140,24 +145,15 @@ class FiniteEvidence:
         self.counts[bin] += 1.0
         self.factors[bin] = self.potential.row_factor(self.sums[bin], float(self.counts[bin]))
 
-    def trusted(self, bin: int, row: Row, trust: float) -> bool:
-        """Whether no active function's potential in the bin exceeds (e n)^trust."""
-        if trust <= 0.0:
-            return False
-        level = self.potential.level(self.sums[bin].take(row.indices), self.spreads[bin].take(row.indices))
-        if level is None:
-            return False
-        allowed = trust * (1.0 + math.log(max(float(self.counts[bin]), 1.0)))
-        return not level.size or float(level.max()) <= allowed
+    def level(self, bin: int, row: Row) -> float:
+        """Logarithm of the largest potential that an active function has in the bin; infinite for the p-norm."""
+        return _level(self.potential, self.sums[bin], self.spreads[bin], row)
 
     def refine(self, factor: int) -> None:
         """Cut every bin into `factor`; the middle bin keeps what its parent had."""
-        middle = factor // 2
-        for name in ("sums", "spreads", "weights", "counts", "factors"):
-            old = getattr(self, name)
-            new = np.ones(len(old) * factor) if name == "factors" else np.zeros((len(old) * factor, *old.shape[1:]))
-            new[middle::factor] = old
-            setattr(self, name, new)
+        for name in ("sums", "spreads", "weights", "counts"):
+            setattr(self, name, refined(getattr(self, name), factor))
+        self.factors = refined(self.factors, factor, empty=1.0)
 
     @property
     def theorem(self) -> str:
@@ -186,3 +182,46 @@ class FiniteEvidence:
         self.factors = np.ones(len(self.sums))
         for i in np.flatnonzero(self.counts):
             self.factors[i] = self.potential.row_factor(self.sums[i], float(self.counts[i]))
+
+
+def _level(potential: Potential, sums: Float64Array, spreads: Float64Array, row: Row) -> float:
+    levels = potential.level(sums.take(row.indices), spreads.take(row.indices))
+    if levels is None:
+        return math.inf
+    return float(levels.max()) if levels.size else 0.0
+
+
+class FiniteRecord:
+    """The errors that the hint would have made by itself, per (bin, function): sums and spreads, without weights."""
+
+    __slots__ = ("counts", "potential", "spreads", "sums")
+
+    def __init__(self, n: int, potential: Potential, n_bins: int) -> None:
+        self.potential = potential
+        self.sums = np.zeros((n_bins, n))
+        self.spreads = np.zeros((n_bins, n))
+        self.counts = np.zeros(n_bins)
+
+    def record(self, bin: int, row: Row, v: float) -> None:
+        """Add a round in which the hint lay in bin `bin`."""
+        gains = row.values * v
+        self.sums[bin, row.indices] += gains
+        self.spreads[bin, row.indices] += self.potential.spread(gains)
+        self.counts[bin] += 1.0
+
+    def level(self, bin: int, row: Row) -> float:
+        """Logarithm of the largest potential that an active function has in the bin."""
+        return _level(self.potential, self.sums[bin], self.spreads[bin], row)
+
+    def refine(self, factor: int) -> None:
+        """Cut every bin into `factor`; the middle bin keeps what its parent had."""
+        self.sums, self.spreads = refined(self.sums, factor), refined(self.spreads, factor)
+        self.counts = refined(self.counts, factor)
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """The whole state."""
+        return {"sums": self.sums, "spreads": self.spreads, "counts": self.counts}
+
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Take the state of `arrays` over."""
+        self.sums, self.spreads, self.counts = (arrays[name].copy() for name in ("sums", "spreads", "counts"))

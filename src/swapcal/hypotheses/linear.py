@@ -8,6 +8,7 @@ import numpy as np
 
 from swapcal.bounds import Tally, quadratic
 from swapcal.errors import InvalidInput
+from swapcal.hypotheses.refinement import refined
 from swapcal.hypotheses.rows import read_row, read_rows
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, Spec
@@ -88,6 +89,10 @@ class Linear:
         """No evidence in any of `n_bins` bins."""
         return LinearEvidence(self.n, n_bins)
 
+    def start_record(self, n_bins: int) -> None:
+        """None: a linear class trusts no hint, so that no record of one is needed."""
+        return
+
     def spec(self) -> Spec:
         """Plain data."""
         return {"kind": "Linear", "n": self.n, "radius": self.radius}
@@ -114,17 +119,13 @@ class LinearEvidence:
         self.sums[bin, row.indices] += row.values * v
         self.counts[bin] += 1.0
 
-    def trusted(self, bin: int, row: Row, trust: float) -> bool:
-        """Never: an allowance would break the quadratic potential's argument."""
-        return False
+    def level(self, bin: int, row: Row) -> float:
+        """Infinite: the quadratic potential's argument leaves no room to trust a hint."""
+        return math.inf
 
     def refine(self, factor: int) -> None:
         """Cut every bin into `factor`; the middle bin keeps what its parent had."""
-        for name in ("sums", "counts"):
-            old = getattr(self, name)
-            new = np.zeros((len(old) * factor, *old.shape[1:]))
-            new[factor // 2 :: factor] = old
-            setattr(self, name, new)
+        self.sums, self.counts = refined(self.sums, factor), refined(self.counts, factor)
 
     @property
     def theorem(self) -> str:
