@@ -1,0 +1,98 @@
+"""Algorithm 2 of the paper: the oracle-efficient version, with 2N online agnostic learners for the functions."""
+
+from collections.abc import Callable
+
+import numpy as np
+from swapcal.learners import Learner
+from swapcal.paper.experts import Experts
+from swapcal.paper.msmwc import MsMwC
+
+from swapcal import validation
+from swapcal.hypotheses import Oracle
+from swapcal.paper.tgrid import grid_for
+from swapcal.paper.two_points import Support, two_points
+from swapcal.roles import Elicitable, Row
+from swapcal.rounds import Plan, Rounds
+from swapcal.typing import Float64Array
+
+__all__ = ["Algorithm2"]
+
+_SIGNS = (1.0, -1.0)
+
+
+class Algorithm2(Rounds):
+    """2N experts (i, sigma), each with a learner OAL_{i,sigma} that supplies the function q to audit against.
+
+    Guarantee (theorem 2 of the paper): SMCal_r = O~((rho^r + (log 1/delta)^(r/2) + comp(F)^r) T^(1/(r+1))) with
+    probability 1 - delta for r >= 2, if the learner's regret is O~(sqrt(n) comp(F)); the exponent is 1 - r/3 for 1 <=
+    r < 2.
+
+    Parameters
+    ----------
+    property : Elicitable
+        Its identification function is the paper's V.
+    learner : Learner
+        The online agnostic learner; `MultiplicativeWeights(n)` and `GradientDescent(n)` are the paper's two.
+    horizon, r, seed, bins, experts, gains, forecasts
+        As in `Algorithm1`.
+
+    Notes
+    -----
+    The learners of the played bin are fed sigma V(p_t, y_t), at the forecast p_t and not at p~_t (line 9); the others
+    are left alone, with their own clocks. Cost per round: 2N predictions of the learner, two updates, and O(N) for
+    each of the projection's iterations.
+
+    References
+    ----------
+    Hu, Luo, Senapati, Sharan (2026), Efficient Swap Multicalibration of Elicitable Properties, Algorithm 2.
+    """
+
+    rate_exponent = "1/(r+1) for r >= 2, 1 - r/3 for r < 2"
+
+    def __init__(
+        self,
+        property: Elicitable,
+        learner: Learner,
+        *,
+        horizon: int,
+        r: float = 2.0,
+        seed: int = 0,
+        bins: int | None = None,
+        experts: Callable[[int], Experts] | None = None,
+        gains: str = "expected",
+        forecasts: str = "right",
+    ) -> None:
+        super().__init__(property, Oracle(learner), seed=seed)
+        self.learner = learner
+        self.grid = grid_for(property, horizon, r, bins, forecasts)
+        self.gains = validation.one_of(gains, "gains", ("expected", "realized"))
+        n_experts = 2 * self.grid.n_bins
+        self.experts = MsMwC(n_experts, horizon=horizon) if experts is None else experts(n_experts)
+        self.learners = [[learner.start() for _ in _SIGNS] for _ in range(self.grid.n_bins)]
+
+    def tests(self, row: Row) -> Float64Array:
+        """Line 4: q_{t,i,sigma}(x_t), in the shape (2, N)."""
+        return np.array([[self.learner.predict(pair[s], row) for pair in self.learners] for s in (0, 1)])
+
+    def plan(self, row: Row, hint: float | None) -> Plan:
+        """Lines 3 to 6: weights, test functions, Phi_t, P_t."""
+        q = self.tests(row)
+        plus, minus = self.experts.weights.reshape(2, self.grid.n_bins)
+        support = two_points(plus * q[0] - minus * q[1], self.grid.horizon)
+        values = tuple(self.grid.forecast(self.grid.bin(j)) for j, _ in support)
+        return Plan(values, tuple(p for _, p in support), (support, q))
+
+    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
+        """Lines 8 and 9: the experts' expected gains, and the outcome for the two learners of the played bin."""
+        support, q = plan.notes
+        played: Support = support if self.gains == "expected" else ((support[drawn][0], 1.0),)
+        gains = np.zeros((2, self.grid.n_bins))
+        for j, probability in played:
+            i = self.grid.bin(j)
+            v = validation.identified(self.property, self.grid.point(j), y)
+            gains[0, i] += probability * q[0, i] * v
+            gains[1, i] -= probability * q[1, i] * v
+        outcome = validation.identified(self.property, plan.values[drawn], y)
+        self.experts.update(gains.ravel())
+        for sign, state in zip(_SIGNS, self.learners[self.grid.bin(support[drawn][0])], strict=True):
+            self.learner.update(state, row, sign * outcome)
