@@ -1,0 +1,35 @@
+"""Every published method that the paper compares with, and what practitioners use, on one outer protocol.
+
+A file in this folder with a class that has a `card` is a rival: it is found by itself, and every table lists it.
+"""
+
+import importlib
+import inspect
+import pkgutil
+
+from swapcal.rivals.card import Card
+from swapcal.rounds import Rounds
+
+__all__ = ["Card", "all_rivals"]
+
+
+def all_rivals() -> dict[str, type[Rounds]]:
+    """All methods in this folder, by the name of their class."""
+    found: dict[str, type[Rounds]] = {}
+    for module in pkgutil.iter_modules(__path__):
+        contents = vars(importlib.import_module(f"{__name__}.{module.name}"))
+        for name, value in contents.items():
+            if inspect.isclass(value) and issubclass(value, Rounds) and isinstance(getattr(value, "card", None), Card):
+                found[name] = value
+    return dict(sorted(found.items()))
+
+
+def __getattr__(name: str) -> type[Rounds]:
+    rivals = all_rivals()
+    if name not in rivals:
+        raise AttributeError(f"module {__name__!r} has no method {name!r}; it has {', '.join(rivals)}")
+    return rivals[name]
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *all_rivals()])
