@@ -21,6 +21,9 @@ from scipy.integrate import quad
 from swapcal.randomness import uniform
 from swapcal.roles import Elicitable
 
+Past = dict[Fraction, list[tuple[list[float], float]]]
+"""The rounds of each bin, by its mid-point: context and v."""
+
 Weights = Callable[[list[list[float]], int], list[float]]
 """From the gains of each function in a bin and the bin's visits to the factor of each x_j in Phi."""
 
@@ -139,6 +142,7 @@ class Opened:
     forecast: float
     choice: Choice
     x: list[float]
+    hint: float | None
     evidence_at: float
 
 
@@ -154,8 +158,11 @@ class Naive:
     n_bins: int
     anytime: bool = False
     n_levels: int = 10
-    trust: float = 1.0 / 6.0
-    past: dict[Fraction, list[tuple[list[float], float]]] = field(default_factory=dict)
+    trust: float = 1.0 / 3.0
+    past: Past = field(default_factory=dict)
+    hint_past: Past = field(default_factory=dict)
+    """What the hint would have done by itself: each round in the bin in which the hint lay, with V at its mid-point."""
+
     n_opened: int = 0
     n_rounds: int = 0
 
@@ -170,8 +177,12 @@ class Naive:
     def name(self, i: int) -> Fraction:
         return Fraction(2 * i + 1, 2 * self.n_bins)
 
-    def gains(self, i: int) -> list[list[float]]:
-        visits = self.past.get(self.name(i), [])
+    def home(self, hint: float) -> int:
+        """The bin in which the hint lies."""
+        return bisect_right([self.border(i) for i in range(1, self.n_bins)], hint)
+
+    def gains(self, i: int, past: Past | None = None) -> list[list[float]]:
+        visits = (self.past if past is None else past).get(self.name(i), [])
         return [[x[j] * v for x, v in visits] for j in range(self.n + self.n_levels)]
 
     def terms(self, i: int, x: list[float]) -> list[float]:
@@ -192,18 +203,39 @@ class Naive:
         phi = [total(self.terms(i, x)) for i in range(self.n_bins)]
         if hint is None:
             return self.without_hint(phi)
-        home = bisect_right([self.border(i) for i in range(1, self.n_bins)], hint)
-        if self.trusts(home, x):
-            return Choice(home, home, 1.0, None, trusted=True)
-        return self.near(phi, hint)
+        rounded = self.at_its_word(phi, x, hint)
+        return self.near(phi, hint) if rounded is None else Choice(rounded, rounded, 1.0, None, trusted=True)
 
-    def trusts(self, i: int, x: list[float]) -> bool:
-        """Whether no active function's potential in the bin exceeds (e n)^trust."""
+    def at_its_word(self, phi: list[float], x: list[float], hint: float) -> int | None:
+        """The bin of a trusted hint: its own, or the one on the hint's other side if that takes bias away."""
+        home = self.home(hint)
+        if not self.is_small(self.hint_past, home, x, self.trust) or not self.is_small(
+            self.past, home, x, 2.0 * self.trust
+        ):
+            return None
+        above = self.middle(home) > hint
+        other = home - 1 if above else home + 1
+        # If the hint is right, V is positive on average above it: a bin there with Phi > 0 would get worse, one below
+        # with Phi >= 0 would not.
+        worse = phi[home] > 0.0 if above else phi[home] < 0.0 and self.middle(home) < hint
+        if worse and self.levels(self.past, home, x) > 1.0 / 3.0 and 0 <= other < self.n_bins:
+            heals = phi[other] >= 0.0 if above else phi[other] <= 0.0
+            if heals and self.is_small(self.past, other, x, 2.0 * self.trust):
+                return other
+        return home
+
+    def levels(self, past: Past, i: int, x: list[float]) -> float:
+        """The largest level of an active function; 0 if there is none."""
+        assert self.level is not None
+        active = [each for each, value in zip(self.gains(i, past), x, strict=True) if value != 0.0]
+        return max([self.level(each) for each in active], default=0.0)
+
+    def is_small(self, past: Past, i: int, x: list[float], power: float) -> bool:
+        """Whether no active function's potential in the bin exceeds (e n)^power; never with a quadratic potential."""
         if self.level is None or self.trust == 0.0:
             return False
-        n = max(len(self.past.get(self.name(i), [])), 1)
-        levels = [self.level(each) for each, value in zip(self.gains(i), x, strict=True) if value != 0.0]
-        return all(level <= self.trust * math.log(math.e * n) for level in levels)
+        n = max(len(past.get(self.name(i), [])), 1)
+        return self.levels(past, i, x) <= power * (1.0 + math.log(n))
 
     def without_hint(self, phi: list[float]) -> Choice:
         last = self.n_bins - 1
@@ -264,11 +296,15 @@ class Naive:
         self.n_opened += 1
         forecast = self.middle(played)
         at = forecast if choice.evidence_at is None else choice.evidence_at
-        return Opened(played, self.name(played), forecast, choice, context, at)
+        return Opened(played, self.name(played), forecast, choice, context, hint, at)
 
     def update(self, opened: Opened, y: float) -> None:
         v = float(self.property.identification(opened.evidence_at, y))
         self.past.setdefault(opened.middle, []).append((opened.x, v))
+        if opened.hint is not None:
+            home = self.home(opened.hint)
+            v_hint = float(self.property.identification(self.middle(home), y))
+            self.hint_past.setdefault(self.name(home), []).append((opened.x, v_hint))
         self.n_rounds += 1
         # 0.75 T^(1/3) bins are right for T rounds; three times as many when that is the square root of 3 times N.
         if self.anytime and 0.75 * self.n_rounds ** (1.0 / 3.0) >= math.sqrt(3.0) * self.n_bins:

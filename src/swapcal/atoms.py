@@ -48,7 +48,7 @@ class Atoms:
                 f"{count} or more of the first {self.n} labels are equal to {value:g}, and the quantile's guarantee "
                 "assumes labels without such atoms. Pass jitter= the spacing of the labels to spread them out",
                 AtomsWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def arrays(self) -> dict[str, Float64Array]:

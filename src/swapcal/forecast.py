@@ -52,6 +52,17 @@ class Forecast:
     base: float | None = None
     features: tuple[float, ...] | None = None
 
+    def __post_init__(self) -> None:
+        # Whoever builds a forecast by hand skips `from_dict`; an update must not be where that comes out.
+        scalars = (self.value, self.other, self.probability, self.evidence_at, self.hint or 0.0, self.base or 0.0)
+        try:
+            sound = isinstance(self.round, int) and 0 <= self.round < 2**63 and isinstance(self.forecaster, str)
+            sound = sound and all(isinstance(v, (float, int)) and math.isfinite(v) for v in scalars)
+        except OverflowError:
+            sound = False
+        if not sound:
+            raise UnknownForecast("this is not a forecast: a field holds something other than a finite number")
+
     def __float__(self) -> float:
         return self.value
 
@@ -109,6 +120,6 @@ def _number(value: Any) -> float:
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
         raise TypeError
     return value

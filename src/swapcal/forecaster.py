@@ -176,8 +176,10 @@ class Forecaster:
         extra = None if forecast.features is None else np.array(forecast.features)
         case = _Case(row, forecast.hint, forecast.base, extra)
         late = forecast.round != self._pending.issued - 1
-        self._learn(case, played, forecast.evidence_at, self._label(y), forecast.round)
+        label = self._label(y)
+        self._learn(case, played, forecast.evidence_at, label, forecast.round)
         self._ledger.n_late += late
+        self._notice(label)
 
     def run(self, X: Any, y: Any, hints: Any = None, *, features: Any = None) -> Float64Array:
         """Forecast and update a whole recorded stream: the loop's numbers, and all of them or, on an error, none."""
@@ -199,6 +201,7 @@ class Forecaster:
                 played = self._draw(play, opened)
                 forecasts[t] = value = self.grid.midpoint(played)
                 self._learn(case, played, value if play.border is None else play.border, label, opened)
+                self._notice(label)
         except BaseException:
             persistence.restore(self, *before)
             raise
@@ -245,15 +248,19 @@ class Forecaster:
             self._record.record(hinted, case.row, v_hint)
         self._pending.close(t)
         self._hinted = self._hinted or case.hint is not None
-        if not self.property.continuous and self.jitter == 0.0:
-            self._atoms.add(label)
         anytime = self.horizon is None and self.bins is None
-        if anytime and self._ledger.n_rounds >= horizons.next_refinement(self.grid.n, self.r):
+        learning = self.hint is not None
+        if anytime and self._ledger.n_rounds >= horizons.next_refinement(self.grid.n, self.r, learning=learning):
             self.grid = self.grid.refined(horizons.REFINEMENT)
             self._evidence.refine(horizons.REFINEMENT)
             self._ledger.refine(horizons.REFINEMENT)
             if self._record is not None:
                 self._record.refine(horizons.REFINEMENT)
+
+    def _notice(self, label: float) -> None:
+        """Watch for labels that heap up; last of all, as the warning may be an error to the caller."""
+        if not self.property.continuous and self.jitter == 0.0:
+            self._atoms.add(label)
 
     def _jittered(self, label: float, t: int) -> float:
         """The label moved by at most half the jitter, reflected at the ends so that no atom forms there."""
@@ -300,7 +307,7 @@ class Forecaster:
         return self._pending.open
 
     def error(self, r: float | None = None) -> float:
-        """The swap multicalibration error so far, over the class and, where hints were given, their level sets."""
+        """The swap multicalibration error so far, over the class and the hint's levels (and jittered labels)."""
         exponent = self.r if r is None else validation.number(r, "r", 1.0, 100.0)
         return self._ledger.error(self._class, self._evidence.counts, exponent)
 
@@ -319,7 +326,7 @@ class Forecaster:
         if total is None:
             raise InvalidInput("without a horizon, say for how many rounds: guarantee(n_rounds=...), or ask after some")
         fixed = self.bins is not None or self.horizon is not None
-        grids = [(self.grid.n, total)] if fixed else horizons.stages(total, self.r)
+        grids = [(self.grid.n, total)] if fixed else horizons.stages(total, self.r, learning=self.hint is not None)
         return ledger.ahead(self._evidence, self.property, grids, functions, trust, self.r, delta)
 
     def save(self, path: str | PathLike[str] | BinaryIO) -> None:

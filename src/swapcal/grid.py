@@ -58,13 +58,16 @@ class Grid:
 
     def bin(self, value: float) -> int:
         """The bin that holds `value`; values outside the interval belong to the nearest bin."""
-        i = int((value - self.low) / (self.high - self.low) * self.n)
-        return min(max(i, 0), self.n - 1)
+        i = min(max(int((value - self.low) / (self.high - self.low) * self.n), 0), self.n - 1)
+        # The quotient may be rounded across a border, by one bin at most.
+        if i > 0 and value < self.border(i):
+            return i - 1
+        return i + 1 if i < self.n - 1 and value >= self.border(i + 1) else i
 
     def bins(self, values: Float64Array) -> IntArray:
         """`bin` for an array."""
-        scaled = (np.asarray(values, dtype=np.float64) - self.low) / (self.high - self.low) * self.n
-        return np.clip(scaled, 0, self.n - 1).astype(np.int64)
+        borders = self.low + (self.high - self.low) * (np.arange(1, self.n) / self.n)
+        return np.searchsorted(borders, np.asarray(values, dtype=np.float64), side="right")
 
     def round(self, values: Float64Array) -> Float64Array:
         """Each value replaced by the mid-point of its bin."""

@@ -4,7 +4,9 @@ Schema 1. The header holds the parts' specs, the settings, the counters and the 
 Weights are not stored: they follow from the sums.
 """
 
+import io
 import json
+import math
 import os
 import zipfile
 from os import PathLike
@@ -14,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal import hints, hypotheses, properties
-from swapcal.errors import StateFileError, SwapcalError
+from swapcal import horizon as horizons
+from swapcal.errors import StateFileError
 from swapcal.grid import Grid
 from swapcal.roles import Elicitable, Hypotheses, LearningHint
 
@@ -26,6 +29,11 @@ __all__ = ["SCHEMA_VERSION", "load", "restore", "save", "snapshot"]
 SCHEMA_VERSION = 1
 _FORMAT = "swapcal.Forecaster"
 _SETTINGS = ("horizon", "r", "bins", "seed", "levels", "trust", "outside", "jitter", "max_pending")
+
+_LARGEST_HEADER = 1 << 26
+_LARGEST_ATOMS = 1 << 14
+_LARGEST_LABEL = 1 << 10
+"""Bytes that a header, the atoms and the label in front of an array can take; more is not what `save` wrote."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -124,24 +132,28 @@ def load(
     hint: LearningHint | None,
 ) -> "Forecaster":
     """Rebuild a forecaster from its file."""
-    header, arrays = _read(path)
     try:
-        forecaster = cls(
-            properties.from_spec(header["property"]) if property is None else property,
-            _hypotheses(header["hypotheses"]) if hypotheses is None else hypotheses,
-            hint=_hint(header["hint"]) if hint is None else hint,
-            **{name: header["settings"][name] for name in _SETTINGS},
-        )
-        given = (forecaster.property, forecaster.hypotheses, forecaster.hint)
-        for part, stored in zip(given, ("property", "hypotheses", "hint"), strict=True):
-            if (None if part is None else json.loads(json.dumps(dict(part.spec())))) != header[stored]:
-                raise StateFileError(f"the {stored} passed in, {part!r}, is not the one in the file: {header[stored]}")
-        _check(forecaster, header["counters"], arrays)
+        with zipfile.ZipFile(path) as archive:
+            header = _header(archive)
+            sizes = {info.filename.removesuffix(".npy"): info.file_size for info in archive.infolist()}
+            _check_sizes(header, sizes, hypotheses)
+            forecaster = cls(
+                properties.from_spec(header["property"]) if property is None else property,
+                _hypotheses(header["hypotheses"]) if hypotheses is None else hypotheses,
+                hint=_hint(header["hint"]) if hint is None else hint,
+                **{name: header["settings"][name] for name in _SETTINGS},
+            )
+            _check_parts(forecaster, header)
+            arrays = _arrays(archive, sizes, _expected(forecaster, header["counters"]["n_bins"]))
+        _check_values(forecaster, header["counters"], arrays)
         restore(forecaster, header["counters"], arrays)
     except StateFileError:
         raise
-    except (SwapcalError, KeyError, TypeError, ValueError, AttributeError, OverflowError, MemoryError) as error:
-        raise StateFileError(f"this state file is damaged: {type(error).__name__}: {error}") from error
+    except FileNotFoundError:
+        raise StateFileError(f"there is no state file at {path!r}") from None
+    except Exception as error:
+        # A damaged archive makes zipfile, zlib, json, NumPy's reader and our own constructors raise nearly anything.
+        raise StateFileError(f"this is not a whole state file of swapcal ({type(error).__name__}: {error})") from error
     return forecaster
 
 
@@ -153,16 +165,10 @@ def _hint(spec: Any) -> LearningHint | None:
     return None if spec is None else hints.OnlineRegression.from_spec(spec)
 
 
-def _read(path: str | PathLike[str] | BinaryIO) -> tuple[dict[str, Any], Arrays]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays: Arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(arrays.pop("header").tobytes())
-    except FileNotFoundError:
-        raise StateFileError(f"there is no state file at {os.fspath(path)!r}") from None  # type: ignore[arg-type]
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, NotImplementedError,
-            RuntimeError, MemoryError, SyntaxError, RecursionError, zipfile.LargeZipFile) as error:  # fmt: skip
-        raise StateFileError(f"this is not a whole state file of swapcal ({type(error).__name__}: {error})") from error
+def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
+    if archive.getinfo("header.npy").file_size > _LARGEST_HEADER:
+        raise StateFileError("this is not a state file of swapcal: its header is too large")
+    header = json.loads(_array(archive, "header").tobytes())
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
         raise StateFileError("this file was not written by Forecaster.save")
     if header.get("schema_version") != SCHEMA_VERSION:
@@ -170,31 +176,99 @@ def _read(path: str | PathLike[str] | BinaryIO) -> tuple[dict[str, Any], Arrays]
             f"this file has schema version {header.get('schema_version')!r}, written by swapcal "
             f"{header.get('library_version')!r}; this version reads {SCHEMA_VERSION}"
         )
-    return header, arrays
+    return header
 
 
-def _check(forecaster: "Forecaster", counters: dict[str, Any], arrays: Arrays) -> None:
-    """A damaged file must not become a forecaster that fails later."""
+def _array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
+    # Reading the whole entry makes zipfile compare its checksum, which reading as much as an array needs does not.
+    array: npt.NDArray[Any] = np.lib.format.read_array(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
+    return array
+
+
+def _check_sizes(header: dict[str, Any], sizes: dict[str, int], own: Hypotheses | None) -> None:
+    """The header must not ask for more memory than the file holds: a small file could ask for any amount."""
+    counters, settings, spec = header["counters"], header["settings"], header["hypotheses"]
     for name in ("n_bins", "issued", "open", "n_rounds", "n_late"):
         if isinstance(counters[name], bool) or not isinstance(counters[name], int) or counters[name] < 0:
             raise StateFileError(f"this state file is damaged: {name} is {counters[name]!r}")
+    n_bins, bins, horizon = counters["n_bins"], settings["bins"], settings["horizon"]
+    if bins is None and horizon is not None:
+        bins = horizons.first_bins(horizon, settings["r"], learning=header["hint"] is not None)
+    n = (spec.get("n", 0) + (settings["levels"] if spec["kind"] == "Finite" else 0)) if own is None else own.n
+    n_features = 0 if header["hint"] is None else header["hint"].get("n_features", 0)
+    fits = bins is None or bins == n_bins
+    for name, n_bytes in (
+        ("ledger.rounding", 8 * n_bins),
+        ("ledger.sums", 8 * n_bins * n),
+        ("pending.flags", settings["max_pending"]),
+        ("hint.mean", 8 * n_features),
+    ):
+        fits = fits and n_bytes <= sizes.get(name, 0)
+    if not fits:
+        raise StateFileError("this state file is damaged: its arrays do not fit its settings")
+
+
+def _check_parts(forecaster: "Forecaster", header: dict[str, Any]) -> None:
+    given = (forecaster.property, forecaster.hypotheses, forecaster.hint)
+    for part, stored in zip(given, ("property", "hypotheses", "hint"), strict=True):
+        if (None if part is None else json.loads(json.dumps(dict(part.spec())))) != header[stored]:
+            raise StateFileError(f"the {stored} passed in, {part!r}, is not the one in the file: {header[stored]}")
+    counters = header["counters"]
     if not isinstance(counters["identity"], str) or not isinstance(counters["hinted"], bool):
         raise StateFileError("this state file is damaged: the identity or a flag has the wrong type")
-    if (forecaster.horizon is not None or forecaster.bins is not None) and counters["n_bins"] != forecaster.grid.n:
-        raise StateFileError("this state file is damaged: the number of bins does not fit the settings")
-    forecaster.grid = Grid(*forecaster.property.domain, counters["n_bins"])
-    forecaster._evidence = forecaster._class.start(counters["n_bins"])
-    record = forecaster._class.start_record(counters["n_bins"])
-    n_bins, n = counters["n_bins"], forecaster._class.n
-    expected: dict[str, tuple[int, ...]] = {f"evidence.{k}": a.shape for k, a in forecaster._evidence.arrays().items()}
-    expected |= {"ledger.sums": (n_bins, n), "ledger.rounding": (n_bins,), "pending.flags": (forecaster.max_pending,)}
-    if record is not None:
-        expected |= {f"record.{name}": array.shape for name, array in record.arrays().items()}
-    if forecaster._hint_state is not None:
-        expected |= {f"hint.{name}": array.shape for name, array in forecaster._hint_state.arrays().items()}
-    found = {name: array.shape for name, array in arrays.items() if not name.startswith("atoms.")}
-    if found != expected or arrays["atoms.counters"].ndim != 2 or arrays["atoms.counters"].shape[1] != 2:
+
+
+def _expected(forecaster: "Forecaster", n_bins: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of all arrays but the atoms', whose number varies."""
+    n = forecaster._class.n
+    shapes: dict[str, tuple[int, ...]] = {"ledger.sums": (n_bins, n), "ledger.rounding": (n_bins,)}
+    shapes["pending.flags"] = (forecaster.max_pending,)
+    parts = (
+        ("evidence", forecaster._class.start(n_bins)),
+        ("record", forecaster._class.start_record(n_bins)),
+        ("hint", forecaster._hint_state),
+    )
+    for name, part in parts:
+        if part is not None:
+            shapes |= {f"{name}.{key}": array.shape for key, array in part.arrays().items()}
+    return shapes
+
+
+def _arrays(archive: zipfile.ZipFile, sizes: dict[str, int], expected: dict[str, tuple[int, ...]]) -> Arrays:
+    """All arrays, of the expected names, types and shapes; a size that is not right is not even unpacked."""
+    fits = sizes.keys() == {"header", "atoms.counters", *expected} and sizes["atoms.counters"] < _LARGEST_ATOMS
+    for name, shape in expected.items():
+        n_bytes = math.prod(shape) * (1 if name == "pending.flags" else 8)
+        fits = fits and n_bytes <= sizes[name] <= n_bytes + _LARGEST_LABEL
+    if not fits:
         raise StateFileError("this state file is damaged: its arrays do not fit its settings")
+    arrays = {name: _array(archive, name) for name in (*expected, "atoms.counters")}
     for name, array in arrays.items():
+        fits = fits and array.shape == expected.get(name, (len(array), 2))
         if array.dtype != (np.uint8 if name == "pending.flags" else np.float64) or not np.isfinite(array).all():
             raise StateFileError(f"this state file is damaged: {name} holds something other than finite numbers")
+    if not fits:
+        raise StateFileError("this state file is damaged: its arrays do not fit its settings")
+    return arrays
+
+
+def _check_values(forecaster: "Forecaster", counters: dict[str, Any], arrays: Arrays) -> None:
+    """A damaged file must not become a forecaster that fails later: sums stay within what the rounds can have added."""
+    flags, rounds, most = arrays["pending.flags"], counters["n_rounds"], 1.0 + 1e-9
+    sound = flags.max() <= 1 and counters["open"] == int(flags.sum()) and counters["n_late"] <= rounds
+    sound = sound and counters["issued"] < 2**63 and rounds + counters["open"] <= counters["issued"]
+    visits = arrays.get("evidence.counts")
+    if visits is not None and visits.shape == arrays["ledger.rounding"].shape:
+        sound = sound and visits.min() >= 0.0 and visits.sum() == rounds
+        sound = sound and bool((np.abs(arrays["ledger.sums"]) <= most * visits[:, None]).all())
+        sound = sound and bool((np.abs(arrays["ledger.rounding"] - visits) <= most * visits).all())
+    if isinstance(forecaster.hypotheses, (hypotheses.Finite, hypotheses.Linear)):
+        for part in ("evidence", "record"):
+            counts = arrays.get(f"{part}.counts", np.zeros(0))[:, None]
+            sums, spreads = arrays.get(f"{part}.sums", counts), arrays.get(f"{part}.spreads", counts)
+            sound = sound and bool((np.abs(sums) <= most * counts).all() and counts.sum() <= rounds)
+            sound = sound and bool((np.abs(2.0 * spreads - counts) <= most * counts).all())
+    atoms = arrays["atoms.counters"]
+    sound = sound and len(atoms) > 0 and bool((atoms[:, 1] >= 0.0).all()) and 0.0 <= atoms[-1, 0] <= rounds
+    if not sound:
+        raise StateFileError("this state file is damaged: its sums and counters contradict each other")

@@ -1,23 +1,25 @@
 """Checks of what comes from outside. Each returns the value in its proper type or raises `InvalidInput`."""
 
-import math
 import numbers
 from typing import Any, TypeVar
 
 import numpy as np
 
 from swapcal.errors import InvalidInput, UnknownForecast
+from swapcal.reals import floats, real, shown
 from swapcal.roles import Elicitable, Row
 from swapcal.typing import Float64Array
 
 __all__ = [
     "feature_rows",
     "features",
+    "floats",
     "identified",
     "number",
     "one_of",
     "real",
     "role",
+    "shown",
     "stored_row",
     "vector",
     "whole",
@@ -30,60 +32,37 @@ def role(value: T, members: tuple[str, ...], name: str, example: str) -> T:
     """`value`, if it has all of `members`."""
     missing = [member for member in members if not hasattr(value, member)]
     if missing or isinstance(value, type):
-        raise InvalidInput(f"{name} must be an object such as {example}; got {value!r}")
+        raise InvalidInput(f"{name} must be an object such as {example}; got {shown(value)}")
     return value
 
 
 def whole(value: Any, name: str, low: int) -> int:
     """A whole number of at least `low`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
-        raise InvalidInput(f"{name} must be a whole number, {low} or more; got {value!r}")
+        raise InvalidInput(f"{name} must be a whole number, {low} or more; got {shown(value)}")
     return int(value)
-
-
-def real(value: Any, name: str) -> float:
-    """One finite number; arrays of one number pass."""
-    if type(value) is float and math.isfinite(value):
-        return value
-    try:
-        if isinstance(value, (str, bytes, complex)) or np.ndim(value):
-            raise TypeError
-        result = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be one number; got {value!r}") from None
-    if not math.isfinite(result):
-        raise InvalidInput(f"{name} must be a finite number; got {result!r}")
-    return result
 
 
 def number(value: Any, name: str, low: float, high: float) -> float:
     """A number in [low, high]."""
     result = real(value, name)
     if isinstance(value, bool) or not low <= result <= high:
-        raise InvalidInput(f"{name} must be a number from {low:g} to {high:g}; got {value!r}")
+        raise InvalidInput(f"{name} must be a number from {low:g} to {high:g}; got {shown(value)}")
     return result
 
 
 def one_of(value: Any, name: str, allowed: tuple[str, ...]) -> str:
     """One of the `allowed` words."""
     if not isinstance(value, str) or value not in allowed:
-        raise InvalidInput(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
+        raise InvalidInput(f"{name} must be one of {', '.join(map(repr, allowed))}; got {shown(value)}")
     return value
 
 
 def vector(values: Any, name: str, length: int | None = None) -> Float64Array:
     """A flat array of finite numbers."""
-    try:
-        if isinstance(values, (str, bytes)):
-            raise TypeError
-        raw = np.asarray(values)
-        if raw.dtype.kind not in "biuf" and raw.size:
-            raw = np.array([real(v, name) for v in raw.ravel().tolist()]).reshape(raw.shape)
-        array = raw.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be a flat sequence of numbers; got {type(values).__name__}") from None
+    wanted = "a flat sequence of numbers" if length is None else f"a flat sequence of {length} numbers"
+    array = floats(values, name, wanted)
     if array.ndim != 1 or (length is not None and len(array) != length):
-        wanted = "a flat sequence of numbers" if length is None else f"a flat sequence of {length} numbers"
         raise InvalidInput(f"{name} must be {wanted}; got shape {array.shape}")
     if not np.isfinite(array).all():
         at = int(np.argmin(np.isfinite(array)))
@@ -106,10 +85,7 @@ def feature_rows(values: Any, n_rows: int, length: int) -> Float64Array | None:
     """`features` for many rounds."""
     if values is None or length == 0:
         return features(values, length)
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput("features must be a table of numbers, one row for each round") from None
+    array = floats(values, "features", "a table of numbers, one row for each round")
     if array.shape != (n_rows, length):
         raise InvalidInput(f"features have shape {array.shape} and must have shape ({n_rows}, {length})")
     vector(array.ravel(), "features")

@@ -69,7 +69,8 @@ class Audit:
 
     References
     ----------
-    Equations (1) and (2) of the paper that this package implements; intervals: see `cells`.
+    Efficient Swap Multicalibration of Elicitable Properties, introduction: the definitions of ell_r-multicalibration
+    and ell_r-swap multicalibration. Intervals: see `cells`.
     """
 
     def __init__(

@@ -1,11 +1,11 @@
 """Numbers in: whatever the caller has becomes a checked float array, or an error that says what to do."""
 
-import math
 from typing import Any
 
 import numpy as np
 
 from swapcal.errors import InvalidInput
+from swapcal.reals import floats, real, shown
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
 
@@ -26,13 +26,7 @@ def matrix(name: str, values: Any) -> Float64Array:
 
 def number(name: str, value: Any) -> float:
     """Read a finite number."""
-    try:
-        result = float(value)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} must be one number; got {value!r}") from None
-    if not math.isfinite(result):
-        raise InvalidInput(f"{name} must be a finite number; got {result!r}")
-    return result
+    return real(value, name)
 
 
 def check_labels(property: Elicitable, y: Float64Array) -> None:
@@ -53,13 +47,7 @@ def check_forecasts(property: Elicitable, p: Float64Array) -> None:
 
 
 def _finite(name: str, values: Any, n_dimensions: int, wanted: str) -> Float64Array:
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "biufO":
-            raise TypeError
-        array = array.astype(np.float64, copy=False)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} must be {wanted} of numbers; got {type(values).__name__} that is not") from None
+    array = floats(values, name, f"{wanted} of numbers")
     if array.ndim != n_dimensions:
         raise InvalidInput(f"{name} must be {wanted}; got shape {array.shape}")
     if not np.isfinite(array).all():
@@ -71,5 +59,5 @@ def _finite(name: str, values: Any, n_dimensions: int, wanted: str) -> Float64Ar
 def check_count(name: str, value: Any) -> int:
     """Read a whole number, 1 or more."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InvalidInput(f"{name} must be a whole number, 1 or more; got {value!r}")
+        raise InvalidInput(f"{name} must be a whole number, 1 or more; got {shown(value)}")
     return int(value)

@@ -52,8 +52,6 @@ class Finite:
             raise InvalidInput(f"Finite needs a whole number of functions, 1 or more; got {self.n!r}")
         if self.names is not None and (len(self.names) != self.n or not all(isinstance(s, str) for s in self.names)):
             raise InvalidInput(f"Finite({self.n}) needs {self.n} names, each a string; got {self.names!r}")
-        if isinstance(self.potential, PNorm):
-            object.__setattr__(self, "potential", self.potential.for_class(self.n))
 
     def __repr__(self) -> str:
         potential = "" if self.potential == AdaNormalHedge() else f", potential={self.potential!r}"
@@ -96,7 +94,8 @@ class Finite:
 
     def start(self, n_bins: int) -> "FiniteEvidence":
         """No evidence in any of `n_bins` bins."""
-        return FiniteEvidence(self.n, self.potential, n_bins)
+        potential = self.potential.for_class(self.n) if isinstance(self.potential, PNorm) else self.potential
+        return FiniteEvidence(self.n, potential, n_bins)
 
     def start_record(self, n_bins: int) -> "FiniteRecord":
         """An empty record of a hint's own errors."""
@@ -115,35 +114,35 @@ class FiniteEvidence:
     function).
     """
 
-    __slots__ = ("counts", "factors", "potential", "spreads", "sums", "weights")
+    __slots__ = ("counts", "potential", "spreads", "sums", "weights")
 
     def __init__(self, n: int, potential: Potential, n_bins: int) -> None:
         self.potential = potential
         self.sums = np.zeros((n_bins, n))
         self.spreads = np.zeros((n_bins, n))
         self.weights = np.zeros((n_bins, n))
-        self.factors = np.ones(n_bins)
         self.counts = np.zeros(n_bins)
 
     def phi(self, bin: int, row: Row) -> float:
-        """sum_j w_ij x_j times the bin's factor, added up in the order of the positions."""
+        """sum_j w_ij x_j, added up in the order of the positions."""
         if not row.indices.size:
             return 0.0
         products = self.weights[bin].take(row.indices) * row.values
         # cumsum adds from left to right, whatever the length; a sum or a dot product may pair terms up differently
         # elsewhere.
-        return float(products.cumsum()[-1]) * float(self.factors[bin])
+        return float(products.cumsum()[-1])
 
     def record(self, bin: int, row: Row, v: float) -> None:
         """Add the gains x_j v to the sums of bin `bin` and renew the weights they touch."""
         indices, gains = row.indices, row.values * v
         s = self.sums[bin].take(indices) + gains
         c = self.spreads[bin].take(indices) + self.potential.spread(gains)
-        self.sums[bin, indices] = s
-        self.spreads[bin, indices] = c
-        self.weights[bin, indices] = [self.potential.weight(*sc) for sc in zip(s.tolist(), c.tolist(), strict=True)]
+        weights = [self.potential.weight(*sc) for sc in zip(s.tolist(), c.tolist(), strict=True)]
+        self.sums[bin, indices], self.spreads[bin, indices], self.weights[bin, indices] = s, c, weights
         self.counts[bin] += 1.0
-        self.factors[bin] = self.potential.row_factor(self.sums[bin], float(self.counts[bin]))
+        together = self.potential.row_weights(self.sums[bin], float(self.counts[bin]))
+        if together is not None:
+            self.weights[bin] = together
 
     def level(self, bin: int, row: Row) -> float:
         """Logarithm of the largest potential that an active function has in the bin; infinite for the p-norm."""
@@ -153,7 +152,6 @@ class FiniteEvidence:
         """Cut every bin into `factor`; the middle bin keeps what its parent had."""
         for name in ("sums", "spreads", "weights", "counts"):
             setattr(self, name, refined(getattr(self, name), factor))
-        self.factors = refined(self.factors, factor, empty=1.0)
 
     @property
     def theorem(self) -> str:
@@ -170,7 +168,7 @@ class FiniteEvidence:
         return largest
 
     def arrays(self) -> dict[str, Float64Array]:
-        """The state; weights and factors follow from it."""
+        """The state; weights follow from it."""
         return {"sums": self.sums, "spreads": self.spreads, "counts": self.counts}
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
@@ -179,9 +177,10 @@ class FiniteEvidence:
         self.weights = np.zeros_like(self.sums)
         for i, j in zip(*np.nonzero(self.sums), strict=True):
             self.weights[i, j] = self.potential.weight(float(self.sums[i, j]), float(self.spreads[i, j]))
-        self.factors = np.ones(len(self.sums))
         for i in np.flatnonzero(self.counts):
-            self.factors[i] = self.potential.row_factor(self.sums[i], float(self.counts[i]))
+            together = self.potential.row_weights(self.sums[i], float(self.counts[i]))
+            if together is not None:
+                self.weights[i] = together
 
 
 def _level(potential: Potential, sums: Float64Array, spreads: Float64Array, row: Row) -> float:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from swapcal.grid import Grid
 from swapcal.hypotheses.finite import Finite
 from swapcal.roles import Hypotheses, Row
 
@@ -17,7 +18,5 @@ def active(row: Row, hint: float | None, domain: tuple[float, float], n_own: int
     """The context with the entry of the level set in which the hint lies; unchanged without a hint."""
     if hint is None or n_own == n_all:
         return row
-    n_levels = n_all - n_own
-    low, high = domain
-    level = min(int((hint - low) / (high - low) * n_levels), n_levels - 1)
+    level = Grid(*domain, n_all - n_own).bin(hint)
     return Row(np.append(row.indices, n_own + level), np.append(row.values, 1.0))

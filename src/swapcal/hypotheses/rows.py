@@ -1,24 +1,22 @@
 """Contexts as they come (dense, mappings, pairs, compressed sparse rows) as checked rows of non-zero entries."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from swapcal.errors import InvalidInput
+from swapcal.reals import floats
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["read_row", "read_rows"]
 
-_EXPECTED = "give a vector of {n} numbers, a mapping from position to value, or a pair (positions, values)"
+_ONE = "a vector of {n} numbers, a mapping from position to value, or a pair (positions, values)"
 
 
-def _numbers(x: Any, what: str, n: int) -> Float64Array:
-    try:
-        return np.asarray(x, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{what} holds something that is not a number; {_EXPECTED.format(n=n)}") from None
+_MANY = "a table of numbers, one row for each round, or compressed sparse rows"
 
 
 def _positions(keys: Any, n: int) -> IntArray:
@@ -51,23 +49,43 @@ def read_row(x: Any, n: int) -> Row:
         return _sparse(list(x.keys()), list(x.values()), n)
     if isinstance(x, Row):
         return _sparse(x.indices, x.values, n)
-    if isinstance(x, tuple) and len(x) == 2 and np.ndim(x[0]) == 1:
+    if isinstance(x, tuple) and len(x) == 2 and _is_flat(x[0]):
         return _sparse(x[0], x[1], n)
-    if hasattr(x, "indptr") and hasattr(x, "indices") and hasattr(x, "data"):
-        if x.shape not in {(1, n), (n,)}:
-            raise InvalidInput(f"a sparse context must have one row of length {n}; got shape {x.shape}")
-        return _sparse(x.indices, x.data, n)
-    values = _numbers(x, "the context", n)
+    if hasattr(x, "tocsr"):
+        # Other sparse formats have members of the same names with other meanings.
+        x = x.tocsr()
+    if _is_compressed(x):
+        if _shape(x) == (n,):
+            return _sparse(x.indices, x.data, n)
+        rows = _compressed(x, n, 1)
+        return Row(rows.indices, rows.values)
+    values = floats(x, "the context", _ONE.format(n=n))
     if values.shape != (n,):
-        raise InvalidInput(f"the context has shape {values.shape} and must have length {n}; {_EXPECTED.format(n=n)}")
+        raise InvalidInput(f"the context must be {_ONE.format(n=n)}; got shape {values.shape}")
     _finite(values, "the context")
     indices = np.flatnonzero(values)
     return Row(indices, values[indices])
 
 
+def _is_flat(x: Any) -> bool:
+    try:
+        return bool(np.ndim(x) == 1)
+    except (TypeError, ValueError):
+        return False
+
+
+def _is_compressed(x: Any) -> bool:
+    return hasattr(x, "indptr") and hasattr(x, "indices") and hasattr(x, "data")
+
+
+def _shape(x: Any) -> tuple[Any, ...]:
+    shape = getattr(x, "shape", ())
+    return tuple(shape) if isinstance(shape, (tuple, list)) else ()
+
+
 def _sparse(keys: Any, entries: Any, n: int) -> Row:
     positions = _positions(keys, n)
-    values = _numbers(entries, "the context", n)
+    values = floats(entries, "the context", _ONE.format(n=n))
     if values.shape != positions.shape:
         raise InvalidInput(
             f"a sparse context has {positions.size} positions and {values.size} values; give as many of each"
@@ -85,9 +103,9 @@ def read_rows(X: Any, n: int, n_rows: int) -> Rows:
     """`n_rows` contexts of length `n`: a two-dimensional array, or compressed sparse rows (indptr, indices, data)."""
     if hasattr(X, "tocsr"):
         X = X.tocsr()
-    if hasattr(X, "indptr") and hasattr(X, "indices") and hasattr(X, "data"):
+    if _is_compressed(X):
         return _compressed(X, n, n_rows)
-    values = _numbers(X, "the contexts", n)
+    values = floats(X, "the contexts", _MANY)
     if values.shape != (n_rows, n):
         raise InvalidInput(f"the contexts have shape {values.shape} and must have shape ({n_rows}, {n})")
     _finite(values, "the contexts")
@@ -97,10 +115,25 @@ def read_rows(X: Any, n: int, n_rows: int) -> Rows:
 
 
 def _compressed(X: Any, n: int, n_rows: int) -> Rows:
-    if tuple(X.shape) != (n_rows, n):
-        raise InvalidInput(f"the contexts have shape {tuple(X.shape)} and must have shape ({n_rows}, {n})")
-    rows = [_sparse(X.indices[a:b], X.data[a:b], n) for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
+    if _shape(X) != (n_rows, n):
+        raise InvalidInput(f"the contexts have shape {_shape(X)} and must have shape ({n_rows}, {n})")
+    ends, values = _ends(X.indptr, n_rows), floats(X.data, "the data of the contexts", "a vector of numbers")
+    indices = np.asarray(X.indices)
+    if values.ndim != 1 or indices.shape != values.shape or ends[-1] > len(values):
+        raise InvalidInput("compressed sparse rows need as many indices as data, and an indptr that ends within them")
+    rows = [_sparse(indices[a:b], values[a:b], n) for a, b in pairwise(ends)]
     indptr = np.concatenate([[0], np.cumsum([len(row.indices) for row in rows])]).astype(np.int64)
     if not rows:
         return Rows(indptr, np.zeros(0, dtype=np.int64), np.zeros(0))
     return Rows(indptr, np.concatenate([row.indices for row in rows]), np.concatenate([row.values for row in rows]))
+
+
+def _ends(indptr: Any, n_rows: int) -> list[int]:
+    """Where each row begins, and the end of the last."""
+    try:
+        ends = np.asarray(indptr)
+    except (TypeError, ValueError):
+        ends = np.zeros(0)
+    if ends.dtype.kind not in "iu" or ends.shape != (n_rows + 1,) or ends[0] != 0 or (ends[1:] < ends[:-1]).any():
+        raise InvalidInput(f"indptr of compressed sparse rows must be {n_rows + 1} whole numbers that rise from 0")
+    return [int(end) for end in ends]

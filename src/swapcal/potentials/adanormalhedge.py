@@ -54,9 +54,9 @@ class AdaNormalHedge:
         behind = _potential(1.0 - r, c + 1.0) - 1.0
         return math.copysign(0.5 * (ahead - behind), s)
 
-    def row_factor(self, sums: Float64Array, n: float) -> float:
-        """1: bins need no common factor."""
-        return 1.0
+    def row_weights(self, sums: Float64Array, n: float) -> None:
+        """None: every function is weighed by itself."""
+        return
 
     def level(self, s: Float64Array, c: Float64Array) -> Float64Array:
         """s^2 / 3c."""

@@ -64,9 +64,9 @@ class Exponential:
             total += eta * (safe_exp(eta * abs(s) - psi * c) - safe_exp(-eta * abs(s) - psi * c))
         return math.copysign(total, s)
 
-    def row_factor(self, sums: Float64Array, n: float) -> float:
-        """1: bins need no common factor."""
-        return 1.0
+    def row_weights(self, sums: Float64Array, n: float) -> None:
+        """None: every function is weighed by itself."""
+        return
 
     def level(self, s: Float64Array, c: Float64Array) -> Float64Array:
         """s^2 / 2c, the largest exponent over all rates, as psi(eta) >= eta^2 / 2."""

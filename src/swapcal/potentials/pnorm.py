@@ -25,7 +25,7 @@ class PNorm:
     Parameters
     ----------
     p : float
-        The exponent; `Finite` fills in max(2, 2 ln n) where it is None.
+        The exponent; where it is None, max(2, 2 ln n) for the n functions of the class.
 
     References
     ----------
@@ -58,17 +58,18 @@ class PNorm:
         return np.zeros_like(g)
 
     def weight(self, s: float, c: float) -> float:
-        """|s|^(p - 1) with the sign of s; the rest of the gradient is the bin's factor."""
-        return math.copysign(abs(s) ** (self.exponent - 1.0), s)
+        """The weight of a function that is alone in its bin, but for the bin's count: s itself."""
+        return s
 
-    def row_factor(self, sums: Float64Array, n: float) -> float:
-        """||S||_p^(2 - p) / (n + 1)."""
+    def row_weights(self, sums: Float64Array, n: float) -> Float64Array:
+        """The gradient of 1/2 ||S||_p^2, over n + 1; scaled by the largest entry, so that no power overflows."""
         largest = float(np.max(np.abs(sums)))
         if largest == 0.0:
-            return 0.0
+            return np.zeros_like(sums)
         p = self.exponent
-        norm = largest * float(np.sum((np.abs(sums) / largest) ** p)) ** (1.0 / p)
-        return float(norm ** (2.0 - p)) / (n + 1.0)
+        shares = np.abs(sums) / largest
+        norm = float(np.sum(shares**p)) ** ((2.0 - p) / p)
+        return np.asarray(np.sign(sums) * (largest * norm / (n + 1.0) * shares ** (p - 1.0)))
 
     def level(self, s: Float64Array, c: Float64Array) -> None:
         """None: not an exponential potential, so a trusted hint would not keep its guarantee."""

@@ -27,8 +27,8 @@ class Potential(Protocol):
     def weight(self, s: float, c: float) -> float:
         """Signed weight of the function; odd and increasing in s."""
 
-    def row_factor(self, sums: Float64Array, n: float) -> float:
-        """A factor common to all weights of a bin with sums `sums` and `n` visits; 1 where there is none."""
+    def row_weights(self, sums: Float64Array, n: float) -> Float64Array | None:
+        """The weights of a bin with sums `sums` and `n` visits, where functions are weighed together; else None."""
 
     def level(self, s: Float64Array, c: Float64Array) -> Float64Array | None:
         """Upper bound on the logarithm of the potential, or None where the potential is not exponential."""

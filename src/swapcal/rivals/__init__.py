@@ -15,13 +15,9 @@ __all__ = ["Card", "all_rivals"]
 
 def all_rivals() -> dict[str, type[Rounds]]:
     """All methods in this folder, by the name of their class."""
-    found: dict[str, type[Rounds]] = {}
-    for module in pkgutil.iter_modules(__path__):
-        contents = vars(importlib.import_module(f"{__name__}.{module.name}"))
-        for name, value in contents.items():
-            if inspect.isclass(value) and issubclass(value, Rounds) and isinstance(getattr(value, "card", None), Card):
-                found[name] = value
-    return dict(sorted(found.items()))
+    modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
+    members = (member for module in modules for member in inspect.getmembers(module, inspect.isclass))
+    return {name: kind for name, kind in sorted(members) if issubclass(kind, Rounds) and hasattr(kind, "card")}
 
 
 def __getattr__(name: str) -> type[Rounds]:

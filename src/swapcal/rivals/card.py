@@ -21,7 +21,8 @@ class Card:
     assumes : str
         What it needs to know or to be true.
     properties : tuple of str
-        Kinds of property it covers: "mean", "quantile", "expectile" or "elicitable" (any with an identification function).
+        Kinds of property it covers: "mean", "quantile", "expectile" or "elicitable" (any with an identification
+        function).
     classes : tuple of str
         Kinds of class it covers: "finite", "linear", or "none" for methods that know no groups.
     exponent : float, optional

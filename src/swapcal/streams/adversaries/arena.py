@@ -97,7 +97,7 @@ def groups(n: int, seed: int, n_rows: int = 256) -> Float64Array:
 
 
 def signed(n: int, seed: int, n_rows: int = 256) -> Float64Array:
-    """A pool of values in [-1, 1] of `n` functions: random signs in the first half of the columns, uniform in the rest."""
+    """A pool of values of `n` functions in [-1, 1]: random signs for the first half of them, uniform for the others."""
     rng = np.random.default_rng(seed)
     pool = rng.uniform(-1.0, 1.0, (n_rows, n))
     half = (n + 1) // 2

@@ -28,19 +28,23 @@ class Books:
     O(n) for the vector and O(number of values) for `worst`.
     """
 
-    __slots__ = ("counts", "errors", "hypotheses", "places", "property", "sums")
+    __slots__ = ("counts", "errors", "hypotheses", "places", "property", "sums", "values")
 
     def __init__(self, property: Elicitable, hypotheses: Scored, n: int) -> None:
         self.property = property
         self.hypotheses = hypotheses
         self.places: dict[float, int] = {}
+        self.values: list[float] = []
         self.sums = np.zeros((64, n))
         self.counts = np.zeros(64)
         self.errors = np.zeros(64)
 
     def place(self, value: float) -> int:
         """The row that belongs to a forecast value; a new value gets a new one."""
-        i = self.places.setdefault(value, len(self.places))
+        if value in self.places:
+            return self.places[value]
+        i = self.places[value] = len(self.values)
+        self.values.append(value)
         if i == len(self.counts):
             self.sums = np.concatenate([self.sums, np.zeros_like(self.sums)])
             self.counts = np.concatenate([self.counts, np.zeros_like(self.counts)])
@@ -55,8 +59,18 @@ class Books:
         self.errors[i] = float(self.hypotheses.supremum(self.sums[i])) ** 2 / self.counts[i]
 
     def worst(self) -> int:
-        """The row with the largest error."""
+        """The row with the largest error; 0 before the first round."""
         return int(self.errors.argmax())
+
+    def location(self, share: float) -> float:
+        """The place in the label range that lies `share` of the way up, moved to the end if it is outside."""
+        low, high = self.property.low, self.property.high
+        return min(max(low + share * (high - low), low), high)
+
+    def share(self, value: float) -> float:
+        """How far up the domain a forecast lies."""
+        low, high = self.property.domain
+        return (value - low) / (high - low)
 
     def error(self) -> float:
         """The swap multicalibration error so far, with r = 2."""

@@ -77,16 +77,16 @@ def rounds(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Iterato
     """Play and hand out each round once its outcome is learned; the same game for the same seeds."""
     if isinstance(n_rounds, bool) or not isinstance(n_rounds, int) or n_rounds < 1:
         raise InvalidInput(f"n_rounds must be a whole number, 1 or more; got {n_rounds!r}")
-    arena, property = adversary.arena, forecaster.property
-    books = Books(property, forecaster.hypotheses, arena.contexts.shape[1])
+    arena, sought = adversary.arena, forecaster.property
+    books = Books(sought, forecaster.hypotheses, arena.contexts.shape[1])
     dice = np.random.default_rng(arena.seed).random((n_rounds, 3))
     for t in range(n_rounds):
         for_context, for_hint, for_label = dice[t].tolist()
         x = arena.contexts[adversary.context(t, books, for_context)]
-        hint = arena.hint(t, for_hint, property.domain)
+        hint = arena.hint(t, for_hint, sought.domain)
         forecast = forecaster.predict(x, hint)
         location = adversary.location(t, books, x, hint, _odds(forecast))
-        y = arena.label(location, for_label, property.low, property.high)
+        y = arena.label(location, for_label, sought.low, sought.high)
         forecaster.update(forecast, y)
         books.record(forecast.value, x, y)
         yield Round(x, hint, forecast, y)

@@ -31,11 +31,9 @@ class Greedy:
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
         """The best of the candidates."""
         low, high = books.property.low, books.property.high
-        bottom, top = books.property.domain
         candidates = [low, high]
         if self.arena.width is not None:
-            middle = 0.5 * (odds.lower + odds.upper)
-            candidates.append(low + (high - low) * (middle - bottom) / (top - bottom))
+            candidates.append(books.location(books.share(0.5 * (odds.lower + odds.upper))))
         labels = np.array([self.arena.nodes(each, low, high) for each in candidates])
         i, j = books.place(odds.lower), books.place(odds.upper)
         v = books.property.identification(np.array([odds.lower, odds.upper]), labels[:, :, np.newaxis])
@@ -57,19 +55,26 @@ class Far:
 
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
         """Low if the expected forecast is in the upper half."""
-        bottom, top = books.property.domain
         expected = odds.p_lower * odds.lower + (1.0 - odds.p_lower) * odds.upper
-        return books.property.low if 2.0 * expected > bottom + top else books.property.high
+        return books.location(0.0 if books.share(expected) > 0.5 else 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTargeted:
-    """The function that suffers most at any forecast value: its cases, and labels that drive its sums further out."""
+    """The function and forecast value that fare worst: cases of that function, with labels on the side that hurts.
+
+    The label lies `reach` of the range below the worst value if the forecasts there were too high for the function's
+    cases, and above it otherwise (but on the other side where that is outside the range). So the forecaster is drawn
+    back to the value, and errs again in the same direction.
+    """
 
     arena: Arena
+    reach: float = field(default=0.3, kw_only=True)
     _members: list[list[int]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not 0.0 < self.reach <= 1.0:
+            raise InvalidInput(f"reach is a share of the label range above 0 and up to 1; got {self.reach!r}")
         size = np.abs(self.arena.contexts)
         members = [np.flatnonzero(column >= 0.5 * max(column.max(), 1e-300)).tolist() for column in size.T]
         object.__setattr__(self, "_members", members)
@@ -83,14 +88,15 @@ class GroupTargeted:
         return members[int(u * len(members))] if members else self.arena.row(u)
 
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
-        """Low labels (V > 0) if the sums of the worst function at the two forecasts grow with V, else high ones."""
-        i, j = books.place(odds.lower), books.place(odds.upper)
-        gains = books.sums[[i, j]] * x
-        worst = books.sums[books.worst()]
-        at = gains.sum(axis=1) if books.hypotheses.dual != "max" else gains[:, int(np.abs(worst).argmax())]
-        push = odds.p_lower * float(at[0]) / (books.counts[i] + 1.0)
-        push += (1.0 - odds.p_lower) * float(at[1]) / (books.counts[j] + 1.0)
-        return books.property.low if push > 0.0 else books.property.high
+        """Near the worst value, on the side that hurts."""
+        worst = books.worst()
+        sums = books.sums[worst]
+        j = int(np.abs(sums).argmax())
+        grows = float(sums @ x) if books.hypotheses.dual != "max" else float(sums[j] * x[j])
+        value = books.share(books.values[worst] if t else odds.lower)
+        share = value - math.copysign(self.reach, grows)
+        # At the end of the range the forecaster is right to stay where it is; the other side moves it.
+        return books.location(share if 0.0 <= share <= 1.0 else 2.0 * value - share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +115,7 @@ class Sweep:
 
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
         """A triangular wave of time."""
-        share = abs((t / self.period + 1.0) % 2.0 - 1.0)
-        return books.property.low + share * (books.property.high - books.property.low)
+        return books.location(1.0 - abs(t / self.period % 2.0 - 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +134,7 @@ class Sine:
 
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
         """A sine of time."""
-        share = 0.5 + 0.45 * math.sin(2.0 * math.pi * t / self.period)
-        return books.property.low + share * (books.property.high - books.property.low)
+        return books.location(0.5 + 0.45 * math.sin(2.0 * math.pi * t / self.period))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +153,7 @@ class AntiHint:
 
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
         """Low if the hint is in the upper half."""
-        bottom, top = books.property.domain
-        return books.property.low if hint is not None and 2.0 * hint > bottom + top else books.property.high
+        return books.location(0.0 if hint is not None and books.share(hint) > 0.5 else 1.0)
 
 
 def _check_period(period: float) -> None:
