@@ -1,9 +1,15 @@
 """The objects on which every check of their kind runs; a new class adds a line here."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from swapcal.forecaster import Forecaster
+from swapcal.hints import OnlineRegression
+from swapcal.hypotheses import Finite, Linear
+from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential, Squint
 from swapcal.properties import (
     Concave,
     Expectile,
@@ -18,7 +24,7 @@ from swapcal.properties import (
     Squared,
     Tsallis,
 )
-from swapcal.roles import Elicitable
+from swapcal.roles import Elicitable, Hypotheses, LearningHint
 from swapcal.typing import Float64Array
 
 
@@ -89,3 +95,61 @@ REBUILDABLE: list[Elicitable] = [
     for each in PROPERTIES
     if not isinstance(each, Property) and not (isinstance(each, Probability) and isinstance(each.proper_loss, Concave))
 ]
+
+POTENTIALS: list[Potential] = [
+    AdaNormalHedge(),
+    Exponential(),
+    Exponential(n_rates=4),
+    Squint(),
+    PNorm(),
+    PNorm(p=3.5),
+    PNorm(p=20.0),
+]
+
+HYPOTHESES: list[Hypotheses] = [
+    Finite(1),
+    Finite(3),
+    Finite(2, names=["everybody", "new customers"]),
+    Finite(40),
+    *(Finite(6, potential=potential) for potential in POTENTIALS[1:]),
+    Linear(1),
+    Linear(4),
+    Linear(4, radius=0.5),
+    Linear(30, radius=10.0),
+]
+
+HINTS: list[LearningHint] = [
+    OnlineRegression(),
+    OnlineRegression(n_features=3),
+    OnlineRegression(link="identity"),
+    OnlineRegression(n_features=1, link="logistic", rates=[0.5, 0.1]),
+]
+
+OWN = Property(huber, loss=huber_loss, lipschitz=1.0)
+
+FORECASTERS: dict[str, Callable[[], Any]] = {
+    "mean of groups": lambda: Forecaster(Mean(), Finite(3), horizon=3000, seed=1),
+    "anytime quantile": lambda: Forecaster(Quantile(0.9, low=-10.0, high=20.0), Finite(4), seed=2),
+    "r below 2, odd bins": lambda: Forecaster(Median(), Finite(2), bins=7, r=1.0, seed=3),
+    "one bin": lambda: Forecaster(Mean(), Finite(2), bins=1),
+    "expectile of linear functions": lambda: Forecaster(Expectile(0.2), Linear(5), horizon=3000, seed=4),
+    "anytime linear": lambda: Forecaster(Mean(low=100.0, high=350.0), Linear(2), r=3.0, seed=5),
+    "probability, exponential": lambda: Forecaster(
+        Probability(Log()), Finite(3, potential=Exponential()), horizon=3000, seed=6
+    ),
+    "squint, trusting": lambda: Forecaster(Mean(), Finite(3, potential=Squint()), horizon=500, trust=0.5, seed=7),
+    "p-norm": lambda: Forecaster(Moment(2, low=-1.0, high=2.0), Finite(8, potential=PNorm()), horizon=3000, seed=8),
+    "no levels, no trust": lambda: Forecaster(Mean(), Finite(3), horizon=3000, levels=0, trust=0.0, seed=9),
+    "jitter": lambda: Forecaster(Quantile(0.3), Finite(2), horizon=3000, jitter=0.05, outside="clip", seed=10),
+    "regression": lambda: Forecaster(Mean(), Finite(3), horizon=3000, hint=OnlineRegression(), seed=11),
+    "regression on features": lambda: Forecaster(
+        Quantile(0.8), Linear(3), hint=OnlineRegression(n_features=2), max_pending=300, seed=12
+    ),
+    "own property": lambda: Forecaster(OWN, Finite(2), horizon=3000, seed=13),
+    "many functions": lambda: Forecaster(Mean(), Finite(200), horizon=3000, seed=2**70),
+}
+
+LOADERS: dict[str, Callable[[Any], Any]] = {
+    "own property": lambda file: Forecaster.load(file, property=OWN),
+}
+"""For forecasters with parts that a state file does not hold."""

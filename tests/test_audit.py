@@ -114,6 +114,10 @@ def test_linear_bounds_are_close(r: float, gap: float) -> None:
     sums = np.random.default_rng(11).normal(size=(24, 6))
     lower, upper = linear_bounds(np.full(24, 40.0), sums, r)
     assert upper <= lower * (1 + gap)
+    # Both are homogeneous of degree r, whatever the unit.
+    for unit in (0.01, 3.0):
+        scaled = linear_bounds(np.full(24, 40.0), unit * sums, r)
+        assert np.array(scaled) / unit**r == pytest.approx([lower, upper], rel=1e-6)
 
 
 def test_linear_bounds_of_one_value_and_of_nothing_are_exact() -> None:

@@ -1,6 +1,9 @@
 """Online forecasts that are calibrated for everybody: swap multicalibration of any elicitable property."""
 
-from swapcal import potentials
+import importlib
+from types import ModuleType
+
+from swapcal import learners, potentials
 from swapcal.audit import Audit, calibration_error, multicalibration_error, swap_multicalibration_error
 from swapcal.bounds import Guarantee
 from swapcal.errors import (
@@ -18,7 +21,7 @@ from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.grid import Grid
 from swapcal.hints import OnlineRegression
-from swapcal.hypotheses import Finite, Linear
+from swapcal.hypotheses import Finite, Linear, Oracle
 from swapcal.properties import (
     Concave,
     CVaR,
@@ -36,8 +39,9 @@ from swapcal.properties import (
     Tsallis,
     Variance,
 )
+from swapcal.version import __version__
 
-__version__ = "0.1.0"
+_ROOMS = ("checks", "paper", "rivals", "streams")
 
 __all__ = [
     "AlreadyUpdated",
@@ -62,6 +66,7 @@ __all__ = [
     "Moment",
     "NotElicitable",
     "OnlineRegression",
+    "Oracle",
     "Probability",
     "Property",
     "Quantile",
@@ -72,8 +77,21 @@ __all__ = [
     "Tsallis",
     "UnknownForecast",
     "Variance",
+    "__version__",
     "calibration_error",
+    "learners",
     "multicalibration_error",
     "potentials",
     "swap_multicalibration_error",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Load the rooms that not everybody enters when somebody does."""
+    if name in _ROOMS:
+        return importlib.import_module(f"swapcal.{name}")
+    raise AttributeError(f"module 'swapcal' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_ROOMS])

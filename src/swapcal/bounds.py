@@ -124,13 +124,13 @@ def quadratic(tally: Tally, smoothness: float, radius: float, r: float, delta: f
     """E for a quadratic potential normalized by counts (theorem B with border evidence).
 
     `radius` bounds the squared norm of a context, `smoothness` is 1 for the Euclidean norm and p - 1 for the p-norm:
-    E_2 <= radius (smoothness sum_i H(n_i) + 20 ln(1/delta)), with probability 1 - delta for all times at once.
+    E_2 <= radius (smoothness sum_i H(n_i) + 9 ln(1/delta)), with probability 1 - delta for all times at once.
     """
     if tally.counts is not None:
         visits = tally.counts[tally.counts > 0]
         harmonic = float(np.sum(np.euler_gamma + np.log(visits) + 0.5 / visits)) if len(visits) else 0.0
     else:
         harmonic = tally.n_bins * (1.0 + math.log1p(tally.n_rounds / tally.n_bins))
-    total = radius * (smoothness * harmonic + 20.0 * math.log(1.0 / delta))
+    total = radius * (smoothness * harmonic + 9.0 * math.log(1.0 / delta))
     total = min(total, float(tally.n_rounds))
     return total if r >= 2.0 else float(tally.n_rounds ** (1.0 - r / 2.0) * total ** (r / 2.0))

@@ -20,6 +20,7 @@ from swapcal import horizon as horizons
 from swapcal.errors import StateFileError
 from swapcal.grid import Grid
 from swapcal.roles import Elicitable, Hypotheses, LearningHint
+from swapcal.version import __version__
 
 if TYPE_CHECKING:
     from swapcal.forecaster import Forecaster
@@ -89,8 +90,6 @@ def _part(arrays: Arrays, prefix: str) -> Arrays:
 
 def save(forecaster: "Forecaster", path: str | PathLike[str] | BinaryIO) -> None:
     """Write the state; a file appears whole or not at all."""
-    from swapcal import __version__
-
     counters, arrays = snapshot(forecaster)
     header = {
         "format": _FORMAT,

@@ -6,10 +6,12 @@ from typing import Any
 from swapcal.checks.forecasters import check_forecaster
 from swapcal.checks.hints import check_hint
 from swapcal.checks.hypotheses import check_hypotheses
+from swapcal.checks.learners import check_learner
 from swapcal.checks.potentials import check_potential
 from swapcal.checks.properties import check_property
 from swapcal.checks.rules import members, missing
 from swapcal.errors import InvalidInput
+from swapcal.learners import Learner
 from swapcal.potentials import Potential
 from swapcal.roles import Elicitable, Hypotheses, LearningHint
 
@@ -20,6 +22,7 @@ _ROLES: tuple[tuple[type, Callable[[Any], None]], ...] = (
     (Potential, check_potential),
     (Hypotheses, check_hypotheses),
     (LearningHint, check_hint),
+    (Learner, check_learner),
 )
 
 

@@ -35,7 +35,7 @@ class Oracle:
     The copies of an odd learner mirror each other, so that one is kept, and Phi is half of that.
 
     Guarantee: theorem B with an oracle (docs/guarantees.md). With probability 1 - delta, for all times at once, sum
-    over i and sigma of max(S_i,sigma, 0)^2 / n_i <= k (sum_i H(n_i) + 20 ln(1/delta)) for k copies; and in every bin
+    over i and sigma of max(S_i,sigma, 0)^2 / n_i <= k (sum_i H(n_i) + 9 ln(1/delta)) for k copies; and in every bin
     sup_f |sum f V| <= max_sigma max(S_i,sigma, 0) + Reg(n_i).
 
     Parameters

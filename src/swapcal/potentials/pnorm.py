@@ -19,7 +19,7 @@ class PNorm:
     Phi_i(x) = <gradient of 1/2 ||S_i||_p^2, x> / (n_i + 1). The norm couples the functions of a bin, so that an update
     costs O(n), not only O(active); the other potentials are cheaper on sparse contexts.
 
-    Guarantee (`bounds.quadratic`): with probability 1 - delta, Psi <= e ((p - 1) sum_i H(n_i) + 20 ln(1/delta)), H the
+    Guarantee (`bounds.quadratic`): with probability 1 - delta, Psi <= e ((p - 1) sum_i H(n_i) + 9 ln(1/delta)), H the
     harmonic numbers.
 
     Parameters

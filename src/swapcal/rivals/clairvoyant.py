@@ -1,0 +1,82 @@
+"""The limit: a forecaster that knows the truth and only rounds it."""
+
+import math
+from typing import ClassVar
+
+from swapcal import validation
+from swapcal.errors import InvalidInput
+from swapcal.grid import Grid
+from swapcal.rivals.card import Card
+from swapcal.roles import Elicitable, Hypotheses, Row
+from swapcal.rounds import Plan, Rounds
+
+__all__ = ["Clairvoyant"]
+
+
+class Clairvoyant(Rounds):
+    """Knows the true conditional property, passed as the hint, and rounds it to the grid.
+
+    No method can do better on average over the labels, but for the rounding: what it suffers is noise, of the order of
+    one for each bin and function, and rho^2 T / (4 N^2) from rounding, so SMCal_2 of the order T^(1/3) at N = T^(1/3).
+    No exponent is declared, as there is no algorithm to test it on.
+
+    Parameters
+    ----------
+    property : Elicitable
+        Any.
+    hypotheses : Hypotheses
+        Any; not used.
+    horizon : int
+        T; sets the grid.
+    seed : int
+        Not used: nothing is drawn.
+    bins : int, optional
+        N, instead of ceil(T^(1/3)).
+
+    Notes
+    -----
+    Time and memory O(1). A round without a hint is refused: then nothing is known.
+
+    Examples
+    --------
+    >>> from swapcal.hypotheses import Finite
+    >>> from swapcal.properties import Mean
+    >>> Clairvoyant(Mean(), Finite(1), horizon=64).run([[1], [1]], [0, 1], hints=[0.26, 0.8])
+    array([0.375, 0.875])
+    """
+
+    card: ClassVar[Card] = Card(
+        name="clairvoyant",
+        reference="the limit: the true conditional property, rounded to the grid",
+        assumes="the truth, given as the hint",
+        properties=("elicitable",),
+        classes=("none",),
+        exponent=None,
+        error="",
+        cost="O(1)",
+    )
+
+    def __init__(
+        self,
+        property: Elicitable,
+        hypotheses: Hypotheses,
+        *,
+        horizon: int,
+        seed: int = 0,
+        bins: int | None = None,
+    ) -> None:
+        self.card.check(property, hypotheses)
+        super().__init__(property, hypotheses, seed=seed)
+        self.horizon = validation.whole(horizon, "horizon", 1)
+        default = math.ceil(self.horizon ** (1.0 / 3.0) - 1e-9)
+        self.bins = default if bins is None else validation.whole(bins, "bins", 1)
+        self.grid = Grid(*property.domain, self.bins)
+
+    def plan(self, row: Row, hint: float | None) -> Plan:
+        """The mid-point of the truth's bin."""
+        if hint is None:
+            raise InvalidInput("the clairvoyant needs the true conditional property as the hint of every round")
+        return Plan((self.grid.midpoint(self.grid.bin(hint)),), (1.0,))
+
+    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
+        """Nothing: all is known."""
