@@ -1,7 +1,9 @@
-"""The paper to the letter: its expert algorithm, and what is built on it."""
+"""The paper to the letter: its two algorithms and the experts they stand on. Slow, and the measure of the rest."""
 
+from swapcal.paper.algorithm1 import Algorithm1
+from swapcal.paper.algorithm2 import Algorithm2
 from swapcal.paper.experts import Experts
 from swapcal.paper.master import MsMwCMaster
 from swapcal.paper.msmwc import MsMwC
 
-__all__ = ["Experts", "MsMwC", "MsMwCMaster"]
+__all__ = ["Algorithm1", "Algorithm2", "Experts", "MsMwC", "MsMwCMaster"]

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 import numpy as np
-from swapcal.paper.experts import Experts
-from swapcal.paper.msmwc import MsMwC
 
 from swapcal import validation
 from swapcal.hypotheses import Finite
+from swapcal.paper.experts import Experts
+from swapcal.paper.msmwc import MsMwC
 from swapcal.paper.tgrid import grid_for
 from swapcal.paper.two_points import Support, two_points
 from swapcal.roles import Elicitable, Row

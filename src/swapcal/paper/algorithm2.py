@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import numpy as np
-from swapcal.learners import Learner
-from swapcal.paper.experts import Experts
-from swapcal.paper.msmwc import MsMwC
 
 from swapcal import validation
 from swapcal.hypotheses import Oracle
+from swapcal.learners import Learner
+from swapcal.paper.experts import Experts
+from swapcal.paper.msmwc import MsMwC
 from swapcal.paper.tgrid import grid_for
 from swapcal.paper.two_points import Support, two_points
 from swapcal.roles import Elicitable, Row

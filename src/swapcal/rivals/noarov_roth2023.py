@@ -82,7 +82,7 @@ class NoarovRoth2023(Rounds):
         default = max(1, min(math.ceil(math.sqrt(self.horizon)), self.horizon // 3))
         self.bins = default if bins is None else validation.whole(bins, "bins", 1)
         low, high = property.domain
-        self.points = low + (high - low) * (np.arange(1, self.bins + 1) / self.bins)
+        self.points = np.linspace(low, high, self.bins + 1)[1:]
         self.game = Quadratics(hypotheses.n, self.bins, horizon=self.horizon, bound=1.0, own_counts=True)
 
     def plan(self, row: Row, hint: float | None) -> Plan:

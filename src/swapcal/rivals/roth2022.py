@@ -80,7 +80,7 @@ class Roth2022(Rounds):
         default = max(1, min(math.ceil(math.sqrt(self.horizon)), self.horizon // 3))
         self.bins = default if bins is None else validation.whole(bins, "bins", 1)
         low, high = property.domain
-        self.points = low + (high - low) * (np.arange(1, self.bins + 1) / self.bins)
+        self.points = np.linspace(low, high, self.bins + 1)[1:]
         # V is -q below the label and 1 - q from it on.
         bound = max(-float(property.identification(low, high)), float(property.identification(high, low)))
         self.game = Quadratics(hypotheses.n, self.bins, horizon=self.horizon, bound=bound, own_counts=True)

@@ -81,7 +81,7 @@ def play_borders(grid: Grid, change: Change, fineness: int, middle: bool) -> Pla
 
     The notes are pairs (bin, point): evidence is taken at the point, also where the bin's mid-point is forecast.
     """
-    border = grid.border(change.lower + 1)
+    border = min(grid.border(change.lower + 1), grid.high)
     below = border if change.lower == grid.n - 1 else border - grid.width / fineness
     options = ((change.lower, below, change.p_lower), (change.lower + 1, border, 1.0 - change.p_lower))
     chosen = [option for option in options if option[2] > 0.0]
