@@ -8,7 +8,8 @@ import numpy as np
 
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
-from swapcal.hypotheses import Finite, Linear
+from swapcal.hypotheses import Finite, Linear, Oracle
+from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential, Squint
 from swapcal.properties import (
     Concave,
@@ -116,7 +117,11 @@ HYPOTHESES: list[Hypotheses] = [
     Linear(4),
     Linear(4, radius=0.5),
     Linear(30, radius=10.0),
+    Oracle(GradientDescent(3)),
+    Oracle(MultiplicativeWeights(4)),
 ]
+
+LEARNERS: list[Learner] = [GradientDescent(1), GradientDescent(4), MultiplicativeWeights(1), MultiplicativeWeights(5)]
 
 HINTS: list[LearningHint] = [
     OnlineRegression(),
@@ -146,6 +151,7 @@ FORECASTERS: dict[str, Callable[[], Any]] = {
         Quantile(0.8), Linear(3), hint=OnlineRegression(n_features=2), max_pending=300, seed=12
     ),
     "own property": lambda: Forecaster(OWN, Finite(2), horizon=3000, seed=13),
+    "oracle": lambda: Forecaster(Mean(), Oracle(GradientDescent(3)), horizon=3000, seed=14),
     "many functions": lambda: Forecaster(Mean(), Finite(200), horizon=3000, seed=2**70),
 }
 

@@ -38,7 +38,7 @@ class Strange:
 
 
 class Meaning(NamedTuple):
-    """An input, what it stands for (None: nothing, so it must be refused), and whether it may be refused all the same."""
+    """An input, what it stands for (None: nothing, so it must be refused), and whether the opposite will do as well."""
 
     given: Any
     means: Any

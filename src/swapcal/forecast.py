@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from swapcal.errors import UnknownForecast
+from swapcal.reals import real
 
 __all__ = ["Forecast"]
 
@@ -54,14 +55,18 @@ class Forecast:
 
     def __post_init__(self) -> None:
         # Whoever builds a forecast by hand skips `from_dict`; an update must not be where that comes out.
-        scalars = (self.value, self.other, self.probability, self.evidence_at, self.hint or 0.0, self.base or 0.0)
+        numbers = (self.value, self.other, self.probability, self.evidence_at)
         try:
             sound = isinstance(self.round, int) and 0 <= self.round < 2**63 and isinstance(self.forecaster, str)
-            sound = sound and all(isinstance(v, (float, int)) and math.isfinite(v) for v in scalars)
+            sound = sound and all(isinstance(v, (float, int)) and math.isfinite(v) for v in numbers)
         except OverflowError:
             sound = False
         if not sound:
             raise UnknownForecast("this is not a forecast: a field holds something other than a finite number")
+        for name in ("hint", "base"):
+            given = getattr(self, name)
+            if given is not None and not (type(given) is float and math.isfinite(given)):
+                object.__setattr__(self, name, real(given, f"the {name} of a forecast"))
 
     def __float__(self) -> float:
         return self.value

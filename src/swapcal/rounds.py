@@ -59,7 +59,8 @@ class Rounds(ABC):
     def predict(self, x: Any, hint: float | None = None) -> Forecast:
         """The forecast for context `x`; opens a round and learns nothing."""
         row = self.hypotheses.row(x)
-        plan = self.plan(row, self._hint(hint))
+        given = self._hint(hint)
+        plan = self.plan(row, given)
         t, drawn = self._draw(row, plan)
         others = [v for k, v in enumerate(plan.values) if k != drawn and plan.probabilities[k] > 0.0]
         return Forecast(
@@ -71,7 +72,7 @@ class Rounds(ABC):
             evidence_at=plan.values[drawn],
             indices=tuple(row.indices.tolist()),
             values=tuple(row.values.tolist()),
-            hint=hint,
+            hint=given,
         )
 
     def update(self, forecast: Forecast, y: float) -> None:

@@ -8,6 +8,7 @@ from swapcal.checks.choice import check
 from swapcal.checks.forecasters import check_forecaster
 from swapcal.checks.hints import check_hint
 from swapcal.checks.hypotheses import check_hypotheses
+from swapcal.checks.learners import check_learner
 from swapcal.checks.potentials import check_potential
 from swapcal.checks.properties import check_property
 from swapcal.checks.rules import CheckFailed
@@ -20,6 +21,7 @@ __all__ = [
     "check_forecaster",
     "check_hint",
     "check_hypotheses",
+    "check_learner",
     "check_potential",
     "check_property",
 ]

@@ -23,14 +23,16 @@ _ROLES: tuple[tuple[type, Callable[[Any], None]], ...] = (
     (Hypotheses, check_hypotheses),
     (LearningHint, check_hint),
     (Learner, check_learner),
+    (Learner, check_learner),
 )
 
 
 def check(part: Any) -> None:
     """Run every check of the role that `part` plays; `CheckFailed` names the rule that it breaks, and why it exists.
 
-    A role is recognized by its members, not by inheritance: property, potential, class of functions, learning hint;
-    a function without arguments, or a class with `predict` and `update`, is taken for a factory of forecasters.
+    A role is recognized by its members, not by inheritance: property, potential, class of functions, learning hint,
+    learner. A function without arguments, or a class with `predict` and `update`, is taken for a factory of
+    forecasters.
 
     Raises
     ------

@@ -87,16 +87,23 @@ def spread_adds_up(potential: Potential) -> None:
     expect(spread[0] == 0.0 and np.array_equal(spread[2::2], spread[3::2]), f"it is {spread!r} for {g!r}")
 
 
-def factor_is_a_scale(potential: Potential) -> None:
-    """`row_factor` is finite and not negative, and positive where there is evidence.
+def weights_of_a_bin_have_the_signs_of_its_sums(potential: Potential) -> None:
+    """`row_weights`, where functions are weighed together, is finite, odd, and has the signs of the sums.
 
-    It is common to all functions of a bin, so it may scale the bin's evidence and never turn it.
+    It replaces the single weights of a bin, so the same is asked of it: no function may be pushed the wrong way.
     """
-    for sums in (np.zeros(3), np.array([1e-9, 0.0, 0.0]), np.array([3.0, -40.0, 0.5])):
+    for sums in (np.zeros(3), np.array([1e-9, 0.0, 0.0]), np.array([3.0, -40.0, 0.5]), np.array([1e9, -1e9, 1e-9])):
         for n in (1.0, 50.0, 1e9):
-            factor = potential.row_factor(sums, n)
-            expect(np.isfinite(factor) and factor >= 0.0, f"row_factor({sums!r}, {n:g}) is {factor!r}")
-            expect(factor > 0.0 or not sums.any(), f"row_factor({sums!r}, {n:g}) is zero")
+            weights, mirrored = (potential.row_weights(sign * sums, n) for sign in (1.0, -1.0))
+            if weights is None or mirrored is None:
+                expect(weights is None and mirrored is None, "it is None only for some sums")
+                return
+            expect(weights.shape == sums.shape and np.isfinite(weights).all(), f"it is {weights!r} for {sums!r}")
+            expect(
+                np.array_equal(weights, -mirrored), f"it is {weights!r} for {sums!r}, and {mirrored!r} for minus that"
+            )
+            expect((weights * sums >= 0.0).all(), f"it has other signs than the sums: {weights!r} for {sums!r}")
+            expect(weights.any() or not sums.any(), f"it is zero for {sums!r}")
 
 
 def level_rises(potential: Potential) -> None:
@@ -155,7 +162,9 @@ def _played(potential: Potential, n: int, n_rounds: int, rng: np.random.Generato
     """Sums after a game in one bin: all functions but one give up what they have to push that one further."""
     sums, spreads = np.zeros(n), np.zeros(n)
     for t in range(n_rounds):
-        w = np.array([potential.weight(s, c) for s, c in zip(sums.tolist(), spreads.tolist(), strict=True)])
+        together = potential.row_weights(sums, float(max(t, 1)))
+        single = [potential.weight(s, c) for s, c in zip(sums.tolist(), spreads.tolist(), strict=True)]
+        w = np.array(single) if together is None else together
         favored = 0 if t < n_rounds // 2 else int(np.argmax(np.abs(sums)))
         gains = -np.sign(sums) * rng.uniform(0.5, 1.0, n)
         gains[sums == 0.0] = rng.choice([-1.0, 1.0], int(np.sum(sums == 0.0)))
@@ -183,7 +192,7 @@ POTENTIAL_RULES = (
     weight_increases,
     weight_is_finite,
     spread_adds_up,
-    factor_is_a_scale,
+    weights_of_a_bin_have_the_signs_of_its_sums,
     level_rises,
     bound_moves_as_it_should,
     zero_gain_stays_below_the_bound,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from swapcal import validation
+from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite
 from swapcal.paper.experts import Experts
 from swapcal.paper.msmwc import MsMwC
@@ -14,7 +15,23 @@ from swapcal.roles import Elicitable, Row
 from swapcal.rounds import Plan, Rounds
 from swapcal.typing import Float64Array
 
-__all__ = ["Algorithm1"]
+__all__ = ["Algorithm1", "experts_for"]
+
+
+def experts_for(make: Callable[[int], Experts] | None, n_experts: int, horizon: int) -> Experts:
+    """The expert algorithm of a run: MsMwC, or what `make` makes of the number of experts."""
+    if make is None:
+        return MsMwC(n_experts, horizon=horizon)
+    if not callable(make):
+        raise InvalidInput(
+            "experts must be a function from the number of experts to an expert algorithm, such as "
+            f"lambda n: MsMwC(n, horizon=1000); got {validation.shown(make)}"
+        )
+    made = make(n_experts)
+    validation.role(made, ("weights", "update"), "what experts makes", f"MsMwC({n_experts}, horizon={horizon})")
+    if np.shape(made.weights) != (n_experts,):
+        raise InvalidInput(f"experts must make {n_experts} weights; got the shape {np.shape(made.weights)}")
+    return made
 
 
 class Algorithm1(Rounds):
@@ -74,12 +91,17 @@ class Algorithm1(Rounds):
         self.grid = grid_for(property, horizon, r, bins, forecasts)
         self.gains = validation.one_of(gains, "gains", ("expected", "realized"))
         n_experts = 2 * self.grid.n_bins * n_functions
-        self.experts = MsMwC(n_experts, horizon=horizon) if experts is None else experts(n_experts)
+        self.experts = experts_for(experts, n_experts, horizon)
 
     def phi(self, row: Row) -> Float64Array:
         """Line 4: Phi_t on each bin, the sum over (f, sigma) of w_{t,f,i,sigma} sigma f(x_t)."""
         plus, minus = self.experts.weights.reshape(2, self.grid.n_bins, self.hypotheses.n)
-        return np.asarray((plus - minus)[:, row.indices] @ row.values)
+        if not row.indices.size:
+            return np.zeros(self.grid.n_bins)
+        # cumsum adds products from left to right. The fused multiplications of a matrix product would leave 1e-21 in
+        # place of the 0 of two functions that cancel, and P_t depends on the sign.
+        terms: Float64Array = ((plus - minus)[:, row.indices] * row.values).cumsum(axis=1)
+        return terms[:, -1]
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """Lines 3 to 5: weights, Phi_t, P_t. A hint is not used: the paper has none."""

@@ -5,10 +5,11 @@ from collections.abc import Callable
 import numpy as np
 
 from swapcal import validation
+from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Oracle
 from swapcal.learners import Learner
+from swapcal.paper.algorithm1 import experts_for
 from swapcal.paper.experts import Experts
-from swapcal.paper.msmwc import MsMwC
 from swapcal.paper.tgrid import grid_for
 from swapcal.paper.two_points import Support, two_points
 from swapcal.roles import Elicitable, Row
@@ -18,6 +19,8 @@ from swapcal.typing import Float64Array
 __all__ = ["Algorithm2"]
 
 _SIGNS = (1.0, -1.0)
+_ROUNDING = 1e-9
+"""By how much a learner's answer may leave [-1, 1]; it is cut back."""
 
 
 class Algorithm2(Rounds):
@@ -67,12 +70,20 @@ class Algorithm2(Rounds):
         self.grid = grid_for(property, horizon, r, bins, forecasts)
         self.gains = validation.one_of(gains, "gains", ("expected", "realized"))
         n_experts = 2 * self.grid.n_bins
-        self.experts = MsMwC(n_experts, horizon=horizon) if experts is None else experts(n_experts)
+        self.experts = experts_for(experts, n_experts, horizon)
         self.learners = [[learner.start() for _ in _SIGNS] for _ in range(self.grid.n_bins)]
 
     def tests(self, row: Row) -> Float64Array:
         """Line 4: q_{t,i,sigma}(x_t), in the shape (2, N)."""
-        return np.array([[self.learner.predict(pair[s], row) for pair in self.learners] for s in (0, 1)])
+        q = np.array([[float(self.learner.predict(pair[s], row)) for pair in self.learners] for s in (0, 1)])
+        size = np.abs(q)
+        if not (size <= 1.0 + _ROUNDING).all():
+            worst = float(q.flat[np.argmax(np.where(np.isnan(q), np.inf, size))])
+            raise InvalidInput(
+                f"the learner {self.learner!r} predicts {worst!r}, outside [-1, 1]; "
+                "swapcal.checks.check_learner shows when it does"
+            )
+        return np.asarray(np.clip(q, -1.0, 1.0))
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """Lines 3 to 6: weights, test functions, Phi_t, P_t."""
@@ -93,6 +104,12 @@ class Algorithm2(Rounds):
             gains[0, i] += probability * q[0, i] * v
             gains[1, i] -= probability * q[1, i] * v
         outcome = validation.identified(self.property, plan.values[drawn], y)
-        self.experts.update(gains.ravel())
-        for sign, state in zip(_SIGNS, self.learners[self.grid.bin(support[drawn][0])], strict=True):
+        # On copies, and the experts last: a learner that fails leaves all as it was.
+        i = self.grid.bin(support[drawn][0])
+        learners = [state.copy() for state in self.learners[i]]
+        for sign, state in zip(_SIGNS, learners, strict=True):
             self.learner.update(state, row, sign * outcome)
+        if not all(np.isfinite(state).all() for state in learners):
+            raise InvalidInput(f"the learner {self.learner!r} has learned something that is not finite from {row!r}")
+        self.experts.update(gains.ravel())
+        self.learners[i] = learners

@@ -71,7 +71,7 @@ class MsMwCMaster:
     @property
     def weights(self) -> Float64Array:
         """The weights of the coming round: shape (n_experts,), not tied to the state."""
-        weights: Float64Array = self._step.weights @ self._bases
+        weights: Float64Array = np.einsum("k,ki->i", self._step.weights, self._bases)
         return weights
 
     def update(self, gains: Any, *, indices: Any = None) -> None:
@@ -79,7 +79,7 @@ class MsMwCMaster:
         x = checked_gains(gains, indices, self.n_experts)
         if not x.any():
             return
-        losses = -(self._bases @ x)
+        losses = -np.einsum("ki,i->k", self._bases, x)
         gradient = losses + _CORRECTION * self.rates * losses**2
         weights, log_weights = self._step.weights, self._step.log_weights
         self._step = project(weights, log_weights, gradient, self.rates, 0.0)

@@ -4,9 +4,13 @@ import math
 from dataclasses import dataclass
 
 from swapcal import validation
+from swapcal.errors import InvalidInput
 from swapcal.roles import Elicitable
 
 __all__ = ["TGrid", "grid_for"]
+
+_LONGEST = 10**15
+"""Beyond it j/T and 1/(dT) lose their last places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +46,12 @@ class TGrid:
 def grid_for(property: Elicitable, horizon: int, r: float, bins: int | None, forecasts: str) -> TGrid:
     """The grids of a run, N = ceil(T^(1/(r+1))) unless `bins` says otherwise.
 
-    For r < 2 the N is that of r = 2, from which the paper derives its bound by Hoelder's inequality.
+    For r < 2 the N is that of r = 2, from which the paper derives its bound by Hoelder's inequality. N is never above
+    T: a bin without a point of the T-grid could not be drawn.
     """
     horizon = validation.whole(horizon, "horizon", 1)
+    if horizon > _LONGEST:
+        raise InvalidInput(f"horizon must be at most 10^15; got {validation.shown(horizon)}")
     r = validation.number(r, "r", 1.0, 100.0)
     default = max(1, math.ceil(math.pow(horizon, 1.0 / (max(r, 2.0) + 1.0)) - 1e-9))
     n_bins = min(default if bins is None else validation.whole(bins, "bins", 1), horizon)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array
 
 __all__ = ["Support", "two_points"]
@@ -27,6 +28,8 @@ def two_points(phi: Float64Array, horizon: int) -> Support:
     ((100, 1.0),)
     """
     n_bins = len(phi)
+    if not np.isfinite(phi).all():
+        raise InvalidInput(f"Phi must be finite on every bin; got {phi}: look at the weights of the expert algorithm")
     if phi[0] > 0.0:
         return ((0, 1.0),)
     if phi[-1] <= 0.0:

@@ -111,6 +111,7 @@ class Garg2024(Rounds):
         self.ridge = validation.number(ridge, "ridge", 1e-9, 1e9)
         self.grid = Grid(*property.domain, self.bins)
         d = hypotheses.n + 1
+        self._last, self._one = np.array([hypotheses.n]), np.ones(1)
         self.inverses = np.tile(np.eye(d) / self.ridge, (self.bins, 1, 1))
         self.sums = np.zeros((self.bins, d))
 
@@ -141,9 +142,10 @@ class Garg2024(Rounds):
         # V(p, y) = p - u in widths of the domain, so that the target u is -V at the domain's lower end.
         target = -validation.identified(self.property, self.grid.low, y)
         solved = self.inverses[i][:, indices] @ values
-        self.inverses[i] -= np.outer(solved, solved) / (1.0 + float(solved[indices] @ values))
+        solved /= math.sqrt(1.0 + float(solved[indices] @ values))
+        self.inverses[i] -= solved[:, None] * solved
         self.sums[i, indices] += target * values
 
     def _affine(self, row: Row) -> tuple[IntArray, Float64Array]:
         """The context with a constant behind it."""
-        return np.append(row.indices, self.hypotheses.n), np.append(row.values, 1.0)
+        return np.concatenate((row.indices, self._last)), np.concatenate((row.values, self._one))

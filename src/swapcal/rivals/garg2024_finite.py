@@ -16,7 +16,7 @@ __all__ = ["Garg2024Finite"]
 
 
 class Garg2024Finite(Rounds):
-    r"""sqrt(T) for real-valued functions, at the price of enumerating them: the row that the oracle versions measure by.
+    r"""sqrt(T) for real-valued functions, at the price of enumerating them: the oracle versions measure by it.
 
     Guarantee: E max_f sum_g R_{f,g}^2 / n_g = O~(sqrt(T)), with R the sum of f(x_t) V(g, y_t) over the n_g rounds with
     forecast g: the MCal_2 of the paper. Not its swap version.

@@ -92,6 +92,7 @@ class Garg2024Quantile(Rounds):
         self.coefficients = np.zeros((self.bins, hypotheses.n + 1))
         self.coefficients[:, -1] = (2 * np.arange(self.bins) + 1) / (2 * self.bins)
         self.squares = np.zeros(self.bins)
+        self._last, self._one = np.array([hypotheses.n]), np.ones(1)
 
     def regressions(self, row: Row) -> Float64Array:
         """What each copy would forecast, in widths of the domain; not clipped."""
@@ -128,4 +129,4 @@ class Garg2024Quantile(Rounds):
 
     def _affine(self, row: Row) -> tuple[IntArray, Float64Array]:
         """The context with a constant behind it."""
-        return np.append(row.indices, self.hypotheses.n), np.append(row.values, 1.0)
+        return np.concatenate((row.indices, self._last)), np.concatenate((row.values, self._one))

@@ -105,8 +105,7 @@ class Ghuge2025Oracle(Rounds):
     def perturbation(self) -> Float64Array:
         """The noise of the coming round for each group and bin: a pure function of the seed and the round's number."""
         generator = np.random.default_rng((self.seed, self._issued))
-        drawn: Float64Array = generator.standard_normal(self.sums.shape)
-        drawn *= self.noise
+        drawn = self.noise * np.asarray(generator.standard_normal(self.sums.shape))
         return drawn if self._factor is None else self._factor @ drawn
 
     def evaluate(self, sums: Float64Array) -> tuple[int, IntArray]:

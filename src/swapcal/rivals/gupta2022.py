@@ -16,7 +16,7 @@ __all__ = ["Gupta2022"]
 
 
 class Gupta2022(Rounds):
-    r"""The first online multicalibration algorithm: a surrogate loss of exponentials, kept small by two-point forecasts.
+    r"""The first online multicalibration algorithm: a sum of exponentials, kept small by two-point forecasts.
 
     Guarantee, with S_{f,i} the sum of f(x_t) (p_t - y_t) over the rounds with p_t in bin i, for any labels in [0, 1]:
 
@@ -105,5 +105,5 @@ class Gupta2022(Rounds):
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Add the error to the sums of the bin that was played."""
-        bin, point = plan.notes[drawn]
-        self.sums[row.indices, bin] += row.values * validation.identified(self.property, point, y)
+        i, point = plan.notes[drawn]
+        self.sums[row.indices, i] += row.values * validation.identified(self.property, point, y)

@@ -182,6 +182,7 @@ class Luo2025(Rounds):
         share = self.horizon / (d * math.log(max(self.horizon, 3)))
         self.bins = max(2, math.ceil(share ** (1.0 / 3.0))) if bins is None else validation.whole(bins, "bins", 1)
         self.radius = math.sqrt(2.0)
+        self._last, self._one = np.array([hypotheses.n]), np.ones(1)
         self.gamma = 1.0 / (2.0 * 3.0**2)
         self.epsilon = 1.0 / (2.0 * self.gamma * self.radius) ** 2
         self.coefficients = np.zeros((self.bins + 1, d))
@@ -202,19 +203,23 @@ class Luo2025(Rounds):
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Every learner in the support takes a Newton step on its scaled loss."""
-        indices, values = self._affine(row)
+        states, (indices, values) = list(plan.notes), self._affine(row)
         # V(p, y) = p - u in widths of the domain, so that the target u is -V at the domain's lower end.
         target = -validation.identified(self.property, self.property.domain[0], y)
-        for i, probability in zip(plan.notes, plan.probabilities, strict=True):
-            residual = float(self.coefficients[i, indices] @ values) - target
-            gradient = 2.0 * probability * residual * values
-            solved = self.inverses[i][:, indices] @ gradient
-            stretch = 1.0 + float(solved[indices] @ gradient)
-            self.inverses[i] -= np.outer(solved, solved) / stretch
-            self.coefficients[i] -= solved / (stretch * self.gamma)
-            if float(self.coefficients[i] @ self.coefficients[i]) > self.radius**2:
-                self.coefficients[i] = projected(self.coefficients[i], self.inverses[i], self.radius)
+        chances = np.array(plan.probabilities)
+        coefficients, inverses = self.coefficients[states], self.inverses[states]
+        residuals = coefficients[:, indices] @ values - target
+        gradients = (2.0 * chances * residuals)[:, None] * values
+        solved = (inverses[:, :, indices] @ gradients[:, :, None])[:, :, 0]
+        stretch = 1.0 + np.sum(solved[:, indices] * gradients, axis=1)
+        # The square root on both sides of the product keeps the inverse symmetric to the last bit.
+        halves = solved / np.sqrt(stretch)[:, None]
+        inverses -= halves[:, :, None] * halves[:, None, :]
+        coefficients -= solved / (stretch * self.gamma)[:, None]
+        for k in np.flatnonzero(np.sum(coefficients * coefficients, axis=1) > self.radius**2):
+            coefficients[k] = projected(coefficients[k], inverses[k], self.radius)
+        self.coefficients[states], self.inverses[states] = coefficients, inverses
 
     def _affine(self, row: Row) -> tuple[IntArray, Float64Array]:
         """The context with a constant behind it."""
-        return np.append(row.indices, self.hypotheses.n), np.append(row.values, 1.0)
+        return np.concatenate((row.indices, self._last)), np.concatenate((row.values, self._one))

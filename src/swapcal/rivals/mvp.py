@@ -121,6 +121,6 @@ class MVP(Rounds):
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Add the miscoverage to the sums of the bin that was played, and count the visit."""
-        bin, point = plan.notes[drawn]
-        self.sums[row.indices, bin] += row.values * validation.identified(self.property, point, y)
-        self.counts[row.indices, bin] += 1.0
+        i, point = plan.notes[drawn]
+        self.sums[row.indices, i] += row.values * validation.identified(self.property, point, y)
+        self.counts[row.indices, i] += 1.0

@@ -18,8 +18,8 @@ __all__ = ["Roth2022"]
 class Roth2022(Rounds):
     r"""The quadratic error of each group, for quantiles.
 
-    Guarantee: sum_g R_{f,g}^2 / n_{f,g} = O~(sqrt(T)) in expectation for each group f, with R the sum of 1{y_t <= g} - q
-    over its n rounds with forecast g, if labels have a bounded density.
+    Guarantee: sum_g R_{f,g}^2 / n_{f,g} = O~(sqrt(T)) in expectation for each group f, with R the sum of 1{y_t <= g} -
+    q over its n rounds with forecast g, if labels have a bounded density.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Roth2022(Rounds):
     card: ClassVar[Card] = Card(
         name="Roth 2022",
         reference="Roth (2022), Uncertain: modern topics in uncertainty estimation (lecture notes)",
-        assumes="group indicators (other values in [-1, 1] weigh the sums); labels with a bounded density; horizon known",
+        assumes="group indicators (other values in [-1, 1] weigh the sums); labels with a density; horizon known",
         properties=("quantile",),
         classes=("finite",),
         exponent=0.5,

@@ -85,5 +85,5 @@ def play_borders(grid: Grid, change: Change, fineness: int, middle: bool) -> Pla
     below = border if change.lower == grid.n - 1 else border - grid.width / fineness
     options = ((change.lower, below, change.p_lower), (change.lower + 1, border, 1.0 - change.p_lower))
     chosen = [option for option in options if option[2] > 0.0]
-    values = tuple(grid.midpoint(bin) if middle else point for bin, point, _ in chosen)
-    return Plan(values, tuple(p for *_, p in chosen), tuple((bin, point) for bin, point, _ in chosen))
+    values = tuple(grid.midpoint(i) if middle else point for i, point, _ in chosen)
+    return Plan(values, tuple(p for *_, p in chosen), tuple((i, point) for i, point, _ in chosen))

@@ -1,0 +1,115 @@
+"""Claims 1 and 5: how the errors grow with T, and that the l1 error follows from the l2 error."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from swapcal.bench.fitting import exponent
+from swapcal.bench.measurement import Measurement
+from swapcal.bench.paper.cases import Case
+from swapcal.bench.paper.runs import Outcome, Run, powers_of
+from swapcal.typing import Float64Array
+
+__all__ = ["RATE", "Curve", "claimed_exponent", "curves", "rate_rows", "rate_runs", "remark_rows"]
+
+RATE = "1 rate of SMCal_r"
+"""How the claim is named in its rows; the table for the terminal turns them into a grid."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """SMCal_r of one case at several horizons; `errors` has the shape (seeds, horizons)."""
+
+    case: Case
+    r: float
+    horizons: Float64Array
+    errors: Float64Array
+
+
+def claimed_exponent(r: float) -> Fraction:
+    """1/(r + 1) from r = 2 on, 1 - r/3 below."""
+    exact = Fraction(r).limit_denominator(100)
+    return 1 / (exact + 1) if exact >= 2 else 1 - exact / 3
+
+
+def rate_runs(cases: Iterable[Case], roots: Mapping[float, Sequence[int]], n_seeds: int) -> list[Run]:
+    """Runs at T = n^(r+1) for the whole numbers n in `roots[r]`: there the paper's N = T^(1/(r+1)) needs no rounding."""
+    return [
+        Run(case, round(n ** (r + 1.0)), r, seed)
+        for case in cases
+        for r, numbers in roots.items()
+        for n in numbers
+        for seed in range(n_seeds)
+    ]
+
+
+def curves(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> list[Curve]:
+    """Gather the runs by case and exponent, in the order in which they came."""
+    table: dict[tuple[Case, float], dict[int, list[float]]] = {}
+    for run, outcome in zip(runs, outcomes, strict=True):
+        for r in powers_of(run.r):
+            table.setdefault((run.case, r), {}).setdefault(run.n_rounds, []).append(outcome.errors[r])
+    return [
+        Curve(case, r, np.array(list(by_horizon), dtype=np.float64), np.array(list(by_horizon.values())).T)
+        for (case, r), by_horizon in table.items()
+    ]
+
+
+def rate_rows(found: Iterable[Curve]) -> list[Measurement]:
+    """An exponent for every curve. The claim is an upper bound: it holds if the interval reaches down to it."""
+    rows = []
+    for curve in found:
+        claim, fit = claimed_exponent(curve.r), exponent(curve.horizons, curve.errors)
+        note = "" if fit.low <= claim else "steeper than the claim at these T; O~ hides logarithms, and T may be small"
+        rows.append(
+            Measurement(
+                claim=RATE,
+                setting=f"{curve.case.algorithm}, {curve.case.property_name}, r = {curve.r:g}",
+                paper=f"{claim}",
+                paper_value=float(claim),
+                measured=fit.value,
+                low=fit.low,
+                high=fit.high,
+                holds=fit.low <= float(claim),
+                note=note,
+            )
+        )
+    return rows
+
+
+def remark_rows(runs: Sequence[Run], outcomes: Sequence[Outcome], found: Iterable[Curve]) -> list[Measurement]:
+    """Remark 1: SMCal_1 <= sqrt(T SMCal_2) in every run, and what follows for the l1 rate of the mean."""
+    rows = []
+    by_algorithm: dict[str, list[float]] = {}
+    for run, outcome in zip(runs, outcomes, strict=True):
+        by_algorithm.setdefault(run.case.algorithm, []).append(outcome.remark)
+    for algorithm, ratios in by_algorithm.items():
+        rows.append(
+            Measurement(
+                claim="5 Remark 1: SMCal_1 / sqrt(T SMCal_2)",
+                setting=f"{algorithm}, worst of {len(ratios)} runs",
+                paper="<= 1",
+                paper_value=1.0,
+                measured=max(ratios),
+                # Cauchy-Schwarz is an equality if all bins err alike; rounding may then exceed it.
+                holds=max(ratios) <= 1.0 + 1e-12,
+            )
+        )
+    for curve in found:
+        if curve.r == 1.0 and curve.case.property_name == "mean":
+            fit = exponent(curve.horizons, curve.errors)
+            rows.append(
+                Measurement(
+                    claim="5 Remark 1: rate of SMCal_1",
+                    setting=f"{curve.case.algorithm}, mean",
+                    paper="2/3",
+                    paper_value=2.0 / 3.0,
+                    measured=fit.value,
+                    low=fit.low,
+                    high=fit.high,
+                    holds=fit.low <= 2.0 / 3.0,
+                )
+            )
+    return rows

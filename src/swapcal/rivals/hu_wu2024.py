@@ -1,0 +1,119 @@
+"""Hu and Wu (2024): forecasts without contexts that give every decision maker small swap regret."""
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from swapcal import validation
+from swapcal.paper.msmwc import MsMwC
+from swapcal.rivals.card import Card
+from swapcal.rivals.inner_game import simulated, two_spots
+from swapcal.roles import Elicitable, Hypotheses, Row
+from swapcal.rounds import Plan, Rounds
+
+__all__ = ["HuWu2024"]
+
+
+class HuWu2024(Rounds):
+    r"""The algorithm that the paper starts from: calibrated bins, and no groups.
+
+    Guarantee: whoever best-responds to the forecasts has expected swap regret O(sqrt(T) ln T), at once for all payoffs
+    in [0, 1] (the calibration decision loss). It follows from, in expectation for every bin i of N ~ sqrt(T),
+
+        |sum over p_t = z_i of (y_t - p_t)| = O~(sqrt(n_i) + n_i / N).
+
+    Parameters
+    ----------
+    property : Elicitable
+        A mean.
+    hypotheses : Hypotheses
+        Any class: contexts are checked and ignored.
+    horizon : int
+        T.
+    bins : int, optional
+        N, default ceil(sqrt(T)).
+    inner : {"two_points", "simulated"}
+        The closed form that the paper puts in the place of the source's simulated game, or that game.
+    max_steps : int
+        Most steps of a simulated game.
+    forecasts : {"right", "middle"}
+        Where in its bin the forecast z_i lies: at i/N, as the paper reports it, or in the middle.
+    seed : int
+        Of the draws.
+
+    Notes
+    -----
+    MsMwC over the 2 N experts (i, sigma) is fed what was realized, sigma 1{p~ in bin i} (p~ - y), p~ drawn from the
+    inner game. Time O(N) a round for each of the projection's iterations, memory O(N).
+
+    Examples
+    --------
+    >>> from swapcal import Finite, Mean
+    >>> method = HuWu2024(Mean(), Finite(3), horizon=100, seed=1)
+    >>> method.bins, method.predict([1.0, 0.0, 0.5]).value
+    (10, 1.0)
+
+    References
+    ----------
+    Hu, Wu (2024), Predict to minimize swap regret for all payoff-bounded tasks, FOCS; as told in section 2.1 of Hu,
+    Luo, Senapati, Sharan, Efficient Swap Multicalibration of Elicitable Properties.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="Hu-Wu 2024",
+        reference="Hu, Wu (2024), Predict to minimize swap regret for all payoff-bounded tasks",
+        assumes="no contexts; horizon known",
+        properties=("mean",),
+        classes=("none",),
+        exponent=0.5,
+        error="swap regret of every bounded payoff (CDL)",
+        cost="O(bins) times the projection's iterations",
+        reconstructed="the number of bins; the simulated game is by default replaced by its closed form; from the "
+        "account in the paper",
+    )
+
+    def __init__(
+        self,
+        property: Elicitable,
+        hypotheses: Hypotheses,
+        *,
+        horizon: int,
+        seed: int = 0,
+        bins: int | None = None,
+        inner: str = "two_points",
+        max_steps: int = 400,
+        forecasts: str = "right",
+    ) -> None:
+        self.card.check(property, hypotheses)
+        super().__init__(property, hypotheses, seed=seed)
+        self.horizon = validation.whole(horizon, "horizon", 1)
+        default = math.ceil(math.sqrt(self.horizon))
+        self.bins = min(default if bins is None else validation.whole(bins, "bins", 1), self.horizon)
+        self.inner = validation.one_of(inner, "inner", ("two_points", "simulated"))
+        self.max_steps = validation.whole(max_steps, "max_steps", 1)
+        self.forecasts = validation.one_of(forecasts, "forecasts", ("right", "middle"))
+        self.experts = MsMwC(2 * self.bins, horizon=self.horizon)
+        self.n_rounds = 0
+
+    def plan(self, row: Row, hint: float | None) -> Plan:
+        """A distribution over the bins that no label can exploit; context and hint are not used."""
+        phi = self.experts.weights[: self.bins] - self.experts.weights[self.bins :]
+        if self.inner == "simulated":
+            spots = simulated(phi, min((self.n_rounds + 1) ** 2, self.max_steps))
+        else:
+            spots = two_spots(phi, self.horizon)
+        low, high = self.property.domain
+        inside = 1.0 if self.forecasts == "right" else 0.5
+        points = [min(low + (high - low) * point, high) for point in spots.points]
+        values = [min(low + (high - low) * ((i + inside) / self.bins), high) for i in spots.bins]
+        return Plan(tuple(values), tuple(spots.probabilities), (spots.bins, points))
+
+    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
+        """Feed the experts their realized gains."""
+        i, point = plan.notes[0][drawn], plan.notes[1][drawn]
+        gain = validation.identified(self.property, point, y)
+        gains = np.zeros(2 * self.bins)
+        gains[i], gains[self.bins + i] = gain, -gain
+        self.experts.update(gains)
+        self.n_rounds += 1

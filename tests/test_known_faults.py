@@ -1,0 +1,86 @@
+"""Faults that are known and not mended yet. The mark is strict: whoever mends one is told to take it off the list."""
+
+import dataclasses
+import io
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odd_files
+import swapcal as sc
+from fuzzing import N, finite, in_domain, learning
+
+
+def update_with(**changes: Any) -> None:
+    forecaster = finite()
+    forecast = forecaster.predict([0.5] * N, 0.4)
+    with pytest.raises(sc.SwapcalError):
+        forecaster.update(sc.Forecast.from_dict({**forecast.to_dict(), **changes}), 0.5)
+
+
+def forecast_by_hand() -> None:
+    forecaster = finite()
+    entries: Any = ("x",) * N
+    forecast = dataclasses.replace(forecaster.predict([0.5] * N), values=entries)
+    with pytest.raises(sc.SwapcalError):
+        forecaster.update(forecast, 0.5)
+
+
+def number_too_long_to_print() -> None:
+    with pytest.raises(sc.SwapcalError):
+        finite().update(10**5000, 0.5)  # type: ignore[arg-type]
+
+
+def stored_audit(**changes: Any) -> None:
+    audit = sc.Audit(n=2)
+    audit.update(0.5, 0.5, [1.0, 0.0])
+    with pytest.raises(sc.SwapcalError):
+        sc.Audit.from_dict({**audit.to_dict(), **changes})
+
+
+def pretended_sparse_rows() -> None:
+    pretended = SimpleNamespace(indptr=[0, 1], indices=[0], data=[0.5], shape=(1,))
+    with pytest.raises(sc.SwapcalError):
+        sc.multicalibration_error([0.5], [0.5], pretended)
+
+
+def cells_of_tiny_functions() -> None:
+    audit = sc.Audit(n=1)
+    audit.update(0.5, 0.25, [1e-310])
+    assert len(audit.cells()) == 1
+
+
+def regression_from_a_forged_file() -> None:
+    forecaster = learning()
+    buffer = io.BytesIO()
+    forecaster.save(buffer)
+    forged = {**odd_files.entries(buffer.getvalue()), "hint.inverse.npy": odd_files.packed(np.full(3, 1e308))}
+    try:
+        loaded = sc.Forecaster.load(io.BytesIO(odd_files.archived(forged)))
+    except sc.StateFileError:
+        return
+    assert in_domain(loaded.property, float(loaded.predict([0.5] * N, features=[5.0, 6.0, 7.0])))
+
+
+KNOWN: dict[str, Callable[[], None]] = {
+    "grid.bin: a stored value that overflows": lambda: update_with(value=1e308),
+    "grid.bin: a stored hint that overflows": lambda: update_with(hint=1e308),
+    "forecaster.update: entries of a forecast made by hand": forecast_by_hand,
+    "forecaster.update: repr of what was given": number_too_long_to_print,
+    "audit.state: names that are no list": lambda: stored_audit(names=7),
+    "audit.state: names of another number of functions": lambda: stored_audit(names=["a"]),
+    "audit.state: a property that is no mapping": lambda: stored_audit(property=7),
+    "audit.state: numbers that overflow": lambda: stored_audit(sums={"value": [10**400]}),
+    "audit.columns: something that looks like sparse rows": pretended_sparse_rows,
+    "audit.cells: a radius over a tiny weight": cells_of_tiny_functions,
+    "hints.regression: forged arrays": regression_from_a_forged_file,
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.xfail(strict=True, raises=(Exception,), reason="known, reported and not mended")
+def test_known_faults(name: str) -> None:
+    KNOWN[name]()

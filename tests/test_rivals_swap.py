@@ -1,0 +1,556 @@
+"""The rivals that rest on swap regret, calibeating and an offline oracle: good citizens, and true to their theorems."""
+
+import itertools
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swapcal.errors import AlreadyUpdated, InvalidInput, UnknownForecast
+from swapcal.hypotheses import Finite, Linear
+from swapcal.properties import Expectile, Mean, Moment, Probability, Quantile
+from swapcal.rivals import all_rivals
+from swapcal.rivals.foster_hart2023 import FosterHart2023
+from swapcal.rivals.garg2024 import Garg2024, cycle
+from swapcal.rivals.garg2024_quantile import Garg2024Quantile
+from swapcal.rivals.ghuge2025_oracle import Ghuge2025Oracle
+from swapcal.rivals.luo2025 import Luo2025, projected, stationary, two_neighbors
+from swapcal.rounds import Rounds
+from swapcal.typing import Float64Array, IntArray
+
+N_ROUNDS = 250
+N_GROUPS = 4
+
+Make = Callable[..., Rounds]
+Data = tuple[Float64Array, Float64Array, Float64Array]
+
+
+def stream(n_rounds: int = N_ROUNDS, seed: int = 0) -> Data:
+    """Overlapping groups, some rounds without any; labels that depend on them; a hint that is off."""
+    rng = np.random.default_rng(seed)
+    x = (rng.random((n_rounds, N_GROUPS)) < 0.5).astype(np.float64)
+    x[::10] = 0.0
+    mean = 0.15 + 0.15 * x.sum(axis=1)
+    return x, np.clip(mean + rng.uniform(-0.15, 0.15, n_rounds), 0.0, 1.0), np.clip(mean**2 + 0.1, 0.0, 1.0)
+
+
+def learned(method: Rounds) -> bytes:
+    """All that a method has learned: its state without the book of open rounds."""
+    return pickle.dumps({k: v for k, v in vars(method).items() if k not in ("_issued", "_open", "_identity")})
+
+
+def looped(method: Rounds, data: Data) -> list[float]:
+    values = []
+    for x, y, hint in zip(*data, strict=True):
+        forecast = method.predict(x, hint=float(hint))
+        method.update(forecast, float(y))
+        values.append(float(forecast))
+    return values
+
+
+def check_rival(make: Make) -> None:
+    """Loop and run agree; predict learns nothing; outcomes come in any order, once each; the domain is kept."""
+    data = stream()
+    one, two = make(seed=3), make(seed=3)
+    values = looped(one, data)
+    assert two.run(*data).tolist() == values
+    assert learned(one) == learned(two)
+    low, high = one.property.domain
+    assert all(low <= v <= high for v in values)
+
+    before = learned(one)
+    forecasts = [one.predict(x, hint=float(h)) for x, h in zip(data[0][:8], data[2][:8], strict=True)]
+    row = one.hypotheses.row(data[0][0])
+    assert one.plan(row, 0.5) == one.plan(row, 0.5)
+    assert learned(one) == before
+    for t in (5, 0, 7):
+        one.update(forecasts[t], float(data[1][t]))
+    with pytest.raises(AlreadyUpdated):
+        one.update(forecasts[5], 0.5)
+    with pytest.raises(UnknownForecast):
+        two.update(forecasts[1], 0.5)
+    for x, hint in ((np.zeros(N_GROUPS), 0.0), (np.ones(N_GROUPS), 1.0)):
+        plan = one.plan(one.hypotheses.row(x), hint)
+        assert math.isclose(sum(plan.probabilities), 1.0, abs_tol=1e-12)
+        assert min(plan.probabilities) >= 0.0
+        assert all(low <= v <= high for v in plan.values)
+
+
+def check_units(unit: Rounds, wide: Rounds) -> None:
+    """The same problem in other units, [-2, 6] for [0, 1], has the same forecasts in those units."""
+    x, y, hints = stream()
+    expected = 8.0 * unit.run(x, y, hints) - 2.0
+    np.testing.assert_allclose(wide.run(x, 8.0 * y - 2.0, 8.0 * hints - 2.0), expected, atol=1e-9)
+
+
+MAKERS: dict[str, Make] = {
+    "garg": lambda **kw: Garg2024(Mean(), Finite(N_GROUPS), horizon=N_ROUNDS, **kw),
+    "garg-linear": lambda **kw: Garg2024(Moment(2), Linear(N_GROUPS), horizon=N_ROUNDS, **kw),
+    "garg-quantile": lambda **kw: Garg2024Quantile(Quantile(0.8), Finite(N_GROUPS), horizon=N_ROUNDS, **kw),
+    "luo": lambda **kw: Luo2025(Mean(), Linear(N_GROUPS), horizon=N_ROUNDS, bins=6, **kw),
+    "foster-hart": lambda **kw: FosterHart2023(Mean(), Finite(N_GROUPS), horizon=N_ROUNDS, **kw),
+    "foster-hart-plain": lambda **kw: FosterHart2023(
+        Mean(), Linear(N_GROUPS), horizon=N_ROUNDS, calibrated=False, **kw
+    ),
+    "ghuge": lambda **kw: Ghuge2025Oracle(Mean(), Finite(N_GROUPS), horizon=N_ROUNDS, **kw),
+    "ghuge-known": lambda **kw: Ghuge2025Oracle(Mean(), Finite(N_GROUPS), horizon=N_ROUNDS, contexts=stream()[0], **kw),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_good_citizens(name: str) -> None:
+    check_rival(MAKERS[name])
+
+
+@pytest.mark.parametrize("name", ["garg", "garg-quantile", "luo", "foster-hart", "ghuge"])
+def test_other_draws_with_another_seed(name: str) -> None:
+    data = stream()
+    assert MAKERS[name](seed=1).run(*data).tolist() != MAKERS[name](seed=2).run(*data).tolist()
+
+
+@pytest.mark.parametrize("method", [Garg2024, FosterHart2023, Ghuge2025Oracle, Luo2025])
+def test_units_of_means(method: Make) -> None:
+    groups = Linear(N_GROUPS) if method is Luo2025 else Finite(N_GROUPS)
+    check_units(*(method(p, groups, horizon=N_ROUNDS) for p in (Mean(), Mean(low=-2.0, high=6.0))))
+
+
+def test_units_of_quantiles() -> None:
+    levels = (Quantile(0.8), Quantile(0.8, low=-2.0, high=6.0))
+    check_units(*(Garg2024Quantile(p, Finite(N_GROUPS), horizon=N_ROUNDS) for p in levels))
+
+
+@pytest.mark.parametrize(
+    ("method", "property", "hypotheses"),
+    [
+        (Garg2024, Quantile(0.5), Finite(2)),
+        (Garg2024, Expectile(0.5), Finite(2)),
+        (Garg2024Quantile, Mean(), Finite(2)),
+        (Luo2025, Mean(), Finite(2)),
+        (Luo2025, Quantile(0.5), Linear(2)),
+        (FosterHart2023, Quantile(0.5), Finite(2)),
+        (Ghuge2025Oracle, Mean(), Linear(2)),
+        (Ghuge2025Oracle, Expectile(0.5), Finite(2)),
+    ],
+)
+def test_refuses_by_name(method: Any, property: Any, hypotheses: Any) -> None:
+    with pytest.raises(InvalidInput, match=method.card.name):
+        method(property, hypotheses, horizon=100)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("garg", {"bins": 0}),
+        ("garg", {"ridge": 0.0}),
+        ("garg", {"ridge": math.nan}),
+        ("garg-quantile", {"bins": 1.5}),
+        ("foster-hart", {"levels": 0}),
+        ("ghuge", {"noise": -1.0}),
+        ("ghuge", {"contexts": [[0.5, 0.0, 0.0, 1.0]]}),
+        ("ghuge", {"contexts": [[1.0, 0.0]]}),
+        ("ghuge", {"contexts": np.zeros((3, N_GROUPS))}),
+    ],
+)
+def test_bad_settings(name: str, options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        MAKERS[name](**options)
+
+
+def test_found_by_themselves() -> None:
+    wanted = {"Garg2024", "Garg2024Quantile", "Luo2025", "FosterHart2023", "Ghuge2025Oracle"}
+    assert wanted <= set(all_rivals())
+
+
+# Garg et al.
+
+
+@given(st.lists(st.integers(0, 7), min_size=8, max_size=8), st.integers(0, 7))
+def test_cycle_is_stationary(successors: list[int], start: int) -> None:
+    states = cycle(successors, start)
+    p = np.zeros(8)
+    p[list(states)] = 1.0 / len(states)
+    q = np.zeros((8, 8))
+    q[np.arange(8), successors] = 1.0
+    np.testing.assert_allclose(p @ q, p, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["garg", "garg-quantile"])
+def test_garg_plays_the_stationary_distribution(name: str) -> None:
+    method = MAKERS[name]()
+    assert isinstance(method, Garg2024 | Garg2024Quantile)
+    x, y, _ = stream()
+    lengths = set()
+    for t in range(N_ROUNDS):
+        row = method.hypotheses.row(x[t])
+        plan = method.plan(row, None)
+        p, q = np.zeros(method.bins), np.zeros((method.bins, method.bins))
+        p[list(plan.notes)] = plan.probabilities
+        q[np.arange(method.bins), method.successors(row)] = 1.0
+        np.testing.assert_allclose(p @ q, p, atol=1e-10)
+        lengths.add(len(plan.notes))
+        method.update(method.predict(x[t]), y[t])
+    assert max(lengths) > 1, "the stream never met a cycle of several values"
+
+
+def test_vovk_azoury_warmuth_and_its_regret() -> None:
+    """Each copy equals the forecaster written with a solver, and keeps its regret bound against its best affine fit."""
+    n_rounds, ridge = 600, 0.7
+    method = Garg2024(Mean(), Finite(N_GROUPS), horizon=n_rounds, ridge=ridge, seed=5)
+    x, y, _ = stream(n_rounds, seed=1)
+    seen: list[list[tuple[Float64Array, float, float]]] = [[] for _ in range(method.bins)]
+    for t in range(n_rounds):
+        row = method.hypotheses.row(x[t])
+        z = np.append(x[t], 1.0)
+        forecasts = method.regressions(row)
+        forecast = method.predict(x[t])
+        i = method.grid.bin(float(forecast))
+        if t % 20 == 0:
+            a, b = ridge * np.eye(N_GROUPS + 1) + np.outer(z, z), np.zeros(N_GROUPS + 1)
+            for before, label, _ in seen[i]:
+                a += np.outer(before, before)
+                b += label * before
+            assert math.isclose(forecasts[i], float(z @ np.linalg.solve(a, b)), abs_tol=1e-9)
+        seen[i].append((z, y[t], float(forecasts[i])))
+        method.update(forecast, y[t])
+    for past in seen:
+        if not past:
+            continue
+        z, u, forecast_of = (np.array([s[k] for s in past]) for k in range(3))
+        d = N_GROUPS + 1
+        best = np.linalg.solve(ridge * np.eye(d) + z.T @ z, z.T @ u)
+        least = float(np.sum((z @ best - u) ** 2) + ridge * best @ best)
+        bound = float(np.max(u**2)) * d * math.log(1.0 + float(np.sum(z * z)) / (ridge * d))
+        assert float(np.sum((forecast_of - u) ** 2)) <= least + bound + 1e-9
+
+
+def test_pinball_oracles_keep_their_regret() -> None:
+    n_rounds, level, radius = 800, 0.8, math.sqrt(2.0)
+    method = Garg2024Quantile(Quantile(level), Finite(N_GROUPS), horizon=n_rounds, seed=2)
+    x, y, _ = stream(n_rounds, seed=2)
+    seen: list[list[tuple[Float64Array, float, float]]] = [[] for _ in range(method.bins)]
+    for t in range(n_rounds):
+        forecast = method.predict(x[t])
+        i = method.grid.bin(float(forecast))
+        seen[i].append((np.append(x[t], 1.0), y[t], float(method.regressions(method.hypotheses.row(x[t]))[i])))
+        method.update(forecast, y[t])
+    directions = np.random.default_rng(0).normal(size=(300, N_GROUPS + 1))
+    rivals = radius * directions / np.linalg.norm(directions, axis=1)[:, None] * np.linspace(0.1, 1.0, 300)[:, None]
+    assert np.all(np.linalg.norm(method.coefficients, axis=1) <= radius + 1e-12)
+
+    def pinball(p: Float64Array, y: Float64Array) -> Float64Array:
+        return (p - y) * ((y <= p) - level)
+
+    for i, past in enumerate(seen):
+        if past:
+            z, u, forecast_of = (np.array([s[k] for s in past]) for k in range(3))
+            least = min(float(pinball(z @ w, u).sum()) for w in rivals)
+            gradients = ((u <= forecast_of) - level) ** 2 * np.sum(z * z, axis=1)
+            assert math.isclose(float(gradients.sum()), float(method.squares[i]), rel_tol=1e-9)
+            regret = float(pinball(forecast_of, u).sum()) - least
+            assert regret <= 2.0 * math.sqrt(2.0) * radius * math.sqrt(float(gradients.sum()))
+
+
+# Luo, Senapati, Sharan
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=9), st.integers(1, 40))
+def test_rounding_to_neighbors_is_unbiased(forecasts: list[float], n: int) -> None:
+    h = np.array(forecasts)
+    lower, share = two_neighbors(h, n)
+    low, high = lower / n, (lower + 1) / n
+    assert np.all((lower >= 0) & (lower < n) & (share >= 0.0) & (share <= 1.0))
+    np.testing.assert_allclose((1.0 - share) * low + share * high, h, atol=1e-11)
+    spread = (1.0 - share) * (low - h) ** 2 + share * (high - h) ** 2
+    assert np.all(spread <= 1.0 / (4.0 * n * n) + 1e-11)
+
+
+def chain_of(lower: IntArray, share: Float64Array) -> Float64Array:
+    n = len(lower)
+    q = np.zeros((n, n))
+    q[np.arange(n), lower] = 1.0 - share
+    q[np.arange(n), lower + 1] += share
+    return q
+
+
+@settings(max_examples=200)
+@given(
+    st.integers(1, 12).flatmap(
+        lambda n: st.tuples(
+            st.just(n),
+            st.lists(
+                st.tuples(
+                    st.integers(0, n - 1), st.one_of(st.sampled_from([0.0, 1.0, 1e-12, 0.5]), st.floats(1e-9, 1.0))
+                ),
+                min_size=n + 1,
+                max_size=n + 1,
+            ),
+            st.integers(0, n),
+        )
+    )
+)
+def test_stationary_distribution_is_stationary(case: tuple[int, list[tuple[int, float]], int]) -> None:
+    """Also for chains with several closed classes, with cycles, and with transitions that are next to impossible."""
+    n, rows, start = case
+    lower, share = np.array([k for k, _ in rows]), np.array([s for _, s in rows])
+    states, chances = stationary(lower, share, start)
+    p = np.zeros(n + 1)
+    p[states] = chances
+    assert math.isclose(p.sum(), 1.0, abs_tol=1e-12)
+    assert np.all(p[states] > 0.0)
+    np.testing.assert_allclose(p @ chain_of(lower, share), p, atol=1e-10)
+
+
+def test_luo_plays_the_stationary_distribution() -> None:
+    method = Luo2025(Mean(), Linear(N_GROUPS), horizon=N_ROUNDS, bins=12)
+    x, y, _ = stream()
+    sizes = set()
+    for t in range(N_ROUNDS):
+        row = method.hypotheses.row(x[t])
+        plan = method.plan(row, None)
+        p = np.zeros(method.bins + 1)
+        p[list(plan.notes)] = plan.probabilities
+        q = chain_of(*two_neighbors(method.regressions(row), method.bins))
+        np.testing.assert_allclose(p @ q, p, atol=1e-10)
+        sizes.add(len(plan.notes))
+        method.update(method.predict(x[t]), y[t])
+    assert max(sizes) > 2, "the stream never met a larger closed class"
+
+
+def test_projection_meets_its_conditions() -> None:
+    """Nearest in the norm of A: on the sphere, and A (point - result) is a positive multiple of the result."""
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        factor = rng.normal(size=(5, 5))
+        a = factor @ factor.T + 0.05 * np.eye(5)
+        point = 5.0 * rng.normal(size=5)
+        result = projected(point, np.asarray(np.linalg.inv(a), dtype=np.float64), 1.0)
+        force = a @ (point - result)
+        assert math.isclose(float(np.linalg.norm(result)), 1.0, rel_tol=1e-9)
+        assert float(force @ result) > 0.0
+        np.testing.assert_allclose(force, (force @ result) * result, atol=1e-6 * float(np.linalg.norm(force)))
+
+
+def test_newton_steps_keep_their_regret() -> None:
+    """Each learner's regret on its scaled losses, to the best function of the ball, is O(d log T) with constants."""
+    n_rounds = 1500
+    method = Luo2025(Mean(), Linear(N_GROUPS, radius=2.0), horizon=n_rounds, bins=5, seed=1)
+    x, y, _ = stream(n_rounds, seed=3)
+    y = (np.random.default_rng(1).random(n_rounds) < y).astype(np.float64)
+    d = N_GROUPS + 1
+    seen: list[list[tuple[Float64Array, float, float, float]]] = [[] for _ in range(method.bins + 1)]
+    for t in range(n_rounds):
+        row = method.hypotheses.row(x[t])
+        z = np.zeros(d)
+        z[row.indices], z[-1] = row.values, 1.0
+        plan = method.plan(row, None)
+        for i, chance in zip(plan.notes, plan.probabilities, strict=True):
+            seen[i].append((z, y[t], chance, float(method.coefficients[i] @ z)))
+        method.update(method.predict(x[t]), y[t])
+    assert np.all(np.linalg.norm(method.coefficients, axis=1) <= method.radius + 1e-9)
+    tested = 0
+    for past in seen:
+        if len(past) < 20:
+            continue
+        z, u, weight, forecast_of = (np.array([s[k] for s in past]) for k in range(4))
+        # The best of the ball: a ridge regression whose penalty is raised until its solution fits in.
+        for penalty in np.concatenate([[1e-9], np.geomspace(1e-6, 1e6, 200)]):
+            best = np.linalg.solve(penalty * np.eye(d) + (z.T * weight) @ z, (z.T * weight) @ u)
+            if np.linalg.norm(best) <= method.radius:
+                break
+        regret = float(np.sum(weight * ((forecast_of - u) ** 2 - (z @ best - u) ** 2)))
+        squares = float(np.sum((2.0 * weight * (forecast_of - u)) ** 2 * np.sum(z * z, axis=1)))
+        bound = d / (2.0 * method.gamma) * math.log(1.0 + squares / (d * method.epsilon))
+        bound += method.gamma * method.epsilon * method.radius**2 / 2.0
+        assert regret <= bound
+        tested += 1
+    assert tested >= 3
+
+
+def test_newton_steps_as_written() -> None:
+    """The inverse that is kept up to date is that of the sum of squared gradients."""
+    method = Luo2025(Mean(), Linear(N_GROUPS), horizon=N_ROUNDS, bins=3)
+    x, y, _ = stream()
+    matrices = np.tile(method.epsilon * np.eye(N_GROUPS + 1), (4, 1, 1))
+    for t in range(N_ROUNDS):
+        row = method.hypotheses.row(x[t])
+        z = np.zeros(N_GROUPS + 1)
+        z[row.indices], z[-1] = row.values, 1.0
+        plan = method.plan(row, None)
+        before = method.coefficients.copy()
+        for i, chance in zip(plan.notes, plan.probabilities, strict=True):
+            g = 2.0 * chance * float(before[i] @ z - y[t]) * z
+            matrices[i] += np.outer(g, g)
+            before[i] -= np.linalg.solve(matrices[i], g) / method.gamma
+            if np.linalg.norm(before[i]) > method.radius:
+                before[i] = projected(before[i], np.linalg.inv(matrices[i]), method.radius)
+        method.update(method.predict(x[t]), y[t])
+        np.testing.assert_allclose(method.coefficients, before, atol=1e-7)
+
+
+# Foster and Hart
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.3, 1.0])), min_size=1, max_size=60))
+def test_calibeating_refinement_bound(rounds: list[tuple[int, float]]) -> None:
+    """Brier <= refinement + sum_b (1 + ln n_b) / T, whatever labels and hints do."""
+    levels, y = np.array([b for b, _ in rounds]), np.array([label for _, label in rounds])
+    method = FosterHart2023(Mean(), Finite(1), horizon=len(y), levels=4, calibrated=False)
+    forecasts = method.run(np.ones((len(y), 1)), y, hints=(levels + 0.5) / 4)
+    refinement, price = 0.0, 0.0
+    for b in set(levels.tolist()):
+        same = y[levels == b]
+        refinement += float(np.sum((same - same.mean()) ** 2))
+        price += 1.0 + math.log(len(same))
+    assert float(np.sum((forecasts - y) ** 2)) <= refinement + price + 1e-9
+
+
+def test_calibeating_against_the_far_label() -> None:
+    """Calibrated, without hints: the label far from the mean forecast leaves Cal_2 below T / N^2 + 2 N (1 + ln T)."""
+    n_rounds = 3000
+    method = FosterHart2023(Probability(), Finite(1), horizon=n_rounds, bins=14, seed=9)
+    values, labels = np.empty(n_rounds), np.empty(n_rounds)
+    two = 0
+    for t in range(n_rounds):
+        plan = method.plan(method.hypotheses.row([1.0]), None)
+        labels[t] = float(np.dot(plan.values, plan.probabilities) < 0.5)
+        if len(plan.values) == 2:
+            level, i, j = plan.notes
+            errors = method.sums[level] / np.maximum(method.counts[level], 1.0)
+            assert abs(plan.probabilities[0] * errors[i] + plan.probabilities[1] * errors[j]) < 1e-12
+            two += 1
+        forecast = method.predict([1.0])
+        values[t] = float(forecast)
+        method.update(forecast, labels[t])
+    calibration = sum(
+        float(np.sum(v - labels[values == v])) ** 2 / float(np.sum(values == v)) for v in np.unique(values)
+    )
+    assert calibration <= n_rounds / 14**2 + 2 * 14 * (1 + math.log(n_rounds))
+    assert two > n_rounds / 2
+
+
+def test_rounds_without_a_hint_are_one_level() -> None:
+    method = FosterHart2023(Mean(), Finite(1), horizon=10, calibrated=False)
+    forecasts = method.run(np.ones((5, 1)), [0.0, 1.0, 1.0, 0.0, 1.0])
+    np.testing.assert_allclose(forecasts, [0.5, 0.0, 0.5, 2 / 3, 0.5])
+
+
+# Ghuge, Muthukumar, Singla
+
+
+def test_oracle_finds_the_worst_group_and_signs() -> None:
+    rng = np.random.default_rng(0)
+    method = Ghuge2025Oracle(Mean(), Finite(3), horizon=100, bins=3)
+    for _ in range(30):
+        sums = rng.normal(size=(3, 4))
+        group, signs = method.evaluate(sums)
+        best = max(float(np.dot(s, sums[h])) for h in range(3) for s in itertools.product((-1, 1), repeat=4))
+        assert math.isclose(float(signs @ sums[group]), best)
+
+
+def test_no_label_exploits_the_chosen_signs() -> None:
+    """sum_i theta_i P(i) (i/m - u) <= 1 / 2m for both labels, in each round."""
+    method = Ghuge2025Oracle(Mean(), Finite(N_GROUPS), horizon=N_ROUNDS, seed=4)
+    x, y, _ = stream()
+    for t in range(N_ROUNDS):
+        _, signs = method.evaluate(method.sums + method.perturbation())
+        plan = method.plan(method.hypotheses.row(x[t]), None)
+        for u in (0.0, 1.0):
+            gain = sum(
+                p * float(signs[i]) * (i / method.bins - u) for i, p in zip(plan.notes, plan.probabilities, strict=True)
+            )
+            assert gain <= 0.5 / method.bins + 1e-12
+        method.update(method.predict(x[t]), y[t])
+
+
+def test_noise_is_that_of_made_up_rounds() -> None:
+    """With known contexts, noises of two groups are correlated as their members overlap; fresh in each round."""
+    contexts = np.array([[1, 1, 0], [1, 0, 0], [0, 0, 1], [1, 1, 0]], dtype=np.float64)
+    method = Ghuge2025Oracle(Mean(), Finite(3), horizon=500, bins=20, contexts=contexts, noise=2.0)
+    drawn = []
+    for _ in range(500):
+        drawn.append(method.perturbation())
+        method.predict([1.0, 0.0, 0.0])
+    noise = np.array(drawn).transpose(1, 0, 2).reshape(3, -1)
+    distinct = contexts[:3]
+    np.testing.assert_allclose(np.cov(noise), 4.0 * 3.0 / 4.0 * distinct.T @ distinct, atol=0.25)
+    assert not np.array_equal(drawn[0], drawn[1])
+
+
+def test_groups_only() -> None:
+    method = Ghuge2025Oracle(Mean(), Finite(2), horizon=10)
+    with pytest.raises(InvalidInput, match="groups only"):
+        method.predict([0.5, 0.0])
+
+
+def test_error_within_rounding_and_perturbation() -> None:
+    """MCal_1 is at most T / 2m, which labels may gain, plus a few sqrt(T m), the price of following a leader.
+
+    This is tested in place of the exponent, which a fit over a range of T as short as a test's does not show: up to T =
+    16384 it gives 0.80 for the claimed 0.75, as the second term is still on its way from zero to its bound.
+    """
+    n_rounds = 3000
+    x, y, _ = stream(n_rounds, seed=4)
+    method = Ghuge2025Oracle(Mean(), Finite(N_GROUPS), horizon=n_rounds, seed=4)
+    p = method.run(x, y)
+    error = max(sum(abs(float(x[p == z, j] @ (p - y)[p == z])) for z in np.unique(p)) for j in range(N_GROUPS))
+    assert error == pytest.approx(float(np.abs(method.sums).sum(axis=1).max()))
+    assert error <= n_rounds / (2 * method.bins) + 3.0 * math.sqrt(n_rounds * (method.bins + 1))
+
+
+# Rates
+
+
+def swap_error(p: Float64Array, x: Float64Array, v: Float64Array, hypotheses: Any) -> float:
+    return sum(
+        float(hypotheses.supremum(x[p == z].T @ v[p == z])) ** 2 / float(np.sum(p == z)) for z in np.unique(p).tolist()
+    )
+
+
+def world(n_rounds: int, seed: int) -> Data:
+    """Means that do not sit on the grids: how much rounding costs must not depend on one lucky N."""
+    rng = np.random.default_rng((n_rounds, seed))
+    x = (rng.random((n_rounds, N_GROUPS)) < 0.5).astype(np.float64)
+    mean = 0.5 + 0.8 * (x - 0.5) @ np.random.default_rng(seed).uniform(-0.3, 0.3, N_GROUPS)
+    return x, np.clip(mean + rng.uniform(-0.15, 0.15, n_rounds), 0.0, 1.0), np.clip(mean**2 + 0.1, 0.0, 1.0)
+
+
+TERMS: dict[Any, Callable[[float, float], tuple[float, ...]]] = {
+    Garg2024: lambda t, m: (t / m, m * math.sqrt(t), m * math.log(t)),
+    Garg2024Quantile: lambda t, m: (t / m, m * math.sqrt(t), math.sqrt(m * t)),
+    Luo2025: lambda t, m: (t / m**2, m * math.log(t)),
+    FosterHart2023: lambda t, m: (t / m**2, m * math.log(t)),
+}
+"""The terms of each bound in T and N; which of them an error is made of depends on the stream."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", TERMS)
+def test_claimed_exponent(method: Any) -> None:
+    """The fitted exponent, within its confidence interval, is at most that of the fastest growing term of the bound.
+
+    The bound is evaluated at the N that are used: N is a small whole number here, and T / N^2 with N rounded up grows
+    like T^0.6 between these horizons, whatever it does in the limit. Claims are upper bounds; less is no failure.
+    """
+    hypotheses = Linear(N_GROUPS, radius=2.0) if method is Luo2025 else Finite(N_GROUPS)
+    target = Quantile(0.8) if method is Garg2024Quantile else Mean()
+    horizons, seeds = (1024, 4096, 16384), range(6)
+    errors, terms = np.empty((len(seeds), len(horizons))), []
+    for k, horizon in enumerate(horizons):
+        for seed in seeds:
+            x, y, hints = world(horizon, seed)
+            forecaster = method(target, hypotheses, horizon=horizon, seed=seed)
+            p = forecaster.run(x, y, hints)
+            scaled = {Luo2025: x / 2.0, FosterHart2023: np.ones_like(x)}.get(method, x)
+            errors[seed, k] = swap_error(p, scaled, np.asarray(target.identification(p, y)), hypotheses)
+        terms.append(TERMS[method](horizon, forecaster.bins))
+    times = np.log(horizons)
+    slopes = np.polyfit(times, np.log(errors).T, 1)[0]
+    fastest = float(np.polyfit(times, np.log(terms), 1)[0].max())
+    lower_end = float(slopes.mean() - 2.0 * slopes.std(ddof=1) / math.sqrt(len(seeds)))
+    assert lower_end <= fastest, (slopes, fastest)
