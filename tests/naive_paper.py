@@ -24,7 +24,8 @@ SIGNS = (1, -1)
 class NaiveExperts(Protocol):
     """ALG: weights out, gains in, both in the order in which the forecaster lists its experts."""
 
-    w: list[float]
+    @property
+    def w(self) -> list[float]: ...
 
     def update(self, gains: Sequence[float]) -> None: ...
 

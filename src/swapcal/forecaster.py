@@ -17,6 +17,7 @@ from swapcal.grid import Grid
 from swapcal.hypotheses import levels as level_sets
 from swapcal.pending import Pending
 from swapcal.randomness import mix64, uniform
+from swapcal.reals import shown
 from swapcal.roles import Elicitable, HintState, Hypotheses, LearningHint, Row
 from swapcal.trust import ALLOWANCE, trusted
 from swapcal.typing import Float64Array
@@ -163,16 +164,18 @@ class Forecaster:
     def update(self, forecast: Forecast, y: float) -> None:
         """Learn the outcome `y` of a forecast: in any order, once each."""
         if not isinstance(forecast, Forecast):
-            raise UnknownForecast(f"update takes what predict returned or Forecast.from_json read; got {forecast!r}")
+            raise UnknownForecast(
+                f"update takes what predict returned or Forecast.from_json read; got {shown(forecast)}"
+            )
         if forecast.forecaster != self._identity:
             raise UnknownForecast(f"{forecast!r} was made by another forecaster; update the one that made it")
         self._pending.check(forecast.round)
         played = self.grid.bin(forecast.value)
-        row = Row(np.array(forecast.indices, dtype=np.int64), np.array(forecast.values, dtype=np.float64))
+        row = validation.stored_row(forecast.indices, forecast.values, self._class.n)
         low, high = self.property.domain
-        if self.grid.midpoint(played) != forecast.value or not low <= forecast.evidence_at <= high:
+        inside = low <= forecast.evidence_at <= high and (forecast.hint is None or low <= forecast.hint <= high)
+        if self.grid.midpoint(played) != forecast.value or not inside:
             raise UnknownForecast(f"{forecast!r} is not on this forecaster's grid; it was changed after it was made")
-        validation.stored_row(row, self._class.n)
         extra = None if forecast.features is None else np.array(forecast.features)
         case = _Case(row, forecast.hint, forecast.base, extra)
         late = forecast.round != self._pending.issued - 1

@@ -58,7 +58,8 @@ class Grid:
 
     def bin(self, value: float) -> int:
         """The bin that holds `value`; values outside the interval belong to the nearest bin."""
-        i = min(max(int((value - self.low) / (self.high - self.low) * self.n), 0), self.n - 1)
+        share = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+        i = min(int(share * self.n), self.n - 1)
         # The quotient may be rounded across a border, by one bin at most.
         if i > 0 and value < self.border(i):
             return i - 1

@@ -102,11 +102,15 @@ def identified(property: Elicitable, p: float, y: float) -> float:
     return v
 
 
-def stored_row(row: Row, n: int) -> None:
+def stored_row(positions: Any, entries: Any, n: int) -> Row:
     """The context inside a stored forecast, which may have been changed since it was made."""
-    indices, values = row
-    increasing = bool((indices[1:] > indices[:-1]).all())
-    if len(indices) != len(values) or not increasing or (len(indices) and not 0 <= indices[0] <= indices[-1] < n):
+    try:
+        indices, values = np.array(positions, dtype=np.int64), np.array(entries, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise UnknownForecast("the context in this forecast is not made of numbers; it has been changed") from None
+    increasing = indices.ndim == 1 and bool((indices[1:] > indices[:-1]).all())
+    if indices.shape != values.shape or not increasing or (len(indices) and not 0 <= indices[0] <= indices[-1] < n):
         raise UnknownForecast("the context in this forecast is not one of this forecaster's; it has been changed")
     if values.size and not np.abs(values).max() <= 1.0:
         raise UnknownForecast("the context in this forecast has a value outside [-1, 1]; it has been changed")
+    return Row(indices, values)

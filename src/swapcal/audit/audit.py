@@ -8,15 +8,16 @@ import numpy as np
 
 from swapcal.audit import totals
 from swapcal.audit.cells import Assumption, Cells, cell_radii, make_cells
-from swapcal.audit.columns import Columns, Constant
+from swapcal.audit.constant import Constant
 from swapcal.audit.functions import Functions
 from swapcal.audit.linear import Bounds
 from swapcal.audit.reading import check_count
 from swapcal.audit.rounds import Reader
-from swapcal.audit.state import dump, same, undump
+from swapcal.audit.state import dump, same, same_class, undump
 from swapcal.audit.sums import Sums, Table
 from swapcal.audit.witness import Witness, find_witness
 from swapcal.errors import InvalidInput
+from swapcal.hypotheses import Finite
 from swapcal.properties import Mean
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
@@ -92,7 +93,7 @@ class Audit:
             raise InvalidInput(f"n must be left out, or be the {hypotheses.n} of the hypotheses; got {n!r}")
         functions = hypotheses
         if functions is None and (n is not None or self.names is not None):
-            functions = Columns(len(self.names or ()) if n is None else n)
+            functions = Finite(len(self.names or ()) if n is None else n)
         if functions is not None and self.names is not None and len(self.names) != functions.n:
             raise InvalidInput(f"names must name all {functions.n} functions; got {len(self.names)}")
         self._reader.functions = functions
@@ -259,7 +260,7 @@ class Audit:
         mine, theirs = self._reader.functions, other._reader.functions
         for what, equal in (
             ("property", same(self.property.spec(), other.property.spec())),
-            ("hypotheses", mine is None or theirs is None or same(mine.spec(), theirs.spec())),
+            ("hypotheses", mine is None or theirs is None or same_class(mine.spec(), theirs.spec())),
             ("bins", self.bins == other.bins),
             ("names", self.names == other.names),
         ):

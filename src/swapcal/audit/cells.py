@@ -136,7 +136,8 @@ def make_cells(
     at, function = np.nonzero(table.active > 0)
     weight, count = table.weight[at, function], table.count[at]
     mean = table.xv[at, function] / weight
-    radius = radii[at, function] / weight
+    with np.errstate(over="ignore"):  # tiny weights: the interval is everything, and is cut to [-1, 1] below
+        radius = radii[at, function] / weight
     contribution = count * np.abs(table.xv[at, function] / count) ** r
     order = np.argsort(-contribution, kind="stable")
     return Cells(

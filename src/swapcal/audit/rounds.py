@@ -4,11 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal.audit.columns import Columns, Constant, width
+from swapcal.audit.constant import Constant, width
 from swapcal.audit.functions import Functions
 from swapcal.audit.reading import check_forecasts, check_labels, number, vector
 from swapcal.errors import InvalidInput
 from swapcal.grid import Grid
+from swapcal.hypotheses import Finite
 from swapcal.roles import Elicitable, Row, Rows
 from swapcal.typing import Float64Array
 
@@ -77,7 +78,7 @@ class Reader:
 
     def _functions(self, x: Any, *, many: bool) -> Functions:
         if self.functions is None:
-            return Constant() if x is None else Columns(width(x, many=many))
+            return Constant() if x is None else Finite(width(x, many=many))
         if x is None and not isinstance(self.functions, Constant):
             raise InvalidInput(
                 f"this audit looks at {self.functions.n} functions of x, so x must be given in every round"

@@ -7,14 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal.audit.columns import Columns, Constant
+from swapcal.audit.constant import Constant
 from swapcal.audit.functions import Functions
 from swapcal.audit.sums import Sums, Table
 from swapcal.errors import InvalidInput, StateFileError
+from swapcal.hypotheses import from_spec
+from swapcal.reals import shown
 from swapcal.roles import Elicitable
 from swapcal.typing import Spec
 
-__all__ = ["SCHEMA_VERSION", "Stored", "dump", "same", "undump"]
+__all__ = ["SCHEMA_VERSION", "Stored", "dump", "same", "same_class", "undump"]
 
 SCHEMA_VERSION = 1
 KIND = "swapcal.audit"
@@ -33,6 +35,15 @@ class Stored(NamedTuple):
 def same(one: Spec | None, two: Spec | None) -> bool:
     """Whether two specs are the same data; what JSON does to tuples makes no difference."""
     return _text(one) == _text(two)
+
+
+def same_class(one: Spec, two: Spec) -> bool:
+    """Whether two specs name the same functions; how a forecaster weighs them, and their names, make no difference."""
+
+    def functions(spec: Spec) -> Spec:
+        return {key: value for key, value in spec.items() if key not in ("potential", "names")}
+
+    return isinstance(one, Mapping) and isinstance(two, Mapping) and same(functions(one), functions(two))
 
 
 def dump(
@@ -69,9 +80,14 @@ def undump(data: Any, property: Elicitable, hypotheses: Functions | None) -> Sto
     spec = data.get("hypotheses")
     functions = _functions(spec, hypotheses)
     names = data.get("names")
+    n = 1 if functions is None else functions.n
+    if names is not None and not (
+        isinstance(names, list) and len(names) == n and all(isinstance(name, str) for name in names)
+    ):
+        raise StateFileError(f"this stored audit is damaged: its names are {shown(names)}, not {n} strings")
     try:
-        sums = _sums(data["sums"], 1 if functions is None else functions.n)
-    except (KeyError, TypeError, ValueError) as error:
+        sums = _sums(data["sums"], n)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise StateFileError(
             f"the sums of this stored audit are incomplete or damaged ({error}); store it again"
         ) from None
@@ -79,22 +95,21 @@ def undump(data: Any, property: Elicitable, hypotheses: Functions | None) -> Sto
 
 
 def _text(spec: Spec | None) -> str:
-    return json.dumps(None if spec is None else dict(spec), sort_keys=True, default=repr)
+    return json.dumps(dict(spec) if isinstance(spec, Mapping) else spec, sort_keys=True, default=repr)
 
 
 def _functions(spec: Any, hypotheses: Functions | None) -> Functions | None:
     if hypotheses is not None:
-        if spec is not None and not same(spec, hypotheses.spec()):
+        if spec is not None and not same_class(spec, hypotheses.spec()):
             raise InvalidInput(f"the audit was made with the hypotheses {spec!r}; got {dict(hypotheses.spec())!r}")
         return hypotheses
     if spec is None:
         return None
-    kind = spec.get("kind") if isinstance(spec, Mapping) else None
-    if kind == "columns":
-        return Columns(spec.get("n"))
-    if kind == "constant":
+    if isinstance(spec, Mapping) and spec.get("kind") == "constant":
         return Constant()
-    raise InvalidInput(f"the audit was made with the hypotheses {spec!r}; give them again as `hypotheses`")
+    if not isinstance(spec, Mapping) or spec.get("kind") not in ("Finite", "Linear"):
+        raise InvalidInput(f"the audit was made with the hypotheses {spec!r}; give them again as `hypotheses`")
+    return from_spec(spec)
 
 
 def _sums(arrays: Any, n: int) -> Sums:

@@ -23,7 +23,9 @@ class Job(Protocol[R]):
         """The result."""
 
 
-def run_jobs(jobs: Sequence[Job[R]], *, workers: int | None = None, done: Callable[[float], None] | None = None) -> list[R]:
+def run_jobs(
+    jobs: Sequence[Job[R]], *, workers: int | None = None, done: Callable[[float], None] | None = None
+) -> list[R]:
     """The results of `jobs`, in their order.
 
     Parameters

@@ -58,7 +58,9 @@ class Measurement:
         for name in _NUMBERS:
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
-                raise InvalidInput(f"{name} of the row {self.claim!r}, {self.setting!r} is {value!r}; it must be finite")
+                raise InvalidInput(
+                    f"{name} of the row {self.claim!r}, {self.setting!r} is {value!r}; it must be finite"
+                )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, in the order of the parameters."""

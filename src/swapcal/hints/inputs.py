@@ -72,6 +72,10 @@ class Inputs:
             changes = features - self.mean
             self.mean += changes / totals[0]
             self.variation += changes * (features - self.mean)
-            # Where nothing varied yet, the old inverse is zero and stays.
-            np.divide(totals[0], self.variation, out=self.inverse, where=self.variation > 0.0)
-            np.sqrt(self.inverse, out=self.inverse)
+            self.scale()
+
+    def scale(self) -> None:
+        """One over the deviation of each feature, 0 where nothing varied yet."""
+        with np.errstate(over="ignore"):
+            np.divide(self.totals[0], self.variation, out=self.inverse, where=self.variation > 0.0)
+        np.sqrt(self.inverse, out=self.inverse)

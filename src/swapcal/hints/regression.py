@@ -192,12 +192,20 @@ class RegressionState:
         if given != shapes:
             raise StateFileError(f"these arrays are of another regression: expected shapes {shapes}, got {given}")
         copies = {name: np.array(array, dtype=np.float64) for name, array in arrays.items()}
-        if not all(np.isfinite(array).all() for array in copies.values()):
-            raise StateFileError("these arrays hold NaN or infinities, so they are not the state of a regression")
+        for name, array in copies.items():
+            # Squares of features have twice their digits. Written so that NaN is refused too.
+            limit = _LARGEST**3 if name in ("variation", "totals") else _LARGEST
+            if not np.max(np.abs(array), initial=0.0) <= limit:
+                raise StateFileError(f"these arrays are not the state of a regression: {name} is not finite, or too large")
         for name, part in parts.items():
             part[...] = copies[name]
         totals = copies["totals"].tolist()
         self._totals, self._inputs.totals, self._mixture.bound = totals[:4], totals[4:10], totals[10]
+        self._inputs.scale()
+        if not np.isfinite(self._inputs.inverse).all():
+            raise StateFileError(
+                "these arrays are not the state of a regression: a feature's variation is out of range"
+            )
 
     def _parts(self) -> dict[str, Float64Array]:
         return {
@@ -205,7 +213,6 @@ class RegressionState:
             "sparse": self._sparse,
             "mean": self._inputs.mean,
             "variation": self._inputs.variation,
-            "inverse": self._inputs.inverse,
             "regrets": self._mixture.regrets,
             "squares": self._mixture.squares,
             "weights": self._mixture.weights,

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -66,19 +67,23 @@ class Linear:
     def rows(self, X: Any, n_rows: int) -> Rows:
         """Many contexts at once, each scaled on its own."""
         rows = read_rows(X, self.n, n_rows)
-        cuts = rows.indptr[1:-1]
-        pieces = [self._scaled(part) for part in np.split(rows.values, cuts)] if n_rows else []
-        return Rows(rows.indptr, rows.indices, np.concatenate(pieces) if pieces else rows.values)
+        values = rows.values.copy()
+        for start, end in pairwise(rows.indptr.tolist()):
+            if end > start:
+                values[start:end] = self._scaled(rows.values[start:end])
+        return Rows(rows.indptr, rows.indices, values)
 
     def _scaled(self, values: Float64Array) -> Float64Array:
-        if not values.size:
+        """The entries over the radius, and over their length where that is above 1.
+
+        They are first divided by the largest, so that no square overflows or vanishes.
+        """
+        largest = float(np.max(np.abs(values), initial=0.0))
+        if largest == 0.0:
             return values
-        largest = float(np.max(np.abs(values)))
-        # hypot-style: squares of the entries over the largest cannot overflow.
-        length = largest / self.radius * math.sqrt(float(np.sum((values / largest) ** 2))) if largest else 0.0
-        if not math.isfinite(length):
-            return values / largest / math.sqrt(float(np.sum((values / largest) ** 2)))
-        return values / self.radius if length <= 1.0 else values / self.radius / length
+        shares = values / largest
+        length = math.sqrt(float(np.sum(shares * shares)))
+        return shares / length if largest * length > self.radius else values / self.radius
 
     def supremum(self, sums: Float64Array) -> Float64Array:
         """The Euclidean norm of the sums."""

@@ -1,7 +1,6 @@
 """Contexts as they come (dense, mappings, pairs, compressed sparse rows) as checked rows of non-zero entries."""
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -121,14 +120,19 @@ def _compressed(X: Any, n: int, n_rows: int) -> Rows:
     indices = np.asarray(X.indices)
     if values.ndim != 1 or indices.shape != values.shape or ends[-1] > len(values):
         raise InvalidInput("compressed sparse rows need as many indices as data, and an indptr that ends within them")
-    rows = [_sparse(indices[a:b], values[a:b], n) for a, b in pairwise(ends)]
-    indptr = np.concatenate([[0], np.cumsum([len(row.indices) for row in rows])]).astype(np.int64)
-    if not rows:
-        return Rows(indptr, np.zeros(0, dtype=np.int64), np.zeros(0))
-    return Rows(indptr, np.concatenate([row.indices for row in rows]), np.concatenate([row.values for row in rows]))
+    _finite(values, "the contexts")
+    indices, values = _positions(indices[: ends[-1]], n), values[: ends[-1]]
+    # One key for each entry: rows in their order, positions in increasing order within a row.
+    keys = np.repeat(np.arange(n_rows), np.diff(ends)) * n + indices
+    if (np.diff(keys) <= 0).any():
+        # Entries out of order, or one position several times, which means their sum.
+        keys, where = np.unique(keys, return_inverse=True)
+        values = np.bincount(where, weights=values)
+    keys, values = keys[values != 0.0], values[values != 0.0]
+    return Rows(np.searchsorted(keys, np.arange(n_rows + 1) * n), keys % n, values)
 
 
-def _ends(indptr: Any, n_rows: int) -> list[int]:
+def _ends(indptr: Any, n_rows: int) -> IntArray:
     """Where each row begins, and the end of the last."""
     try:
         ends = np.asarray(indptr)
@@ -136,4 +140,4 @@ def _ends(indptr: Any, n_rows: int) -> list[int]:
         ends = np.zeros(0)
     if ends.dtype.kind not in "iu" or ends.shape != (n_rows + 1,) or ends[0] != 0 or (ends[1:] < ends[:-1]).any():
         raise InvalidInput(f"indptr of compressed sparse rows must be {n_rows + 1} whole numbers that rise from 0")
-    return [int(end) for end in ends]
+    return ends.astype(np.int64)

@@ -16,9 +16,8 @@ __all__ = ["Clairvoyant"]
 class Clairvoyant(Rounds):
     """Knows the true conditional property, passed as the hint, and rounds it to the grid.
 
-    No method can do better on average over the labels, but for the rounding: what it suffers is noise, of the order of
-    one for each bin and function, and rho^2 T / (4 N^2) from rounding, so SMCal_2 of the order T^(1/3) at N = T^(1/3).
-    No exponent is declared, as there is no algorithm to test it on.
+    What it suffers is the labels' noise, of the order of log |F| in each bin, and rounding, at most rho^2 T / (4 N^2):
+    SMCal_2 of the order T^(1/3) at N = T^(1/3). That is a yardstick and no method's claim, so no exponent is declared.
 
     Parameters
     ----------

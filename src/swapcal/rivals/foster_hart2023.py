@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import validation
+from swapcal.errors import InvalidInput
 from swapcal.rivals.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.rounds import Plan, Rounds
@@ -91,7 +92,9 @@ class FosterHart2023(Rounds):
         super().__init__(property, hypotheses, seed=seed)
         self.horizon = validation.whole(horizon, "horizon", 1)
         self.levels = validation.whole(levels, "levels", 1)
-        self.calibrated = bool(calibrated)
+        if not isinstance(calibrated, bool):
+            raise InvalidInput(f"calibrated must be True or False; got {calibrated!r}")
+        self.calibrated = calibrated
         default = max(2, math.ceil((self.horizon / self.levels) ** (1.0 / 3.0)))
         self.bins = default if bins is None else validation.whole(bins, "bins", 1)
         self.totals = np.zeros(self.levels + 1)

@@ -49,7 +49,7 @@ class Case:
     algorithm: str
     property_name: str
     make: Maker
-    property: Elicitable
+    elicitable: Elicitable
     n: int = 4
 
     @property
@@ -65,7 +65,7 @@ class Case:
 
     def method(self, n_rounds: int, r: float, seed: int) -> Method:
         """The algorithm, before its first round."""
-        return self.make(self.property, self.n, n_rounds, r, seed)
+        return self.make(self.elicitable, self.n, n_rounds, r, seed)
 
 
 def all_cases() -> tuple[Case, ...]:

@@ -1,8 +1,8 @@
 r"""Lemmas 1 and 2 of the paper with every constant written out.
 
-Notation: alpha_i = sum_t P_t(p~_t in I_i), n_i the visits of bin i, dev_i = sup_f |sum_t 1{p_t = z_i} f(x_t) V(z_i, y_t)|,
-M the number of sequences of one kind (|F| N in Lemma 1; 2N in Lemma 2, one for each q_{i,sigma}), s the number of kinds
-of events that must not fail, and m, L as in the paper's proof, with the union over f and i inside the logarithm:
+Notation: alpha_i = sum_t P_t(p~_t in I_i), n_i the visits of bin i, dev_i = sup_f |sum_t 1{p_t = z_i} f(x_t) V(z_i,
+y_t)|, M the number of sequences of one kind (|F| N in Lemma 1; 2N in Lemma 2, one for each q_{i,sigma}), s the number
+of kinds of events that must not fail, and m, L as in the paper's proof, with the union inside the logarithm:
 
     L = ln(2 (m + 1) M s / delta),    m the least whole number with 2^-m <= sqrt(L / T).
 

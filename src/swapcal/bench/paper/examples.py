@@ -1,4 +1,4 @@
-"""Claim 6: two small demonstrations, why variances cannot be calibrated and why swap regret does not do for quantiles."""
+"""Claim 6: two small demonstrations, on the variance, and on swap regret for quantiles."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -29,7 +29,7 @@ def _squared(p: Float64Array, y: float, q: float) -> Float64Array:
 
 
 def _asymmetric(p: Float64Array, y: float, q: float) -> Float64Array:
-    return np.abs((y <= p) - q) * (p - y) ** 2
+    return np.asarray(np.abs((y <= p) - q) * (p - y) ** 2)
 
 
 def _miss(p: Float64Array, y: float, q: float) -> Float64Array:
@@ -126,7 +126,7 @@ def swap_regret_rows(level: float = 0.7, y: float = 0.5) -> list[Measurement]:
     So no zeta with zeta(0) = 0 and no constant C make the error at most zeta(swap regret) + C.
     """
     horizons = (100, 1000, 10_000)
-    rows = []
+    rows: list[Measurement] = []
     for name, loss in LOSSES.items():
         best = [min(constant_sequences(loss, y, level, n), key=lambda s: s.swap_regret) for n in horizons]
         slope = float(exponents(np.array(horizons, dtype=np.float64), np.array([[s.error for s in best]]))[0])
@@ -139,7 +139,9 @@ def swap_regret_rows(level: float = 0.7, y: float = 0.5) -> list[Measurement]:
                 paper_value=1.0,
                 measured=slope,
                 holds=regret == 0.0 and abs(slope - 1.0) < 1e-9,
-                note="" if rows else (
+                note=""
+                if rows
+                else (
                     "no increasing function of a swap regret bounds the l2 quantile calibration error: the label "
                     f"{y:g} throughout, the loss's favorite forecast throughout, regret 0, and Cal_2 = "
                     f"{best[-1].error:g} after {horizons[-1]} rounds for the pinball loss"

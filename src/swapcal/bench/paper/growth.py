@@ -56,10 +56,10 @@ class Density:
     def __call__(self) -> float:
         """Play, and score."""
         stage = narrow_scene(self.n_rounds, n=4, seed=self.seed, level=LEVEL, density=self.rho)
-        property = Quantile(LEVEL)
-        method = self.make(property, 4, self.n_rounds, 2.0, self.seed)
+        quantile = Quantile(LEVEL)
+        method = self.make(quantile, 4, self.n_rounds, 2.0, self.seed)
         p = method.run(stage.x, stage.y)
-        return swap_multicalibration_error(stage.y, p, stage.x, property=property, hypotheses=method.hypotheses)
+        return swap_multicalibration_error(stage.y, p, stage.x, property=quantile, hypotheses=method.hypotheses)
 
 
 def class_rows(jobs: Sequence[ClassSize], errors: Sequence[float]) -> list[Measurement]:
@@ -90,11 +90,12 @@ def density_rows(jobs: Sequence[Density], errors: Sequence[float]) -> list[Measu
     for algorithm in dict.fromkeys(job.algorithm for job in jobs):
         mine = [(job, error) for job, error in zip(jobs, errors, strict=True) if job.algorithm == algorithm]
         densities = sorted({job.rho for job, _ in mine})
+        span = f"rho = {densities[0]:g} to {densities[-1]:g}"
         fit = exponent(np.array(densities), _by_seed([(job.seed, job.rho, error) for job, error in mine]))
         rows.append(
             Measurement(
                 claim="4 SMCal_2 as a power of rho",
-                setting=f"{algorithm}, quantile {LEVEL}, rho = {densities[0]:g} to {densities[-1]:g}, T = {mine[0][0].n_rounds}",
+                setting=f"{algorithm}, quantile {LEVEL}, {span}, T = {mine[0][0].n_rounds}",
                 paper="<= 2",
                 paper_value=2.0,
                 measured=fit.value,

@@ -15,7 +15,7 @@ from swapcal.roles import Row
 from swapcal.rounds import Plan
 from swapcal.typing import Float64Array
 
-__all__ = ["Watched", "Watch", "lemma_rows", "proposition_rows"]
+__all__ = ["Watch", "Watched", "lemma_rows", "proposition_rows"]
 
 _LABELS = np.linspace(0.0, 1.0, 201)
 _ROUNDING = 1e-9
@@ -54,16 +54,20 @@ class Watch:
         """Play, and keep the worst round."""
         stage = self.case.scene(self.n_rounds, self.seed)
         method = self.case.method(self.n_rounds, 2.0, self.seed)
-        property = self.case.property
-        scale = self.n_rounds / (property.lipschitz or stage.density)
+        elicitable = self.case.elicitable
+        scale = self.n_rounds / (elicitable.lipschitz or stage.density)
         supremum = expected = -np.inf
         for t in range(self.n_rounds):
             weights = _support_weights(method, method.hypotheses.row(stage.x[t]))
             points = [method.grid.point(j) for j, _ in weights]
             # The supremum over labels lies at an end, or where V has a kink or a jump: at the points themselves.
             labels = np.concatenate([_LABELS, points])
-            gains = sum(c * np.asarray(property.identification(p, labels)) for (_, c), p in zip(weights, points, strict=True))
-            mean = sum(c * stage.mean_identification(property, t, p) for (_, c), p in zip(weights, points, strict=True))
+            gains = sum(
+                c * np.asarray(elicitable.identification(p, labels)) for (_, c), p in zip(weights, points, strict=True)
+            )
+            mean = sum(
+                c * stage.mean_identification(elicitable, t, p) for (_, c), p in zip(weights, points, strict=True)
+            )
             supremum = max(supremum, scale * float(np.max(gains)))
             expected = max(expected, scale * mean)
             method.update(method.predict(stage.x[t]), float(stage.y[t]))
@@ -90,20 +94,20 @@ def proposition_rows(watches: Sequence[Watch], seen: Sequence[Watched]) -> list[
         table.setdefault(watch.case, []).append(watched)
     rows = []
     for case, found in table.items():
-        pointwise = case.property.lipschitz is not None
+        pointwise = case.elicitable.lipschitz is not None
         worst = max(w.supremum if pointwise else w.expected for w in found)
         kind = "max over labels" if pointwise else "mean over labels"
-        rows.append(_proposition_row(case, kind, worst, len(found), ""))
+        rows.append(_proposition_row(case, kind, worst, ""))
         if not pointwise:
             note = (
-                "known gap of the paper: V of a quantile jumps, so only its mean over labels is Lipschitz; the proofs "
-                "need no more than the mean"
+                "V of a quantile jumps, so this may exceed 1 and does, which is a gap in the proposition's text; the "
+                "proofs need no more than the mean over labels"
             )
-            rows.append(_proposition_row(case, "max over labels", max(w.supremum for w in found), len(found), note))
+            rows.append(_proposition_row(case, "max over labels", max(w.supremum for w in found), note))
     return rows
 
 
-def _proposition_row(case: Case, kind: str, worst: float, n_runs: int, note: str) -> Measurement:
+def _proposition_row(case: Case, kind: str, worst: float, note: str) -> Measurement:
     return Measurement(
         claim="2 Proposition 1: T h_t / rho",
         setting=f"{case.algorithm}, {case.property_name}, {kind}",

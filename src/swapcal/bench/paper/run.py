@@ -8,8 +8,9 @@ from swapcal.bench.jobs import Job, run_jobs
 from swapcal.bench.measurement import Measurement
 from swapcal.bench.paper import examples, growth, inequalities, rates, regrets
 from swapcal.bench.paper.cases import ALGORITHMS, all_cases
+from swapcal.bench.paper.runs import Run
 from swapcal.bench.paper.sizes import DEFAULT, Sizes
-from swapcal.learners import GradientDescent, MultiplicativeWeights
+from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
 
 __all__ = ["Report", "measure", "plan"]
 
@@ -29,7 +30,7 @@ class Report:
 class Plan:
     """Every job of a report, by the claim that it serves."""
 
-    runs: list[rates.Run]
+    runs: list[Run]
     watches: list[inequalities.Watch]
     classes: list[growth.ClassSize]
     densities: list[growth.Density]
@@ -50,7 +51,7 @@ class Plan:
 def plan(sizes: Sizes = DEFAULT) -> Plan:
     """The jobs for these sizes; every seed is fixed here."""
     cases, seeds = all_cases(), range(sizes.n_seeds)
-    learners = {"Alg. 3": MultiplicativeWeights(16), "Alg. 4": GradientDescent(4)}
+    learners: dict[str, Learner] = {"Alg. 3": MultiplicativeWeights(16), "Alg. 4": GradientDescent(4)}
     return Plan(
         runs=rates.rate_runs(cases, sizes.roots, sizes.n_seeds),
         watches=[inequalities.Watch(case, sizes.watch_rounds, s) for case in cases for s in range(_N_WATCHES)],
@@ -73,7 +74,9 @@ def plan(sizes: Sizes = DEFAULT) -> Plan:
             for seed in seeds
         ],
         sizes=[
-            regrets.Contest("Alg. 3", MultiplicativeWeights(n), sequence, (sizes.looks[-1] // 4,), seed, n_repeats=2)
+            regrets.Contest(
+                "Alg. 3", MultiplicativeWeights(n), sequence, (min(sizes.looks[-1] // 4, 4096),), seed, n_repeats=2
+            )
             for sequence in regrets.SEQUENCES
             for n in sizes.class_sizes
             for seed in seeds

@@ -53,21 +53,22 @@ class Run:
     @property
     def cost(self) -> float:
         """Rounds, weighted by what a round costs beside one of Algorithm 1 with few bins."""
-        n_bins = self.n_rounds ** (1.0 / (self.r + 1.0))
-        return self.n_rounds * (1.0 + n_bins * (0.03 if self.case.algorithm.startswith("Alg. 1") else 0.15))
+        n_bins = math.pow(self.n_rounds, 1.0 / (self.r + 1.0))
+        weight = 0.03 if self.case.algorithm.startswith("Alg. 1") else 0.15
+        return self.n_rounds * (1.0 + weight * n_bins)
 
     def __call__(self) -> Outcome:
         """Play, and score."""
         stage = self.case.scene(self.n_rounds, self.seed)
         method = self.case.method(self.n_rounds, self.r, self.seed)
         p = method.run(stage.x, stage.y)
-        property, functions = self.case.property, method.hypotheses
+        elicitable, functions = self.case.elicitable, method.hypotheses
 
         def error(r: float) -> float:
-            return swap_multicalibration_error(stage.y, p, stage.x, property=property, hypotheses=functions, r=r)
+            return swap_multicalibration_error(stage.y, p, stage.x, property=elicitable, hypotheses=functions, r=r)
 
-        lipschitz = property.lipschitz is not None
-        rho = property.lipschitz or stage.density
+        lipschitz = elicitable.lipschitz is not None
+        rho = elicitable.lipschitz or stage.density
         counts, deviations = bins_of(method, stage.x, stage.y, p)
         explicit = explicit_bound(method, counts, rho=rho, lipschitz=lipschitz, delta=DELTA)
         plain = plain_bound(method, counts, rho=rho, delta=DELTA)

@@ -59,9 +59,7 @@ DEFAULT = Sizes(
 """T up to 7,776: minutes."""
 
 FULL = Sizes(
-    roots=MappingProxyType(
-        {2.0: (10, 16, 25, 40, 63, 100), 3.0: (6, 8, 11, 16, 22, 32), 4.0: (4, 5, 7, 9, 12, 16)}
-    ),
+    roots=MappingProxyType({2.0: (10, 16, 25, 40, 63, 100), 3.0: (6, 8, 11, 16, 22, 32), 4.0: (4, 5, 7, 9, 12, 16)}),
     n_seeds=3,
     watch_rounds=8000,
     class_sizes=(2, 8, 32, 128, 512, 4096),
