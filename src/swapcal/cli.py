@@ -52,7 +52,7 @@ def demo() -> None:
 
 @bench.command("paper")
 def bench_paper(
-    full: Annotated[bool, typer.Option("--full", help="T up to a million; about 10 hours on 2 cores.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="T up to a million; about 5 hours on 2 cores.")] = False,
     out: Annotated[Path, typer.Option(help="Directory for paper.json, paper.csv and paper.png.")] = Path("bench-paper"),
     seeds: Annotated[int | None, typer.Option(min=2, help="Repetitions, from which the intervals come.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; all cores if not given.")] = None,
@@ -60,7 +60,7 @@ def bench_paper(
 ) -> None:
     """Every claim of the paper that a computer can measure, beside its measurement.
 
-    Takes about 3 minutes on 2 cores. Seeds are fixed, so that two runs give the same numbers.
+    Takes about 2 minutes on 2 cores that have nothing else to do. Seeds are fixed, so that two runs give the same numbers.
 
     Example: swapcal bench paper --out results
     """

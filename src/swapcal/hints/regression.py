@@ -196,7 +196,7 @@ class RegressionState:
             # Squares of features have twice their digits. Written so that NaN is refused too.
             limit = _LARGEST**3 if name in ("variation", "totals") else _LARGEST
             if not np.max(np.abs(array), initial=0.0) <= limit:
-                raise StateFileError(f"these arrays are not the state of a regression: {name} is not finite, or too large")
+                raise StateFileError(f"this is not the state of a regression: its {name} are not finite, or too large")
         for name, part in parts.items():
             part[...] = copies[name]
         totals = copies["totals"].tolist()

@@ -21,7 +21,7 @@ _GRAY = "#555555"
 
 
 def draw(curves: Sequence[Curve]) -> Figure:
-    """Rows are properties, columns algorithms. Points are seeds, lines their means, dashes the claimed slope."""
+    """Rows are properties, columns algorithms. Points are seeds, lines their geometric means, dashes the claimed slope."""
     properties = list(dict.fromkeys(curve.case.property_name for curve in curves))
     algorithms = list(dict.fromkeys(curve.case.algorithm for curve in curves))
     with mpl.rc_context({"font.size": 9.0, "axes.linewidth": 0.7, "font.family": "DejaVu Sans"}):
@@ -33,14 +33,16 @@ def draw(curves: Sequence[Curve]) -> Figure:
                 mine = [c for c in curves if (c.case.property_name, c.case.algorithm) == (name, algorithm)]
                 _panel(panels[i, j], mine)
                 if i == 0:
-                    panels[i, j].set_title(algorithm, fontsize=10.5, pad=8.0)
+                    panels[i, j].set_title(f"{algorithm.replace('Alg.', 'Algorithm')} class", fontsize=10.5, pad=8.0)
                 if i == len(properties) - 1:
                     panels[i, j].set_xlabel("rounds $T$")
                 if j == 0:
                     panels[i, j].set_ylabel(f"{name}\n$\\mathrm{{SMCal}}_r$")
         figure.suptitle("Swap multicalibration error of the paper's algorithms against the horizon", fontsize=12.0)
         dashes = Line2D([], [], color=_GRAY, linestyle=(0, (4, 2)), linewidth=1.1, label="claimed slope")
-        solid = Line2D([], [], color=_GRAY, marker="o", markersize=3.5, linewidth=1.4, label="mean over seeds")
+        solid = Line2D(
+            [], [], color=_GRAY, marker="o", markersize=3.5, linewidth=1.4, label="geometric mean over seeds"
+        )
         dots = Line2D([], [], color=_GRAY, marker="o", markersize=2.5, alpha=0.4, linestyle="none", label="one seed")
         figure.legend(handles=[solid, dots, dashes], loc="outside lower center", ncols=3, frameon=False)
     return figure
@@ -61,7 +63,7 @@ def _panel(axes: Axes, curves: Sequence[Curve]) -> None:
     for curve in curves:
         color = _COLORS.get(curve.r, _GRAY)
         means = np.exp(np.log(curve.errors).mean(axis=0))
-        axes.plot(curve.horizons, curve.errors.T, "o", color=color, markersize=2.0, alpha=0.25, markeredgewidth=0.0)
+        axes.plot(curve.horizons, curve.errors.T, "o", color=color, markersize=2.6, alpha=0.35, markeredgewidth=0.0)
         axes.plot(curve.horizons, means, "-o", color=color, markersize=3.0, linewidth=1.4)
         # The dashes go through the middle of the data, so that only the slopes differ.
         claim = float(claimed_exponent(curve.r))

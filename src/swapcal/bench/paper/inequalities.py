@@ -156,7 +156,8 @@ def lemma_rows(runs: Sequence[Run], outcomes: Iterable[Outcome]) -> list[Measure
             )
         )
         rows.append(_constant_row(lemma, algorithm, pairs))
-    return rows
+    claims = list(dict.fromkeys(row.claim for row in rows))
+    return sorted(rows, key=lambda row: claims.index(row.claim))
 
 
 def _constant_row(lemma: str, algorithm: str, pairs: Sequence[tuple[Run, Outcome]]) -> Measurement:
@@ -178,5 +179,5 @@ def _constant_row(lemma: str, algorithm: str, pairs: Sequence[tuple[Run, Outcome
         low=fit.low,
         high=fit.high,
         holds=fit.low <= 0.0,
-        note=f"worst bin over the inside of the O~ of the lemma; at most {largest:.2f} in all runs",
+        note=f"worst bin / inside of the lemma's O~; at most {largest:.2f} in all runs of {algorithm}",
     )

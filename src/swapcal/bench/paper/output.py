@@ -28,12 +28,10 @@ def tables(rows: Sequence[Measurement]) -> RenderableType:
     parts: list[RenderableType] = []
     if rates:
         parts += [_grid(rates), Text("")]
-    table = Table(title="The other claims", title_style="bold", pad_edge=False)
-    table.add_column("claim", ratio=3)
-    table.add_column("measured on", ratio=4)
-    table.add_column("paper", justify="right", no_wrap=True)
-    table.add_column("measured", justify="right", no_wrap=True)
-    table.add_column("95 % interval", justify="right", no_wrap=True)
+    table = _plain_table("The other claims")
+    table.add_column("", overflow="fold")
+    for name in ("paper", "measured"):
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("holds", no_wrap=True)
     notes: dict[str, int] = {}
     last = ""
@@ -41,12 +39,10 @@ def tables(rows: Sequence[Measurement]) -> RenderableType:
         mark = _MARKS[row.holds].copy()
         if row.note:
             mark.append(f" [{notes.setdefault(row.note, len(notes) + 1)}]", "default")
-        if last and row.claim[0] != last[0]:
-            table.add_section()
-        table.add_row(
-            row.claim if row.claim != last else "", row.setting, row.paper, _number(row.measured), _interval(row), mark
-        )
+        if row.claim != last:
+            table.add_row(Text(row.claim, "bold"))
         last = row.claim
+        table.add_row(f" {row.setting}", row.paper, _number(row.measured) + _spread(row), mark)
     parts.append(table)
     parts += [Text(f"[{k}] {note}", "dim") for note, k in notes.items()]
     return Group(*parts)
@@ -59,13 +55,7 @@ def _grid(rows: Sequence[Measurement]) -> RenderableType:
         place, r = row.setting.rsplit(", r = ", 1)
         cells.setdefault(place, {})[r] = row
     powers = list(next(iter(cells.values())))
-    table = Table(
-        title="1 Exponent of SMCal_r against T, and its 95 % interval",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
+    table = _plain_table("1 Exponent of SMCal_r against T, and its 95 % interval")
     table.add_column("", no_wrap=True)
     for r in powers:
         table.add_column(Text(f"r = {r}\npaper {rows[powers.index(r)].paper}"), justify="right", no_wrap=True)
@@ -88,16 +78,23 @@ def _grid(rows: Sequence[Measurement]) -> RenderableType:
 
 def _cell(row: Measurement) -> Text:
     style = {True: "green", False: "bold red", None: "yellow"}[row.holds]
-    half = 0.0 if row.low is None or row.high is None else 0.5 * (row.high - row.low)
-    return Text(f"{_CELLS[row.holds]}{row.measured:.2f} ±{half:.{2 if half < 1.0 else 1}f}", style)
+    return Text(f"{_CELLS[row.holds]}{row.measured:.2f}{_spread(row)}", style)
+
+
+def _plain_table(title: str) -> Table:
+    return Table(title=title, title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
 
 
 def _number(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000.0 else f"{value:.0f}"
 
 
-def _interval(row: Measurement) -> str:
-    return "" if row.low is None or row.high is None else f"{row.low:.2f} to {row.high:.2f}"
+def _spread(row: Measurement) -> str:
+    """Half the width of the interval; Student's intervals are symmetric."""
+    if row.low is None or row.high is None:
+        return ""
+    half = 0.5 * (row.high - row.low)
+    return f" ±{half:.{2 if half < 1.0 else 1}f}"
 
 
 def to_json(rows: Sequence[Measurement]) -> str:

@@ -9,7 +9,7 @@ from swapcal.typing import Float64Array
 
 __all__ = ["heavy", "triangular", "unit"]
 
-_CORE, _TAIL = 0.02, 1.2
+_CORE, _TAIL = 0.05, 1.2
 _NODES = 20_001
 
 
@@ -21,7 +21,7 @@ def triangular(u: Float64Array) -> Float64Array:
 
 
 def heavy(u: Float64Array) -> Float64Array:
-    """Quantile function of a law with P(|e| > z) ~ (1 + 50 z)^-1.2, cut off at 1: half of it lies within 0.015.
+    """Quantile function of a law with P(|e| > z) ~ (1 + 20 z)^-1.2, cut off at 1: half of it lies within 0.04.
 
     Cutting the law and not the label keeps labels in their range without heaping them on its ends.
     """
