@@ -130,7 +130,7 @@ def test_windows_have_the_density_they_promise() -> None:
         (lambda: AntiHint(Arena(groups(2, 0))), "hints"),
         (lambda: Sine(Arena(groups(2, 0)), period=0.0), "period"),
         (lambda: play(Forecaster(Mean(), Finite(2), horizon=5), Far(Arena(groups(2, 0))), 0), "n_rounds"),
-        (lambda: play(Forecaster(Mean(), Finite(2), horizon=5), Far(Arena(groups(3, 0))), 5), "length 2"),
+        (lambda: play(Forecaster(Mean(), Finite(2), horizon=5), Far(Arena(groups(3, 0))), 5), "vector of 2 numbers"),
     ],
 )
 def test_bad_input_gets_a_named_error(make: object, says: str) -> None:

@@ -19,6 +19,7 @@ from swapcal.properties import Mean, Probability, Quantile
 from swapcal.roles import Elicitable
 from swapcal.streams.adversaries import AntiHint, Arena, Far, Greedy, ball, play, rounds, signed
 from swapcal.streams.synthetic import drifting
+from swapcal.trust import ALLOWANCE, trusted
 
 HINTS = (None, "constant", "alternating", "random")
 
@@ -105,7 +106,9 @@ def test_one_round_raises_the_quadratic_potential_by_at_most_one_over_n(sought: 
     """Theorem B: E[Q_t+1 - Q_t] <= (p - 1) radius E[1 / (n + 1)]; p = 2 and radius 1 for the linear class."""
     for hypotheses, strategy in product(("linear", "p-norm"), ("greedy", "far", "anti-hint")):
         members, contexts = CLASSES[hypotheses]
-        p = members.potential.exponent if isinstance(members, Finite) and isinstance(members.potential, PNorm) else 2.0
+        evidence = members.start(1)
+        potential = evidence.potential if isinstance(evidence, FiniteEvidence) else None
+        p = potential.exponent if isinstance(potential, PNorm) else 2.0
         radius = 1.0 if p == 2.0 else contexts.shape[1] ** (2.0 / p)
         assert p == 2.0 or radius <= math.e + 1e-12
         step = theorem_b(p, radius)()
@@ -115,14 +118,14 @@ def test_one_round_raises_the_quadratic_potential_by_at_most_one_over_n(sought: 
 
 
 def test_the_negative_term_carries_theorem_b_to_high_probability() -> None:
-    """X = -A + 2 v Phi has X^2 <= 10 A, which is what turns the expectation into 20 ln(1 / delta)."""
+    """X = -A + 2 v Phi has X^2 <= 9 A, which is what turns the expectation into 9 ln(1 / delta)."""
     n, a, direction, v = np.meshgrid(
         np.arange(0.0, 50.0), np.linspace(0.0, 1.0, 41), np.linspace(-1.0, 1.0, 21), np.linspace(-1.0, 1.0, 21)
     )
     decrease = a * a * n / (n + 1.0)
     x = -decrease + 2.0 * v * direction * a * n / (n + 1.0)
-    assert np.all(x * x <= 10.0 * decrease + 1e-12)
-    assert np.all(np.exp(x / 20.0) <= 1.0 + x / 20.0 + (x / 20.0) ** 2)
+    assert np.all(x * x <= 9.0 * decrease + 1e-12)
+    assert np.all(np.exp(x / 9.0) <= 1.0 + x / 9.0 + (x / 9.0) ** 2)
 
 
 def ada_potential(s: float, c: float) -> float:
@@ -324,7 +327,7 @@ def test_anytime_keeps_the_guarantee_through_refinements(sought: str, hypotheses
 
 @pytest.mark.parametrize("potential", [AdaNormalHedge(), Exponential(), Squint()], ids=lambda p: type(p).__name__)
 def test_a_trusted_bin_passes_its_allowance_by_one_step_only(potential: AdaNormalHedge | Exponential | Squint) -> None:
-    """A bin played at the hint's word has Psi <= (e n)^trust before and at most e times that after one round.
+    """A bin played at the hint's word has Psi <= (e n)^(2 trust) before and at most e times that after one round.
 
     (s + g)^2 / (c + spread) <= s^2 / c + 1, so that the logarithm of Psi grows by at most 1/3, 1/2 or 1/4.
     """
@@ -335,21 +338,24 @@ def test_a_trusted_bin_passes_its_allowance_by_one_step_only(potential: AdaNorma
     assert isinstance(evidence, FiniteEvidence)
     for hints in ("constant", "random"):
         adversary = AntiHint(Arena(signed(3, seed=6), hints=hints, seed=6))
-        trusted: list[tuple[int, float]] = []
+        taken: list[tuple[int, float]] = []
 
-        def look(forecaster: Forecaster, forecast: Forecast, trusted: list[tuple[int, float]] = trusted) -> None:
-            row, nearest = row_of(forecast), forecaster.grid.bin(forecast.hint or 0.0)
-            if forecaster._evidence.trusted(nearest, row, trust):
+        def look(forecaster: Forecaster, forecast: Forecast, taken: list[tuple[int, float]] = taken) -> None:
+            assert forecast.hint is not None
+            parts = (forecaster._evidence, forecaster._record, row_of(forecast), forecaster.grid)
+            play = trusted(*parts, forecast.hint, trust)
+            if play is not None:
                 assert forecast.probability == 1.0
-                assert forecast.value == forecast.evidence_at == forecaster.grid.midpoint(nearest)
-                trusted.append((forecast.round, trust * (1.0 + math.log(max(evidence.counts[nearest], 1.0)))))
+                assert forecast.value == forecast.evidence_at == forecaster.grid.midpoint(play.lower)
+                allowed = ALLOWANCE * trust * (1.0 + math.log(max(evidence.counts[play.lower], 1.0)))
+                taken.append((forecast.round, allowed))
 
         for each in rounds(Watched(forecaster, look), adversary, 400):
-            if trusted and trusted[-1][0] == each.forecast.round:
+            if taken and taken[-1][0] == each.forecast.round:
                 seen += 1
                 i, active = forecaster.grid.bin(each.forecast.value), list(each.forecast.indices)
                 level = potential.level(evidence.sums[i, active], evidence.spreads[i, active])
-                assert level.max() <= trusted[-1][1] + step + 1e-12
+                assert level.max() <= taken[-1][1] + step + 1e-12
         assert forecaster.error() <= forecaster.guarantee(0.05)
     assert 20 < seen < 800
 

@@ -24,15 +24,16 @@ HORIZONS = [2**k for k in range(10, 18)]
 EXPONENT = 0.40
 """What a fitted exponent may be. The rate is T^(1/3) times logarithms. Over these horizons (ln T)^(2/3), theorem B's
 factor, alone looks like an exponent of 0.07. The standard error of a slope through eight points with 15 % of noise each
-is 0.03. The rates of the rivals, 1/2 and 3/4, are far outside. Quantiles have the widest scatter: the labels' density of
-5 allows rounding of up to 11 T^(1/3), and how much of it is felt depends on how a grid happens to meet the windows."""
+is 0.03. The rates of the rivals, 1/2 and 3/4, are far outside. Quantiles scatter most: the labels' density of 5 allows
+rounding of up to 11 T^(1/3), and how much of it is felt depends on how a grid happens to meet the windows."""
 
 STEEP = {("quantile", "linear", "anti-hint"): 2**10, ("expectile", "linear", "far"): 2**12}
-"""The two curves that exceeded 0.40 at first, with the horizon from which they are fitted. They get four seeds at every
-horizon. With one seed at the long horizons the first had 0.414; with four, and in units of T^(1/3), it rises from 0.28 at
-2^10 to 0.36 at 2^17 and is level from there to 2^19: a logarithm, 0.394. The second had 0.430, and 0.418 with four seeds.
-It rises from 0.056 at 2^10, on eight bins, to 0.086 at 2^13 and is level from there to 2^19; so its first two points are
-left out, which gives 0.371."""
+"""The two curves that exceeded 0.40 at first, with the horizon from which they are fitted and four seeds throughout.
+
+With one seed at the long horizons the first had 0.414. With four, in units of T^(1/3), it rises from 0.28 at 2^10 to
+0.36 at 2^17, and one seed is level from there to 2^19: a logarithm, 0.394. The second had 0.430, and 0.418 with four
+seeds. It rises from 0.056 at 2^10, on eight bins, to 0.086 at 2^13 and is then level up to 2^19; so two points
+are left out, which gives 0.371."""
 
 PROPERTIES: dict[str, Elicitable] = {"mean": Mean(), "quantile": Quantile(0.9), "expectile": Expectile(0.8)}
 N = {"finite": 20, "linear": 10}
@@ -84,7 +85,7 @@ def drifted(sought: str, kind: str, n_rounds: int, seed: int) -> float:
 
 
 def curve(sought: str, kind: str, source: str) -> tuple[list[int], list[float]]:
-    """Horizons, and the mean error at each, from fresh runs: three where a run is short and noisy, then two, then one."""
+    """Horizons, and the mean error at each over fresh runs: three where those are short, then two, then one."""
     means = []
     horizons = [n_rounds for n_rounds in HORIZONS if n_rounds >= STEEP.get((sought, kind, source), 0)]
     for n_rounds in horizons:
