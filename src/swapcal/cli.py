@@ -60,7 +60,8 @@ def bench_paper(
 ) -> None:
     """Every claim of the paper that a computer can measure, beside its measurement.
 
-    Takes about 2 minutes on 2 cores that have nothing else to do. Seeds are fixed, so that two runs give the same numbers.
+    Takes about 2 minutes on 2 cores that have nothing else to do. Seeds are fixed, so that two runs give the same
+    numbers.
 
     Example: swapcal bench paper --out results
     """
@@ -93,6 +94,65 @@ def bench_paper(
     console = Console()
     console.print(output.tables(report.rows))
     console.print(f"\nWritten to {out}: paper.json, paper.csv, paper.png", highlight=False)
+
+
+@bench.command("rivals")
+def bench_rivals(
+    only: Annotated[
+        str | None, typer.Option(help="Methods whose names contain one of these words: swapcal,garg.")
+    ] = None,
+    streams: Annotated[str | None, typer.Option(help="Streams and adversaries: iid,drifting,greedy.")] = None,
+    boards: Annotated[str | None, typer.Option(help="Any of probability,quantile,expectile,linear.")] = None,
+    horizons: Annotated[str | None, typer.Option(help="Numbers of rounds: 200,800,3200.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Repetitions, from which the intervals come.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="T up to 64,000 and 5 seeds; most of a day on 2 cores.")] = False,
+    csv: Annotated[Path | None, typer.Option(help="Play on the rows of this CSV file instead.")] = None,
+    y: Annotated[str | None, typer.Option(help="With --csv: column of the labels.")] = None,
+    hint: Annotated[str | None, typer.Option(help="With --csv: column of a model's forecasts.")] = None,
+    groups: Annotated[str | None, typer.Option(help="With --csv: columns that are 0 or 1: young,female.")] = None,
+    property: Annotated[str | None, typer.Option(help="With --csv: probability, mean, quantile or expectile.")] = None,
+    level: Annotated[float | None, typer.Option(help="With --csv: of the quantile or expectile.")] = None,
+    out: Annotated[Path, typer.Option(help="Directory for results; finished runs in it are skipped.")] = Path(
+        "bench-rivals"
+    ),
+    docs: Annotated[
+        Path | None, typer.Option(help="Also write benchmark.md and its figures into this directory.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the finished runs in --out.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; all cores if not given.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
+) -> None:
+    """Every rival in one arena: the same streams, adversaries and scores for all.
+
+    Takes about 8 minutes on 2 cores that have nothing else to do. Ctrl-C loses nothing: the same command goes on.
+
+    Example: swapcal bench rivals --only swapcal,garg --streams iid,greedy --out results
+    """
+    if find_spec("matplotlib") is None:
+        _stop("the figures need matplotlib: install with  pip install 'swapcal[bench]'")
+    from swapcal.bench.rivals.arguments import settings_from
+    from swapcal.bench.rivals.command import compare
+    from swapcal.errors import InvalidInput
+
+    try:
+        settings = settings_from(
+            only=only,
+            streams=streams,
+            boards=boards,
+            horizons=horizons,
+            seeds=seeds,
+            full=full,
+            csv=None if csv is None else str(csv),
+            y=y,
+            hint=hint,
+            groups=groups,
+            kind=property,
+            level=level,
+        )
+        code = compare(settings, out, workers=workers, docs=docs, fresh=fresh, json=json, echo=typer.echo)
+    except InvalidInput as error:
+        _stop(str(error))
+    raise typer.Exit(code)
 
 
 def _stop(sentence: str, code: int = 2) -> None:

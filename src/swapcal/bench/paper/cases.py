@@ -3,14 +3,26 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from swapcal.bench.paper.scene import Scene, binary_scene, wide_scene
+from swapcal.bench.paper.scene import Scene, binary_scene, narrow_scene, wide_scene
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.paper.algorithm1 import Algorithm1
 from swapcal.paper.algorithm2 import Algorithm2
 from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.roles import Elicitable
 
-__all__ = ["ALGORITHMS", "LEVEL", "PROPERTIES", "Case", "Maker", "Method", "all_cases", "finite", "gradient", "weights"]
+__all__ = [
+    "ALGORITHMS",
+    "LEVEL",
+    "PROPERTIES",
+    "Case",
+    "Maker",
+    "Method",
+    "all_cases",
+    "finite",
+    "gradient",
+    "narrow_cases",
+    "weights",
+]
 
 Method = Algorithm1 | Algorithm2
 Maker = Callable[[Elicitable, int, int, float, int], Method]
@@ -51,6 +63,7 @@ class Case:
     make: Maker
     elicitable: Elicitable
     n: int = 4
+    density: float | None = None
 
     @property
     def linear(self) -> bool:
@@ -58,7 +71,9 @@ class Case:
         return self.algorithm.endswith("linear")
 
     def scene(self, n_rounds: int, seed: int) -> Scene:
-        """Binary labels for the mean, labels with a density for the others."""
+        """Binary labels for the mean, labels with a density for the others: narrow ones if `density` is given."""
+        if self.density is not None:
+            return narrow_scene(n_rounds, n=self.n, seed=seed, level=LEVEL, density=self.density, linear=self.linear)
         if self.property_name == "mean":
             return binary_scene(n_rounds, n=self.n, seed=seed, linear=self.linear)
         return wide_scene(n_rounds, n=self.n, seed=seed, level=LEVEL, linear=self.linear)
@@ -66,6 +81,12 @@ class Case:
     def method(self, n_rounds: int, r: float, seed: int) -> Method:
         """The algorithm, before its first round."""
         return self.make(self.elicitable, self.n, n_rounds, r, seed)
+
+
+def narrow_cases() -> tuple[Case, ...]:
+    """The quantile, with labels of density 4, so narrow that few bins are narrower."""
+    name = f"quantile {LEVEL}"
+    return tuple(Case(a, name, make, PROPERTIES[name], density=4.0) for a, make in ALGORITHMS.items())
 
 
 def all_cases() -> tuple[Case, ...]:

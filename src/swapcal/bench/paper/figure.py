@@ -21,7 +21,7 @@ _GRAY = "#555555"
 
 
 def draw(curves: Sequence[Curve]) -> Figure:
-    """Rows are properties, columns algorithms. Points are seeds, lines their geometric means, dashes the claimed slope."""
+    """Rows are properties, columns algorithms; points are seeds, lines geometric means, dashes the claim."""
     properties = list(dict.fromkeys(curve.case.property_name for curve in curves))
     algorithms = list(dict.fromkeys(curve.case.algorithm for curve in curves))
     with mpl.rc_context({"font.size": 9.0, "axes.linewidth": 0.7, "font.family": "DejaVu Sans"}):

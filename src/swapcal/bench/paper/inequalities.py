@@ -100,7 +100,7 @@ def proposition_rows(watches: Sequence[Watch], seen: Sequence[Watched]) -> list[
         rows.append(_proposition_row(case, kind, worst, ""))
         if not pointwise:
             note = (
-                "V of a quantile jumps, so this may exceed 1 and does, which is a gap in the proposition's text; the "
+                "V of a quantile jumps, so this may exceed 1, which is a gap in the proposition's text; the "
                 "proofs need no more than the mean over labels"
             )
             rows.append(_proposition_row(case, "max over labels", max(w.supremum for w in found), note))

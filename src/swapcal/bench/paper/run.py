@@ -7,7 +7,7 @@ from typing import Any
 from swapcal.bench.jobs import Job, run_jobs
 from swapcal.bench.measurement import Measurement
 from swapcal.bench.paper import examples, growth, inequalities, rates, regrets
-from swapcal.bench.paper.cases import ALGORITHMS, all_cases
+from swapcal.bench.paper.cases import ALGORITHMS, all_cases, narrow_cases
 from swapcal.bench.paper.runs import Run
 from swapcal.bench.paper.sizes import DEFAULT, Sizes
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
@@ -31,6 +31,7 @@ class Plan:
     """Every job of a report, by the claim that it serves."""
 
     runs: list[Run]
+    narrow: list[Run]
     watches: list[inequalities.Watch]
     classes: list[growth.ClassSize]
     densities: list[growth.Density]
@@ -40,7 +41,7 @@ class Plan:
     @property
     def groups(self) -> tuple[list[Any], ...]:
         """The lists of jobs."""
-        return self.runs, self.watches, self.classes, self.densities, self.contests, self.sizes
+        return self.runs, self.narrow, self.watches, self.classes, self.densities, self.contests, self.sizes
 
     @property
     def cost(self) -> float:
@@ -54,6 +55,7 @@ def plan(sizes: Sizes = DEFAULT) -> Plan:
     learners: dict[str, Learner] = {"Alg. 3": MultiplicativeWeights(16), "Alg. 4": GradientDescent(4)}
     return Plan(
         runs=rates.rate_runs(cases, sizes.roots, sizes.n_seeds),
+        narrow=rates.rate_runs(narrow_cases(), {2.0: sizes.roots[2.0]}, sizes.n_seeds),
         watches=[inequalities.Watch(case, sizes.watch_rounds, s) for case in cases for s in range(_N_WATCHES)],
         classes=[
             growth.ClassSize(name, ALGORITHMS[name], n, sizes.class_rounds, seed)
@@ -91,10 +93,13 @@ def measure(
     planned = plan() if jobs is None else jobs
     everything: list[Job[Any]] = [job for group in planned.groups for job in group]
     results = iter(run_jobs(everything, workers=workers, done=done))
-    runs, watches, classes, densities, contests, sizes = ([next(results) for _ in group] for group in planned.groups)
+    runs, narrow, watches, classes, densities, contests, sizes = (
+        [next(results) for _ in group] for group in planned.groups
+    )
     found = rates.curves(planned.runs, runs)
     rows = [
         *rates.rate_rows(found),
+        *rates.narrow_rows(rates.curves(planned.narrow, narrow)),
         *inequalities.proposition_rows(planned.watches, watches),
         *inequalities.lemma_rows(planned.runs, runs),
         *growth.class_rows(planned.classes, classes),

@@ -93,7 +93,7 @@ def wide_scene(n_rounds: int, *, n: int, seed: int, level: float, linear: bool =
     --------
     >>> import swapcal as sc
     >>> stage = wide_scene(100, n=3, seed=0, level=0.7)
-    >>> round(abs(stage.mean_identification(sc.Quantile(0.7), 5, stage.knots[5, 1])), 9)
+    >>> round(abs(stage.mean_identification(sc.Quantile(0.7), 5, float(stage.knots[5, 1]))), 9)
     0.0
     """
     rng, x, location = _contexts(n_rounds, n, seed)
@@ -102,13 +102,13 @@ def wide_scene(n_rounds: int, *, n: int, seed: int, level: float, linear: bool =
     return Scene(_scaled(x, linear), _drawn(rng, knots, level), knots, level)
 
 
-def narrow_scene(n_rounds: int, *, n: int, seed: int, level: float, density: float) -> Scene:
+def narrow_scene(n_rounds: int, *, n: int, seed: int, level: float, density: float, linear: bool = False) -> Scene:
     """Labels uniform on an interval of length 1 / density, which sweeps over [0, 1]."""
     rng, x, location = _contexts(n_rounds, n, seed)
     width = 1.0 / density
     low = (1.0 - width) * location
     knots = np.column_stack([low, low + level * width, low + width])
-    return Scene(x, _drawn(rng, knots, level), knots, level)
+    return Scene(_scaled(x, linear), _drawn(rng, knots, level), knots, level)
 
 
 def _contexts(n_rounds: int, n: int, seed: int) -> tuple[np.random.Generator, Float64Array, Float64Array]:

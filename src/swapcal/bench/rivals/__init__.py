@@ -2,3 +2,9 @@
 
 A method joins by having a file in `swapcal.rivals`; nothing here names it.
 """
+
+from swapcal.bench.rivals.arena import Contest, prepare
+from swapcal.bench.rivals.plan import Settings
+from swapcal.bench.rivals.table_file import TableFile
+
+__all__ = ["Contest", "Settings", "TableFile", "prepare"]

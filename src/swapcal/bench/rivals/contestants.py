@@ -1,5 +1,6 @@
 """Who takes part: every rival that is found, the paper's algorithms, and this package's engine."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -95,8 +96,13 @@ def all_contestants() -> dict[str, Contestant]:
 
 
 def _rival(kind: Any) -> Contestant:
+    # Some methods speak points at the ends of their bins, in two bins at once, and promise something of each bin. The
+    # audit tells forecasts apart by value, so they speak mid-points here: the option is theirs, and made for audits.
+    option = inspect.signature(kind).parameters.get("forecasts")
+    extra = {"forecasts": "middle"} if option is not None and option.default == "point" else {}
+
     def make(property: Elicitable, hypotheses: Hypotheses, horizon: int, seed: int) -> Entry:
-        made: Entry = kind(property, hypotheses, horizon=horizon, seed=seed)
+        made: Entry = kind(property, hypotheses, horizon=horizon, seed=seed, **extra)
         return made
 
     return Contestant(kind.card.name, kind.card, make, hint="truth" if kind is Clairvoyant else "model")

@@ -34,7 +34,9 @@ def to_json(summary: Summary, results: Sequence[Result]) -> str:
                     "refused": row.refused,
                     "smcal": {each: row.at(each, "smcal") for each in streams},
                     "exponents": {
-                        name: None if (found := row.exponent(_played(row.cells, streams), name)) is None else list(found)
+                        name: None
+                        if (found := row.exponent(_played(row.cells, streams), name)) is None
+                        else list(found)
                         for name in ("smcal", "mcal", "cal", "mcal_1", "largest")
                     },
                 }

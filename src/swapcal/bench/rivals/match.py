@@ -10,6 +10,8 @@ from typing import Any
 from swapcal.bench.rivals import duels, streams
 from swapcal.bench.rivals.boards import BOARDS, Board
 from swapcal.bench.rivals.contestants import Contestant, all_contestants
+from swapcal.bench.rivals.probe import probe
+from swapcal.bench.rivals.rounding import Rounded
 from swapcal.bench.rivals.scores import Scores, score
 from swapcal.bench.rivals.state_size import state_bytes
 from swapcal.bench.rivals.table_file import TableFile
@@ -71,7 +73,7 @@ class Match:
             "groups": self.n_groups,
         }
         if self.file is not None:
-            key["file"] = [self.file.path, self.file.y, self.file.hint, list(self.file.groups)]
+            key["file"] = [self.file.digest, self.file.y, self.file.hint, list(self.file.groups)]
             key["property"] = repr(self.file.board().property)
         return key
 
@@ -120,6 +122,8 @@ class Match:
             raise InvalidInput(NO_TRUTH)
         functions = board.hypotheses(self.n_groups)
         entry = contestant.make(board.property, functions, self.horizon, self.seed)
+        if not probe(contestant, board, self.horizon).on_grid:
+            entry = Rounded(entry, self.horizon)
         opponent = duels.adversary(self.stream, board.property, functions, self.horizon, self.seed)
         played = play(entry, opponent, self.horizon)
         return score(

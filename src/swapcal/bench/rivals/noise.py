@@ -28,7 +28,8 @@ def heavy(u: Float64Array) -> Float64Array:
     v = np.abs(2.0 * u - 1.0)
     cut = 1.0 - (1.0 + 1.0 / _CORE) ** -_TAIL
     size = _CORE * ((1.0 - v * cut) ** (-1.0 / _TAIL) - 1.0)
-    return np.sign(2.0 * u - 1.0) * np.minimum(size, 1.0)
+    signed: Float64Array = np.sign(2.0 * u - 1.0) * np.minimum(size, 1.0)
+    return signed
 
 
 def unit(property: Elicitable, law: Callable[[Float64Array], Float64Array]) -> float:

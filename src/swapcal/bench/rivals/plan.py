@@ -16,7 +16,7 @@ __all__ = ["DEFAULT_HORIZONS", "DEFAULT_SEEDS", "FULL_HORIZONS", "FULL_SEEDS", "
 
 T = TypeVar("T")
 
-DEFAULT_HORIZONS, DEFAULT_SEEDS = (250, 1000, 4000), 3
+DEFAULT_HORIZONS, DEFAULT_SEEDS = (200, 800, 3200), 3
 FULL_HORIZONS, FULL_SEEDS = (1000, 4000, 16_000, 64_000), 5
 
 SLOW = 1000.0
@@ -42,7 +42,9 @@ class Settings:
         if self.n_groups < 7:
             raise InvalidInput(f"the streams need 7 groups or more; got {self.n_groups}")
         if self.horizons is not None and (not self.horizons or min(self.horizons) < 30):
-            raise InvalidInput(f"horizons must be 30 rounds or more; got {', '.join(map(str, self.horizons)) or 'none'}")
+            raise InvalidInput(
+                f"horizons must be 30 rounds or more; got {', '.join(map(str, self.horizons)) or 'none'}"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ __all__ = ["Probe", "probe"]
 
 _N_ROUNDS = 60
 _N_FUNCTIONS = 6
+_MANY = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,14 @@ class Probe:
         Whether other hints gave other forecasts.
     microseconds : float
         Processor time a round.
+    on_grid : bool
+        Whether forecasts come again: at most 40 different ones among the 60.
     """
 
     refused: str | None
     uses_hint: bool = False
     microseconds: float = 0.0
+    on_grid: bool = True
 
 
 def probe(contestant: Contestant, board: Board, horizon: int) -> Probe:
@@ -44,8 +48,9 @@ def probe(contestant: Contestant, board: Board, horizon: int) -> Probe:
     low, high = board.property.domain
     x = (rng.random((_N_ROUNDS, _N_FUNCTIONS)) < 0.5) / (_N_FUNCTIONS**0.5 if board.linear else 1.0)
     y = rng.random(_N_ROUNDS)
-    y = low + (high - low) * (np.round(y) if kind_of(board.property) == "mean" else y)
-    hints = low + (high - low) * rng.random((2, _N_ROUNDS))
+    # Away from the ends, where forecasts that are cut to the range would look like a grid.
+    y = low + (high - low) * (np.round(y) if kind_of(board.property) == "mean" else 0.4 + 0.2 * y)
+    hints = low + (high - low) * (0.3 + 0.4 * rng.random((2, _N_ROUNDS)))
     forecasts, spent = [], []
     try:
         for row in hints:
@@ -57,4 +62,5 @@ def probe(contestant: Contestant, board: Board, horizon: int) -> Probe:
         return Probe(str(error))
     except Exception:
         return Probe(None)
-    return Probe(None, not np.array_equal(*forecasts), min(spent))
+    on_grid = max(len(np.unique(p)) for p in forecasts) <= _MANY
+    return Probe(None, not np.array_equal(forecasts[0], forecasts[1]), min(spent), on_grid)

@@ -11,7 +11,7 @@ from swapcal.grid import Grid
 from swapcal.roles import Elicitable, Hypotheses
 from swapcal.typing import Float64Array
 
-__all__ = ["CLAIMS", "Scores", "score", "on_grid"]
+__all__ = ["CLAIMS", "Scores", "on_grid", "score"]
 
 CLAIMS = {
     "SMCal_2": "smcal",

@@ -53,7 +53,6 @@ def _attributes(item: Any) -> list[Any]:
     parts = list(getattr(item, "__dict__", {}).values())
     for kind in type(item).__mro__:
         names = getattr(kind, "__slots__", ())
-        for name in (names,) if isinstance(names, str) else names:
-            if name != "__dict__" and hasattr(item, name):
-                parts.append(getattr(item, name))
+        given = (names,) if isinstance(names, str) else names
+        parts += [getattr(item, name) for name in given if name != "__dict__" and hasattr(item, name)]
     return parts

@@ -72,17 +72,17 @@ def record(name: str, property: Elicitable, n_rounds: int, seed: int, n_groups: 
 
 def _synthetic(stream: synthetic.Stream, property: Elicitable) -> Recorded:
     kind, level = kind_of(property), float(property.spec().get("level", 0.5))
-    truth = {
-        "mean": lambda: stream.truth_mean,
-        "quantile": lambda: stream.truth_quantile(level),
-        "expectile": lambda: stream.truth_expectile(level),
-    }[kind]()
+    if kind == "quantile":
+        truth = stream.truth_quantile(level)
+    else:
+        truth = stream.truth_expectile(level) if kind == "expectile" else stream.truth_mean
     return Recorded(stream.x, stream.y, stream.hint, truth)
 
 
 def _world(rng: np.random.Generator, x: Float64Array, property: Elicitable, binary: bool, name: str) -> Recorded:
     """Effects of groups and of one feature that only the model sees; the model halves and blurs the first regime's."""
-    n_rounds, n = x.shape
+    n_rounds: int = x.shape[0]
+    n: int = x.shape[1]
     feature = rng.standard_normal(n_rounds)
     n_regimes = _N_REGIMES if name == "abrupt" else 1
     tilts = rng.normal(0.0, 1.2 if name == "sparse" else 0.6, (n_regimes, n))

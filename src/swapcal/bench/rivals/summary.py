@@ -10,6 +10,7 @@ from swapcal.bench.rivals.contestants import Contestant
 from swapcal.bench.rivals.match import Result
 from swapcal.bench.rivals.plan import Plan
 from swapcal.bench.rivals.scores import CLAIMS
+from swapcal.typing import Float64Array
 
 __all__ = ["Row", "Summary", "summarize"]
 
@@ -53,7 +54,7 @@ class Row:
         values = [value for stream in streams if (value := self.at(stream, name)) is not None]
         return mean(values) if values else None
 
-    def curve(self, streams: Iterable[str], name: str) -> tuple[np.ndarray, np.ndarray] | None:  # type: ignore[type-arg]
+    def curve(self, streams: Iterable[str], name: str) -> tuple[Float64Array, Float64Array] | None:
         """Horizons, and the score's mean over streams in the shape (seeds, horizons); None if runs are lacking."""
         wanted = list(streams)
         horizons = sorted({horizon for _, horizon in self.cells})
@@ -121,7 +122,7 @@ def summarize(plan: Plan, results: Iterable[Result]) -> Summary:
             seen = plan.probes[board.name, each.name]
             why = None if mine else refused.get((board.name, each.name), _reason(summary, board.name, each.name))
             rows.append(Row(each, mine, max((t for _, t in mine), default=0), seen.uses_hint, why))
-        summary.rows[board.name] = sorted(rows, key=lambda row: _place(row, board.streams))
+        summary.rows[board.name] = sorted(rows, key=lambda row: _place(row, board.streams, plan.horizons[-1]))
     return summary
 
 
@@ -133,10 +134,10 @@ def _reason(summary: Summary, board: str, method: str) -> str:
     return reasons[0] if reasons else "no finished run"
 
 
-def _place(row: Row, streams: tuple[str, ...]) -> tuple[int, float]:
+def _place(row: Row, streams: tuple[str, ...], top: int) -> tuple[int, float]:
     if row.refused is not None:
         return 3, 0.0
     if row.contestant.hint == "truth":
         return 0, 0.0
     score = row.over(streams, "smcal", geometric)
-    return (1 if row.horizon == max(row.horizon, 0) else 2), float("inf") if score is None else score
+    return (1 if row.horizon == top else 2), float("inf") if score is None else score

@@ -1,6 +1,7 @@
 """Real data: a CSV file with a label, a model's forecast and groups."""
 
 import csv
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,6 +73,11 @@ class TableFile:
         return Recorded(x, table[:, 0].copy(), hint, None)
 
     @property
+    def digest(self) -> str:
+        """Of the file's bytes: another content is another stream."""
+        return _digest(self.path)
+
+    @property
     def n_rounds(self) -> int:
         """Number of rows."""
         return len(_columns(self.path, (self.y,)))
@@ -86,7 +92,9 @@ class TableFile:
             return Probability()
         low, high = float(y.min()), float(y.max())
         if not low < high:
-            raise InvalidInput(f"column {self.y!r} of {self.path} has one value only, {low:g}; there is nothing to forecast")
+            raise InvalidInput(
+                f"column {self.y!r} of {self.path} has one value only, {low:g}; there is nothing to forecast"
+            )
         if kind == "mean":
             return Mean(low=low, high=high)
         if kind == "quantile":
@@ -119,6 +127,11 @@ def _read(path: str, names: tuple[str, ...]) -> Float64Array:
     if not table:
         raise InvalidInput(f"{path} has a header and no rows")
     return np.array(table, dtype=np.float64).reshape(len(table), len(names))
+
+
+@lru_cache(maxsize=4)
+def _digest(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
 
 
 def _number(path: str, line: int, header: list[str], row: list[str], k: int) -> float:

@@ -1,5 +1,6 @@
 """Tables as lists of strings: what the terminal, the page and the tests show."""
 
+import textwrap
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,8 @@ from swapcal.bench.rivals.summary import Row, Summary, geometric
 __all__ = ["TextTable", "cards_table", "claims_table", "reasons", "scores_table", "streams_table"]
 
 WIDTH = 100
+
+_ERRORS = {"smcal": "SMCal_2", "mcal": "MCal_2", "mcal_1": "MCal_1", "cal": "Cal_2", "largest": "largest |sum|"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +25,22 @@ class TextTable:
     note: str = ""
 
     def text(self) -> str:
-        """For a terminal: the first column to the left, the others to the right."""
+        """For a terminal, at most 100 columns wide: long cells are cut."""
         lines = [self.header, *self.rows]
         widths = [max(len(line[k]) for line in lines) for k in range(len(self.header))]
+        while sum(widths) + len(widths) - 1 > WIDTH:
+            widths[widths.index(max(widths))] -= 1
+        lines = [tuple(_cut(cell, w) for cell, w in zip(line, widths, strict=True)) for line in lines]
+        gap = "  " if sum(widths) + 2 * len(widths) <= WIDTH else " "
         body = [
-            "  ".join(cell.ljust(w) if k == 0 else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True)))
+            gap.join(
+                cell.ljust(w) if k == 0 else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
+            )
             for line in lines
         ]
         rule = "-" * len(body[0])
-        return "\n".join([self.title, rule, body[0], rule, *(line.rstrip() for line in body[1:]), rule, self.note]).rstrip()
+        notes = [part for line in self.note.splitlines() for part in textwrap.wrap(line, WIDTH)]
+        return "\n".join([self.title, rule, body[0], rule, *(line.rstrip() for line in body[1:]), rule, *notes])
 
     def markdown(self) -> str:
         """For a page."""
@@ -38,6 +48,10 @@ class TextTable:
         rule = "| --- |" + " ---: |" * (len(self.header) - 1)
         body = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in self.rows]
         return "\n".join([head, rule, *body])
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if len(cell) <= width else cell[: width - 1] + "…"
 
 
 def number(value: float | None) -> str:
@@ -106,7 +120,7 @@ def claims_table(summary: Summary, board: str) -> TextTable:
             (
                 _name(row, summary),
                 "-" if card.exponent is None else f"{card.exponent:.2f}",
-                card.error.split(" (")[0][:28] or "-",
+                "-" if card.exponent is None else _ERRORS.get(claimed or "", "another error"),
                 _interval(mine),
                 verdict(mine, card.exponent),
                 _interval(row.exponent(_played(row, streams), "smcal")),
@@ -121,14 +135,30 @@ def claims_table(summary: Summary, board: str) -> TextTable:
 
 
 def cards_table(summary: Summary) -> TextTable:
-    """What each method declares, and whether it was seen to use hints."""
+    """What each method declares, in short, and whether it was seen to use hints; the page has the whole cards."""
     rows = []
     for each in summary.plan.contestants:
-        uses = any(p.uses_hint for (_, name), p in summary.plan.probes.items() if name == each.name)
-        hint = {"truth": "truth", "none": "no"}.get(each.hint, "yes" if uses else "no")
         card = each.card
-        rows.append((each.name, ", ".join(card.properties), ", ".join(card.classes), hint, card.cost, card.reconstructed or "-"))
-    return TextTable("What each method declares", ("method", "for", "classes", "hint", "cost", "reconstructed"), tuple(rows))
+        rows.append(
+            (
+                each.name,
+                ", ".join(card.properties),
+                ", ".join(card.classes),
+                hint_word(summary, each.name),
+                "-" if card.exponent is None else f"{card.exponent:.2f}",
+                "partly" if card.reconstructed else "no",
+                card.cost,
+            )
+        )
+    header = ("method", "for", "classes", "hint", "claims", "rebuilt", "cost")
+    return TextTable("What each method declares", header, tuple(rows), "claims: exponent of T, of its own error.")
+
+
+def hint_word(summary: Summary, method: str) -> str:
+    """Whether a method was seen to use hints, in a word."""
+    given = next(each.hint for each in summary.plan.contestants if each.name == method)
+    uses = any(seen.uses_hint for (_, name), seen in summary.plan.probes.items() if name == method)
+    return {"truth": "truth", "none": "no"}.get(given, "yes" if uses else "no")
 
 
 def reasons(summary: Summary, board: str) -> list[str]:
@@ -142,7 +172,7 @@ def verdict(measured: Interval | None, claimed: float | None) -> str:
         return "-"
     if measured.value <= claimed:
         return "yes"
-    return "yes, within noise" if measured.low <= claimed else "above"
+    return "within noise" if measured.low <= claimed else "above"
 
 
 def _played(row: Row, streams: tuple[str, ...]) -> list[str]:
@@ -161,9 +191,19 @@ def _slow_note(summary: Summary) -> str:
     return " * slow, so at a smaller horizon." if summary.plan.slow else ""
 
 
+_SHORT = {
+    "drifting": "drift",
+    "interacting": "pairs",
+    "overconfident": "over",
+    "group-noise": "groups",
+    "heavy-tailed": "heavy",
+    "targeted": "target",
+    "anti-hint": "anti",
+}
+
+
 def _short(stream: str) -> str:
-    known = {"interacting": "interact", "overconfident": "overconf", "group-noise": "groups", "heavy-tailed": "heavy"}
-    return known.get(stream, stream)[:9]
+    return _SHORT.get(stream, stream)[:12]
 
 
 def _interval(interval: Interval | None) -> str:
@@ -177,7 +217,9 @@ def _digits(value: float | None) -> str:
 def _bytes(value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:.0f} B" if value < 1000.0 else f"{value / 1000.0:.3g} kB" if value < 1e6 else f"{value / 1e6:.3g} MB"
+    return (
+        f"{value:.0f} B" if value < 1000.0 else f"{value / 1000.0:.3g} kB" if value < 1e6 else f"{value / 1e6:.3g} MB"
+    )
 
 
 def _mean(values: list[float]) -> float:

@@ -1,0 +1,90 @@
+"""The page: the tables and figures of a run, what is surprising in them, and where this package loses."""
+
+from swapcal.bench.rivals.findings import losses, surprises
+from swapcal.bench.rivals.summary import Summary
+from swapcal.bench.rivals.tables import claims_table, hint_word, reasons, scores_table, streams_table
+
+__all__ = ["page"]
+
+
+def page(summary: Summary, n_runs: int, n_seeds: int, command: str) -> str:
+    """The whole page, in Markdown; figures are expected in the folder `figures` beside it."""
+    horizons = ", ".join(f"{t:,}" for t in summary.plan.horizons)
+    parts = [
+        "# Every rival, one arena",
+        f"Made by `{command}`; every number below comes from that run: {n_runs:,} runs, horizons {horizons}, "
+        f"{n_seeds} seed{'s' if n_seeds > 1 else ''}. `--full` goes to longer horizons, at which rates show better. "
+        "Times are processor time, whatever else the machine was doing.",
+        _RULES,
+        "## Where swapcal loses",
+        _listed(losses(summary), "Nowhere in this run."),
+        "## What is surprising",
+        _listed(surprises(summary), "Nothing that the rules of this page look for."),
+    ]
+    parts.append("## Error against T")
+    parts.append("![Swap multicalibration error against the number of rounds](figures/rivals_growth.png)")
+    for board in summary.plan.boards:
+        parts += [f"## {board.title}", f"![Loss against swap error](figures/rivals_frontier_{board.name}.png)"]
+        for table in (streams_table(summary, board.name), scores_table(summary, board.name)):
+            kept = tuple(row for row in table.rows if any(cell != "-" for cell in row[1:]))
+            parts += [f"**{table.title}**", type(table)(table.title, table.header, kept).markdown(), table.note]
+        claims = claims_table(summary, board.name)
+        parts += [f"**{claims.title}**", claims.markdown(), claims.note]
+        refused = reasons(summary, board.name)
+        if refused:
+            parts.append("Not in these tables: " + "; ".join(refused) + ".")
+    parts += [
+        "## Cost",
+        "![Processor time of a round](figures/rivals_cost.png)",
+        "## What each method declares",
+        _cards(summary),
+        _ADD,
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+_RULES = """## Rules
+
+- One protocol: context and the frozen model's forecast in, forecast out, label in. Everybody is handed the model;
+  methods that have no use for it ignore it. `swapcal` is not told it, `swapcal + model` takes it as its hint, and
+  `swapcal + regression` lets an online regression on the groups and the model learn beside the engine. Nobody is
+  tuned: all run with the defaults of their papers, or of ours where a paper has none.
+- Recorded streams have a known truth (iid, drift, abrupt changes, interacting groups, an overconfident model, noise by
+  group, heavy tails, sparse groups). Adversaries see everything but the draw and are played live; their hints are
+  random numbers, and `anti-hint` always contradicts them.
+- SMCal_2 = sum over forecast values p of n_p sup_f (mean of f(x) V(p, y))^2. A method that never says the same number
+  twice has no such values: more than 2 T^(2/3) distinct forecasts are rounded to ceil(T^(1/3)) bins for the errors, as
+  the clairvoyant's are, and against adversaries such a method speaks rounded. On recorded streams its loss and bias are
+  those of the forecasts as they were.
+- Methods that promise something of each bin and forecast points at the ends of bins (Gupta et al., Haghtalab et al.,
+  MVP, Noarov et al. 2025) speak the mid-point of the bin instead. With their points, one value of a bin may always be
+  too low and another too high, which no error that adds up over values forgives.
+- The clairvoyant is told the true conditional property and rounds it. Loss above the truth's is measured against the
+  truth without rounding. Swap error alone can be gamed by forecasting the overall mean, so loss stands beside it."""
+
+_ADD = """## Adding a method
+
+One file in `src/swapcal/rivals/` with a class that has a `card` and the two methods `plan` and `learn` of `Rounds`. It
+is found by itself; no table, test or page needs to be told."""
+
+
+def _listed(sentences: list[str], otherwise: str) -> str:
+    return "\n".join(f"- {each}" for each in sentences) if sentences else otherwise
+
+
+def _cards(summary: Summary) -> str:
+    lines = ["| method | reference | assumes | claims | cost | hint | reconstructed |", "| --- |" + " --- |" * 6]
+    for each in summary.plan.contestants:
+        card = each.card
+        claim = "-" if card.exponent is None else f"T^{card.exponent:.2f} for {card.error}"
+        cells = (
+            each.name,
+            card.reference,
+            card.assumes,
+            claim,
+            card.cost,
+            hint_word(summary, each.name),
+            card.reconstructed or "nothing",
+        )
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
