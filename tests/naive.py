@@ -166,6 +166,11 @@ class Naive:
     n_opened: int = 0
     n_rounds: int = 0
 
+    def share(self) -> float:
+        """N is this times T^(1/3): 0.75 rho^(2/3), with 1.54 for a density that nobody knows, and at most 4."""
+        rho = self.property.lipschitz
+        return min(0.75 * math.pow(1.54 if rho is None else max(rho, 1.0), 2.0 / 3.0), 4.0)
+
     def border(self, i: int) -> float:
         low, high = self.property.domain
         return low + (high - low) * (i / self.n_bins)
@@ -307,5 +312,5 @@ class Naive:
             self.hint_past.setdefault(self.name(home), []).append((opened.x, v_hint))
         self.n_rounds += 1
         # 0.75 T^(1/3) bins are right for T rounds; three times as many when that is the square root of 3 times N.
-        if self.anytime and 0.75 * self.n_rounds ** (1.0 / 3.0) >= math.sqrt(3.0) * self.n_bins:
+        if self.anytime and self.share() * self.n_rounds ** (1.0 / 3.0) >= math.sqrt(3.0) * self.n_bins:
             self.n_bins *= 3

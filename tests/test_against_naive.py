@@ -256,7 +256,7 @@ def test_horizon_sets_the_grid(horizon: int, n_bins: int) -> None:
 @pytest.mark.parametrize("hints", ["none", "good"])
 @pytest.mark.parametrize("kind", CLASSES)
 def test_anytime_across_a_refinement(kind: str, hints: str) -> None:
-    """Four bins become twelve when 0.75 T^(1/3) reaches 4 sqrt(3): after round 789."""
+    """Four bins become twelve when 0.75 T^(1/3), or T^(1/3) for a quantile, is 4 sqrt(3): after round 789 or 333."""
     target = PROPERTIES["quantile" if hints == "none" else "mean"]
     engine, oracle = pair(kind, target, 2, None, 11, levels=2)
     assert compare(engine, oracle, stream_of(target, 900, 2, hints, 3, unit_ball=CLASSES[kind].linear)) == 0

@@ -68,6 +68,11 @@ def test_rows_reasons_and_files(tmp_path: Path) -> None:
     assert cells["clairvoyant"][0] != "-"
     assert cells["clairvoyant"][1] == "-"
     assert all(max(map(len, made.text().splitlines())) <= 100 for made in _tables(summary))
+    claims = {row[0]: row[4] for row in tables.claims_table(summary, "quantile").rows}
+    assert claims["MVP"] == "altered"
+    assert claims["raw model"] == "-"
+    assert claims["Algorithm 1"] in ("yes", "within noise", "above")
+    assert any("swapcal + model on" in sentence for sentence in losses(summary))
     data = json.loads(to_json(summary, results))
     why = {(each["board"], each["method"], each["stream"]): each["reason"] for each in data["refused"]}
     assert "quantile only" in why["probability", "MVP", None]

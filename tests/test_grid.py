@@ -63,16 +63,16 @@ def test_the_mixing_function_is_splitmix64() -> None:
     assert [mix64(k * golden) for k in (1, 2, 3)] == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
 
 
-@pytest.mark.parametrize("learning", [False, True])
+@pytest.mark.parametrize("share", [0.75, 1.1, 3.0])
 @pytest.mark.parametrize("r", [1.0, 2.0, 3.5])
-def test_an_anytime_grid_stays_near_the_one_for_its_rounds(r: float, learning: bool) -> None:
-    stages = horizon.stages(10**7, r, learning=learning)
+def test_an_anytime_grid_stays_near_the_one_for_its_rounds(r: float, share: float) -> None:
+    stages = horizon.stages(10**7, r, share)
     assert sum(rounds for _, rounds in stages) == 10**7
     done = 0
     for k, (n_bins, rounds) in enumerate(stages):
         done += rounds
-        assert n_bins <= math.sqrt(3.0) * horizon.bins_for(max(done - rounds, 1), r, learning=learning) or k == 0
-        assert horizon.bins_for(done, r, learning=learning) <= math.ceil(math.sqrt(3.0) * n_bins) + 1
+        assert n_bins <= math.sqrt(3.0) * horizon.bins_for(max(done - rounds, 1), r, share) or k == 0
+        assert horizon.bins_for(done, r, share) <= math.ceil(math.sqrt(3.0) * n_bins) + 1
 
 
 def test_the_p_norm_survives_tiny_and_huge_evidence() -> None:

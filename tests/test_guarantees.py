@@ -298,10 +298,10 @@ def test_anytime_grids_stay_near_the_best() -> None:
             assert horizons.bins_for(t, 2.0) <= math.sqrt(3.0) * n_bins + 1.0
 
 
-def spans(n_rounds: int) -> list[tuple[int, int, int]]:
+def spans(n_rounds: int, share: float = 0.75) -> list[tuple[int, int, int]]:
     """Bins, and the first and last round with them."""
     done, result = 0, []
-    for n_bins, spent in horizons.stages(n_rounds, 2.0):
+    for n_bins, spent in horizons.stages(n_rounds, 2.0, share):
         result.append((n_bins, done + 1, done + spent))
         done += spent
     return result
@@ -312,7 +312,7 @@ def spans(n_rounds: int) -> list[tuple[int, int, int]]:
 def test_anytime_keeps_the_guarantee_through_refinements(sought: str, hypotheses: str) -> None:
     n_rounds = 2400
     forecaster, adversary = game(sought, hypotheses, "sweep", n_rounds, seed=4, horizon=None)
-    grids = {n_bins: (first, last) for n_bins, first, last in spans(n_rounds)}
+    grids = {n_bins: (first, last) for n_bins, first, last in spans(n_rounds, forecaster._share)}
     used = set()
     for t, _ in enumerate(rounds(forecaster, adversary, n_rounds), start=1):
         used.add(forecaster.grid.n)
@@ -321,7 +321,7 @@ def test_anytime_keeps_the_guarantee_through_refinements(sought: str, hypotheses
         if t % 100 == 0:
             assert forecaster.error() <= forecaster.guarantee(0.05)
     assert used == set(grids)
-    assert len(used) == 2
+    assert len(used) >= 2
     assert forecaster.error() <= forecaster.guarantee(0.05, n_rounds=n_rounds)
 
 

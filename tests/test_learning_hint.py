@@ -78,7 +78,7 @@ def test_a_quantile(seed: int) -> None:
 
 @pytest.mark.slow
 def test_a_quantile_with_less_noise() -> None:
-    """Where labels vary by little more than a bin is wide, rounding alone costs 0.8 % of the loss; the rule costs less."""
+    """Where labels vary by little more than a bin is wide, rounding alone costs 0.8 %; the rule itself costs less."""
     outcome = compared(sc.Quantile(0.9), noisy(100_000, 3), 3)
     assert outcome.error < outcome.hint_error
     assert outcome.loss < 1.005 * outcome.rounded_hint_loss

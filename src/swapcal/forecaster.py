@@ -53,7 +53,7 @@ class Forecaster:
     r : float
         Exponent of the error, 1 or more.
     bins : int, optional
-        Number of bins, instead of about 0.75 T^(1/(r+1)).
+        Number of bins, instead of about T^(1/(r+1)); the factor depends on the property and on the hint.
     seed : int
         Of the draws. Whoever knows it knows the draws: keep it to yourself where somebody plays against you.
     hint : LearningHint, optional
@@ -116,7 +116,8 @@ class Forecaster:
         self.jitter = validation.number(jitter, "jitter", 0.0, property.high - property.low)
         self.max_pending = validation.whole(max_pending, "max_pending", 1)
 
-        n_bins = self.bins or horizons.first_bins(self.horizon, self.r, learning=hint is not None)
+        self._share = horizons.share_for(property.lipschitz, self.r, learning=hint is not None)
+        n_bins = self.bins or horizons.first_bins(self.horizon, self.r, self._share)
         self.grid = Grid(*property.domain, n_bins)
         self._class = level_sets.joined(hypotheses, self.levels)
         self._evidence = self._class.start(n_bins)
@@ -252,8 +253,7 @@ class Forecaster:
         self._pending.close(t)
         self._hinted = self._hinted or case.hint is not None
         anytime = self.horizon is None and self.bins is None
-        learning = self.hint is not None
-        if anytime and self._ledger.n_rounds >= horizons.next_refinement(self.grid.n, self.r, learning=learning):
+        if anytime and self._ledger.n_rounds >= horizons.next_refinement(self.grid.n, self.r, self._share):
             self.grid = self.grid.refined(horizons.REFINEMENT)
             self._evidence.refine(horizons.REFINEMENT)
             self._ledger.refine(horizons.REFINEMENT)
@@ -329,8 +329,8 @@ class Forecaster:
         if total is None:
             raise InvalidInput("without a horizon, say for how many rounds: guarantee(n_rounds=...), or ask after some")
         fixed = self.bins is not None or self.horizon is not None
-        grids = [(self.grid.n, total)] if fixed else horizons.stages(total, self.r, learning=self.hint is not None)
-        return ledger.ahead(self._evidence, self.property, grids, functions, trust, self.r, delta)
+        grids = [(self.grid.n, total)] if fixed else horizons.stages(total, self.r, self._share)
+        return ledger.ahead(self._evidence, self.property, grids, functions, trust, self.r, delta, hinted=self._hinted)
 
     def save(self, path: str | PathLike[str] | BinaryIO) -> None:
         """Write the whole state to a file (or a binary stream): plain data, no pickle."""

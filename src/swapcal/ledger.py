@@ -58,6 +58,8 @@ def ahead(
     trust: float,
     r: float,
     delta: float,
+    *,
+    hinted: bool,
 ) -> Guarantee:
     """The theorem ahead of a run, from the property's Lipschitz constant and the grids the run will use."""
     n_bins, n_rounds = stages[-1][0], sum(rounds for _, rounds in stages)
@@ -73,7 +75,8 @@ def ahead(
         jumps = n_bins * math.log(2.0 * n_bins / delta)
         rounded = combine(rounding_ahead(stages, (math.e - 1.0) * rho, r), jumps, r)
         value = combine(evidence.bound(tally, r, delta / 2.0), rounded, r)
-    return _guarantee(value, evidence, tally, r, delta, (assumption,), ())
+    unhinted = () if hinted else ("no hint is given; with hints the bound is larger, so ask again after the first one",)
+    return _guarantee(value, evidence, tally, r, delta, (assumption, *unhinted), ())
 
 
 def _guarantee(

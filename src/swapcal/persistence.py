@@ -191,11 +191,12 @@ def _check_sizes(header: dict[str, Any], sizes: dict[str, int], own: Hypotheses 
         if isinstance(counters[name], bool) or not isinstance(counters[name], int) or counters[name] < 0:
             raise StateFileError(f"this state file is damaged: {name} is {counters[name]!r}")
     n_bins, bins, horizon = counters["n_bins"], settings["bins"], settings["horizon"]
-    if bins is None and horizon is not None:
-        bins = horizons.first_bins(horizon, settings["r"], learning=header["hint"] is not None)
     n = (spec.get("n", 0) + (settings["levels"] if spec["kind"] == "Finite" else 0)) if own is None else own.n
     n_features = 0 if header["hint"] is None else header["hint"].get("n_features", 0)
-    fits = bins is None or bins == n_bins
+    # The property's share of bins is not known yet: the smallest must not be above what the file holds.
+    fits = (
+        bins == n_bins if bins is not None else horizon is None or horizons.bins_for(horizon, settings["r"]) <= n_bins
+    )
     for name, n_bytes in (
         ("ledger.rounding", 8 * n_bins),
         ("ledger.sums", 8 * n_bins * n),

@@ -127,7 +127,7 @@ def _compressed(X: Any, n: int, n_rows: int) -> Rows:
     if (np.diff(keys) <= 0).any():
         # Entries out of order, or one position several times, which means their sum.
         keys, where = np.unique(keys, return_inverse=True)
-        values = np.bincount(where, weights=values)
+        values = np.bincount(where, weights=values).astype(np.float64)
     keys, values = keys[values != 0.0], values[values != 0.0]
     return Rows(np.searchsorted(keys, np.arange(n_rows + 1) * n), keys % n, values)
 

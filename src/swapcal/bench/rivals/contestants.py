@@ -59,6 +59,8 @@ class Contestant:
         Whether it is this package's engine.
     hint : {"model", "none", "truth"}
         What is passed as the hint: everybody gets the model and may ignore it.
+    altered : bool
+        Whether it speaks mid-points and not its own points, so that its claim is not about what is measured.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Contestant:
     make: Callable[[Elicitable, Hypotheses, int, int], Entry]
     ours: bool = False
     hint: str = "model"
+    altered: bool = False
 
 
 class Withheld:
@@ -105,7 +108,8 @@ def _rival(kind: Any) -> Contestant:
         made: Entry = kind(property, hypotheses, horizon=horizon, seed=seed, **extra)
         return made
 
-    return Contestant(kind.card.name, kind.card, make, hint="truth" if kind is Clairvoyant else "model")
+    hint = "truth" if kind is Clairvoyant else "model"
+    return Contestant(kind.card.name, kind.card, make, hint=hint, altered=bool(extra))
 
 
 def _engines() -> list[Contestant]:

@@ -113,7 +113,7 @@ def _figure(summary: Summary, lines: Callable[[str], list[_Line]], title: str, l
             fontsize=8.5,
         )
         if note:
-            figure.text(0.55 / columns, 0.15 / height, note, fontsize=8.5, color="#444444")
+            figure.text(0.62 / columns, 0.15 / height, note, fontsize=8.5, color="#444444")
     return figure
 
 

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from swapcal.bench.rivals.summary import Row, Summary
+from swapcal.bench.rivals.duels import ADVERSARIES
+from swapcal.bench.rivals.summary import Row, Summary, geometric
 
 __all__ = ["GRAY", "Style", "featured"]
 
@@ -29,9 +30,14 @@ class Style:
 
 
 def featured(summary: Summary, board: str) -> dict[str, Style]:
-    """Styles by method: the fixed ones that take part, and the two best of the others by SMCal."""
+    """Styles by method: the fixed ones that take part, the best other, and the best other on recorded streams."""
     rows: list[Row] = [row for row in summary.rows[board] if row.refused is None]
     names = [row.contestant.name for row in rows]
-    best = [name for name in names if name not in _FIXED][: len(_OTHERS)]
+    others = [row for row in rows if row.contestant.name not in _FIXED]
+    calm = [stream for stream in summary.streams(board) if stream not in ADVERSARIES]
+    scored = [
+        (score, row.contestant.name) for row in others if (score := row.over(calm, "smcal", geometric)) is not None
+    ]
+    best = list(dict.fromkeys([row.contestant.name for row in others[:1]] + [name for _, name in sorted(scored)]))
     styles = {name: Style(*_FIXED[name]) for name in names if name in _FIXED}
     return styles | {name: Style(*look) for name, look in zip(best, _OTHERS, strict=False)}
