@@ -105,7 +105,7 @@ def bench_rivals(
     boards: Annotated[str | None, typer.Option(help="Any of probability,quantile,expectile,linear.")] = None,
     horizons: Annotated[str | None, typer.Option(help="Numbers of rounds: 200,800,3200.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Repetitions, from which the intervals come.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="T up to 64,000 and 5 seeds; most of a day on 2 cores.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="T up to 64,000 and 5 seeds; hours on 2 cores.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Play on the rows of this CSV file instead.")] = None,
     y: Annotated[str | None, typer.Option(help="With --csv: column of the labels.")] = None,
     hint: Annotated[str | None, typer.Option(help="With --csv: column of a model's forecasts.")] = None,
@@ -124,7 +124,8 @@ def bench_rivals(
 ) -> None:
     """Every rival in one arena: the same streams, adversaries and scores for all.
 
-    Takes about 8 minutes on 2 cores that have nothing else to do. Ctrl-C loses nothing: the same command goes on.
+    Takes 5 to 8 minutes on 2 cores. Ctrl-C loses nothing: the same command goes on. After a change of a method, --fresh
+    plays anew.
 
     Example: swapcal bench rivals --only swapcal,garg --streams iid,greedy --out results
     """

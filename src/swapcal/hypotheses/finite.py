@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,9 @@ class Finite:
     names: Sequence[str] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+        if isinstance(self.n, bool) or not isinstance(self.n, Integral) or self.n < 1:
             raise InvalidInput(f"Finite needs a whole number of functions, 1 or more; got {self.n!r}")
+        object.__setattr__(self, "n", int(self.n))
         if self.names is not None and (len(self.names) != self.n or not all(isinstance(s, str) for s in self.names)):
             raise InvalidInput(f"Finite({self.n}) needs {self.n} names, each a string; got {self.names!r}")
 

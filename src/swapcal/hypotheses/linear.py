@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,9 @@ class Linear:
     radius: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+        if isinstance(self.n, bool) or not isinstance(self.n, Integral) or self.n < 1:
             raise InvalidInput(f"Linear needs a whole number of features, 1 or more; got {self.n!r}")
+        object.__setattr__(self, "n", int(self.n))
         if not (isinstance(self.radius, (int, float)) and math.isfinite(self.radius) and self.radius > 0.0):
             raise InvalidInput(f"radius must be a positive number; got {self.radius!r}")
 

@@ -22,7 +22,7 @@ from swapcal.errors import InvalidInput
 __all__ = ["compare", "report"]
 
 _DPI, _DPI_DOCS = 150, 100
-_COLORS = 96
+_COLORS = 128
 
 
 def compare(
@@ -112,4 +112,6 @@ def _draw(summary: Summary, folder: Path, prefix: str, dpi: int) -> None:
         figure.savefig(buffer, dpi=dpi)
         # A palette makes the files a third as large, and these figures have few colors.
         with Image.open(buffer) as image:
-            image.convert("RGB").quantize(_COLORS).save(folder / f"{prefix}{name}.png", optimize=True)
+            image.convert("RGB").quantize(_COLORS, method=Image.Quantize.MAXCOVERAGE).save(
+                folder / f"{prefix}{name}.png", optimize=True
+            )

@@ -135,7 +135,7 @@ def _engines() -> list[Contestant]:
     ]
 
 
-def _engine_card(name: str, assumes: str, cost: str = "O(k log N), N = 0.75 T^(1/3)") -> Card:
+def _engine_card(name: str, assumes: str, cost: str = "O(k log N), N about T^(1/3)") -> Card:
     return Card(
         name=name,
         reference="this package, docs/guarantees.md",

@@ -12,7 +12,8 @@ def page(summary: Summary, n_runs: int, n_seeds: int, command: str) -> str:
     horizons = ", ".join(f"{t:,}" for t in summary.plan.horizons)
     parts = [
         "# Every rival, one arena",
-        f"Made by `{command}`; every number below comes from that run: {n_runs:,} runs, horizons {horizons}, "
+        f"Made by `{command}`; every number in tables, lists and figures comes from that run: {n_runs:,} runs, "
+        f"horizons {horizons}, "
         f"{n_seeds} seed{'s' if n_seeds > 1 else ''}. `--full` goes to longer horizons, at which rates show better. "
         "Times are processor time, whatever else the machine was doing.",
         _RULES,
@@ -24,6 +25,10 @@ def page(summary: Summary, n_runs: int, n_seeds: int, command: str) -> str:
     ]
     parts.append("## Error against T")
     parts.append("![Swap multicalibration error against the number of rounds](figures/rivals_growth.png)")
+    parts.append(
+        "Means over all streams of a board, so the adversaries that hurt a method most weigh most; the clairvoyant's "
+        "are over recorded streams only."
+    )
     for board in summary.plan.boards:
         parts += [f"## {board.title}", f"![Loss against swap error](figures/rivals_frontier_{board.name}.png)"]
         for table in (streams_table(summary, board.name), scores_table(summary, board.name)):
@@ -78,7 +83,12 @@ is found by itself; no table, test or page needs to be told."""
 
 
 def _listed(sentences: list[str], otherwise: str) -> str:
-    return "\n".join(f"- {each}" for each in sentences) if sentences else otherwise
+    """Findings under the titles of their boards, with which they begin."""
+    boards: dict[str, list[str]] = {}
+    for each in sentences:
+        title, _, rest = each.partition(": ")
+        boards.setdefault(title, []).append(f"- {rest}")
+    return "\n\n".join(f"**{title}**\n\n" + "\n".join(lines) for title, lines in boards.items()) or otherwise
 
 
 def _cards(summary: Summary) -> str:
