@@ -3,7 +3,7 @@
 import copy
 import secrets
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,10 @@ class Rounds(ABC):
     updated, in any order, once each.
     """
 
+    check_exceptions: ClassVar[dict[str, str]] = {
+        "saving_is_exact": "published methods are for comparison, in one process; only Forecaster has a state file"
+    }
+
     def __init__(self, property: Elicitable, hypotheses: Hypotheses, *, seed: int) -> None:
         self.property = validation.role(property, ("identification", "domain"), "property", "sc.Mean()")
         self.hypotheses = validation.role(hypotheses, ("row", "rows", "n"), "hypotheses", "sc.Finite(20)")
@@ -74,6 +78,15 @@ class Rounds(ABC):
             values=tuple(row.values.tolist()),
             hint=given,
         )
+
+    def distribution(self, x: Any, hint: float | None = None) -> dict[float, float]:
+        """The forecasts that `predict` would draw from, with their probabilities. Changes nothing."""
+        plan = self.plan(self.hypotheses.row(x), self._hint(hint))
+        odds: dict[float, float] = {}
+        for value, probability in zip(plan.values, plan.probabilities, strict=True):
+            if probability > 0.0:
+                odds[value] = odds.get(value, 0.0) + probability
+        return odds
 
     def update(self, forecast: Forecast, y: float) -> None:
         """Learn the outcome `y` of a forecast: in any order, once each."""

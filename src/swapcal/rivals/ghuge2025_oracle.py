@@ -67,6 +67,9 @@ class Ghuge2025Oracle(Rounds):
     Dudik, Haghtalab, Luo, Schapire, Syrgkanis, Vaughan (2020), Oracle-efficient online learning and auction design.
     """
 
+    check_exceptions: ClassVar[dict[str, str]] = Rounds.check_exceptions | {
+        "predict_learns_nothing": "the perturbation of the leader is drawn anew for every round, before the forecast's draw"
+    }
     card: ClassVar[Card] = Card(
         name="Ghuge 2025 oracle",
         reference="Ghuge, Muthukumar, Singla (2025), Improved and oracle-efficient online l1-multicalibration",
