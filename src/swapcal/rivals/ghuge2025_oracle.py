@@ -68,7 +68,7 @@ class Ghuge2025Oracle(Rounds):
     """
 
     check_exceptions: ClassVar[dict[str, str]] = Rounds.check_exceptions | {
-        "predict_learns_nothing": "the perturbation of the leader is drawn anew for every round, before the forecast's draw"
+        "predict_learns_nothing": "the leader's perturbation is drawn anew for every round, before the forecast"
     }
     card: ClassVar[Card] = Card(
         name="Ghuge 2025 oracle",
