@@ -26,6 +26,10 @@ class Play(NamedTuple):
     p_lower: float
     border: float | None
 
+    def evidence_at(self, forecast: float) -> float:
+        """Where V is taken for the evidence of a round that forecast `forecast`."""
+        return forecast if self.border is None else self.border
+
 
 def outright(bin: int) -> Play:
     """One bin for sure, with the evidence taken at its mid-point: right where Phi is zero or the hint is trusted."""

@@ -120,6 +120,8 @@ class Forecaster:
         n_bins = self.bins or horizons.first_bins(self.horizon, self.r, self._share)
         self.grid = Grid(*property.domain, n_bins)
         self._class = level_sets.joined(hypotheses, self.levels)
+        n_levels = self._class.n - hypotheses.n
+        self._levels = Grid(*property.domain, n_levels) if n_levels else None
         self._evidence = self._class.start(n_bins)
         self._record = self._class.start_record(n_bins)
         self._ledger = ledger.Ledger(n_bins, self._class.n)
@@ -148,7 +150,7 @@ class Forecaster:
             forecaster=self._identity,
             other=self.grid.midpoint(play.lower + play.upper - played),
             probability=play.p_lower if played == play.lower else 1.0 - play.p_lower,
-            evidence_at=value if play.border is None else play.border,
+            evidence_at=play.evidence_at(value),
             indices=tuple(case.row.indices.tolist()),
             values=tuple(case.row.values.tolist()),
             hint=case.hint,
@@ -204,7 +206,7 @@ class Forecaster:
                 opened = self._pending.issue()
                 played = self._draw(play, opened)
                 forecasts[t] = value = self.grid.midpoint(played)
-                self._learn(case, played, value if play.border is None else play.border, label, opened)
+                self._learn(case, played, play.evidence_at(value), label, opened)
                 self._notice(label)
         except BaseException:
             persistence.restore(self, *before)
@@ -216,9 +218,7 @@ class Forecaster:
         base = None if hint is None else self._hint_value(hint)
         extra = validation.features(features, self._n_features)
         guide = base if self._hint_state is None else self._hint_state.forecast(row, extra, base)
-        return _Case(
-            level_sets.active(row, guide, self.property.domain, self.hypotheses.n, self._class.n), guide, base, extra
-        )
+        return _Case(level_sets.active(row, guide, self._levels, self.hypotheses.n), guide, base, extra)
 
     def _play(self, case: _Case) -> Play:
         """Which bins to play, with which probabilities: near the hint where there is one."""

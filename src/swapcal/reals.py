@@ -1,6 +1,7 @@
 """One real number, or many, from whatever stands for them: the only place where things become floats."""
 
 import math
+import numbers
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array
 
-__all__ = ["floats", "real", "shown"]
+__all__ = ["floats", "real", "shown", "whole"]
 
 _SHOWN = 200
 _NOT_REAL = (str, bytes, bytearray, memoryview, complex, np.complexfloating, np.datetime64, np.timedelta64)
@@ -43,6 +44,13 @@ def real(value: Any, name: str) -> float:
     if not math.isfinite(result):
         raise InvalidInput(f"{name} must be a finite number; got {result!r}")
     return result
+
+
+def whole(value: Any, name: str, low: int) -> int:
+    """A whole number of at least `low`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
+        raise InvalidInput(f"{name} must be a whole number, {low} or more; got {shown(value)}")
+    return int(value)
 
 
 def floats(values: Any, name: str, wanted: str) -> Float64Array:

@@ -1,12 +1,11 @@
 """Checks of what comes from outside. Each returns the value in its proper type or raises `InvalidInput`."""
 
-import numbers
 from typing import Any, TypeVar
 
 import numpy as np
 
 from swapcal.errors import InvalidInput, UnknownForecast
-from swapcal.reals import floats, real, shown
+from swapcal.reals import floats, real, shown, whole
 from swapcal.roles import Elicitable, Row
 from swapcal.typing import Float64Array
 
@@ -34,13 +33,6 @@ def role(value: T, members: tuple[str, ...], name: str, example: str) -> T:
     if missing or isinstance(value, type):
         raise InvalidInput(f"{name} must be an object such as {example}; got {shown(value)}")
     return value
-
-
-def whole(value: Any, name: str, low: int) -> int:
-    """A whole number of at least `low`."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
-        raise InvalidInput(f"{name} must be a whole number, {low} or more; got {shown(value)}")
-    return int(value)
 
 
 def number(value: Any, name: str, low: float, high: float) -> float:

@@ -11,7 +11,6 @@ from swapcal.audit.cells import Assumption, Cells, cell_radii, make_cells
 from swapcal.audit.constant import Constant
 from swapcal.audit.functions import Functions
 from swapcal.audit.linear import Bounds
-from swapcal.audit.reading import check_count
 from swapcal.audit.rounds import Reader
 from swapcal.audit.state import dump, same, same_class, undump
 from swapcal.audit.sums import Sums, Table
@@ -19,6 +18,7 @@ from swapcal.audit.witness import Witness, find_witness
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite
 from swapcal.properties import Mean
+from swapcal.reals import whole
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
 
@@ -191,7 +191,7 @@ class Audit:
 
     def worst(self, k: int = 10, *, confidence: float = 0.95, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
         """Return the `k` cells with the largest contributions; their intervals allow for the choice among all cells."""
-        return self.cells(confidence, r=r, rounds=rounds)[: check_count("k", k)]
+        return self.cells(confidence, r=r, rounds=rounds)[: whole(k, "k", 1)]
 
     def witness(self, *, r: float = 2.0, confidence: float = 0.95, rounds: Assumption = "adaptive") -> Witness:
         """Find the function and forecast value behind the largest term of SMCal_r; `str` makes a sentence of it."""

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from swapcal.errors import InvalidInput
-from swapcal.reals import floats, real, shown
+from swapcal.reals import floats, real
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
 
-__all__ = ["check_count", "check_forecasts", "check_labels", "matrix", "number", "vector"]
+__all__ = ["check_forecasts", "check_labels", "matrix", "number", "vector"]
 
 
 def vector(name: str, values: Any) -> Float64Array:
@@ -54,10 +54,3 @@ def _finite(name: str, values: Any, n_dimensions: int, wanted: str) -> Float64Ar
         at = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InvalidInput(f"{name} must be finite; entry {at} is {array[at]!r}: drop or fill such rounds first")
     return array
-
-
-def check_count(name: str, value: Any) -> int:
-    """Read a whole number, 1 or more."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InvalidInput(f"{name} must be a whole number, 1 or more; got {shown(value)}")
-    return int(value)

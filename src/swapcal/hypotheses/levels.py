@@ -14,9 +14,8 @@ def joined(hypotheses: Hypotheses, n_levels: int) -> Hypotheses:
     return hypotheses.extended(n_levels) if n_levels and isinstance(hypotheses, Finite) else hypotheses
 
 
-def active(row: Row, hint: float | None, domain: tuple[float, float], n_own: int, n_all: int) -> Row:
-    """The context with the entry of the level set in which the hint lies; unchanged without a hint."""
-    if hint is None or n_own == n_all:
+def active(row: Row, hint: float | None, levels: Grid | None, n_own: int) -> Row:
+    """The context with the entry of the level set in which the hint lies; unchanged without a hint or levels."""
+    if hint is None or levels is None:
         return row
-    level = Grid(*domain, n_all - n_own).bin(hint)
-    return Row(np.append(row.indices, n_own + level), np.append(row.values, 1.0))
+    return Row(np.append(row.indices, n_own + levels.bin(hint)), np.append(row.values, 1.0))

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -11,6 +12,12 @@ from swapcal.potentials.safe_exp import safe_exp
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["Exponential"]
+
+
+@cache
+def _rates(n_rates: int) -> tuple[tuple[float, float], ...]:
+    """Computed once: every weight of every round runs through them."""
+    return tuple((2.0**-k, -math.log1p(-(2.0**-k)) - 2.0**-k) for k in range(1, n_rates + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +56,9 @@ class Exponential:
         return "Koolen and van Erven 2015, equation (5), with raw gains and the exponent of Fan, Grama and Liu 2015"
 
     @property
-    def rates(self) -> list[tuple[float, float]]:
+    def rates(self) -> tuple[tuple[float, float], ...]:
         """The pairs (eta_k, psi(eta_k))."""
-        return [(2.0**-k, -math.log1p(-(2.0**-k)) - 2.0**-k) for k in range(1, self.n_rates + 1)]
+        return _rates(self.n_rates)
 
     def spread(self, g: Float64Array) -> Float64Array:
         """g^2."""

@@ -1,7 +1,6 @@
 """Garg, Jung, Reingold, Roth (2024): swap multicalibration from copies of a regression oracle, for means."""
 
 import math
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -9,29 +8,12 @@ import numpy as np
 from swapcal import validation
 from swapcal.grid import Grid
 from swapcal.rivals.card import Card
+from swapcal.rivals.regression_chain import affine, play_cycle, rounded
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.rounds import Plan, Rounds
-from swapcal.typing import Float64Array, IntArray
+from swapcal.typing import Float64Array
 
-__all__ = ["Garg2024", "cycle"]
-
-
-def cycle(successors: Sequence[int], start: int) -> tuple[int, ...]:
-    """The cycle into which `start` runs when every state i is followed by `successors[i]`.
-
-    The uniform distribution on it is stationary for the chain whose row i is a point mass at `successors[i]`; O(m).
-
-    Examples
-    --------
-    >>> cycle([1, 2, 1, 0], 3)
-    (1, 2)
-    """
-    seen: dict[int, int] = {}
-    state = start
-    while state not in seen:
-        seen[state] = len(seen)
-        state = successors[state]
-    return tuple(seen)[seen[state] :]
+__all__ = ["Garg2024"]
 
 
 class Garg2024(Rounds):
@@ -111,13 +93,12 @@ class Garg2024(Rounds):
         self.ridge = validation.number(ridge, "ridge", 1e-9, 1e9)
         self.grid = Grid(*property.domain, self.bins)
         d = hypotheses.n + 1
-        self._last, self._one = np.array([hypotheses.n]), np.ones(1)
         self.inverses = np.tile(np.eye(d) / self.ridge, (self.bins, 1, 1))
         self.sums = np.zeros((self.bins, d))
 
     def regressions(self, row: Row) -> Float64Array:
         """What each copy would forecast, in widths of the domain; not clipped."""
-        indices, values = self._affine(row)
+        indices, values = affine(row, self.hypotheses.n)
         solved = self.inverses[:, indices, :].transpose(0, 2, 1) @ values
         # Sherman and Morrison: the present context enters the matrix by a division.
         forecasts: Float64Array = np.sum(solved * self.sums, axis=1) / (1.0 + solved[:, indices] @ values)
@@ -125,27 +106,19 @@ class Garg2024(Rounds):
 
     def successors(self, row: Row) -> list[int]:
         """The grid value to which each copy's forecast is rounded: row i of the chain is a point mass there."""
-        scaled = np.clip(self.regressions(row) * self.bins, 0, self.bins - 1)
-        chosen: list[int] = scaled.astype(np.int64).tolist()
-        return chosen
+        return rounded(self.regressions(row), self.bins)
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """The uniform distribution on a cycle of the chain. A hint is not used."""
-        states = cycle(self.successors(row), self.bins // 2)
-        values = tuple(self.grid.midpoint(i) for i in states)
-        return Plan(values, (1.0 / len(states),) * len(states), states)
+        return play_cycle(self.successors(row), self.grid)
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """The copy of the value that was drawn takes the outcome."""
         i = plan.notes[drawn]
-        indices, values = self._affine(row)
+        indices, values = affine(row, self.hypotheses.n)
         # V(p, y) = p - u in widths of the domain, so that the target u is -V at the domain's lower end.
         target = -validation.identified(self.property, self.grid.low, y)
         solved = self.inverses[i][:, indices] @ values
         solved /= math.sqrt(1.0 + float(solved[indices] @ values))
         self.inverses[i] -= solved[:, None] * solved
         self.sums[i, indices] += target * values
-
-    def _affine(self, row: Row) -> tuple[IntArray, Float64Array]:
-        """The context with a constant behind it."""
-        return np.concatenate((row.indices, self._last)), np.concatenate((row.values, self._one))

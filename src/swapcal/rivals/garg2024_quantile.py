@@ -8,10 +8,10 @@ import numpy as np
 from swapcal import validation
 from swapcal.grid import Grid
 from swapcal.rivals.card import Card
-from swapcal.rivals.garg2024 import cycle
+from swapcal.rivals.regression_chain import affine, play_cycle, rounded
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.rounds import Plan, Rounds
-from swapcal.typing import Float64Array, IntArray
+from swapcal.typing import Float64Array
 
 __all__ = ["Garg2024Quantile"]
 
@@ -92,30 +92,25 @@ class Garg2024Quantile(Rounds):
         self.coefficients = np.zeros((self.bins, hypotheses.n + 1))
         self.coefficients[:, -1] = (2 * np.arange(self.bins) + 1) / (2 * self.bins)
         self.squares = np.zeros(self.bins)
-        self._last, self._one = np.array([hypotheses.n]), np.ones(1)
 
     def regressions(self, row: Row) -> Float64Array:
         """What each copy would forecast, in widths of the domain; not clipped."""
-        indices, values = self._affine(row)
+        indices, values = affine(row, self.hypotheses.n)
         forecasts: Float64Array = self.coefficients[:, indices] @ values
         return forecasts
 
     def successors(self, row: Row) -> list[int]:
         """The grid value to which each copy's forecast is rounded: row i of the chain is a point mass there."""
-        scaled = np.clip(self.regressions(row) * self.bins, 0, self.bins - 1)
-        chosen: list[int] = scaled.astype(np.int64).tolist()
-        return chosen
+        return rounded(self.regressions(row), self.bins)
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """The uniform distribution on a cycle of the chain. A hint is not used."""
-        states = cycle(self.successors(row), self.bins // 2)
-        values = tuple(self.grid.midpoint(i) for i in states)
-        return Plan(values, (1.0 / len(states),) * len(states), states)
+        return play_cycle(self.successors(row), self.grid)
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """The copy of the value that was drawn takes a gradient step."""
         i = plan.notes[drawn]
-        indices, values = self._affine(row)
+        indices, values = affine(row, self.hypotheses.n)
         low, high = self.property.domain
         forecast = low + (high - low) * float(self.coefficients[i, indices] @ values)
         gradient = validation.identified(self.property, forecast, y) * values
@@ -126,7 +121,3 @@ class Garg2024Quantile(Rounds):
         length = float(np.linalg.norm(self.coefficients[i]))
         if length > _RADIUS:
             self.coefficients[i] *= _RADIUS / length
-
-    def _affine(self, row: Row) -> tuple[IntArray, Float64Array]:
-        """The context with a constant behind it."""
-        return np.concatenate((row.indices, self._last)), np.concatenate((row.values, self._one))

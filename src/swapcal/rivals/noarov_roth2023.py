@@ -1,13 +1,10 @@
 """Noarov and Roth (2023): online multicalibration of any elicitable property, for a finite class of groups."""
 
-import math
 from typing import ClassVar
-
-import numpy as np
 
 from swapcal import validation
 from swapcal.rivals.card import Card
-from swapcal.rivals.quadratics import Quadratics
+from swapcal.rivals.quadratics import Quadratics, grid_points
 from swapcal.rivals.sign_change import first_change, play_points
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.rounds import Plan, Rounds
@@ -79,10 +76,8 @@ class NoarovRoth2023(Rounds):
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
         self.horizon = validation.whole(horizon, "horizon", 1)
-        default = max(1, min(math.ceil(math.sqrt(self.horizon)), self.horizon // 3))
-        self.bins = default if bins is None else validation.whole(bins, "bins", 1)
-        low, high = property.domain
-        self.points = np.linspace(low, high, self.bins + 1)[1:]
+        self.points = grid_points(property, self.horizon, bins)
+        self.bins = len(self.points)
         self.game = Quadratics(hypotheses.n, self.bins, horizon=self.horizon, bound=1.0, own_counts=True)
 
     def plan(self, row: Row, hint: float | None) -> Plan:

@@ -1,13 +1,10 @@
 """Roth (2022): the lecture notes' online quantile multicalibration, for a finite class of groups."""
 
-import math
 from typing import ClassVar
-
-import numpy as np
 
 from swapcal import validation
 from swapcal.rivals.card import Card
-from swapcal.rivals.quadratics import Quadratics
+from swapcal.rivals.quadratics import Quadratics, grid_points
 from swapcal.rivals.sign_change import first_change, play_points
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.rounds import Plan, Rounds
@@ -41,6 +38,7 @@ class Roth2022(Rounds):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from swapcal import Finite, Quantile
     >>> y = np.random.default_rng(0).random(2000)
     >>> forecasts = Roth2022(Quantile(0.8), Finite(1), horizon=2000, seed=1).run(np.ones((2000, 1)), y)
@@ -77,10 +75,9 @@ class Roth2022(Rounds):
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
         self.horizon = validation.whole(horizon, "horizon", 1)
-        default = max(1, min(math.ceil(math.sqrt(self.horizon)), self.horizon // 3))
-        self.bins = default if bins is None else validation.whole(bins, "bins", 1)
+        self.points = grid_points(property, self.horizon, bins)
+        self.bins = len(self.points)
         low, high = property.domain
-        self.points = np.linspace(low, high, self.bins + 1)[1:]
         # V is -q below the label and 1 - q from it on.
         bound = max(-float(property.identification(low, high)), float(property.identification(high, low)))
         self.game = Quadratics(hypotheses.n, self.bins, horizon=self.horizon, bound=bound, own_counts=True)
