@@ -4,11 +4,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install check format test slow demo clean
+.PHONY: install check format test test-python slow bench demo clean
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,dev]'
 	touch $(STAMP)
@@ -25,6 +25,10 @@ format: install
 
 test: check
 	$(BIN)/python -m pytest -n 2
+	SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2
+
+test-python: install
+	SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2
 
 slow: install
 	$(BIN)/python -m pytest -n 2 -m slow

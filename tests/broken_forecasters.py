@@ -8,6 +8,7 @@ import numpy as np
 
 import swapcal as sc
 from broken_parts import Wrapped
+from swapcal.engine import assemble
 from swapcal.errors import InvalidInput, UnknownForecast
 
 
@@ -78,6 +79,7 @@ class Sharing:
             self.sums = made._evidence.sums
         self.sums[:] = 0.0
         made._evidence.sums = self.sums
+        made._engine = assemble(made)
         return made  # type: ignore[no-any-return]
 
 
@@ -95,8 +97,7 @@ def remembering(make: Callable[[], Any]) -> Callable[[], Any]:
         def update(forecast: Any, y: float) -> None:
             if isinstance(forecast, sc.Forecast) and forecast.round in contexts:
                 row = true.hypotheses.row(contexts[forecast.round])
-                indices, values = tuple(row.indices.tolist()), tuple(row.values.tolist())
-                forecast = dataclasses.replace(forecast, indices=indices, values=values)
+                forecast = dataclasses.replace(forecast, context=sc.Forecast.packed(*row))
             true.update(forecast, y)
 
         return Wrapped(true, predict=predict, update=update)
@@ -116,7 +117,7 @@ def late_refused(true: Any) -> Callable[..., None]:
 def twice(true: Any) -> Callable[..., None]:
     def update(forecast: Any, y: float) -> None:
         if isinstance(forecast, sc.Forecast) and 0 <= forecast.round < true._pending.issued:
-            true._pending.open += not true._pending.flags[forecast.round]
+            true._pending.numbers[1] += not true._pending.flags[forecast.round]
             true._pending.flags[forecast.round] = 1
         true.update(forecast, y)
 

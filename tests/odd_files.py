@@ -167,7 +167,7 @@ def bombs(file: bytes) -> list[bytes]:
     files = [
         archived({**parts, "header.npy": zeros}, zipfile.ZIP_DEFLATED),
         archived({**parts, "evidence.bomb.npy": zeros}, zipfile.ZIP_DEFLATED),
-        archived({**parts, "atoms.counters.npy": packed(np.zeros((10**6, 2)))}, zipfile.ZIP_DEFLATED),
+        archived({**parts, "atoms.labels.npy": packed(np.zeros(10**6))}, zipfile.ZIP_DEFLATED),
         archived({**parts, "ledger.rounding.npy": huge + bytes(64)}),
         archived({**parts, "pending.flags.npy": packed(np.zeros(10**7, dtype=np.uint8))}, zipfile.ZIP_DEFLATED),
         archived({f"{i}.npy": b"" for i in range(5000)}),

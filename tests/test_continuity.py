@@ -106,7 +106,7 @@ def test_distribution_is_what_predict_draws_from(name: str) -> None:
 
 
 ATOMIC = Setting(sc.Quantile(0.5), sc.Finite(N), {"bins": 5}, True)
-"""No jitter, and few enough equal labels that nothing is said about them, but the counters fill."""
+"""No jitter, and few enough equal labels that nothing is said about them, but some are kept."""
 
 SAVED = {**SETTINGS, "atoms": ATOMIC}
 
@@ -126,8 +126,8 @@ def test_a_saved_forecaster_goes_on_bit_for_bit(name: str, to_file: bool, tmp_pa
     copy = sc.Forecaster.load(place)
     assert_same_state(original, copy)
     if name == "atoms":
-        assert len(original._atoms.counters) > 10
-        assert original._atoms.counters == copy._atoms.counters
+        assert len(original._atoms.labels) > 10
+        assert original._atoms.labels == copy._atoms.labels
     outcomes = []
     for forecaster in (original, copy):
         with pytest.raises(sc.AlreadyUpdated):

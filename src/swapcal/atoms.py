@@ -1,4 +1,4 @@
-"""Notices labels that heap on a few values, in bounded memory."""
+"""Notices labels that heap on a few values, in bounded memory and at next to no cost."""
 
 import warnings
 
@@ -9,55 +9,75 @@ from swapcal.typing import Float64Array
 
 __all__ = ["Atoms"]
 
-_COUNTERS = 100  # finds every value with a share above 1/100
 _SHARE = 0.02  # the share of one value that is called an atom
 _FIRST_LOOK = 200
+_WINDOW = 1000
 
 
 class Atoms:
-    """Misra and Gries's frequent values (1982).
+    """Looks at the last 1,000 labels (or all there are) after 200, 400, 800, ... of them, and warns once.
 
-    At most 100 counters, each too low by at most a hundredth of the rounds.
-    Looks after 200 labels and whenever their number has doubled, and warns once.
+    Between looks nothing is kept: labels far from the next look are only counted.
     """
 
-    __slots__ = ("counters", "n", "warned")
+    __slots__ = ("labels", "n", "warned")
 
     def __init__(self) -> None:
-        self.counters: dict[float, int] = {}
+        self.labels: list[float] = []
         self.n = 0
         self.warned = False
 
     def add(self, y: float) -> None:
         """Count a label, and warn if one value has come too often."""
         self.n += 1
-        if y in self.counters:
-            self.counters[y] += 1
-        elif len(self.counters) < _COUNTERS:
-            self.counters[y] = 1
-        else:
-            self.counters = {value: count - 1 for value, count in self.counters.items() if count > 1}
-        if not self.warned and self.n >= _FIRST_LOOK and (self.n & (self.n - 1) == 0 or self.n == _FIRST_LOOK):
+        look = self._next_look(self.n)
+        if self.n > look - _WINDOW:
+            self.labels.append(y)
+        if self.n == look:
             self._look()
 
+    def add_many(self, labels: Float64Array) -> None:
+        """`add` for each label; a warning that is raised as an error leaves no trace."""
+        before = list(self.labels), self.n, self.warned
+        done = 0
+        try:
+            while done < len(labels):
+                look = self._next_look(self.n + 1)
+                part = labels[done : done + look - self.n]
+                kept = min(self.n + len(part) - (look - _WINDOW), len(part))
+                if kept > 0:
+                    self.labels.extend(part[len(part) - kept :].tolist())
+                self.n += len(part)
+                done += len(part)
+                if self.n == look:
+                    self._look()
+        except AtomsWarning:
+            self.labels, self.n, self.warned = before
+            raise
+
+    @staticmethod
+    def _next_look(n: int) -> int:
+        """The first look after `n - 1` labels."""
+        return _FIRST_LOOK << max(0, (-(-n // _FIRST_LOOK) - 1).bit_length())
+
     def _look(self) -> None:
-        value, count = max(self.counters.items(), key=lambda item: item[1], default=(0.0, 0))
-        if count > _SHARE * self.n:
+        values, counts = np.unique(self.labels, return_counts=True)
+        n_looked, self.labels = len(self.labels), []
+        most = int(np.argmax(counts))
+        if not self.warned and counts[most] > _SHARE * n_looked:
             self.warned = True
             warnings.warn(
-                f"{count} or more of the first {self.n} labels are equal to {value:g}, and the quantile's guarantee "
+                f"{counts[most]} of {n_looked} labels are equal to {values[most]:g}, and the quantile's guarantee "
                 "assumes labels without such atoms. Pass jitter= the spacing of the labels to spread them out",
                 AtomsWarning,
                 stacklevel=5,
             )
 
     def arrays(self) -> dict[str, Float64Array]:
-        """The state as one array: values, counts, and the two numbers last."""
-        pairs = [*self.counters.items(), (float(self.n), int(self.warned))]
-        return {"counters": np.array(pairs, dtype=np.float64)}
+        """The state as one array: the two numbers, then the labels."""
+        return {"labels": np.array([self.n, self.warned, *self.labels], dtype=np.float64)}
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
         """Continue from the state in `arrays`."""
-        *pairs, (n, warned) = arrays["counters"].tolist()
-        self.counters = {value: int(count) for value, count in pairs}
+        n, warned, *self.labels = arrays["labels"].tolist()
         self.n, self.warned = int(n), bool(warned)

@@ -3,12 +3,16 @@
 __all__ = [
     "AlreadyUpdated",
     "AtomsWarning",
+    "DataError",
     "ExpiredForecast",
     "ForecastError",
+    "GroupsWarning",
     "InvalidInput",
+    "MissingExtra",
     "NotElicitable",
     "StateFileError",
     "SwapcalError",
+    "UncompiledWarning",
     "UnknownForecast",
 ]
 
@@ -45,5 +49,21 @@ class StateFileError(SwapcalError):
     """A state file that is truncated, foreign, or of an unknown version."""
 
 
+class DataError(SwapcalError):
+    """A file, frame or stream of records that cannot be read as asked; the message names it, the row and the column."""
+
+
+class MissingExtra(SwapcalError):
+    """A package that this part needs and that a plain install of swapcal does not bring."""
+
+
+class GroupsWarning(UserWarning):
+    """Values of a column that get no group of their own, because there are too many of them."""
+
+
 class AtomsWarning(UserWarning):
     """Labels heap on a few values, which breaks the assumption behind the quantile's guarantee."""
+
+
+class UncompiledWarning(UserWarning):
+    """The compiled kernels are missing, so that everything runs in Python."""

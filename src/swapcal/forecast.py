@@ -5,6 +5,8 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from swapcal.errors import UnknownForecast
 from swapcal.reals import real
 
@@ -31,8 +33,8 @@ class Forecast:
         from.
     evidence_at : float
         Where V is taken for the evidence: the forecast, or the border that it shares with `other`.
-    indices, values : tuple
-        Non-zero entries of the context.
+    context : bytes
+        Non-zero entries of the context, packed; `indices` and `values` unpack them.
     hint : float or None
         The hint that was used: the user's own, or that of the learning hint.
     base : float or None
@@ -47,8 +49,7 @@ class Forecast:
     other: float
     probability: float
     evidence_at: float
-    indices: tuple[int, ...]
-    values: tuple[float, ...]
+    context: bytes
     hint: float | None = None
     base: float | None = None
     features: tuple[float, ...] | None = None
@@ -58,6 +59,7 @@ class Forecast:
         numbers = (self.value, self.other, self.probability, self.evidence_at)
         try:
             sound = isinstance(self.round, int) and 0 <= self.round < 2**63 and isinstance(self.forecaster, str)
+            sound = sound and isinstance(self.context, bytes) and len(self.context) % 16 == 0
             sound = sound and all(isinstance(v, (float, int)) and math.isfinite(v) for v in numbers)
         except OverflowError:
             sound = False
@@ -71,13 +73,30 @@ class Forecast:
     def __float__(self) -> float:
         return self.value
 
+    @staticmethod
+    def packed(indices: Any, values: Any) -> bytes:
+        """Positions and values of a context as the bytes of `context`."""
+        return np.asarray(indices, dtype=np.int64).tobytes() + np.asarray(values, dtype=np.float64).tobytes()
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """Positions of the non-zero entries of the context."""
+        return tuple(np.frombuffer(self.context, dtype=np.int64, count=len(self.context) // 16).tolist())
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Values of the non-zero entries of the context."""
+        return tuple(np.frombuffer(self.context, dtype=np.float64, offset=len(self.context) // 2).tolist())
+
     def __repr__(self) -> str:
         odds = "" if self.probability == 1.0 else f", {self.other:g} with probability {1 - self.probability:.3g}"
         return f"Forecast({self.value:g}, round={self.round}{odds})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        return asdict(self)
+        data = asdict(self)
+        del data["context"]
+        return data | {"indices": self.indices, "values": self.values}
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -86,7 +105,7 @@ class Forecast:
     @classmethod
     def from_dict(cls, data: Any) -> "Forecast":
         """The forecast that `to_dict` wrote down; anything else is an `UnknownForecast`."""
-        if not isinstance(data, dict) or set(data) != {f.name for f in fields(cls)}:
+        if not isinstance(data, dict) or set(data) != _STORED:
             raise UnknownForecast(
                 "this is not a stored forecast: its fields are not those that Forecast.to_dict writes"
             )
@@ -96,9 +115,11 @@ class Forecast:
                 data[name] = _number(data[name])
             for name in ("hint", "base"):
                 data[name] = None if data[name] is None else _number(data[name])
-            data["values"] = tuple(_number(v) for v in data["values"])
+            indices, values = data.pop("indices"), data.pop("values")
             data["features"] = None if data["features"] is None else tuple(_number(v) for v in data["features"])
-            data["indices"] = tuple(_whole(i) for i in data["indices"])
+            if len(indices) != len(values):
+                raise ValueError
+            data["context"] = cls.packed([_whole(i) for i in indices], [_number(v) for v in values])
             data["round"] = _whole(data["round"])
         except (TypeError, ValueError, OverflowError):
             raise UnknownForecast(
@@ -128,3 +149,6 @@ def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
         raise TypeError
     return value
+
+
+_STORED = {f.name for f in fields(Forecast)} - {"context"} | {"indices", "values"}

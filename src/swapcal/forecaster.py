@@ -7,10 +7,11 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from swapcal import horizon as horizons
-from swapcal import ledger, persistence, validation
+from swapcal import kernels, ledger, persistence, replay, validation
 from swapcal.atoms import Atoms
 from swapcal.bounds import Guarantee
 from swapcal.crossing import Play, bisect, bracket
+from swapcal.engine import assemble
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.grid import Grid
@@ -130,6 +131,8 @@ class Forecaster:
         self._atoms = Atoms()
         self._hinted = hint is not None
         self._identity = secrets.token_hex(8)
+        kernels.remind()
+        self._engine = assemble(self)
 
     def __repr__(self) -> str:
         return (
@@ -139,6 +142,10 @@ class Forecaster:
 
     def predict(self, x: Any, hint: float | None = None, *, features: Any = None) -> Forecast:
         """The forecast for context `x`, near `hint` where that keeps the guarantee; opens a round, learns nothing."""
+        if self._engine is not None and features is None:
+            forecast: Forecast | None = self._engine.predict(x, hint)
+            if forecast is not None:
+                return forecast
         case = self._case(self.hypotheses.row(x), hint, features)
         play = self._play(case)
         t = self._pending.issue()
@@ -151,8 +158,7 @@ class Forecaster:
             other=self.grid.midpoint(play.lower + play.upper - played),
             probability=play.p_lower if played == play.lower else 1.0 - play.p_lower,
             evidence_at=play.evidence_at(value),
-            indices=tuple(case.row.indices.tolist()),
-            values=tuple(case.row.values.tolist()),
+            context=Forecast.packed(*case.row),
             hint=case.hint,
             base=case.base,
             features=None if case.features is None else tuple(case.features.tolist()),
@@ -166,6 +172,11 @@ class Forecaster:
 
     def update(self, forecast: Forecast, y: float) -> None:
         """Learn the outcome `y` of a forecast: in any order, once each."""
+        if self._engine is not None and self._engine.update(forecast, y):
+            self._hinted = self._hinted or forecast.hint is not None
+            self._refine_if_due()
+            self._notice(float(y))
+            return
         if not isinstance(forecast, Forecast):
             raise UnknownForecast(
                 f"update takes what predict returned or Forecast.from_json read; got {shown(forecast)}"
@@ -184,32 +195,37 @@ class Forecaster:
         late = forecast.round != self._pending.issued - 1
         label = self._label(y)
         self._learn(case, played, forecast.evidence_at, label, forecast.round)
-        self._ledger.n_late += late
+        self._ledger.rounds[1] += late
         self._notice(label)
 
-    def run(self, X: Any, y: Any, hints: Any = None, *, features: Any = None) -> Float64Array:
-        """Forecast and update a whole recorded stream: the loop's numbers, and all of them or, on an error, none."""
-        labels = self._labels(validation.vector(y, "y"))
-        rows = self.hypotheses.rows(X, len(labels))
-        given = None if hints is None else validation.vector(hints, "hints", len(labels))
+    def run(
+        self, X: Any, y: Any, hints: Any = None, *, features: Any = None, missing: str = "error"
+    ) -> Float64Array:
+        """Forecast and update a whole recorded stream: the loop's numbers, and all of them or, on an error, none.
+
+        With `missing="skip"`, rounds whose label is NaN are forecast and not learned from, and a hint that is NaN means
+        that there is none.
+        """
+        skip = validation.one_of(missing, "missing", ("error", "skip")) == "skip"
+        labels = validation.vector(y, "y", missing=skip)
+        known = labels[~np.isnan(labels)] if skip else labels
+        if len(known) < len(labels):
+            labels = labels.copy()
+            labels[~np.isnan(labels)] = self._labels(known)
+        else:
+            known = labels = self._labels(labels)
+        given = None if hints is None else self._hint_values(validation.vector(hints, "hints", len(labels), missing=skip))
         extras = validation.feature_rows(features, len(labels), self._n_features)
+        contexts = replay.contexts(self, X, len(labels))
+        before = persistence.snapshot(self) if replay.may_stop_halfway(self, len(labels)) else None
+        if not self.property.continuous and self.jitter == 0.0:
+            self._atoms.add_many(known)
         forecasts = np.empty(len(labels))
-        before = persistence.snapshot(self)
         try:
-            for t, label in enumerate(labels.tolist()):
-                part = slice(rows.indptr[t], rows.indptr[t + 1])
-                row = Row(rows.indices[part], rows.values[part])
-                case = self._case(
-                    row, None if given is None else float(given[t]), None if extras is None else extras[t]
-                )
-                play = self._play(case)
-                opened = self._pending.issue()
-                played = self._draw(play, opened)
-                forecasts[t] = value = self.grid.midpoint(played)
-                self._learn(case, played, play.evidence_at(value), label, opened)
-                self._notice(label)
+            replay.play(self, contexts, labels, given, extras, forecasts)
         except BaseException:
-            persistence.restore(self, *before)
+            if before is not None:
+                persistence.restore(self, *before)
             raise
         return forecasts
 
@@ -222,6 +238,8 @@ class Forecaster:
 
     def _play(self, case: _Case) -> Play:
         """Which bins to play, with which probabilities: near the hint where there is one."""
+        if self._engine is not None:
+            return Play(*self._engine.play(case.row.indices, case.row.values, case.hint))
 
         def phi(bin: int) -> float:
             return self._evidence.phi(bin, case.row)
@@ -246,19 +264,32 @@ class Forecaster:
         if self._hint_state is not None:
             own = case.row.indices < self.hypotheses.n
             self._hint_state.update(Row(case.row.indices[own], case.row.values[own]), case.features, case.base, label)
-        self._evidence.record(bin, case.row, v_evidence)
-        self._ledger.record(bin, case.row, v, v_evidence)
-        if self._record is not None and hinted is not None:
-            self._record.record(hinted, case.row, v_hint)
-        self._pending.close(t)
+        if self._engine is not None:
+            self._engine.learn(case.row.indices, case.row.values, bin, v, v_evidence, v_hint, t, case.hint)
+        else:
+            self._evidence.record(bin, case.row, v_evidence)
+            self._ledger.record(bin, case.row, v, v_evidence)
+            if self._record is not None and hinted is not None:
+                self._record.record(hinted, case.row, v_hint)
+            self._pending.close(t)
         self._hinted = self._hinted or case.hint is not None
-        anytime = self.horizon is None and self.bins is None
-        if anytime and self._ledger.n_rounds >= horizons.next_refinement(self.grid.n, self.r, self._share):
-            self.grid = self.grid.refined(horizons.REFINEMENT)
-            self._evidence.refine(horizons.REFINEMENT)
-            self._ledger.refine(horizons.REFINEMENT)
-            if self._record is not None:
-                self._record.refine(horizons.REFINEMENT)
+        self._refine_if_due()
+
+    def _rounds_to_refinement(self) -> int:
+        """How many outcomes are left before the grid is refined."""
+        if self.horizon is not None or self.bins is not None:
+            return 2**62
+        return horizons.next_refinement(self.grid.n, self.r, self._share) - self._ledger.n_rounds
+
+    def _refine_if_due(self) -> None:
+        if self._rounds_to_refinement() > 0:
+            return
+        self.grid = self.grid.refined(horizons.REFINEMENT)
+        self._evidence.refine(horizons.REFINEMENT)
+        self._ledger.refine(horizons.REFINEMENT)
+        if self._record is not None:
+            self._record.refine(horizons.REFINEMENT)
+        self._engine = assemble(self)
 
     def _notice(self, label: float) -> None:
         """Watch for labels that heap up; last of all, as the warning may be an error to the caller."""
@@ -287,6 +318,14 @@ class Forecaster:
                 f"hint {value:g} is outside [{low:g}, {high:g}]; pass outside='clip' to move it to the end"
             )
         return value
+
+    def _hint_values(self, hints: Float64Array) -> Float64Array:
+        low, high = self.property.domain
+        if self.outside == "clip":
+            return np.clip(hints, low, high)
+        for hint in hints[(hints < low) | (hints > high)][:1]:
+            self._hint_value(hint)
+        return hints
 
     def _label(self, y: Any) -> float:
         return float(self._labels(validation.real(y, "label")))

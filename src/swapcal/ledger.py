@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from swapcal.bounds import Guarantee, Tally, combine, rounding, rounding_ahead
 from swapcal.hypotheses.refinement import refined
@@ -19,19 +20,29 @@ class Ledger:
     guarantee can be evaluated on what was observed, without an assumption on the labels.
     """
 
-    __slots__ = ("n_late", "n_rounds", "rounding", "sums")
+    __slots__ = ("rounding", "rounds", "sums")
 
     def __init__(self, n_bins: int, n: int) -> None:
         self.sums = np.zeros((n_bins, n))
         self.rounding = np.zeros(n_bins)
-        self.n_rounds = 0
-        self.n_late = 0
+        # Rounds, and those whose outcome came late; in an array, because kernels count too.
+        self.rounds: npt.NDArray[np.int64] = np.zeros(2, dtype=np.int64)
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds that have had their outcome."""
+        return int(self.rounds[0])
+
+    @property
+    def n_late(self) -> int:
+        """Outcomes that came after a later forecast had been made."""
+        return int(self.rounds[1])
 
     def record(self, bin: int, row: Row, v: float, v_evidence: float) -> None:
         """Add a round that played `bin`."""
         self.sums[bin, row.indices] += row.values * v
         self.rounding[bin] += abs(v - v_evidence)
-        self.n_rounds += 1
+        self.rounds[0] += 1
 
     def refine(self, factor: int) -> None:
         """Cut every bin; the middle part keeps what its parent had."""

@@ -16,20 +16,29 @@ class Pending:
     many outcomes never come.
     """
 
-    __slots__ = ("flags", "issued", "open")
+    __slots__ = ("flags", "numbers")
 
     def __init__(self, window: int) -> None:
         self.flags: npt.NDArray[np.uint8] = np.zeros(window, dtype=np.uint8)
-        self.issued = 0
-        self.open = 0
+        # In an array, because kernels count too.
+        self.numbers: npt.NDArray[np.int64] = np.zeros(2, dtype=np.int64)
+
+    @property
+    def issued(self) -> int:
+        """Rounds so far."""
+        return int(self.numbers[0])
+
+    @property
+    def open(self) -> int:
+        """Rounds that wait for their outcome."""
+        return int(self.numbers[1])
 
     def issue(self) -> int:
         """The number of a new round, now open."""
         t = self.issued
         position = t % len(self.flags)
-        self.open += 1 - int(self.flags[position])
+        self.numbers += (1, 1 - int(self.flags[position]))
         self.flags[position] = 1
-        self.issued = t + 1
         return t
 
     def check(self, t: int) -> None:
@@ -47,4 +56,4 @@ class Pending:
     def close(self, t: int) -> None:
         """Mark round `t` as updated."""
         self.flags[t % len(self.flags)] = 0
-        self.open -= 1
+        self.numbers[1] -= 1

@@ -1,6 +1,6 @@
 """State files: a JSON header and named arrays in one .npz archive. Reading one never runs code.
 
-Schema 1. The header holds the parts' specs, the settings, the counters and the identity; arrays are float64 or uint8.
+Schema 2. The header holds the parts' specs, the settings, the counters and the identity; arrays are float64 or uint8.
 Weights are not stored: they follow from the sums.
 """
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from swapcal import hints, hypotheses, properties
 from swapcal import horizon as horizons
+from swapcal.engine import assemble
 from swapcal.errors import StateFileError
 from swapcal.grid import Grid
 from swapcal.roles import Elicitable, Hypotheses, LearningHint
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA_VERSION", "load", "restore", "save", "snapshot"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _FORMAT = "swapcal.Forecaster"
 _SETTINGS = ("horizon", "r", "bins", "seed", "levels", "trust", "outside", "jitter", "max_pending")
 
@@ -72,16 +73,14 @@ def restore(forecaster: "Forecaster", counters: dict[str, Any], arrays: Arrays) 
     if f._record is not None:
         f._record.restore(_part(arrays, "record."))
     f._ledger.sums, f._ledger.rounding = arrays["ledger.sums"].copy(), arrays["ledger.rounding"].copy()
-    f._ledger.n_rounds, f._ledger.n_late = counters["n_rounds"], counters["n_late"]
-    f._pending.flags, f._pending.issued, f._pending.open = (
-        arrays["pending.flags"].copy(),
-        counters["issued"],
-        counters["open"],
-    )
+    f._ledger.rounds[:] = counters["n_rounds"], counters["n_late"]
+    f._pending.flags = arrays["pending.flags"].copy()
+    f._pending.numbers[:] = counters["issued"], counters["open"]
     f._atoms.restore(_part(arrays, "atoms."))
     if f._hint_state is not None:
         f._hint_state.restore(_part(arrays, "hint."))
     f._hinted, f._identity = counters["hinted"], counters["identity"]
+    f._engine = assemble(f)
 
 
 def _part(arrays: Arrays, prefix: str) -> Arrays:
@@ -236,15 +235,15 @@ def _expected(forecaster: "Forecaster", n_bins: int) -> dict[str, tuple[int, ...
 
 def _arrays(archive: zipfile.ZipFile, sizes: dict[str, int], expected: dict[str, tuple[int, ...]]) -> Arrays:
     """All arrays, of the expected names, types and shapes; a size that is not right is not even unpacked."""
-    fits = sizes.keys() == {"header", "atoms.counters", *expected} and sizes["atoms.counters"] < _LARGEST_ATOMS
+    fits = sizes.keys() == {"header", "atoms.labels", *expected} and sizes["atoms.labels"] < _LARGEST_ATOMS
     for name, shape in expected.items():
         n_bytes = math.prod(shape) * (1 if name == "pending.flags" else 8)
         fits = fits and n_bytes <= sizes[name] <= n_bytes + _LARGEST_LABEL
     if not fits:
         raise StateFileError("this state file is damaged: its arrays do not fit its settings")
-    arrays = {name: _array(archive, name) for name in (*expected, "atoms.counters")}
+    arrays = {name: _array(archive, name) for name in (*expected, "atoms.labels")}
     for name, array in arrays.items():
-        fits = fits and array.shape == expected.get(name, (len(array), 2))
+        fits = fits and array.shape == expected.get(name, (array.size,))
         if array.dtype != (np.uint8 if name == "pending.flags" else np.float64) or not np.isfinite(array).all():
             raise StateFileError(f"this state file is damaged: {name} holds something other than finite numbers")
     if not fits:
@@ -268,7 +267,7 @@ def _check_values(forecaster: "Forecaster", counters: dict[str, Any], arrays: Ar
             sums, spreads = arrays.get(f"{part}.sums", counts), arrays.get(f"{part}.spreads", counts)
             sound = sound and bool((np.abs(sums) <= most * counts).all() and counts.sum() <= rounds)
             sound = sound and bool((np.abs(2.0 * spreads - counts) <= most * counts).all())
-    atoms = arrays["atoms.counters"]
-    sound = sound and len(atoms) > 0 and bool((atoms[:, 1] >= 0.0).all()) and 0.0 <= atoms[-1, 0] <= rounds
+    atoms = arrays["atoms.labels"]
+    sound = sound and len(atoms) >= 2 and 0.0 <= atoms[0] <= rounds and len(atoms) - 2 <= atoms[0]
     if not sound:
         raise StateFileError("this state file is damaged: its sums and counters contradict each other")

@@ -5,10 +5,11 @@ function is SplitMix64's finalizer (Steele, Lea, Flood 2014), applied once to th
 seed and the counter's multiple of the golden gamma. NumPy's counter-based Philox takes far longer to set up per draw.
 """
 
-__all__ = ["mix64", "uniform"]
+__all__ = ["GOLDEN", "mix64", "uniform"]
 
 _MASK = 0xFFFFFFFFFFFFFFFF
-_GOLDEN = 0x9E3779B97F4A7C15
+GOLDEN = 0x9E3779B97F4A7C15
+"""The multiplier of the counter: 2^64 over the golden ratio."""
 
 
 def mix64(z: int) -> int:
@@ -27,4 +28,4 @@ def uniform(seed: int, t: int) -> float:
     >>> uniform(0, 0) == uniform(0, 0), uniform(0, 0) == uniform(0, 1), uniform(0, 0) == uniform(1, 0)
     (True, False, False)
     """
-    return (mix64(mix64(seed + _GOLDEN) + (t + 1) * _GOLDEN) >> 11) * 2.0**-53
+    return (mix64(mix64(seed + GOLDEN) + (t + 1) * GOLDEN) >> 11) * 2.0**-53

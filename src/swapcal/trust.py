@@ -16,12 +16,12 @@ from swapcal.crossing import Play, outright
 from swapcal.grid import Grid
 from swapcal.roles import Evidence, HintRecord, Row
 
-__all__ = ["ALLOWANCE", "trusted"]
+__all__ = ["ALLOWANCE", "NOISE", "trusted"]
 
 ALLOWANCE = 2.0
 """The evidence may reach the power ALLOWANCE * trust, the record the power trust."""
 
-_NOISE = 1.0 / 3.0  # evidence below this level is what a single visit leaves behind
+NOISE = 1.0 / 3.0  # evidence below this level is what a single visit leaves behind
 
 
 def trusted(
@@ -37,7 +37,7 @@ def trusted(
     if level is None:
         return None
     side = grid.midpoint(nearest) - hint
-    if level > _NOISE and evidence.phi(nearest, row) * side > 0.0:
+    if level > NOISE and evidence.phi(nearest, row) * side > 0.0:
         other = nearest - 1 if side > 0.0 else nearest + 1
         heals = 0 <= other < grid.n and evidence.phi(other, row) * (grid.midpoint(other) - hint) <= 0.0
         if heals and _allowed(evidence, other, row, trust) is not None:

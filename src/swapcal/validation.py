@@ -50,14 +50,17 @@ def one_of(value: Any, name: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def vector(values: Any, name: str, length: int | None = None) -> Float64Array:
-    """A flat array of finite numbers."""
+def vector(values: Any, name: str, length: int | None = None, *, missing: bool = False) -> Float64Array:
+    """A flat array of finite numbers, or of finite numbers and NaN where some may be `missing`."""
     wanted = "a flat sequence of numbers" if length is None else f"a flat sequence of {length} numbers"
     array = floats(values, name, wanted)
     if array.ndim != 1 or (length is not None and len(array) != length):
         raise InvalidInput(f"{name} must be {wanted}; got shape {array.shape}")
-    if not np.isfinite(array).all():
-        at = int(np.argmin(np.isfinite(array)))
+    allowed = np.isfinite(array)
+    if missing:
+        allowed |= np.isnan(array)
+    if not allowed.all():
+        at = int(np.argmin(allowed))
         raise InvalidInput(f"{name} holds {array[at]} at position {at}; every entry must be finite, so drop or fill it")
     return array
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from swapcal import kernels
 from swapcal.bounds import Tally, quadratic
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.refinement import refined
@@ -16,6 +17,9 @@ from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["Linear", "LinearEvidence"]
+
+_SMALL, _LARGE = 1e-200, 1e200
+"""Sums of squares between these have neither lost an entry's digits nor overflowed."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -70,21 +74,25 @@ class Linear:
         """Many contexts at once, each scaled on its own."""
         rows = read_rows(X, self.n, n_rows)
         values = rows.values.copy()
+        if kernels.native is not None:
+            kernels.native.scale_rows(rows.indptr, values, self.radius)
+            return Rows(rows.indptr, rows.indices, values)
         for start, end in pairwise(rows.indptr.tolist()):
             if end > start:
                 values[start:end] = self._scaled(rows.values[start:end])
         return Rows(rows.indptr, rows.indices, values)
 
     def _scaled(self, values: Float64Array) -> Float64Array:
-        """The entries over the radius, and over their length where that is above 1.
-
-        They are first divided by the largest, so that no square overflows or vanishes.
-        """
+        """The entries over the radius, or over their length where that is larger."""
+        squares = float((values * values).cumsum()[-1]) if len(values) else 0.0
+        if _SMALL < squares < _LARGE:
+            return values / max(math.sqrt(squares), self.radius)
+        # Squares that overflow or vanish: the entries are first divided by the largest.
         largest = float(np.max(np.abs(values), initial=0.0))
         if largest == 0.0:
             return values
         shares = values / largest
-        length = math.sqrt(float(np.sum(shares * shares)))
+        length = math.sqrt(float((shares * shares).cumsum()[-1]))
         return shares / length if largest * length > self.radius else values / self.radius
 
     def supremum(self, sums: Float64Array) -> Float64Array:

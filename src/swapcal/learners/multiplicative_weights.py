@@ -88,7 +88,8 @@ class MultiplicativeWeights:
         state[0] += 1.0
         gains[row.indices] += row.values * kappa
         rate = math.sqrt(math.log(self.n) / float(state[0]))
-        raw = np.exp(rate * (gains - gains.max()))
+        # math.exp, because NumPy's own exponential differs from the C library's in the last bit.
+        raw = np.array([math.exp(a) for a in (rate * (gains - gains.max())).tolist()])
         state[self.n + 1 :] = raw / raw.cumsum()[-1]
 
     def regret(self, n_rounds: Float64Array) -> Float64Array:

@@ -12,10 +12,6 @@ from swapcal.typing import Float64Array, Spec
 __all__ = ["AdaNormalHedge"]
 
 
-def _potential(r: float, c: float) -> float:
-    return safe_exp(r * r / (3.0 * c)) if r > 0.0 else 1.0
-
-
 @dataclass(frozen=True, slots=True)
 class AdaNormalHedge:
     r"""Psi(s, c) = exp([s]_+^2 / 3c) with c the sum of |g|.
@@ -48,11 +44,13 @@ class AdaNormalHedge:
         return np.abs(g)
 
     def weight(self, s: float, c: float) -> float:
-        """w(s, c) - w(-s, c), by its value for |s| so that it is odd to the last bit."""
-        r = abs(s)
-        ahead = _potential(r + 1.0, c + 1.0) - _potential(r - 1.0, c + 1.0)
-        behind = _potential(1.0 - r, c + 1.0) - 1.0
-        return math.copysign(0.5 * (ahead - behind), s)
+        """w(s, c) - w(-s, c), by its value for |s| so that it is odd to the last bit.
+
+        Where |s| < 1, both signs of the function have terms in (|s| - 1)^2 and the constants cancel: one formula serves.
+        """
+        r, d = abs(s), 3.0 * (c + 1.0)
+        w = 0.5 * (safe_exp((r + 1.0) * (r + 1.0) / d) - safe_exp((r - 1.0) * (r - 1.0) / d))
+        return math.copysign(w, s)
 
     def row_weights(self, sums: Float64Array, n: float) -> None:
         """None: every function is weighed by itself."""

@@ -67,9 +67,12 @@ class PNorm:
         if largest == 0.0:
             return np.zeros_like(sums)
         p = self.exponent
-        shares = np.abs(sums) / largest
-        norm = float(np.sum(shares**p)) ** ((2.0 - p) / p)
-        return np.asarray(np.sign(sums) * (largest * norm / (n + 1.0) * shares ** (p - 1.0)))
+        shares = (np.abs(sums) / largest).tolist()
+        total = 0.0
+        for share in shares:
+            total += math.pow(share, p)
+        factor = largest * math.pow(total, (2.0 - p) / p) / (n + 1.0)
+        return np.copysign([factor * math.pow(share, p - 1.0) for share in shares], sums)
 
     def level(self, s: Float64Array, c: Float64Array) -> None:
         """None: not an exponential potential, so a trusted hint would not keep its guarantee."""

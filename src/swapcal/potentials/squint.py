@@ -11,9 +11,9 @@ from swapcal.typing import Float64Array, Spec
 
 __all__ = ["Squint"]
 
-_SQRT_PI = math.sqrt(math.pi)
+SQRT_PI = math.sqrt(math.pi)
 # Gauss and Legendre's rule on [0, 1/2]: exact to the last digits for exponents that vary by less than 10.
-_NODES = [
+NODES = [
     ((1.0 + t) / 4.0, w / 4.0) for t, w in zip(*(a.tolist() for a in np.polynomial.legendre.leggauss(16)), strict=True)
 ]
 
@@ -23,14 +23,17 @@ def _erfcx(z: float) -> float:
     if z < 10.0:
         return math.exp(z * z) * math.erfc(z)
     q = 1.0 / (z * z)  # asymptotic series; its first left-out term is below 4e-9 relative
-    return (1.0 - q * (0.5 - q * (0.75 - q * (1.875 - q * 6.5625)))) / (_SQRT_PI * z)
+    return (1.0 - q * (0.5 - q * (0.75 - q * (1.875 - q * 6.5625)))) / (SQRT_PI * z)
 
 
 def _integral(s: float, c: float) -> float:
     """The integral of exp(eta s - eta^2 c) over eta from 0 to 1/2."""
     root = math.sqrt(c)
     if root < 0.5 and abs(s) < 20.0:  # differences of error functions would lose digits; the integrand is smooth
-        return float(sum(w * math.exp(eta * s - eta * eta * c) for eta, w in _NODES))
+        total = 0.0
+        for eta, w in NODES:  # not `sum`, which compensates rounding from Python 3.12 on
+            total += w * math.exp(eta * s - eta * eta * c)
+        return total
     if root < 1e-3:
         return 0.5 * (safe_exp(0.5 * s) - 1.0) / (0.5 * s)
     a = s / (2.0 * root)
@@ -42,7 +45,7 @@ def _integral(s: float, c: float) -> float:
         value = safe_exp(a * a) * (math.erf(a) - math.erf(b))
     else:
         value = _erfcx(-a) - safe_exp(end) * _erfcx(-b)
-    return _SQRT_PI / (2.0 * root) * value
+    return SQRT_PI / (2.0 * root) * value
 
 
 @dataclass(frozen=True, slots=True)

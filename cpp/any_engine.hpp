@@ -1,0 +1,90 @@
+// One interface to the engines of all built-in combinations, so that the bindings know none of them.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "engine.hpp"
+
+namespace swapcal {
+
+// What `predict` finds out.
+struct Outcome {
+    Play play;
+    int64_t t, bin;
+};
+
+// Where the contexts of a recorded stream are: dense, or in compressed sparse rows.
+struct Contexts {
+    const double *dense;
+    const int64_t *indptr, *indices;
+    const double *values;
+};
+
+struct AnyEngine {
+    Reader reader;
+    explicit AnyEngine(Reader r) : reader(std::move(r)) {}
+    virtual ~AnyEngine() = default;
+    virtual const Settings &settings() const = 0;
+    virtual Books &books() = 0;
+    virtual Play play(const Row &row, bool hinted, double hint) = 0;
+    virtual Outcome predict(const Row &row, bool hinted, double hint) = 0;
+    virtual Errors errors(int64_t bin, double evidence_at, double label, int64_t t, bool hinted, double hint) = 0;
+    virtual void learn(const Row &row, int64_t bin, const Errors &e, int64_t t, bool hinted, double hint) = 0;
+    virtual int64_t run(const Contexts &x, const double *y, const double *hints, double *out, int64_t start,
+                        int64_t stop, int64_t until) = 0;
+};
+
+template <class Evidence, class Record>
+struct EngineOf final : AnyEngine {
+    Engine<Evidence, Record> engine;
+
+    EngineOf(Reader r, Engine<Evidence, Record> e) : AnyEngine(std::move(r)), engine(e) {}
+
+    const Settings &settings() const override { return engine.settings; }
+    Books &books() override { return engine.books; }
+
+    Play play(const Row &row, bool hinted, double hint) override { return engine.play(row, hinted, hint); }
+
+    Outcome predict(const Row &row, bool hinted, double hint) override {
+        Play play = engine.play(row, hinted, hint);
+        int64_t t = engine.books.issue();
+        return {play, t, engine.draw(play, t)};
+    }
+
+    Errors errors(int64_t bin, double evidence_at, double label, int64_t t, bool hinted, double hint) override {
+        return engine.errors(bin, evidence_at, label, t, hinted, hint);
+    }
+
+    void learn(const Row &row, int64_t bin, const Errors &e, int64_t t, bool hinted, double hint) override {
+        engine.learn(row, bin, e, t, hinted, hint);
+    }
+
+    // Rounds start to stop of a stream, or fewer: it stops after `until` rounds with an outcome, where the grid is to be
+    // refined. Returns where it stopped. A label that is NaN is not learned from; a hint that is NaN is none.
+    int64_t run(const Contexts &x, const double *y, const double *hints, double *out, int64_t start, int64_t stop,
+                int64_t until) override {
+        for (int64_t i = start; i < stop; ++i) {
+            int64_t m = x.dense ? reader.dense(x.dense + i * reader.n_own)
+                                : reader.sparse(x.indices + x.indptr[i], x.values + x.indptr[i],
+                                                x.indptr[i + 1] - x.indptr[i]);
+            double hint = hints ? hints[i] : 0.0;
+            bool hinted = hints && !std::isnan(hint);
+            Row row = reader.row(m, hinted, hint);
+            Play play = engine.play(row, hinted, hint);
+            int64_t t = engine.books.issue();
+            int64_t bin = engine.draw(play, t);
+            double value = engine.settings.grid.midpoint(bin);
+            out[i] = value;
+            if (std::isnan(y[i])) {
+                engine.books.close(t);
+                continue;
+            }
+            engine.learn(row, bin, engine.errors(bin, play.evidence_at(value), y[i], t, hinted, hint), t, hinted, hint);
+            if (--until == 0) return i + 1;
+        }
+        return stop;
+    }
+};
+
+}  // namespace swapcal

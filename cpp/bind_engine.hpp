@@ -1,0 +1,309 @@
+// Python's view of the engine: arrays in, forecasts out. Whatever is not plain is left to the Python twin.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "any_engine.hpp"
+#include "forecast.hpp"
+
+namespace swapcal {
+
+namespace nb = nanobind;
+
+template <class T>
+using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using State = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+
+inline ForecastType &forecast_type() {
+    static ForecastType type;
+    return type;
+}
+
+inline PyTypeObject *array_type() {
+    static nb::object type = nb::module_::import_("numpy").attr("ndarray");
+    return reinterpret_cast<PyTypeObject *>(type.ptr());
+}
+
+// Builds an engine over the arrays of a forecaster, and keeps those arrays alive.
+struct Parts {
+    nb::dict settings, arrays;
+
+    double number(const char *name) const { return nb::cast<double>(settings[name]); }
+    int64_t whole(const char *name) const { return nb::cast<int64_t>(settings[name]); }
+    uint64_t bits(const char *name) const { return nb::cast<uint64_t>(settings[name]); }
+
+    template <class T>
+    T *array(const char *name) const {
+        if (!arrays.contains(name)) return nullptr;
+        return nb::cast<State<T>>(arrays[name], false).data();
+    }
+
+    Settings engine() const {
+        Settings s;
+        s.grid = {number("low"), number("high"), whole("n_bins")};
+        s.property = {PropertyKind(whole("property")), number("label_low"), number("label_high"), number("width"),
+                      number("level"), whole("power"), whole("monotone") != 0};
+        s.draw_seed = bits("draw_seed");
+        s.jitter_seed = bits("jitter_seed");
+        s.trust = number("trust");
+        s.allowance = number("allowance");
+        s.noise = number("noise");
+        s.jitter = number("jitter");
+        return s;
+    }
+
+    Books books() const {
+        return {array<double>("ledger.sums"), array<double>("ledger.rounding"), array<int64_t>("ledger.rounds"),
+                array<uint8_t>("pending.flags"), array<int64_t>("pending.numbers"), whole("n"), whole("window")};
+    }
+
+    template <class Potential>
+    std::unique_ptr<AnyEngine> finite(Reader reader, Potential potential) const {
+        using E = Finite<Potential>;
+        using R = FiniteRecord<Potential>;
+        E evidence{potential, array<double>("evidence.sums"), array<double>("evidence.spreads"),
+                   array<double>("evidence.weights"), array<double>("evidence.counts"), whole("n")};
+        R record{potential, array<double>("record.sums"), array<double>("record.spreads"),
+                 array<double>("record.counts"), whole("n")};
+        return std::make_unique<EngineOf<E, R>>(std::move(reader), Engine<E, R>{engine(), evidence, record, books()});
+    }
+
+    template <class E>
+    std::unique_ptr<AnyEngine> plain(Reader reader, E evidence) const {
+        return std::make_unique<EngineOf<E, NoRecord>>(std::move(reader),
+                                                       Engine<E, NoRecord>{engine(), evidence, {}, books()});
+    }
+
+    template <class Learner>
+    std::unique_ptr<AnyEngine> oracle(Reader reader, Learner learner) const {
+        return plain(std::move(reader),
+                     Oracle<Learner>{learner, array<double>("evidence.sums"), array<double>("evidence.states"),
+                                     array<double>("evidence.counts"), whole("copies"), whole("state")});
+    }
+
+    std::unique_ptr<AnyEngine> build() const {
+        Grid levels{number("low"), number("high"), whole("n_levels")};
+        Reader reader(whole("n_own"), number("radius"), levels);
+        const double *table = array<const double>("table");
+        switch (whole("kind")) {
+            case 0: return finite(std::move(reader), AdaNormalHedge{});
+            case 1: return finite(std::move(reader), Exponential{table, whole("n_table")});
+            case 2: return finite(std::move(reader), Squint{table, whole("n_table"), number("sqrt_pi")});
+            case 3: return finite(std::move(reader), PNorm{number("exponent")});
+            case 4:
+                return plain(std::move(reader),
+                             Linear{array<double>("evidence.sums"), array<double>("evidence.counts"), whole("n")});
+            case 5: return oracle(std::move(reader), GradientDescent{whole("n")});
+            default: return oracle(std::move(reader), MultiplicativeWeights{whole("n"), number("log_n")});
+        }
+    }
+};
+
+class Handle {
+  public:
+    Handle(nb::dict settings, nb::dict arrays, nb::str identity)
+        : arrays_(arrays), identity_(identity), engine_(Parts{settings, arrays}.build()) {
+        reads_dense_ = nb::cast<bool>(settings["reads_dense"]);
+        runs_alone_ = nb::cast<bool>(settings["runs_alone"]);
+    }
+
+    // Whether contexts may be given as vectors.
+    bool reads_dense() const { return reads_dense_; }
+
+    // Whether whole rounds can be played without Python.
+    bool runs_alone() const { return runs_alone_ && settings().property.kind != PropertyKind::Python; }
+
+    // The forecast for a dense context, or None where the Python twin must look at the arguments.
+    nb::object predict(nb::handle x, nb::handle hint) {
+        Vector<const double> context;
+        // Subclasses of arrays may hide entries behind a mask.
+        if (!reads_dense_ || !runs_alone_ || Py_TYPE(x.ptr()) != array_type() || !nb::try_cast(x, context, false) ||
+            int64_t(context.shape(0)) != engine_->reader.n_own) {
+            return nb::none();
+        }
+        double guide = 0.0;
+        bool hinted = !hint.is_none();
+        if (hinted && !plain_hint(hint, guide)) return nb::none();
+        int64_t m = engine_->reader.dense(context.data());
+        if (m < 0) return nb::none();
+        return make(engine_->reader.row(m, hinted, guide), hint);
+    }
+
+    // Which bins to play: the fields of crossing.Play.
+    nb::tuple play(Vector<const int64_t> indices, Vector<const double> values, nb::handle hint) {
+        Row row{indices.data(), values.data(), int64_t(indices.shape(0))};
+        bool hinted = !hint.is_none();
+        Play play = engine_->play(row, hinted, hinted ? nb::cast<double>(hint) : 0.0);
+        nb::object border = play.at_border ? nb::cast(play.border) : nb::none();
+        return nb::make_tuple(play.lower, play.upper, play.p_lower, border);
+    }
+
+    // False where the Python twin must look at the arguments; nothing has changed then.
+    bool update(nb::handle forecast, nb::handle y) {
+        const ForecastType &type = forecast_type();
+        PyObject *f = forecast.ptr();
+        double label, value, evidence_at, hint = 0.0;
+        if (!type.is_forecast(f) || !runs_alone()) return false;
+        if (PyFloat_CheckExact(y.ptr())) {
+            label = PyFloat_AS_DOUBLE(y.ptr());
+        } else if (PyLong_CheckExact(y.ptr())) {
+            label = PyLong_AsDouble(y.ptr());
+            if (label == -1.0 && PyErr_Occurred()) return PyErr_Clear(), false;
+        } else {
+            return false;
+        }
+        PyObject *who = type.get(f, kForecaster), *round = type.get(f, kRound), *context = type.get(f, kContext);
+        if (!settings().property.valid_label(label) || !type.number(f, kValue, value) ||
+            !type.number(f, kEvidenceAt, evidence_at) || !who || !context || !round || !PyLong_CheckExact(round) ||
+            !PyBytes_CheckExact(context)) {
+            return false;
+        }
+        if (who != identity_.ptr() && (!PyUnicode_CheckExact(who) || PyUnicode_Compare(who, identity_.ptr()) != 0)) {
+            return false;
+        }
+        bool hinted = type.get(f, kHint) != Py_None;
+        const Grid &grid = settings().grid;
+        if (hinted && !(type.number(f, kHint, hint) && grid.low <= hint && hint <= grid.high)) return false;
+        int overflow = 0;
+        int64_t t = PyLong_AsLongLongAndOverflow(round, &overflow);
+        Row row = context_of(context);
+        int64_t bin = grid.bin(value);
+        if (overflow || !engine_->books().is_open(t) || !sound(row) || grid.midpoint(bin) != value ||
+            !(grid.low <= evidence_at && evidence_at <= grid.high)) {
+            return false;
+        }
+        bool late = t != engine_->books().numbers[0] - 1;
+        engine_->learn(row, bin, engine_->errors(bin, evidence_at, label, t, hinted, hint), t, hinted, hint);
+        engine_->books().rounds[1] += late;
+        return true;
+    }
+
+    // A round whose identification Python has computed.
+    void learn(Vector<const int64_t> indices, Vector<const double> values, int64_t bin, double v, double v_evidence,
+               double v_hint, int64_t t, nb::handle hint) {
+        Row row{indices.data(), values.data(), int64_t(indices.shape(0))};
+        bool hinted = !hint.is_none();
+        engine_->learn(row, bin, {v, v_evidence, v_hint}, t, hinted, hinted ? nb::cast<double>(hint) : 0.0);
+    }
+
+    int64_t run_dense(Matrix x, Vector<const double> y, nb::object hints, Vector<double> out, int64_t start,
+                      int64_t stop, int64_t until) {
+        return run({x.data(), nullptr, nullptr, nullptr}, y, hints, out, start, stop, until);
+    }
+
+    int64_t run_sparse(Vector<const int64_t> indptr, Vector<const int64_t> indices, Vector<const double> values,
+                       Vector<const double> y, nb::object hints, Vector<double> out, int64_t start, int64_t stop,
+                       int64_t until) {
+        return run({nullptr, indptr.data(), indices.data(), values.data()}, y, hints, out, start, stop, until);
+    }
+
+  private:
+    nb::dict arrays_;  // kept alive
+    nb::str identity_;
+    std::unique_ptr<AnyEngine> engine_;
+    bool reads_dense_, runs_alone_;
+    std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+
+    const Settings &settings() const { return static_cast<const AnyEngine &>(*engine_).settings(); }
+
+    bool plain_hint(nb::handle hint, double &value) const {
+        if (!PyFloat_CheckExact(hint.ptr())) return false;
+        value = PyFloat_AS_DOUBLE(hint.ptr());
+        return settings().grid.low <= value && value <= settings().grid.high;
+    }
+
+    static Row context_of(PyObject *bytes) {
+        int64_t m = PyBytes_GET_SIZE(bytes) / 16;
+        const char *data = PyBytes_AS_STRING(bytes);
+        return {reinterpret_cast<const int64_t *>(data), reinterpret_cast<const double *>(data + 8 * m), m};
+    }
+
+    bool sound(const Row &row) {
+        int64_t last = -1;
+        for (int64_t k = 0; k < row.n; ++k) {
+            if (row.index[k] <= last || !(std::fabs(row.value[k]) <= 1.0)) return false;
+            last = row.index[k];
+        }
+        return last < engine_->books().n;
+    }
+
+    nb::object make(const Row &row, nb::handle hint) {
+        const ForecastType &type = forecast_type();
+        bool hinted = !hint.is_none();
+        Outcome found = engine_->predict(row, hinted, hinted ? PyFloat_AsDouble(hint.ptr()) : 0.0);
+        const Play &play = found.play;
+        const Grid &grid = settings().grid;
+        double value = grid.midpoint(found.bin);
+        PyObject *f = type.type->tp_alloc(type.type, 0);
+        if (!f) throw nb::python_error();
+        nb::object result = nb::steal(f);
+        PyObject *own = PyFloat_FromDouble(value);
+        type.set(f, kValue, own);
+        type.set(f, kRound, PyLong_FromLongLong(found.t));
+        type.set(f, kForecaster, identity_.inc_ref().ptr());
+        bool alone = play.lower == play.upper;
+        type.set(f, kOther, alone ? Py_NewRef(own) : PyFloat_FromDouble(grid.midpoint(play.lower + play.upper - found.bin)));
+        type.set(f, kProbability, PyFloat_FromDouble(found.bin == play.lower ? play.p_lower : 1.0 - play.p_lower));
+        type.set(f, kEvidenceAt, play.at_border ? PyFloat_FromDouble(play.border) : Py_NewRef(own));
+        type.set(f, kContext, pack(row));
+        type.set(f, kHint, Py_NewRef(hint.ptr()));
+        type.set(f, kBase, Py_NewRef(hint.ptr()));
+        type.set(f, kFeatures, Py_NewRef(Py_None));
+        return result;
+    }
+
+    int64_t run(const Contexts &x, const Vector<const double> &y, nb::object hints, Vector<double> &out, int64_t start,
+                int64_t stop, int64_t until) {
+        const double *guides = nullptr;
+        if (!hints.is_none()) guides = nb::cast<Vector<const double>>(hints, false).data();
+        if (busy_.test_and_set()) throw std::runtime_error("this forecaster is running in another thread");
+        int64_t end;
+        {
+            nb::gil_scoped_release released;
+            end = engine_->run(x, y.data(), guides, out.data(), start, stop, until);
+        }
+        busy_.clear();
+        return end;
+    }
+};
+
+inline void bind_engine(nb::module_ &m) {
+    m.def("has_forecast_type", [] { return forecast_type().type != nullptr; });
+    m.def("set_forecast_type", [](nb::handle cls) { forecast_type().learn(cls.ptr()); });
+    nb::class_<Handle>(m, "Engine")
+        .def(nb::init<nb::dict, nb::dict, nb::str>())
+        .def("predict", &Handle::predict, nb::arg("x").none(), nb::arg("hint").none())
+        .def("play", &Handle::play, nb::arg("indices"), nb::arg("values"), nb::arg("hint").none())
+        .def_prop_ro("reads_dense", &Handle::reads_dense)
+        .def_prop_ro("runs_alone", &Handle::runs_alone)
+        .def("update", &Handle::update, nb::arg("forecast").none(), nb::arg("y").none())
+        .def("learn", &Handle::learn, nb::arg("indices"), nb::arg("values"), nb::arg("bin"), nb::arg("v"),
+             nb::arg("v_evidence"), nb::arg("v_hint"), nb::arg("t"), nb::arg("hint").none())
+        .def("run_dense", &Handle::run_dense, nb::arg("x"), nb::arg("y"), nb::arg("hints").none(), nb::arg("out"),
+             nb::arg("start"), nb::arg("stop"), nb::arg("until"))
+        .def("run_sparse", &Handle::run_sparse, nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("y"),
+             nb::arg("hints").none(), nb::arg("out"), nb::arg("start"), nb::arg("stop"), nb::arg("until"));
+    m.def("scale_rows", [](Vector<const int64_t> indptr, Vector<double> values, double radius) {
+        for (size_t i = 0; i + 1 < indptr.shape(0); ++i) {
+            int64_t begin = indptr.data()[i];
+            scale_into_ball(values.data() + begin, indptr.data()[i + 1] - begin, radius);
+        }
+    });
+    m.def("first_bad", [](nb::ndarray<const double, nb::c_contig, nb::device::cpu> x, double limit) {
+        const double *data = x.data();
+        for (size_t i = 0; i < x.size(); ++i) {
+            if (!(std::fabs(data[i]) <= limit)) return int64_t(i);
+        }
+        return int64_t(-1);
+    });
+}
+
+}  // namespace swapcal

@@ -1,0 +1,172 @@
+// What the bins have gathered: twins of FiniteEvidence, FiniteRecord, LinearEvidence and OracleEvidence.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "potential.hpp"
+#include "row.hpp"
+
+namespace swapcal {
+
+// sum_k a[index_k] value_k, from left to right.
+inline double product(const double *a, const Row &row) {
+    double total = 0.0;
+    for (int64_t k = 0; k < row.n; ++k) total += a[row.index[k]] * row.value[k];
+    return total;
+}
+
+template <class Potential>
+struct Finite {
+    Potential potential;
+    double *sums, *spreads, *weights, *counts;
+    int64_t n;
+
+    double phi(int64_t bin, const Row &row) const { return product(weights + bin * n, row); }
+
+    void record(int64_t bin, const Row &row, double v) {
+        double *s = sums + bin * n, *c = spreads + bin * n, *w = weights + bin * n;
+        for (int64_t k = 0; k < row.n; ++k) {
+            int64_t j = row.index[k];
+            double g = row.value[k] * v;
+            s[j] += g;
+            c[j] += potential.spread(g);
+            w[j] = potential.weight(s[j], c[j]);
+        }
+        counts[bin] += 1.0;
+        if constexpr (Potential::together) potential.row_weights(s, w, n, counts[bin]);
+    }
+
+    double level(int64_t bin, const Row &row) const {
+        return largest_level(potential, sums + bin * n, spreads + bin * n, row);
+    }
+
+    static double largest_level(const Potential &potential, const double *s, const double *c, const Row &row) {
+        if constexpr (!Potential::exponential) return std::numeric_limits<double>::infinity();
+        double largest = 0.0;
+        for (int64_t k = 0; k < row.n; ++k) {
+            double level = potential.level(s[row.index[k]], c[row.index[k]]);
+            largest = level > largest ? level : largest;
+        }
+        return largest;
+    }
+};
+
+// The errors that the hint would have made by itself; `sums` is null where the class keeps no record.
+template <class Potential>
+struct FiniteRecord {
+    Potential potential;
+    double *sums, *spreads, *counts;
+    int64_t n;
+
+    void record(int64_t bin, const Row &row, double v) {
+        double *s = sums + bin * n, *c = spreads + bin * n;
+        for (int64_t k = 0; k < row.n; ++k) {
+            double g = row.value[k] * v;
+            s[row.index[k]] += g;
+            c[row.index[k]] += potential.spread(g);
+        }
+        counts[bin] += 1.0;
+    }
+
+    double level(int64_t bin, const Row &row) const {
+        return Finite<Potential>::largest_level(potential, sums + bin * n, spreads + bin * n, row);
+    }
+};
+
+struct NoRecord {
+    double *sums = nullptr, *counts = nullptr;
+    void record(int64_t, const Row &, double) {}
+    double level(int64_t, const Row &) const { return 0.0; }
+};
+
+struct Linear {
+    double *sums, *counts;
+    int64_t n;
+
+    double phi(int64_t bin, const Row &row) const { return product(sums + bin * n, row) / (counts[bin] + 1.0); }
+
+    void record(int64_t bin, const Row &row, double v) {
+        double *s = sums + bin * n;
+        for (int64_t k = 0; k < row.n; ++k) s[row.index[k]] += row.value[k] * v;
+        counts[bin] += 1.0;
+    }
+
+    double level(int64_t, const Row &) const { return std::numeric_limits<double>::infinity(); }
+};
+
+// Twin of learners.GradientDescent; the state is the clock, then theta.
+struct GradientDescent {
+    int64_t n;
+
+    double predict(const double *state, const Row &row) const { return product(state + 1, row); }
+
+    void update(double *state, const Row &row, double kappa) const {
+        double *theta = state + 1;
+        state[0] += 1.0;
+        double step = 2.0 / std::sqrt(state[0]) * kappa;
+        for (int64_t k = 0; k < row.n; ++k) theta[row.index[k]] += step * row.value[k];
+        double squares = 0.0;
+        for (int64_t j = 0; j < n; ++j) squares += theta[j] * theta[j];
+        double length = std::sqrt(squares);
+        if (length > 1.0) {
+            for (int64_t j = 0; j < n; ++j) theta[j] /= length;
+        }
+    }
+};
+
+// Twin of learners.MultiplicativeWeights; the state is the clock, then the gains, then the weights.
+struct MultiplicativeWeights {
+    int64_t n;
+    double log_n;
+
+    double predict(const double *state, const Row &row) const { return product(state + n + 1, row); }
+
+    void update(double *state, const Row &row, double kappa) const {
+        double *gains = state + 1, *weights = state + n + 1;
+        state[0] += 1.0;
+        for (int64_t k = 0; k < row.n; ++k) gains[row.index[k]] += row.value[k] * kappa;
+        double rate = std::sqrt(log_n / state[0]), largest = gains[0], total = 0.0;
+        for (int64_t j = 1; j < n; ++j) largest = gains[j] > largest ? gains[j] : largest;
+        for (int64_t j = 0; j < n; ++j) {
+            weights[j] = std::exp(rate * (gains[j] - largest));
+            total += weights[j];
+        }
+        for (int64_t j = 0; j < n; ++j) weights[j] /= total;
+    }
+};
+
+template <class Learner>
+struct Oracle {
+    Learner learner;
+    double *sums, *states, *counts;
+    int64_t n_copies, n_state;  // one copy, or a second that is taught the opposite sign
+
+    double answer(const double *state, const Row &row) const {
+        double q = learner.predict(state, row);
+        return q < -1.0 ? -1.0 : (q > 1.0 ? 1.0 : q);
+    }
+
+    double phi(int64_t bin, const Row &row) const {
+        double total = 0.0;
+        for (int64_t k = 0; k < n_copies; ++k) {
+            double s = sums[bin * n_copies + k], sign = k ? -1.0 : 1.0;
+            if (s > 0.0) total += s * sign * answer(states + (bin * n_copies + k) * n_state, row);
+        }
+        return total / (counts[bin] + 1.0);
+    }
+
+    void record(int64_t bin, const Row &row, double v) {
+        for (int64_t k = 0; k < n_copies; ++k) {
+            double *state = states + (bin * n_copies + k) * n_state, sign = k ? -1.0 : 1.0;
+            sums[bin * n_copies + k] += sign * answer(state, row) * v;
+            learner.update(state, row, sign * v);
+        }
+        counts[bin] += 1.0;
+    }
+
+    double level(int64_t, const Row &) const { return std::numeric_limits<double>::infinity(); }
+};
+
+}  // namespace swapcal

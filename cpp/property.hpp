@@ -1,0 +1,46 @@
+// Identification functions V(p, y): twin of the `identification` methods in properties/.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace swapcal {
+
+enum class PropertyKind : int64_t { Mean = 0, Moment = 1, Quantile = 2, Expectile = 3, Probability = 4, Python = 5 };
+
+// Where V is Python code the kernels are told its values and never come here.
+struct Property {
+    PropertyKind kind;
+    double low, high;   // of the labels
+    double width;       // high - low, or the width of the moment's domain
+    double level;       // of a quantile or expectile
+    int64_t power;      // of a moment
+    bool monotone;
+
+    double identification(double p, double y) const {
+        switch (kind) {
+            case PropertyKind::Mean: return (p - y) / width;
+            case PropertyKind::Moment: return (p - raised(y)) / width;
+            case PropertyKind::Quantile: return (y <= p ? 1.0 : 0.0) - level;
+            case PropertyKind::Expectile: return std::fabs((y <= p ? 1.0 : 0.0) - level) * (p - y) / width;
+            default: return p - y;
+        }
+    }
+
+    // Only products, as in properties.moment._power.
+    double raised(double y) const {
+        double result = 1.0;
+        for (int64_t k = power; k;) {
+            if (k & 1) result = result * y;
+            k >>= 1;
+            if (k) y = y * y;
+        }
+        return result;
+    }
+
+    bool valid_label(double y) const {
+        return kind == PropertyKind::Probability ? (y == 0.0 || y == 1.0) : (low <= y && y <= high);
+    }
+};
+
+}  // namespace swapcal

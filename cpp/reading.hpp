@@ -1,0 +1,78 @@
+// Contexts as they come, as checked rows in the class's own scale: twin of Finite.row, Linear.row and levels.active.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "grid.hpp"
+#include "row.hpp"
+
+namespace swapcal {
+
+// Brings the entries into the unit ball: twin of hypotheses.linear.scaled.
+inline void scale_into_ball(double *values, int64_t n, double radius) {
+    double squares = 0.0;
+    for (int64_t k = 0; k < n; ++k) squares += values[k] * values[k];
+    if (squares > 1e-200 && squares < 1e200) {
+        double length = std::sqrt(squares);
+        double divisor = length > radius ? length : radius;
+        if (divisor == 1.0) return;
+        for (int64_t k = 0; k < n; ++k) values[k] /= divisor;
+        return;
+    }
+    double largest = 0.0;
+    for (int64_t k = 0; k < n; ++k) largest = std::fabs(values[k]) > largest ? std::fabs(values[k]) : largest;
+    if (largest == 0.0) return;
+    squares = 0.0;
+    for (int64_t k = 0; k < n; ++k) squares += (values[k] / largest) * (values[k] / largest);
+    double length = std::sqrt(squares);
+    bool outside = largest * length > radius;
+    for (int64_t k = 0; k < n; ++k) values[k] = outside ? values[k] / largest / length : values[k] / radius;
+}
+
+// The buffer that holds the row of the round at hand, with room for the entry of a level set.
+struct Reader {
+    int64_t n_own;    // length of the context
+    double radius;    // of the linear class; 0 for values in [-1, 1]
+    Grid levels;      // level sets of the hint; none if levels.n is 0
+    std::vector<int64_t> index;
+    std::vector<double> value;
+
+    Reader(int64_t n, double r, Grid l) : n_own(n), radius(r), levels(l), index(n + 1), value(n + 1) {}
+
+    // The largest magnitude that an entry may have.
+    double limit() const { return radius > 0.0 ? std::numeric_limits<double>::max() : 1.0; }
+
+    // How many entries of the dense context `x` are not zero; -1 if one is not allowed.
+    int64_t dense(const double *x) {
+        double most = limit();
+        int64_t m = 0;
+        for (int64_t j = 0; j < n_own; ++j) {
+            if (!(std::fabs(x[j]) <= most)) return -1;
+            index[m] = j;
+            value[m] = x[j];
+            m += x[j] != 0.0;
+        }
+        if (radius > 0.0) scale_into_ball(value.data(), m, radius);
+        return m;
+    }
+
+    // A row that was read and scaled before.
+    int64_t sparse(const int64_t *indices, const double *values, int64_t m) {
+        for (int64_t k = 0; k < m; ++k) index[k] = indices[k], value[k] = values[k];
+        return m;
+    }
+
+    // The context of m entries, with the level set in which the hint lies.
+    Row row(int64_t m, bool hinted, double hint) {
+        if (hinted && levels.n) {
+            index[m] = n_own + levels.bin(hint);
+            value[m] = 1.0;
+            ++m;
+        }
+        return {index.data(), value.data(), m};
+    }
+};
+
+}  // namespace swapcal
