@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "engine.hpp"
+#include "regression.hpp"
 
 namespace swapcal {
 
@@ -23,6 +24,8 @@ struct Contexts {
 
 struct AnyEngine {
     Reader reader;
+    Regression *model = nullptr;  // the learning hint, if there is one
+
     explicit AnyEngine(Reader r) : reader(std::move(r)) {}
     virtual ~AnyEngine() = default;
     virtual const Settings &settings() const = 0;
@@ -31,8 +34,18 @@ struct AnyEngine {
     virtual Outcome predict(const Row &row, bool hinted, double hint) = 0;
     virtual Errors errors(int64_t bin, double evidence_at, double label, int64_t t, bool hinted, double hint) = 0;
     virtual void learn(const Row &row, int64_t bin, const Errors &e, int64_t t, bool hinted, double hint) = 0;
-    virtual int64_t run(const Contexts &x, const double *y, const double *hints, double *out, int64_t start,
-                        int64_t stop, int64_t until) = 0;
+    virtual int64_t run(const Contexts &x, const double *y, const double *hints, const double *features, double *out,
+                        int64_t start, int64_t stop, int64_t until) = 0;
+
+    // Twin of Forecaster._case: the row of the m entries in the reader, with the level set of the hint in force. A
+    // learning hint takes the given one as its base.
+    Row looked_at(int64_t m, const double *features, bool &hinted, double &hint) {
+        if (model) {
+            hint = model->forecast({reader.index.data(), reader.value.data(), m}, features, hinted, hint);
+            hinted = true;
+        }
+        return reader.row(m, hinted, hint);
+    }
 };
 
 template <class Evidence, class Record>
@@ -57,30 +70,32 @@ struct EngineOf final : AnyEngine {
     }
 
     void learn(const Row &row, int64_t bin, const Errors &e, int64_t t, bool hinted, double hint) override {
-        engine.learn(row, bin, e, t, hinted, hint);
+        engine.learn(row, bin, e, hinted, hint);
+        engine.books.close(t);
     }
 
     // Rounds start to stop of a stream, or fewer: it stops after `until` rounds with an outcome, where the grid is to be
     // refined. Returns where it stopped. A label that is NaN is not learned from; a hint that is NaN is none.
-    int64_t run(const Contexts &x, const double *y, const double *hints, double *out, int64_t start, int64_t stop,
-                int64_t until) override {
+    int64_t run(const Contexts &x, const double *y, const double *hints, const double *features, double *out,
+                int64_t start, int64_t stop, int64_t until) override {
+        Books &books = engine.books;
+        int64_t position = books.numbers[0] % books.window;
         for (int64_t i = start; i < stop; ++i) {
             int64_t m = x.dense ? reader.dense(x.dense + i * reader.n_own)
                                 : reader.sparse(x.indices + x.indptr[i], x.values + x.indptr[i],
                                                 x.indptr[i + 1] - x.indptr[i]);
             double hint = hints ? hints[i] : 0.0;
             bool hinted = hints && !std::isnan(hint);
-            Row row = reader.row(m, hinted, hint);
+            Row row = looked_at(m, features ? features + i * model->n_features : nullptr, hinted, hint);
             Play play = engine.play(row, hinted, hint);
-            int64_t t = engine.books.issue();
+            int64_t t = books.pass(position);
+            if (++position == books.window) position = 0;
             int64_t bin = engine.draw(play, t);
             double value = engine.settings.grid.midpoint(bin);
             out[i] = value;
-            if (std::isnan(y[i])) {
-                engine.books.close(t);
-                continue;
-            }
-            engine.learn(row, bin, engine.errors(bin, play.evidence_at(value), y[i], t, hinted, hint), t, hinted, hint);
+            if (std::isnan(y[i])) continue;
+            if (model) model->learn(y[i]);
+            engine.learn(row, bin, engine.errors(bin, play.evidence_at(value), y[i], t, hinted, hint), hinted, hint);
             if (--until == 0) return i + 1;
         }
         return stop;

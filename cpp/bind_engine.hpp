@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "any_engine.hpp"
+#include "bind_regression.hpp"
 #include "forecast.hpp"
 
 namespace swapcal {
@@ -21,6 +22,8 @@ using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using State = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+
+constexpr double kLargestFeature = 1e100;  // as in hints/state.py
 
 inline ForecastType &forecast_type() {
     static ForecastType type;
@@ -47,8 +50,7 @@ struct Parts {
     }
 
     Settings engine() const {
-        Settings s;
-        s.grid = {number("low"), number("high"), whole("n_bins")};
+        Settings s{Grid(number("low"), number("high"), whole("n_bins"))};
         s.property = {PropertyKind(whole("property")), number("label_low"), number("label_high"), number("width"),
                       number("level"), whole("power"), whole("monotone") != 0};
         s.draw_seed = bits("draw_seed");
@@ -90,7 +92,7 @@ struct Parts {
     }
 
     std::unique_ptr<AnyEngine> build() const {
-        Grid levels{number("low"), number("high"), whole("n_levels")};
+        Grid levels(number("low"), number("high"), whole("n_levels"));
         Reader reader(whole("n_own"), number("radius"), levels);
         const double *table = array<const double>("table");
         switch (whole("kind")) {
@@ -109,8 +111,9 @@ struct Parts {
 
 class Handle {
   public:
-    Handle(nb::dict settings, nb::dict arrays, nb::str identity)
-        : arrays_(arrays), identity_(identity), engine_(Parts{settings, arrays}.build()) {
+    Handle(nb::dict settings, nb::dict arrays, nb::str identity, nb::object model)
+        : arrays_(arrays), identity_(identity), model_(model), engine_(Parts{settings, arrays}.build()) {
+        if (!model.is_none()) engine_->model = &nb::cast<regression_binding::Handle &>(model).kernel();
         reads_dense_ = nb::cast<bool>(settings["reads_dense"]);
         runs_alone_ = nb::cast<bool>(settings["runs_alone"]);
     }
@@ -122,7 +125,7 @@ class Handle {
     bool runs_alone() const { return runs_alone_ && settings().property.kind != PropertyKind::Python; }
 
     // The forecast for a dense context, or None where the Python twin must look at the arguments.
-    nb::object predict(nb::handle x, nb::handle hint) {
+    nb::object predict(nb::handle x, nb::handle hint, nb::handle features) {
         Vector<const double> context;
         // Subclasses of arrays may hide entries behind a mask.
         if (!reads_dense_ || !runs_alone_ || Py_TYPE(x.ptr()) != array_type() || !nb::try_cast(x, context, false) ||
@@ -132,9 +135,13 @@ class Handle {
         double guide = 0.0;
         bool hinted = !hint.is_none();
         if (hinted && !plain_hint(hint, guide)) return nb::none();
+        Vector<const double> extra;
+        if (!features.is_none() && !plain_features(features, extra)) return nb::none();
+        if (engine_->model && engine_->model->n_features && features.is_none()) return nb::none();
         int64_t m = engine_->reader.dense(context.data());
         if (m < 0) return nb::none();
-        return make(engine_->reader.row(m, hinted, guide), hint);
+        Row row = engine_->looked_at(m, features.is_none() ? nullptr : extra.data(), hinted, guide);
+        return make(row, hinted, guide, hint, extra, !features.is_none());
     }
 
     // Which bins to play: the fields of crossing.Play.
@@ -180,6 +187,7 @@ class Handle {
             !(grid.low <= evidence_at && evidence_at <= grid.high)) {
             return false;
         }
+        if (engine_->model && !learn_model(f, row, label)) return false;
         bool late = t != engine_->books().numbers[0] - 1;
         engine_->learn(row, bin, engine_->errors(bin, evidence_at, label, t, hinted, hint), t, hinted, hint);
         engine_->books().rounds[1] += late;
@@ -194,20 +202,24 @@ class Handle {
         engine_->learn(row, bin, {v, v_evidence, v_hint}, t, hinted, hinted ? nb::cast<double>(hint) : 0.0);
     }
 
-    int64_t run_dense(Matrix x, Vector<const double> y, nb::object hints, Vector<double> out, int64_t start,
-                      int64_t stop, int64_t until) {
-        return run({x.data(), nullptr, nullptr, nullptr}, y, hints, out, start, stop, until);
+    int64_t run_dense(Matrix x, Vector<const double> y, nb::object hints, nb::object features, Vector<double> out,
+                      int64_t start, int64_t stop, int64_t until) {
+        fits(x.shape(0) == y.shape(0) && int64_t(x.shape(1)) == engine_->reader.n_own);
+        return run({x.data(), nullptr, nullptr, nullptr}, y, hints, features, out, start, stop, until);
     }
 
     int64_t run_sparse(Vector<const int64_t> indptr, Vector<const int64_t> indices, Vector<const double> values,
-                       Vector<const double> y, nb::object hints, Vector<double> out, int64_t start, int64_t stop,
-                       int64_t until) {
-        return run({nullptr, indptr.data(), indices.data(), values.data()}, y, hints, out, start, stop, until);
+                       Vector<const double> y, nb::object hints, nb::object features, Vector<double> out,
+                       int64_t start, int64_t stop, int64_t until) {
+        fits(indptr.shape(0) == y.shape(0) + 1 && indices.shape(0) == values.shape(0));
+        return run({nullptr, indptr.data(), indices.data(), values.data()}, y, hints, features, out, start, stop,
+                   until);
     }
 
   private:
     nb::dict arrays_;  // kept alive
     nb::str identity_;
+    nb::object model_;
     std::unique_ptr<AnyEngine> engine_;
     bool reads_dense_, runs_alone_;
     std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
@@ -235,10 +247,52 @@ class Handle {
         return last < engine_->books().n;
     }
 
-    nb::object make(const Row &row, nb::handle hint) {
+    static void fits(bool holds) {
+        if (!holds) throw std::invalid_argument("the arrays of a run differ in length");
+    }
+
+    bool plain_features(nb::handle features, Vector<const double> &extra) const {
+        if (!engine_->model || Py_TYPE(features.ptr()) != array_type() || !nb::try_cast(features, extra, false) ||
+            int64_t(extra.shape(0)) != engine_->model->n_features) {
+            return false;
+        }
+        for (size_t k = 0; k < extra.shape(0); ++k) {
+            if (!(std::fabs(extra.data()[k]) <= kLargestFeature)) return false;
+        }
+        return true;
+    }
+
+    // Teaches the learning hint the outcome of a forecast; false if the forecast was changed.
+    bool learn_model(PyObject *f, const Row &row, double label) {
         const ForecastType &type = forecast_type();
-        bool hinted = !hint.is_none();
-        Outcome found = engine_->predict(row, hinted, hinted ? PyFloat_AsDouble(hint.ptr()) : 0.0);
+        PyObject *given = type.get(f, kBase), *features = type.get(f, kFeatures);
+        bool based = given && given != Py_None;
+        double base = 0.0;
+        if (based && !(type.number(f, kBase, base) && settings().grid.low <= base && base <= settings().grid.high)) {
+            return false;
+        }
+        std::vector<double> extra(engine_->model->n_features);
+        if (!extra.empty()) {
+            if (!features || !PyTuple_CheckExact(features) || PyTuple_GET_SIZE(features) != Py_ssize_t(extra.size())) {
+                return false;
+            }
+            for (size_t k = 0; k < extra.size(); ++k) {
+                PyObject *number = PyTuple_GET_ITEM(features, k);
+                if (!PyFloat_CheckExact(number)) return false;
+                extra[k] = PyFloat_AS_DOUBLE(number);
+                if (!(std::fabs(extra[k]) <= kLargestFeature)) return false;
+            }
+        }
+        int64_t own = row.n;
+        while (own > 0 && row.index[own - 1] >= engine_->reader.n_own) --own;
+        engine_->model->update({row.index, row.value, own}, extra.data(), based, base, label);
+        return true;
+    }
+
+    nb::object make(const Row &row, bool hinted, double guide, nb::handle base, const Vector<const double> &extra,
+                    bool featured) {
+        const ForecastType &type = forecast_type();
+        Outcome found = engine_->predict(row, hinted, guide);
         const Play &play = found.play;
         const Grid &grid = settings().grid;
         double value = grid.midpoint(found.bin);
@@ -254,21 +308,37 @@ class Handle {
         type.set(f, kProbability, PyFloat_FromDouble(found.bin == play.lower ? play.p_lower : 1.0 - play.p_lower));
         type.set(f, kEvidenceAt, play.at_border ? PyFloat_FromDouble(play.border) : Py_NewRef(own));
         type.set(f, kContext, pack(row));
-        type.set(f, kHint, Py_NewRef(hint.ptr()));
-        type.set(f, kBase, Py_NewRef(hint.ptr()));
-        type.set(f, kFeatures, Py_NewRef(Py_None));
+        type.set(f, kHint, engine_->model ? PyFloat_FromDouble(guide) : Py_NewRef(base.ptr()));
+        type.set(f, kBase, Py_NewRef(base.ptr()));
+        PyObject *features = featured ? PyTuple_New(Py_ssize_t(extra.shape(0))) : Py_NewRef(Py_None);
+        for (Py_ssize_t k = 0; featured && k < Py_ssize_t(extra.shape(0)); ++k) {
+            PyTuple_SET_ITEM(features, k, PyFloat_FromDouble(extra.data()[k]));
+        }
+        type.set(f, kFeatures, features);
         return result;
     }
 
-    int64_t run(const Contexts &x, const Vector<const double> &y, nb::object hints, Vector<double> &out, int64_t start,
-                int64_t stop, int64_t until) {
-        const double *guides = nullptr;
-        if (!hints.is_none()) guides = nb::cast<Vector<const double>>(hints, false).data();
+    int64_t run(const Contexts &x, const Vector<const double> &y, nb::object hints, nb::object features,
+                Vector<double> &out, int64_t start, int64_t stop, int64_t until) {
+        const double *guides = nullptr, *extras = nullptr;
+        fits(0 <= start && start <= stop && stop <= int64_t(y.shape(0)) && out.shape(0) == y.shape(0));
+        if (!hints.is_none()) {
+            auto given = nb::cast<Vector<const double>>(hints, false);
+            fits(given.shape(0) == y.shape(0));
+            guides = given.data();
+        }
+        if (!features.is_none()) {
+            auto given = nb::cast<Matrix>(features, false);
+            fits(engine_->model && given.shape(0) == y.shape(0) &&
+                 int64_t(given.shape(1)) == engine_->model->n_features);
+            extras = given.data();
+        }
+        fits(extras || !engine_->model || engine_->model->n_features == 0);
         if (busy_.test_and_set()) throw std::runtime_error("this forecaster is running in another thread");
         int64_t end;
         {
             nb::gil_scoped_release released;
-            end = engine_->run(x, y.data(), guides, out.data(), start, stop, until);
+            end = engine_->run(x, y.data(), guides, extras, out.data(), start, stop, until);
         }
         busy_.clear();
         return end;
@@ -279,30 +349,24 @@ inline void bind_engine(nb::module_ &m) {
     m.def("has_forecast_type", [] { return forecast_type().type != nullptr; });
     m.def("set_forecast_type", [](nb::handle cls) { forecast_type().learn(cls.ptr()); });
     nb::class_<Handle>(m, "Engine")
-        .def(nb::init<nb::dict, nb::dict, nb::str>())
-        .def("predict", &Handle::predict, nb::arg("x").none(), nb::arg("hint").none())
+        .def(nb::init<nb::dict, nb::dict, nb::str, nb::object>(), nb::arg("settings"), nb::arg("arrays"),
+             nb::arg("identity"), nb::arg("model").none())
+        .def("predict", &Handle::predict, nb::arg("x").none(), nb::arg("hint").none(), nb::arg("features").none())
         .def("play", &Handle::play, nb::arg("indices"), nb::arg("values"), nb::arg("hint").none())
         .def_prop_ro("reads_dense", &Handle::reads_dense)
         .def_prop_ro("runs_alone", &Handle::runs_alone)
         .def("update", &Handle::update, nb::arg("forecast").none(), nb::arg("y").none())
         .def("learn", &Handle::learn, nb::arg("indices"), nb::arg("values"), nb::arg("bin"), nb::arg("v"),
              nb::arg("v_evidence"), nb::arg("v_hint"), nb::arg("t"), nb::arg("hint").none())
-        .def("run_dense", &Handle::run_dense, nb::arg("x"), nb::arg("y"), nb::arg("hints").none(), nb::arg("out"),
-             nb::arg("start"), nb::arg("stop"), nb::arg("until"))
+        .def("run_dense", &Handle::run_dense, nb::arg("x"), nb::arg("y"), nb::arg("hints").none(),
+             nb::arg("features").none(), nb::arg("out"), nb::arg("start"), nb::arg("stop"), nb::arg("until"))
         .def("run_sparse", &Handle::run_sparse, nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("y"),
-             nb::arg("hints").none(), nb::arg("out"), nb::arg("start"), nb::arg("stop"), nb::arg("until"));
+             nb::arg("hints").none(), nb::arg("features").none(), nb::arg("out"), nb::arg("start"), nb::arg("stop"), nb::arg("until"));
     m.def("scale_rows", [](Vector<const int64_t> indptr, Vector<double> values, double radius) {
         for (size_t i = 0; i + 1 < indptr.shape(0); ++i) {
             int64_t begin = indptr.data()[i];
             scale_into_ball(values.data() + begin, indptr.data()[i + 1] - begin, radius);
         }
-    });
-    m.def("first_bad", [](nb::ndarray<const double, nb::c_contig, nb::device::cpu> x, double limit) {
-        const double *data = x.data();
-        for (size_t i = 0; i < x.size(); ++i) {
-            if (!(std::fabs(data[i]) <= limit)) return int64_t(i);
-        }
-        return int64_t(-1);
     });
 }
 

@@ -20,8 +20,9 @@ struct Play {
 
 inline Play outright(int64_t bin) { return {bin, bin, 1.0, 0.0, false}; }
 
-inline Play crossing(const Grid &grid, int64_t lower, double at_lower, double at_upper, bool monotone) {
-    double size_lower = std::fabs(at_lower), size_upper = std::fabs(at_upper);
+template <class Phi>
+Play crossing(const Phi &phi, const Grid &grid, int64_t lower, double at_lower, double at_upper, bool monotone) {
+    double size_lower = std::fabs(phi.size(lower, at_lower)), size_upper = std::fabs(phi.size(lower + 1, at_upper));
     double p_lower = size_upper / (size_lower + size_upper);
     if (at_lower > 0.0 && monotone) return {lower, lower + 1, p_lower, 0.0, false};
     return {lower, lower + 1, p_lower, grid.border(lower + 1), true};
@@ -45,7 +46,7 @@ Play narrow(const Phi &phi, const Grid &grid, int64_t left, int64_t right, doubl
             right = middle, at_right = at_middle;
         }
     }
-    return crossing(grid, left, at_left, at_right, monotone);
+    return crossing(phi, grid, left, at_left, at_right, monotone);
 }
 
 template <class Phi>
@@ -73,7 +74,7 @@ Play bracket(const Phi &phi, const Grid &grid, double hint, bool monotone, int64
     }
     if (at_left == 0.0 || at_right == 0.0) return outright(at_left == 0.0 ? left : right);
     bool positive = at_left > 0.0;
-    if (positive != (at_right > 0.0)) return crossing(grid, left, at_left, at_right, monotone);
+    if (positive != (at_right > 0.0)) return crossing(phi, grid, left, at_left, at_right, monotone);
     int64_t step = 1, taken = 0;
     while (left > 0 || right < grid.n - 1) {
         if (left > 0) {

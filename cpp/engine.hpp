@@ -45,6 +45,15 @@ struct Books {
         return 0 <= t && t < numbers[0] && t >= numbers[0] - window && flags[t % window];
     }
 
+    // A round that is issued and closed at once, at the given position of the window.
+    int64_t pass(int64_t position) {
+        int64_t t = numbers[0];
+        numbers[1] -= int64_t(flags[position]);
+        flags[position] = 0;
+        numbers[0] = t + 1;
+        return t;
+    }
+
     void record(int64_t bin, const Row &row, double v, double v_evidence) {
         double *s = sums + bin * n;
         for (int64_t k = 0; k < row.n; ++k) s[row.index[k]] += row.value[k] * v;
@@ -65,6 +74,14 @@ struct Engine {
     Record record;
     Books books;
 
+    // Phi of one context as a function of the bin.
+    struct PhiOf {
+        const Evidence &evidence;
+        const Row &row;
+        double operator()(int64_t bin) const { return evidence.sign(bin, row); }
+        double size(int64_t bin, double sign) const { return evidence.size(bin, sign); }
+    };
+
     static double log1(double n) { return 1.0 + std::log(n > 1.0 ? n : 1.0); }
 
     // Twin of trust._allowed: negative if the evidence against the bin is too high to play it outright.
@@ -82,17 +99,17 @@ struct Engine {
         double level = allowed(nearest, row);
         if (level < 0.0) return -1;
         double side = grid.midpoint(nearest) - hint;
-        if (level > settings.noise && evidence.phi(nearest, row) * side > 0.0) {
+        if (level > settings.noise && evidence.sign(nearest, row) * side > 0.0) {
             int64_t other = side > 0.0 ? nearest - 1 : nearest + 1;
             bool heals = 0 <= other && other < grid.n &&
-                         evidence.phi(other, row) * (grid.midpoint(other) - hint) <= 0.0;
+                         evidence.sign(other, row) * (grid.midpoint(other) - hint) <= 0.0;
             if (heals && allowed(other, row) >= 0.0) return other;
         }
         return nearest;
     }
 
     Play play(const Row &row, bool hinted, double hint) const {
-        auto phi = [&](int64_t bin) { return evidence.phi(bin, row); };
+        PhiOf phi{evidence, row};
         bool monotone = settings.property.monotone;
         if (!hinted) return bisect(phi, settings.grid, monotone);
         int64_t bin = trusted(row, hint);
@@ -122,11 +139,10 @@ struct Engine {
         return {v, v_evidence, v_hint};
     }
 
-    void learn(const Row &row, int64_t bin, const Errors &e, int64_t t, bool hinted, double hint) {
+    void learn(const Row &row, int64_t bin, const Errors &e, bool hinted, double hint) {
         evidence.record(bin, row, e.v_evidence);
         books.record(bin, row, e.v, e.v_evidence);
         if (hinted && record.sums) record.record(settings.grid.bin(hint), row, e.v_hint);
-        books.close(t);
     }
 };
 

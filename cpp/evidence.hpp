@@ -1,4 +1,5 @@
 // What the bins have gathered: twins of FiniteEvidence, FiniteRecord, LinearEvidence and OracleEvidence.
+// `sign(bin, row)` is Phi or a positive multiple of it, whichever is cheaper; `size(bin, sign)` makes Phi of it.
 #pragma once
 
 #include <cmath>
@@ -17,22 +18,35 @@ inline double product(const double *a, const Row &row) {
     return total;
 }
 
+constexpr int64_t kBlock = 64;
+
 template <class Potential>
 struct Finite {
     Potential potential;
     double *sums, *spreads, *weights, *counts;
     int64_t n;
 
-    double phi(int64_t bin, const Row &row) const { return product(weights + bin * n, row); }
+    double sign(int64_t bin, const Row &row) const { return product(weights + bin * n, row); }
+    double size(int64_t, double sign) const { return sign; }
 
     void record(int64_t bin, const Row &row, double v) {
         double *s = sums + bin * n, *c = spreads + bin * n, *w = weights + bin * n;
-        for (int64_t k = 0; k < row.n; ++k) {
-            int64_t j = row.index[k];
-            double g = row.value[k] * v;
-            s[j] += g;
-            c[j] += potential.spread(g);
-            w[j] = potential.weight(s[j], c[j]);
+        // In blocks that fit into registers' reach: gathered, weighed as a vector, scattered.
+        double block_s[kBlock], block_c[kBlock], block_w[kBlock];
+        for (int64_t start = 0; start < row.n; start += kBlock) {
+            int64_t m = row.n - start < kBlock ? row.n - start : kBlock;
+            const int64_t *index = row.index + start;
+            for (int64_t k = 0; k < m; ++k) {
+                double g = row.value[start + k] * v;
+                block_s[k] = s[index[k]] + g;
+                block_c[k] = c[index[k]] + potential.spread(g);
+            }
+            potential.weigh(block_s, block_c, block_w, m);
+            for (int64_t k = 0; k < m; ++k) {
+                s[index[k]] = block_s[k];
+                c[index[k]] = block_c[k];
+                w[index[k]] = block_w[k];
+            }
         }
         counts[bin] += 1.0;
         if constexpr (Potential::together) potential.row_weights(s, w, n, counts[bin]);
@@ -85,7 +99,13 @@ struct Linear {
     double *sums, *counts;
     int64_t n;
 
-    double phi(int64_t bin, const Row &row) const { return product(sums + bin * n, row) / (counts[bin] + 1.0); }
+    // Phi but for its positive factor 1 / (n_i + 1): enough for its sign. Nothing is what rounding left of nothing.
+    double sign(int64_t bin, const Row &row) const {
+        double total = product(sums + bin * n, row);
+        return std::fabs(total) > 1e-280 ? total : 0.0;
+    }
+
+    double size(int64_t bin, double sign) const { return sign / (counts[bin] + 1.0); }
 
     void record(int64_t bin, const Row &row, double v) {
         double *s = sums + bin * n;
@@ -130,7 +150,7 @@ struct MultiplicativeWeights {
         double rate = std::sqrt(log_n / state[0]), largest = gains[0], total = 0.0;
         for (int64_t j = 1; j < n; ++j) largest = gains[j] > largest ? gains[j] : largest;
         for (int64_t j = 0; j < n; ++j) {
-            weights[j] = std::exp(rate * (gains[j] - largest));
+            weights[j] = safe_exp(rate * (gains[j] - largest));
             total += weights[j];
         }
         for (int64_t j = 0; j < n; ++j) weights[j] /= total;
@@ -148,7 +168,9 @@ struct Oracle {
         return q < -1.0 ? -1.0 : (q > 1.0 ? 1.0 : q);
     }
 
-    double phi(int64_t bin, const Row &row) const {
+    double size(int64_t, double sign) const { return sign; }
+
+    double sign(int64_t bin, const Row &row) const {
         double total = 0.0;
         for (int64_t k = 0; k < n_copies; ++k) {
             double s = sums[bin * n_copies + k], sign = k ? -1.0 : 1.0;

@@ -3,16 +3,22 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace swapcal {
 
 struct Grid {
     double low, high;
     int64_t n;
+    std::vector<double> borders, midpoints;
 
-    double border(int64_t i) const { return low + (high - low) * (double(i) / double(n)); }
+    Grid(double l, double h, int64_t m) : low(l), high(h), n(m), borders(m + 1), midpoints(m) {
+        for (int64_t i = 0; i <= n; ++i) borders[i] = low + (high - low) * (double(i) / double(n));
+        for (int64_t i = 0; i < n; ++i) midpoints[i] = low + (high - low) * (double(2 * i + 1) / double(2 * n));
+    }
 
-    double midpoint(int64_t i) const { return low + (high - low) * (double(2 * i + 1) / double(2 * n)); }
+    double border(int64_t i) const { return borders[i]; }
+    double midpoint(int64_t i) const { return midpoints[i]; }
 
     int64_t bin(double value) const {
         double share = std::min(std::max((value - low) / (high - low), 0.0), 1.0);

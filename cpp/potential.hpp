@@ -5,14 +5,19 @@
 #include <cstdint>
 #include <limits>
 
+#include "exponential.hpp"
+
 namespace swapcal {
 
 constexpr double kTiny = std::numeric_limits<double>::min();
 
-// exp, continued along its tangent beyond 300: potentials/safe_exp.py.
-inline double safe_exp(double a) {
-    static const double at_cap = std::exp(300.0);
-    return a <= 300.0 ? std::exp(a) : at_cap * (1.0 + (a - 300.0));
+// The default potential, many entries at a time.
+SWAPCAL_VECTORIZED
+static void weigh_adanormalhedge(const double *__restrict s, const double *__restrict c, double *__restrict w, int64_t n) {
+    for (int64_t k = 0; k < n; ++k) {
+        double inverse = 1.0 / (3.0 * (c[k] + 1.0));
+        w[k] = safe_exp((s[k] * s[k] + 1.0) * inverse) * short_sinh(2.0 * s[k] * inverse);
+    }
 }
 
 struct AdaNormalHedge {
@@ -21,11 +26,7 @@ struct AdaNormalHedge {
 
     double spread(double g) const { return std::fabs(g); }
 
-    double weight(double s, double c) const {
-        double r = std::fabs(s), d = 3.0 * (c + 1.0);
-        double w = 0.5 * (safe_exp((r + 1.0) * (r + 1.0) / d) - safe_exp((r - 1.0) * (r - 1.0) / d));
-        return std::copysign(w, s);
-    }
+    void weigh(const double *s, const double *c, double *w, int64_t n) const { weigh_adanormalhedge(s, c, w, n); }
 
     double level(double s, double c) const { return s * s / (3.0 * (c > kTiny ? c : kTiny)); }
 };
@@ -46,6 +47,10 @@ struct Exponential {
             total += eta * (safe_exp(eta * r - psi * c) - safe_exp(-eta * r - psi * c));
         }
         return std::copysign(total, s);
+    }
+
+    void weigh(const double *s, const double *c, double *w, int64_t n) const {
+        for (int64_t k = 0; k < n; ++k) w[k] = weight(s[k], c[k]);
     }
 
     double level(double s, double c) const { return s * s / (2.0 * (c > kTiny ? c : kTiny)); }
@@ -95,6 +100,10 @@ struct Squint {
         return std::copysign(integral(r, c) - integral(-r, c), s);
     }
 
+    void weigh(const double *s, const double *c, double *w, int64_t n) const {
+        for (int64_t k = 0; k < n; ++k) w[k] = weight(s[k], c[k]);
+    }
+
     double level(double s, double c) const { return s * s / (4.0 * (c > kTiny ? c : kTiny)); }
 };
 
@@ -105,7 +114,7 @@ struct PNorm {
     double p;
 
     double spread(double) const { return 0.0; }
-    double weight(double s, double) const { return s; }
+    void weigh(const double *, const double *, double *, int64_t) const {}  // `row_weights` does it
     double level(double, double) const { return std::numeric_limits<double>::infinity(); }
 
     void row_weights(const double *sums, double *weights, int64_t n, double count) const {

@@ -19,7 +19,7 @@ struct Property {
 
     double identification(double p, double y) const {
         switch (kind) {
-            case PropertyKind::Mean: return (p - y) / width;
+            case PropertyKind::Mean: return width == 1.0 ? p - y : (p - y) / width;
             case PropertyKind::Moment: return (p - raised(y)) / width;
             case PropertyKind::Quantile: return (y <= p ? 1.0 : 0.0) - level;
             case PropertyKind::Expectile: return std::fabs((y <= p ? 1.0 : 0.0) - level) * (p - y) / width;

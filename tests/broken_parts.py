@@ -248,12 +248,14 @@ BROKEN_HINTS: list[tuple[str, Any]] = [
 
 
 def sharing_hint() -> Wrapped:
-    common = np.zeros((4, 19))
+    common: Any = None
 
     def start(property: Elicitable, n_inputs: int) -> Any:
+        nonlocal common
         state = regression.start(property, n_inputs)
+        common = state._weights if common is None else common
         common[:] = 0.0
-        state._sparse = common
+        state._weights = common
         return state
 
     return Wrapped(regression, start=start)

@@ -9,6 +9,7 @@ import pytest
 from games import CLASSES, SOUGHT, STRATEGIES, Watched, branches, every_label, game, row_of
 from instances import PROPERTIES
 from swapcal import horizon as horizons
+from swapcal import kernels
 from swapcal.audit import swap_multicalibration_error
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
@@ -264,7 +265,8 @@ def test_a_forecast_asks_for_a_logarithmic_number_of_bins(n_bins: int) -> None:
     for hint in (None, *np.linspace(0.0, 1.0, 7).tolist()):
         most = 0
         for pattern in patterns:
-            forecaster = Forecaster(Mean(), Finite(1), bins=n_bins, levels=0, trust=0.0)
+            with kernels.using("python"):
+                forecaster = Forecaster(Mean(), Finite(1), bins=n_bins, levels=0, trust=0.0)
             assert isinstance(forecaster._evidence, FiniteEvidence)
             forecaster._evidence.weights[:, 0] = pattern
             counting = Counting(forecaster._evidence)
@@ -279,7 +281,8 @@ def test_a_forecast_asks_for_a_logarithmic_number_of_bins(n_bins: int) -> None:
 @pytest.mark.parametrize("hints", HINTS)
 def test_adversaries_cannot_make_forecasts_costly(hints: str | None) -> None:
     for strategy in ("greedy", "group-targeted"):
-        forecaster, adversary = game("mean", "signed", strategy, 400, seed=1, hints=hints, bins=60)
+        with kernels.using("python"):
+            forecaster, adversary = game("mean", "signed", strategy, 400, seed=1, hints=hints, bins=60)
         counting = Counting(forecaster._evidence)
         forecaster._evidence = counting  # type: ignore[assignment]
         last = 0

@@ -1,47 +1,97 @@
 """Online forecasts that are calibrated for everybody: swap multicalibration of any elicitable property."""
 
 import importlib
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from swapcal import learners, potentials
-from swapcal.audit import Audit, calibration_error, multicalibration_error, swap_multicalibration_error
-from swapcal.bounds import Guarantee
-from swapcal.errors import (
-    AlreadyUpdated,
-    AtomsWarning,
-    ExpiredForecast,
-    ForecastError,
-    InvalidInput,
-    NotElicitable,
-    StateFileError,
-    SwapcalError,
-    UnknownForecast,
-)
-from swapcal.forecast import Forecast
-from swapcal.forecaster import Forecaster
-from swapcal.grid import Grid
-from swapcal.hints import OnlineRegression
-from swapcal.hypotheses import Finite, Linear, Oracle
-from swapcal.properties import (
-    Concave,
-    CVaR,
-    Expectile,
-    Log,
-    Mean,
-    Median,
-    Mode,
-    Moment,
-    Probability,
-    Property,
-    Quantile,
-    Spherical,
-    Squared,
-    Tsallis,
-    Variance,
-)
 from swapcal.version import __version__
 
-_ROOMS = ("checks", "paper", "rivals", "streams")
+if TYPE_CHECKING:
+    from swapcal import learners, potentials
+    from swapcal.audit import Audit, calibration_error, multicalibration_error, swap_multicalibration_error
+    from swapcal.bounds import Guarantee
+    from swapcal.errors import (
+        AlreadyUpdated,
+        AtomsWarning,
+        DataError,
+        ExpiredForecast,
+        ForecastError,
+        GroupsWarning,
+        InvalidInput,
+        MissingExtra,
+        NotElicitable,
+        StateFileError,
+        SwapcalError,
+        UncompiledWarning,
+        UnknownForecast,
+    )
+    from swapcal.forecast import Forecast
+    from swapcal.forecaster import Forecaster
+    from swapcal.grid import Grid
+    from swapcal.hints import OnlineRegression
+    from swapcal.hypotheses import Finite, Groups, Linear, Numeric, Oracle
+    from swapcal.kernels import backend
+    from swapcal.properties import (
+        Concave,
+        CVaR,
+        Expectile,
+        Log,
+        Mean,
+        Median,
+        Mode,
+        Moment,
+        Probability,
+        Property,
+        Quantile,
+        Spherical,
+        Squared,
+        Tsallis,
+        Variance,
+    )
+
+_NAMES = {
+    "swapcal.audit": ("Audit", "calibration_error", "multicalibration_error", "swap_multicalibration_error"),
+    "swapcal.bounds": ("Guarantee",),
+    "swapcal.errors": (
+        "AlreadyUpdated",
+        "AtomsWarning",
+        "DataError",
+        "ExpiredForecast",
+        "ForecastError",
+        "GroupsWarning",
+        "InvalidInput",
+        "MissingExtra",
+        "NotElicitable",
+        "StateFileError",
+        "SwapcalError",
+        "UncompiledWarning",
+        "UnknownForecast",
+    ),
+    "swapcal.forecast": ("Forecast",),
+    "swapcal.forecaster": ("Forecaster",),
+    "swapcal.grid": ("Grid",),
+    "swapcal.hints": ("OnlineRegression",),
+    "swapcal.hypotheses": ("Finite", "Groups", "Linear", "Numeric", "Oracle"),
+    "swapcal.kernels": ("backend",),
+    "swapcal.properties": (
+        "CVaR",
+        "Concave",
+        "Expectile",
+        "Log",
+        "Mean",
+        "Median",
+        "Mode",
+        "Moment",
+        "Probability",
+        "Property",
+        "Quantile",
+        "Spherical",
+        "Squared",
+        "Tsallis",
+        "Variance",
+    ),
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+_ROOMS = ("checks", "learners", "paper", "potentials", "report", "rivals", "streams", "verdict")
 
 __all__ = [
     "AlreadyUpdated",
@@ -49,6 +99,7 @@ __all__ = [
     "Audit",
     "CVaR",
     "Concave",
+    "DataError",
     "Expectile",
     "ExpiredForecast",
     "Finite",
@@ -56,15 +107,19 @@ __all__ = [
     "ForecastError",
     "Forecaster",
     "Grid",
+    "Groups",
+    "GroupsWarning",
     "Guarantee",
     "InvalidInput",
     "Linear",
     "Log",
     "Mean",
     "Median",
+    "MissingExtra",
     "Mode",
     "Moment",
     "NotElicitable",
+    "Numeric",
     "OnlineRegression",
     "Oracle",
     "Probability",
@@ -75,9 +130,11 @@ __all__ = [
     "StateFileError",
     "SwapcalError",
     "Tsallis",
+    "UncompiledWarning",
     "UnknownForecast",
     "Variance",
     "__version__",
+    "backend",
     "calibration_error",
     "learners",
     "multicalibration_error",
@@ -86,12 +143,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Load the rooms that not everybody enters when somebody does."""
+def __getattr__(name: str) -> Any:
+    """Load what somebody asks for when they ask: `import swapcal` by itself costs next to nothing."""
     if name in _ROOMS:
         return importlib.import_module(f"swapcal.{name}")
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module 'swapcal' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_ROOMS])
+    return sorted({*__all__, *_ROOMS})

@@ -7,6 +7,7 @@ import numpy as np
 
 from swapcal import kernels
 from swapcal.forecast import Forecast
+from swapcal.hints import RegressionState
 from swapcal.hypotheses import Finite, Linear, Oracle
 from swapcal.hypotheses.finite import FiniteEvidence
 from swapcal.hypotheses.linear import LinearEvidence
@@ -14,7 +15,7 @@ from swapcal.hypotheses.oracle import OracleEvidence
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Squint
 from swapcal.potentials.squint import NODES, SQRT_PI
-from swapcal.properties import Expectile, Mean, Moment, Probability, Quantile
+from swapcal.properties.kernel import constants
 from swapcal.randomness import GOLDEN, mix64
 from swapcal.trust import ALLOWANCE, NOISE
 
@@ -25,8 +26,6 @@ __all__ = ["assemble"]
 
 _KINDS = {AdaNormalHedge: 0, Exponential: 1, Squint: 2, PNorm: 3, LinearEvidence: 4}
 _LEARNERS = {GradientDescent: 5, MultiplicativeWeights: 6}
-_PROPERTIES = {Mean: 0, Moment: 1, Quantile: 2, Expectile: 3, Probability: 4}
-_PYTHON = 5  # a property whose V is Python code
 
 
 def assemble(forecaster: "Forecaster") -> Any:
@@ -43,7 +42,8 @@ def assemble(forecaster: "Forecaster") -> Any:
     if not native.has_forecast_type():
         native.set_forecast_type(Forecast)
     settings, arrays = part
-    settings |= _property(f.property)
+    settings |= constants(f.property)
+    model = _hint_model(f._hint_state)
     settings |= {
         "low": f.grid.low,
         "high": f.grid.high,
@@ -54,7 +54,7 @@ def assemble(forecaster: "Forecaster") -> Any:
         "radius": _radius(f.hypotheses),
         # A class that makes its row of something else than numbers has no vector for the kernel to read.
         "reads_dense": type(f.hypotheses) in (Finite, Linear, Oracle),
-        "runs_alone": f._hint_state is None,
+        "runs_alone": f._hint_state is None or model is not None,
         "draw_seed": mix64(f.seed + GOLDEN),
         "jitter_seed": mix64(mix64(f.seed) + GOLDEN),
         "jitter": f.jitter,
@@ -73,7 +73,12 @@ def assemble(forecaster: "Forecaster") -> Any:
         "pending.flags": f._pending.flags,
         "pending.numbers": f._pending.numbers,
     }
-    return native.Engine(settings, arrays, f._identity)
+    return native.Engine(settings, arrays, f._identity, model)
+
+
+def _hint_model(state: Any) -> Any:
+    """The compiled twin of a learning hint, over the hint's own arrays; None for a hint of somebody's own making."""
+    return state.kernel() if isinstance(state, RegressionState) else None
 
 
 def _evidence(evidence: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -95,19 +100,6 @@ def _evidence(evidence: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         pairs = np.array(potential.rates if isinstance(potential, Exponential) else NODES, dtype=np.float64)
         settings["n_table"], arrays["table"] = len(pairs), pairs
     return settings, arrays
-
-
-def _property(property: Any) -> dict[str, Any]:
-    low, high = property.domain if isinstance(property, Moment) else (property.low, property.high)
-    return {
-        "property": _PROPERTIES.get(type(property), _PYTHON),
-        "label_low": property.low,
-        "label_high": property.high,
-        "width": high - low,
-        "level": property.level if isinstance(property, (Quantile, Expectile)) else 0.0,
-        "power": property.k if isinstance(property, Moment) else 1,
-        "monotone": property.monotone,
-    }
 
 
 def _radius(hypotheses: Any) -> float:

@@ -142,8 +142,8 @@ class Forecaster:
 
     def predict(self, x: Any, hint: float | None = None, *, features: Any = None) -> Forecast:
         """The forecast for context `x`, near `hint` where that keeps the guarantee; opens a round, learns nothing."""
-        if self._engine is not None and features is None:
-            forecast: Forecast | None = self._engine.predict(x, hint)
+        if self._engine is not None:
+            forecast: Forecast | None = self._engine.predict(x, hint, features)
             if forecast is not None:
                 return forecast
         case = self._case(self.hypotheses.row(x), hint, features)
@@ -198,9 +198,7 @@ class Forecaster:
         self._ledger.rounds[1] += late
         self._notice(label)
 
-    def run(
-        self, X: Any, y: Any, hints: Any = None, *, features: Any = None, missing: str = "error"
-    ) -> Float64Array:
+    def run(self, X: Any, y: Any, hints: Any = None, *, features: Any = None, missing: str = "error") -> Float64Array:
         """Forecast and update a whole recorded stream: the loop's numbers, and all of them or, on an error, none.
 
         With `missing="skip"`, rounds whose label is NaN are forecast and not learned from, and a hint that is NaN means
@@ -214,7 +212,9 @@ class Forecaster:
             labels[~np.isnan(labels)] = self._labels(known)
         else:
             known = labels = self._labels(labels)
-        given = None if hints is None else self._hint_values(validation.vector(hints, "hints", len(labels), missing=skip))
+        given = (
+            None if hints is None else self._hint_values(validation.vector(hints, "hints", len(labels), missing=skip))
+        )
         extras = validation.feature_rows(features, len(labels), self._n_features)
         contexts = replay.contexts(self, X, len(labels))
         before = persistence.snapshot(self) if replay.may_stop_halfway(self, len(labels)) else None

@@ -3,6 +3,8 @@
 import importlib
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -54,7 +56,8 @@ def remind() -> None:
         )
 
 
-class using:
+@contextmanager
+def using(name: str) -> Iterator[None]:
     """Choose the backend for a block of code; tests and benchmarks compare the twins with it.
 
     Examples
@@ -63,15 +66,9 @@ class using:
     ...     backend()
     'python'
     """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        global native
-        self._before = native
-        native = _found(self.name)
-
-    def __exit__(self, *_: object) -> None:
-        global native
-        native = self._before
+    global native
+    before, native = native, _found(name)
+    try:
+        yield
+    finally:
+        native = before

@@ -22,11 +22,12 @@ def contexts(forecaster: "Forecaster", X: Any, n_rows: int) -> Rows | Float64Arr
     """The contexts, checked: a dense array where the kernels can read it as it is, compressed sparse rows otherwise."""
     f = forecaster
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous and X.flags.aligned
-    if _is_native(f) and f._engine.reads_dense and plain and X.shape == (n_rows, f.hypotheses.n):
-        # One pass without an array of the same size, which NumPy's isfinite would make.
-        if kernels.native.first_bad(X, 1.0 if f.hypotheses.dual == "max" else np.finfo(np.float64).max) < 0:
-            dense: Float64Array = X
-            return dense
+    readable = _is_native(f) and f._engine.reads_dense and plain and X.shape == (n_rows, f.hypotheses.n)
+    limit = 1.0 if f.hypotheses.dual == "max" else np.finfo(np.float64).max
+    # One pass without an array of the same size, which NumPy's isfinite would make.
+    if readable and kernels.native.first_bad(X, limit) < 0:
+        dense: Float64Array = X
+        return dense
     return f.hypotheses.rows(X, n_rows)
 
 
@@ -45,7 +46,7 @@ def play(
 ) -> None:
     """Play all rounds; forecasts go to `out`. Labels and hints that are NaN are missing."""
     if _is_native(forecaster):
-        _kernel(forecaster, contexts, labels, hints, out)
+        _kernel(forecaster, contexts, labels, hints, features, out)
     else:
         _loop(forecaster, contexts, labels, hints, features, out)
 
@@ -55,16 +56,22 @@ def _is_native(f: "Forecaster") -> bool:
 
 
 def _kernel(
-    f: "Forecaster", contexts: Rows | Float64Array, labels: Float64Array, hints: Float64Array | None, out: Float64Array
+    f: "Forecaster",
+    contexts: Rows | Float64Array,
+    labels: Float64Array,
+    hints: Float64Array | None,
+    features: Float64Array | None,
+    out: Float64Array,
 ) -> None:
     parts = [np.ascontiguousarray(a) for a in contexts] if isinstance(contexts, Rows) else [contexts]
-    labels, hints = np.ascontiguousarray(labels), None if hints is None else np.ascontiguousarray(hints)
+    labels = np.ascontiguousarray(labels)
+    hints, features = (None if a is None else np.ascontiguousarray(a) for a in (hints, features))
     done = 0
     while done < len(labels):
         run = f._engine.run_sparse if isinstance(contexts, Rows) else f._engine.run_dense
         stop = min(done + _CHUNK, len(labels))
         # The kernel stops where the grid is to be refined: that replaces the arrays.
-        done = run(*parts, labels, hints, out, done, stop, f._rounds_to_refinement())
+        done = run(*parts, labels, hints, features, out, done, stop, f._rounds_to_refinement())
         f._refine_if_due()
     f._hinted = f._hinted or (hints is not None and not np.isnan(hints).all())
 

@@ -74,8 +74,7 @@ class Rounds(ABC):
             other=others[0] if others else plan.values[drawn],
             probability=plan.probabilities[drawn],
             evidence_at=plan.values[drawn],
-            indices=tuple(row.indices.tolist()),
-            values=tuple(row.values.tolist()),
+            context=Forecast.packed(*row),
             hint=given,
         )
 

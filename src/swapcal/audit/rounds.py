@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from swapcal import kernels
 from swapcal.audit.constant import Constant, width
 from swapcal.audit.functions import Functions
 from swapcal.audit.reading import check_forecasts, check_labels, number, vector
@@ -13,7 +14,10 @@ from swapcal.hypotheses import Finite
 from swapcal.roles import Elicitable, Row, Rows
 from swapcal.typing import Float64Array
 
-__all__ = ["Reader", "Round", "Rounds"]
+__all__ = ["Reader", "Round", "Rounds", "first_bad"]
+
+_AT_ONCE = 1 << 18
+"""Entries of an array that are looked at together, where they must be copied for it."""
 
 
 class Round(NamedTuple):
@@ -26,12 +30,12 @@ class Round(NamedTuple):
 
 
 class Rounds(NamedTuple):
-    """Many rounds, ready to be added."""
+    """Many rounds, ready to be added; contexts as sparse rows, or dense as they came, which saves a copy of them."""
 
     functions: Functions
     values: Float64Array
     v: Float64Array
-    rows: Rows
+    contexts: Rows | Float64Array
 
 
 class Reader:
@@ -70,11 +74,21 @@ class Reader:
             )
         check_labels(self.property, labels)
         check_forecasts(self.property, forecasts)
-        functions = self._functions(x, many=True)
-        rows = functions.rows(x, len(labels))
+        functions, contexts = self._contexts(x, len(labels))
         values = forecasts if self.grid is None else self.grid.round(forecasts)
         v = np.asarray(self.property.identification(values, labels), dtype=np.float64)
-        return Rounds(functions, values, v, rows)
+        return Rounds(functions, values, v, contexts)
+
+    def _contexts(self, x: Any, n_rounds: int) -> tuple[Functions, Rows | Float64Array]:
+        """The functions and their values; the array itself where it holds the values of a finite class."""
+        dense = type(x) is np.ndarray and x.dtype == np.float64 and x.ndim == 2 and len(x) == n_rounds and x.size > 0
+        if dense and (self.functions is None or type(self.functions) is Finite):
+            finite = Finite(x.shape[1]) if self.functions is None else self.functions
+            if x.shape[1] == finite.n and first_bad(x, 1.0) < 0:
+                return finite, x
+        # Whatever is wrong with a dense array is said here too.
+        functions = self._functions(x, many=True)
+        return functions, functions.rows(x, n_rounds)
 
     def _functions(self, x: Any, *, many: bool) -> Functions:
         if self.functions is None:
@@ -84,3 +98,24 @@ class Reader:
                 f"this audit looks at {self.functions.n} functions of x, so x must be given in every round"
             )
         return self.functions
+
+
+def first_bad(X: Float64Array, limit: float) -> int:
+    """Index, counted row by row, of the first entry that is not finite or outside [-limit, limit]; -1 if none is.
+
+    Unlike `np.isfinite(X).all()` it makes no array of the size of `X`.
+    """
+    whole = kernels.native is not None and X.flags.c_contiguous and X.flags.aligned
+    step = len(X) if whole else max(1, _AT_ONCE // X[:1].size)
+    largest = min(limit, float(np.finfo(np.float64).max))
+    for start in range(0, len(X), step):
+        part = np.require(X[start : start + step], np.float64, ["C", "A"])
+        if kernels.native is not None:
+            found = int(kernels.native.first_bad(part, largest))
+        elif -largest <= part.min() and part.max() <= largest:
+            found = -1
+        else:
+            found = int(np.flatnonzero(~(np.abs(part) <= largest))[0])
+        if found >= 0:
+            return start * X[:1].size + found
+    return -1

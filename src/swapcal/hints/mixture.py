@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from swapcal.hints.sums import in_order
 from swapcal.typing import Float64Array
 
 __all__ = ["Mixture"]
@@ -20,6 +21,8 @@ class Mixture:
     combination of experts too. Multiplying V or the forecasts by a constant changes nothing. Where no regret is
     positive the choice is free: the expert with the largest one is followed, the first among equals. O(K) a round.
 
+    B is kept in an array of the caller's, of length 1.
+
     References
     ----------
     Gaillard, Stoltz, van Erven (2014), A second-order bound with excess losses, COLT, arXiv:1402.2044 (ML-Poly).
@@ -27,16 +30,16 @@ class Mixture:
 
     __slots__ = ("bound", "regrets", "squares", "weights")
 
-    def __init__(self, n_experts: int) -> None:
+    def __init__(self, n_experts: int, bound: Float64Array) -> None:
         self.regrets = np.zeros(n_experts)
         self.squares = np.zeros(n_experts)
-        self.bound = 0.0
+        self.bound = bound
         self.weights = np.zeros(n_experts)
         self.weights[0] = 1.0
 
     def combine(self, forecasts: Float64Array) -> float:
         """The weighted mean of the experts' forecasts."""
-        return float(self.weights.dot(forecasts))
+        return in_order(self.weights * forecasts)
 
     def learn(self, forecasts: Float64Array, combined: float, v: float) -> None:
         """Add one round: `v` is V at the combined forecast."""
@@ -44,12 +47,17 @@ class Mixture:
         self.regrets += r
         r *= r
         self.squares += r
-        self.bound = max(self.bound, float(r[r.argmax()]))
+        bound = max(float(self.bound[0]), float(r[r.argmax()]))
+        self.bound[0] = bound
         best = self.regrets.argmax()
-        if self.regrets[best] > 0.0 and self.bound > 0.0:
-            np.maximum(self.regrets, 0.0, out=self.weights)
-            self.weights /= np.add(self.squares, self.bound, out=r)
-            self.weights /= np.add.reduce(self.weights)
-        else:
+        if self.regrets[best] > 0.0 and bound > 0.0:
+            # Not np.maximum, which leaves the sign of a zero open.
             self.weights.fill(0.0)
-            self.weights[best] = 1.0
+            np.copyto(self.weights, self.regrets, where=self.regrets > 0.0)
+            self.weights /= np.add(self.squares, bound, out=r)
+            total = in_order(self.weights)
+            if total > 0.0:
+                self.weights /= total
+                return
+        self.weights.fill(0.0)
+        self.weights[best] = 1.0

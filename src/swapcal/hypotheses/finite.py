@@ -139,7 +139,7 @@ class FiniteEvidence:
         indices, gains = row.indices, row.values * v
         s = self.sums[bin].take(indices) + gains
         c = self.spreads[bin].take(indices) + self.potential.spread(gains)
-        weights = [self.potential.weight(*sc) for sc in zip(s.tolist(), c.tolist(), strict=True)]
+        weights = self.potential.weights(s, c)
         self.sums[bin, indices], self.spreads[bin, indices], self.weights[bin, indices] = s, c, weights
         self.counts[bin] += 1.0
         together = self.potential.row_weights(self.sums[bin], float(self.counts[bin]))
@@ -177,8 +177,8 @@ class FiniteEvidence:
         """Take the state of `arrays` over; the weights depend on nothing else and are computed anew."""
         self.sums, self.spreads, self.counts = (arrays[name].copy() for name in ("sums", "spreads", "counts"))
         self.weights = np.zeros_like(self.sums)
-        for i, j in zip(*np.nonzero(self.sums), strict=True):
-            self.weights[i, j] = self.potential.weight(float(self.sums[i, j]), float(self.spreads[i, j]))
+        where = np.nonzero(self.sums)
+        self.weights[where] = self.potential.weights(self.sums[where], self.spreads[where])
         for i in np.flatnonzero(self.counts):
             together = self.potential.row_weights(self.sums[i], float(self.counts[i]))
             if together is not None:

@@ -1,17 +1,19 @@
 """Level sets of the hint: functions that say where the hint lies, so that the hint's own bias is found."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from swapcal.grid import Grid
-from swapcal.hypotheses.finite import Finite
 from swapcal.roles import Hypotheses, Row
 
 __all__ = ["active", "joined"]
 
 
 def joined(hypotheses: Hypotheses, n_levels: int) -> Hypotheses:
-    """The class with `n_levels` indicators behind its own functions; other classes than `Finite` stay as they are."""
-    return hypotheses.extended(n_levels) if n_levels and isinstance(hypotheses, Finite) else hypotheses
+    """The class with `n_levels` indicators behind its own functions; one that cannot be `extended` stays as it is."""
+    extended: Callable[[int], Hypotheses] | None = getattr(hypotheses, "extended", None)
+    return hypotheses if extended is None or not n_levels else extended(n_levels)
 
 
 def active(row: Row, hint: float | None, levels: Grid | None, n_own: int) -> Row:

@@ -20,6 +20,7 @@ __all__ = ["Linear", "LinearEvidence"]
 
 _SMALL, _LARGE = 1e-200, 1e200
 """Sums of squares between these have neither lost an entry's digits nor overflowed."""
+_NOTHING = 1e-280
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -126,8 +127,9 @@ class LinearEvidence:
         """<S_i, x> / (n_i + 1), added up in the order of the positions."""
         if not row.indices.size:
             return 0.0
-        products = self.sums[bin].take(row.indices) * row.values
-        return float(products.cumsum()[-1]) / (float(self.counts[bin]) + 1.0)
+        product = float((self.sums[bin].take(row.indices) * row.values).cumsum()[-1])
+        # What rounding has left of nothing is nothing, so that dividing cannot change a sign into a zero.
+        return product / (float(self.counts[bin]) + 1.0) if abs(product) > _NOTHING else 0.0
 
     def record(self, bin: int, row: Row, v: float) -> None:
         """Add x v to the bin's sum."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from swapcal.errors import InvalidInput
 from swapcal.roles import Row
+from swapcal.safe_exp import safe_exp
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["MultiplicativeWeights"]
@@ -88,8 +89,7 @@ class MultiplicativeWeights:
         state[0] += 1.0
         gains[row.indices] += row.values * kappa
         rate = math.sqrt(math.log(self.n) / float(state[0]))
-        # math.exp, because NumPy's own exponential differs from the C library's in the last bit.
-        raw = np.array([math.exp(a) for a in (rate * (gains - gains.max())).tolist()])
+        raw = safe_exp(rate * (gains - gains.max()))
         state[self.n + 1 :] = raw / raw.cumsum()[-1]
 
     def regret(self, n_rounds: Float64Array) -> Float64Array:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swapcal.bounds import Tally, exponential
-from swapcal.potentials.safe_exp import safe_exp
+from swapcal.safe_exp import safe_exp, short_sinh
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["AdaNormalHedge"]
@@ -44,13 +44,17 @@ class AdaNormalHedge:
         return np.abs(g)
 
     def weight(self, s: float, c: float) -> float:
-        """w(s, c) - w(-s, c), by its value for |s| so that it is odd to the last bit.
+        """w(s, c) - w(-s, c)."""
+        return float(self.weights(np.array([s]), np.array([c]))[0])
 
-        Where |s| < 1, both signs of the function have terms in (|s| - 1)^2 and the constants cancel: one formula serves.
+    def weights(self, s: Float64Array, c: Float64Array) -> Float64Array:
+        """`weight` for each pair: exp((s^2 + 1) / 3(c + 1)) sinh(2s / 3(c + 1)), odd to the last bit.
+
+        The two signs together are (exp((|s| + 1)^2 / 3(c + 1)) - exp((|s| - 1)^2 / 3(c + 1))) / 2 on both sides of
+        |s| = 1, which is that product; and |s| <= c keeps the argument of sinh below 2/3.
         """
-        r, d = abs(s), 3.0 * (c + 1.0)
-        w = 0.5 * (safe_exp((r + 1.0) * (r + 1.0) / d) - safe_exp((r - 1.0) * (r - 1.0) / d))
-        return math.copysign(w, s)
+        inverse = 1.0 / (3.0 * (c + 1.0))
+        return safe_exp((s * s + 1.0) * inverse) * short_sinh(2.0 * s * inverse)
 
     def row_weights(self, sums: Float64Array, n: float) -> None:
         """None: every function is weighed by itself."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from swapcal.bounds import Tally, exponential
 from swapcal.errors import InvalidInput
-from swapcal.potentials.safe_exp import safe_exp
+from swapcal.safe_exp import safe_exp
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["Exponential"]
@@ -66,10 +66,15 @@ class Exponential:
 
     def weight(self, s: float, c: float) -> float:
         """sum_k pi_k eta_k exp(-psi(eta_k) c) 2 sinh(eta_k s), with the constant pi_k left out."""
-        total = 0.0
+        return float(self.weights(np.array([s]), np.array([c]))[0])
+
+    def weights(self, s: Float64Array, c: Float64Array) -> Float64Array:
+        """`weight` for each pair; rates are added up in their order."""
+        r, total = np.abs(s), np.zeros(len(s))
         for eta, psi in self.rates:
-            total += eta * (safe_exp(eta * abs(s) - psi * c) - safe_exp(-eta * abs(s) - psi * c))
-        return math.copysign(total, s)
+            ahead, behind = safe_exp(np.array([eta * r - psi * c, -eta * r - psi * c]))
+            total = total + eta * (ahead - behind)
+        return np.copysign(total, s)
 
     def row_weights(self, sums: Float64Array, n: float) -> None:
         """None: every function is weighed by itself."""

@@ -61,6 +61,10 @@ class PNorm:
         """The weight of a function that is alone in its bin, but for the bin's count: s itself."""
         return s
 
+    def weights(self, s: Float64Array, c: Float64Array) -> Float64Array:
+        """The sums themselves."""
+        return s
+
     def row_weights(self, sums: Float64Array, n: float) -> Float64Array:
         """The gradient of 1/2 ||S||_p^2, over n + 1; scaled by the largest entry, so that no power overflows."""
         largest = float(np.max(np.abs(sums)))

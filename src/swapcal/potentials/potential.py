@@ -27,6 +27,9 @@ class Potential(Protocol):
     def weight(self, s: float, c: float) -> float:
         """Signed weight of the function; odd and increasing in s."""
 
+    def weights(self, s: Float64Array, c: Float64Array) -> Float64Array:
+        """`weight` for each pair, to the last bit."""
+
     def row_weights(self, sums: Float64Array, n: float) -> Float64Array | None:
         """The weights of a bin with sums `sums` and `n` visits, where functions are weighed together; else None."""
 

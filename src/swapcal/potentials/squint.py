@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swapcal.bounds import Tally, exponential
-from swapcal.potentials.safe_exp import safe_exp
+from swapcal.safe_exp import safe_exp
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["Squint"]
@@ -16,6 +16,10 @@ SQRT_PI = math.sqrt(math.pi)
 NODES = [
     ((1.0 + t) / 4.0, w / 4.0) for t, w in zip(*(a.tolist() for a in np.polynomial.legendre.leggauss(16)), strict=True)
 ]
+
+
+def _exp(a: float) -> float:
+    return float(safe_exp(np.array([a]))[0])
 
 
 def _erfcx(z: float) -> float:
@@ -35,16 +39,16 @@ def _integral(s: float, c: float) -> float:
             total += w * math.exp(eta * s - eta * eta * c)
         return total
     if root < 1e-3:
-        return 0.5 * (safe_exp(0.5 * s) - 1.0) / (0.5 * s)
+        return 0.5 * (_exp(0.5 * s) - 1.0) / (0.5 * s)
     a = s / (2.0 * root)
     b = a - 0.5 * root
     end = 0.5 * s - 0.25 * c  # the exponent at eta = 1/2, which is a^2 - b^2
     if b >= 0.0:
-        value = safe_exp(end) * _erfcx(b) - _erfcx(a)
+        value = _exp(end) * _erfcx(b) - _erfcx(a)
     elif a >= 0.0:
-        value = safe_exp(a * a) * (math.erf(a) - math.erf(b))
+        value = _exp(a * a) * (math.erf(a) - math.erf(b))
     else:
-        value = _erfcx(-a) - safe_exp(end) * _erfcx(-b)
+        value = _erfcx(-a) - _exp(end) * _erfcx(-b)
     return SQRT_PI / (2.0 * root) * value
 
 
@@ -78,6 +82,10 @@ class Squint:
             return 0.0
         r = abs(s)
         return math.copysign(_integral(r, c) - _integral(-r, c), s)
+
+    def weights(self, s: Float64Array, c: Float64Array) -> Float64Array:
+        """`weight` for each pair."""
+        return np.array([self.weight(*pair) for pair in zip(s.tolist(), c.tolist(), strict=True)])
 
     def row_weights(self, sums: Float64Array, n: float) -> None:
         """None: every function is weighed by itself."""

@@ -1,0 +1,117 @@
+// Python's view of the audit's kernels. Sums come as a mapping from names to arrays, which are changed in place.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "audit.hpp"
+
+namespace swapcal {
+
+namespace audit_binding {
+
+namespace nb = nanobind;
+
+template <class T>
+using Flat = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Table = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T> &&values) {
+    auto *kept = new std::vector<T>(std::move(values));
+    nb::capsule owner(kept, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
+    return {kept->data(), {kept->size()}, owner};
+}
+
+// The sums, kept alive while the interpreter is free to do other things, and checked against what will be added.
+struct Target {
+    AuditSums sums{};
+    int64_t n_rounds;
+
+    Target(const nb::dict &arrays, const Flat<const int64_t> &slots, const Flat<const double> &errors)
+        : n_rounds(int64_t(slots.shape(0))) {
+        Table<double> xv = in_place<Table<double>>(arrays, "xv");
+        size_t n_slots = xv.shape(0), n = xv.shape(1);
+        sums.n = int64_t(n);
+        const char *names[] = {"count", "v", "vv"};
+        double **lines[] = {&sums.count, &sums.v, &sums.vv};
+        for (int i = 0; i < 3; ++i) {
+            vectors_[i] = in_place<Flat<double>>(arrays, names[i]);
+            if (vectors_[i].shape(0) != n_slots) throw std::invalid_argument("the arrays of sums differ in length");
+            *lines[i] = vectors_[i].data();
+        }
+        const char *cells[] = {"xv", "active", "weight", "xvxv"};
+        double **blocks[] = {&sums.xv, &sums.active, &sums.weight, &sums.xvxv};
+        for (int i = 0; i < (arrays.contains("active") ? 4 : 1); ++i) {
+            tables_[i] = in_place<Table<double>>(arrays, cells[i]);
+            if (tables_[i].shape(0) != n_slots || tables_[i].shape(1) != n) {
+                throw std::invalid_argument("the arrays of sums differ in shape");
+            }
+            *blocks[i] = tables_[i].data();
+        }
+        if (errors.shape(0) != slots.shape(0)) throw std::invalid_argument("one slot for each round is needed");
+        if (!all_below(slots.data(), n_rounds, int64_t(n_slots))) throw std::out_of_range("a slot is outside the sums");
+    }
+
+  private:
+    Flat<double> vectors_[3];
+    Table<double> tables_[4];
+
+    // Never a copy: the sums of a copy would be lost.
+    template <class Array>
+    static Array in_place(const nb::dict &arrays, const char *name) {
+        return nb::cast<Array>(arrays[name], false);
+    }
+};
+
+}  // namespace audit_binding
+
+inline void bind_audit(nanobind::module_ &m) {
+    namespace nb = nanobind;
+    using namespace audit_binding;
+
+    m.def("audit_distinct", [](Flat<const double> values) {
+        std::vector<int64_t> codes(values.shape(0));
+        std::vector<double> distinct;
+        {
+            nb::gil_scoped_release released;
+            distinct = number_values(values.data(), int64_t(codes.size()), codes.data());
+        }
+        return nb::make_tuple(owned(std::move(distinct)), owned(std::move(codes)));
+    });
+    m.def("audit_add_sparse", [](nb::dict arrays, Flat<const int64_t> slots, Flat<const double> errors,
+                                 Flat<const int64_t> indptr, Flat<const int64_t> indices, Flat<const double> values) {
+        Target to(arrays, slots, errors);
+        nb::gil_scoped_release released;
+        int64_t size = int64_t(indices.shape(0));
+        if (indptr.shape(0) != slots.shape(0) + 1 || values.shape(0) != indices.shape(0) ||
+            !rises_within(indptr.data(), to.n_rounds, size)) {
+            throw std::invalid_argument("compressed rows do not fit the rounds");
+        }
+        if (!all_below(indices.data(), indptr.data()[to.n_rounds], to.sums.n)) {
+            throw std::out_of_range("a position is outside the context");
+        }
+        auto *add = to.sums.active ? add_sparse<true> : add_sparse<false>;
+        add(to.sums, slots.data(), errors.data(), to.n_rounds, indptr.data(), indices.data(), values.data());
+    });
+    m.def("audit_add_dense", [](nb::dict arrays, Flat<const int64_t> slots, Flat<const double> errors,
+                                Table<const double> x) {
+        Target to(arrays, slots, errors);
+        if (x.shape(0) != slots.shape(0) || int64_t(x.shape(1)) != to.sums.n) {
+            throw std::invalid_argument("the contexts do not fit the rounds");
+        }
+        nb::gil_scoped_release released;
+        auto *add = to.sums.active ? add_dense<true> : add_dense<false>;
+        add(to.sums, slots.data(), errors.data(), to.n_rounds, x.data());
+    });
+    m.def("first_bad", [](nb::ndarray<const double, nb::c_contig, nb::device::cpu> x, double limit) {
+        nb::gil_scoped_release released;
+        return find_bad(x.data(), int64_t(x.size()), limit);
+    });
+}
+
+}  // namespace swapcal

@@ -1,0 +1,298 @@
+"""Groups from the columns of a table, found while the stream goes by."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from swapcal import potentials
+from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
+from swapcal.hypotheses.assembly import assembled
+from swapcal.hypotheses.bands import band_edges
+from swapcal.hypotheses.coded import Coded, number, text
+from swapcal.hypotheses.columns import Case, combined, fetch, texts_of
+from swapcal.hypotheses.comparisons import Comparison
+from swapcal.hypotheses.definitions import Function, definitions, groups_from_spec
+from swapcal.hypotheses.finite import Finite, FiniteEvidence, FiniteRecord
+from swapcal.hypotheses.fitting import frequent, listed, quantities
+from swapcal.hypotheses.vocabulary import Keyed, Token, Vocabulary
+from swapcal.potentials import AdaNormalHedge, Potential
+from swapcal.reals import real, shown, whole
+from swapcal.roles import Row, Rows
+from swapcal.typing import Float64Array, Spec
+
+__all__ = ["Groups"]
+
+
+class Groups:
+    """A finite class whose functions are groups: who has which value in which column.
+
+    Position 0 is "all", everybody. Every value of a column is a group, a column of many numbers is cut into bands, and
+    a tuple of columns has one group for each combination. Values first seen late get their own group while there is
+    room; rare ones share the group "<column>=other", and missing ones (None, NaN, no entry) "<column>=missing".
+
+    Parameters
+    ----------
+    groups : sequence
+        Column names ("sex"), tuples of names for intersections (("sex", "race")), comparisons ("age >= 60",
+        "city == 'Paris'"; a missing value satisfies none), or pairs (name, function of a row with values in [-1, 1]).
+        A mapping from name to function stands for its pairs.
+    limit : int
+        Number of positions besides "all".
+    rare : int
+        A value gets its own group when it is seen this many times.
+    bands : int
+        Number of bands of a column of numbers; `fit` finds the edges.
+    potential : Potential
+        How evidence is weighed, as for `Finite`.
+
+    Notes
+    -----
+    A number is the same value however it is stored: 1, 1.0 and the "1" of a CSV file are "1". Memory: O(limit), and
+    while values wait to be frequent (`rare` above 1) at most 50 counts per position and column.
+
+    Examples
+    --------
+    >>> groups = Groups(["sex", ("sex", "smoker"), "age >= 60"])
+    >>> groups.row({"sex": "f", "smoker": True, "age": 71}).indices
+    array([0, 1, 2, 3])
+    >>> groups.rows({"sex": ["m", "f"], "smoker": [None, True], "age": [18, 80]}, 2).indices
+    array([0, 4, 5, 0, 1, 2, 3])
+    >>> groups.names
+    ('all', 'age >= 60', 'sex=f', 'sex=f & smoker=True', 'sex=m', 'sex=m & smoker=missing')
+    """
+
+    __slots__ = ("_definitions", "_edges", "_finite", "_vocabulary", "_warned", "bands", "groups", "limit", "rare")
+
+    def __init__(
+        self,
+        groups: Any,
+        *,
+        limit: int = 1000,
+        rare: int = 1,
+        bands: int = 5,
+        potential: Potential | None = None,
+    ) -> None:
+        self.limit, self.rare, self.bands = whole(limit, "limit", 1), whole(rare, "rare", 1), whole(bands, "bands", 2)
+        self.groups, self._definitions, self._warned = groups, definitions(groups), False
+        self._edges: dict[str, tuple[float, ...]] = {}
+        self._finite = Finite(1 + self.limit, potential=AdaNormalHedge() if potential is None else potential)
+        names = ["all", *(one.name for one in self._definitions.fixed)]
+        self._vocabulary = Vocabulary(names, self.n, self.rare, self._definitions.keys, self._name)
+        if self._vocabulary.free < 0:
+            needed = self.limit - self._vocabulary.free
+            raise InvalidInput(f"these groups need limit={needed} or more before any value is seen; got {self.limit}")
+
+    def __repr__(self) -> str:
+        listed = [str(key.columns[0]) if len(key.columns) == 1 else key.columns for key in self._definitions.keys]
+        shown = ", ".join(map(repr, [*(one.name for one in self._definitions.fixed), *listed]))
+        return f"Groups([{shown}], limit={self.limit}): {len(self.names)} groups so far"
+
+    @property
+    def n(self) -> int:
+        """Length of the context: room for "all" and `limit` groups."""
+        return self._finite.n
+
+    @property
+    def dual(self) -> str:
+        """The norm of the sums that is the supremum over the class."""
+        return self._finite.dual
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the positions in use: `names[j]` belongs to position j."""
+        return tuple(self._vocabulary.names)
+
+    @property
+    def edges(self) -> dict[str, tuple[float, ...]]:
+        """The inner edges of the bands, by column."""
+        return dict(self._edges)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the groups are made from; functions of your own may read others."""
+        return self._definitions.columns
+
+    def fit(self, X: Any) -> None:
+        """Learn from a first part of the stream, before the first row: bands, and the values that are there.
+
+        Columns with more than 20 distinct numbers become bands with about equally many rows. Values seen `rare` times
+        get their positions; where there are more than `limit`, the most frequent do.
+        """
+        if len(self.names) > 1 + len(self._definitions.fixed) or self._edges:
+            raise InvalidInput("fit comes before the first row: these groups have positions already, which cannot move")
+        keys = self._definitions.keys
+        columns, _ = fetch(X, [column for key in keys for column in key.columns])
+        for name, column in columns.items():
+            values = quantities(column)
+            if values is not None:
+                self._edges[name] = band_edges(values, self.bands)
+        found, free = frequent(self._keyed(columns), self.rare), self._vocabulary.free
+        for one in listed(found[:free], keys, self._edges):
+            self._vocabulary.add(one.key, one.token)
+        if len(found) > free:
+            self._vocabulary.refused = keys[found[free].key].title
+        self._warn()
+
+    def row(self, x: Any) -> Row:
+        """One case, a mapping from column to value; learns values that it has not seen."""
+        row = self._row(x, self._vocabulary)
+        self._warn()
+        return row
+
+    def peek(self, x: Any) -> Row:
+        """What `row` would give, without learning anything."""
+        return self._row(x, self._vocabulary.copy())
+
+    def _row(self, x: Any, vocabulary: Vocabulary) -> Row:
+        if isinstance(x, Row):
+            return self._finite.row(x)
+        if not isinstance(x, Mapping):
+            raise InvalidInput(f"a case is a mapping from column to value, {{'sex': 'f'}}; got {shown(x)}")
+        fixed = [_value(one, x) for one in self._definitions.fixed]
+        texts = {name: self._text(name, x.get(name)) for name in self.columns}
+        placed = []
+        for key, definition in enumerate(self._definitions.keys):
+            token = tuple(texts[column] for column in definition.columns)
+            placed.append(vocabulary.place(key, None if token == (None,) else token))
+        indices = [0, *(1 + j for j, value in enumerate(fixed) if value != 0.0), *sorted(placed)]
+        values = [1.0, *(value for value in fixed if value != 0.0), *(1.0 for _ in placed)]
+        return Row(np.array(indices, dtype=np.int64), np.array(values))
+
+    def _text(self, name: str, value: Any) -> str | None:
+        edges = self._edges.get(name)
+        if edges is None:
+            return text(value)
+        codes, labels = texts_of(np.array([number(value)]), edges)
+        return None if codes[0] < 0 else labels[codes[0]]
+
+    def rows(self, X: Any, n_rows: int) -> Rows:
+        """Many cases: a mapping from column to array, a frame, a batch of records, a list of mappings, or `Rows`.
+
+        The same rows, and the same groups learned, as `row` for each.
+        """
+        if isinstance(X, Rows):
+            return self._checked(X, n_rows)
+        columns, length = fetch(X, self.columns, n_rows)
+        fixed = [self._fixed(one, X, columns, length) for one in self._definitions.fixed]
+        placed = self._vocabulary.place_many(self._keyed(columns))
+        self._warn()
+        return assembled(length, fixed, placed)
+
+    def _keyed(self, columns: Mapping[str, Coded | Float64Array]) -> list[Keyed]:
+        needed = {column for key in self._definitions.keys for column in key.columns}
+        texts = {name: texts_of(columns[name], self._edges.get(name)) for name in needed}
+        return [combined([texts[column] for column in key.columns]) for key in self._definitions.keys]
+
+    def _fixed(
+        self, one: Comparison | Function, X: Any, columns: Mapping[str, Coded | Float64Array], n_rows: int
+    ) -> Float64Array:
+        if isinstance(one, Comparison):
+            return one.holds_many(columns[one.column]).astype(np.float64)
+        if isinstance(X, (list, tuple)):
+            return np.array([_value(one, x) for x in X], dtype=np.float64)
+        lists: dict[str, list[Any]] = {}
+        return np.array([_value(one, Case(X, t, lists)) for t in range(n_rows)], dtype=np.float64)
+
+    def _checked(self, rows: Rows, n_rows: int) -> Rows:
+        if len(rows.indptr) != n_rows + 1:
+            raise InvalidInput(f"these are {len(rows.indptr) - 1} rows and must be {n_rows}")
+        if rows.indices.size and not 0 <= rows.indices.min() <= rows.indices.max() < self.n:
+            raise InvalidInput(f"a row has a position outside 0 to {self.n - 1}; it was made by other groups")
+        return rows
+
+    def _name(self, key: int, token: Token) -> str:
+        columns = self._definitions.keys[key].columns
+        return " & ".join(self._label(column, part) for column, part in zip(columns, token, strict=True))
+
+    def _label(self, column: str, part: str | None) -> str:
+        if part is None:
+            return f"{column}=missing"
+        if column in self._edges:
+            return f"{column} {part}"
+        return f"{column}={part!r}" if part in ("other", "missing") else f"{column}={part}"
+
+    def _warn(self) -> None:
+        """Last of all, as the warning may be an error to the caller."""
+        if self._vocabulary.refused is not None and not self._warned:
+            self._warned = True
+            refused = self._vocabulary.refused
+            warnings.warn(
+                f"{refused!r} has more values than there is room for in {self.limit} groups; the others share "
+                f"'{refused}=other': raise limit or rare, or leave out a column of many values",
+                GroupsWarning,
+                stacklevel=3,
+            )
+
+    def supremum(self, sums: Float64Array) -> Float64Array:
+        """max_j |sums_j|."""
+        return self._finite.supremum(sums)
+
+    def extended(self, extra: int) -> Finite:
+        """A finite class with room for `extra` further functions behind the groups."""
+        return self._finite.extended(extra)
+
+    def start(self, n_bins: int) -> FiniteEvidence:
+        """No evidence in any of `n_bins` bins."""
+        return self._finite.start(n_bins)
+
+    def start_record(self, n_bins: int) -> FiniteRecord:
+        """An empty record of a hint's own errors."""
+        return self._finite.start_record(n_bins)
+
+    def snapshot(self) -> tuple[Vocabulary, dict[str, tuple[float, ...]]]:
+        """What has been learned so far, for `restore`."""
+        return self._vocabulary.copy(), dict(self._edges)
+
+    def restore(self, snapshot: tuple[Vocabulary, dict[str, tuple[float, ...]]]) -> None:
+        """Go back to a snapshot."""
+        self._vocabulary, self._edges = snapshot[0].copy(), dict(snapshot[1])
+
+    def to_plain(self) -> Spec:
+        """The same as `spec`."""
+        return self.spec()
+
+    def spec(self) -> Spec:
+        """Plain data: the definitions and all that was learned. Functions of your own are in it by name only."""
+        settings = {name: getattr(self, name) for name in ("limit", "rare", "bands")}
+        return {
+            "kind": "Groups",
+            "n": self.n,
+            "groups": self._definitions.spec(),
+            **settings,
+            "potential": dict(self._finite.potential.spec()),
+            "edges": {name: list(edges) for name, edges in self._edges.items()},
+            "vocabulary": self._vocabulary.spec(),
+        }
+
+    def resumed(self, spec: Spec) -> "Groups":
+        """These definitions, with what `spec` has learned; for those that hold functions of your own."""
+        own = {**self.spec(), "edges": None, "vocabulary": None}
+        if own != {**spec, "edges": None, "vocabulary": None}:
+            raise StateFileError(f"the groups passed in, {self!r}, are not the ones in the file: {spec.get('groups')}")
+        twin = Groups(self.groups, limit=self.limit, rare=self.rare, bands=self.bands, potential=self._finite.potential)
+        twin._learn(spec)
+        return twin
+
+    def _learn(self, spec: Spec) -> None:
+        self._edges = {str(name): tuple(map(float, edges)) for name, edges in spec["edges"].items()}
+        self._vocabulary.restore(spec["vocabulary"])
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> "Groups":
+        """The groups that `spec` describes; not possible with functions of your own, see `resumed`."""
+        settings = {name: spec[name] for name in ("limit", "rare", "bands")}
+        groups = cls(groups_from_spec(spec["groups"]), potential=potentials.from_spec(spec["potential"]), **settings)
+        groups._learn(spec)
+        return groups
+
+
+def _value(one: Comparison | Function, x: Mapping[str, Any]) -> float:
+    """A comparison's or a user's function's value for one row."""
+    if isinstance(one, Comparison):
+        return float(one.holds(x.get(one.column)))
+    value = real(one.call(x), f"the value of the group {one.name!r}")
+    if not -1.0 <= value <= 1.0:
+        raise InvalidInput(f"the group {one.name!r} gave {value:g}; a function of a row must stay in [-1, 1]")
+    return value
