@@ -1,0 +1,5 @@
+"""`python -m swapcal.cli`."""
+
+from swapcal.cli import main
+
+main()

@@ -1,0 +1,38 @@
+"""The command `swapcal`: its subcommands, one module each.
+
+Whatever takes time to import is imported by the command that needs it, so that `--help` answers at once.
+"""
+
+import typer
+
+from swapcal.cli.audit import audit
+from swapcal.cli.bench import bench
+from swapcal.cli.exits import HELP
+from swapcal.cli.report import report
+from swapcal.cli.run import run
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Online forecasts that are calibrated for everybody.\n\nExample: swapcal audit scores.csv --y late --p score "
+    "--groups carrier,origin",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings=HELP,
+)
+app.command()(audit)
+app.command()(run)
+app.command()(report)
+app.add_typer(bench, name="bench")
+
+
+@app.command()
+def demo() -> None:
+    """A drifting stream with overlapping groups: errors before and after.
+
+    Example: swapcal demo
+    """
+    from swapcal.demo import main as play
+
+    play()

@@ -1,0 +1,77 @@
+"""How commands end: exit codes, and every error as one sentence without a traceback."""
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any, NoReturn
+
+import typer
+
+__all__ = ["EXIT_CODES", "HELP", "guarded", "needs", "stop"]
+
+HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+BAD_INPUT, INTERRUPTED = 2, 130
+EXIT_CODES = "Exit codes: 0 fine, 1 the error is above --fail-above, 2 bad input, 130 stopped with Ctrl-C."
+TRACEBACK = "SWAPCAL_TRACEBACK"
+"""Environment variable: set it to see where an error came from."""
+
+
+def stop(sentence: str, code: int = BAD_INPUT) -> NoReturn:
+    """End the command with a sentence on standard error."""
+    typer.echo(sentence, err=True)
+    raise typer.Exit(code)
+
+
+def needs(package: str, what: str) -> None:
+    """End the command with the way to install `package` if it is not there."""
+    if find_spec(package) is None:
+        stop(f"{what} need {package}: install with  pip install 'swapcal[cli]'")
+
+
+@contextmanager
+def guarded() -> Iterator[list[str]]:
+    """Run a command's work: errors become sentences with an exit code, warnings become sentences and do not end it.
+
+    Yields a list; the first entry, where there is one, says how far the work had come when Ctrl-C was pressed.
+    """
+    progress: list[str] = []
+    said: set[str] = set()
+
+    def say(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            typer.echo(f"warning: {_sentence(message)}", err=True)
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = say
+            yield progress
+    except KeyboardInterrupt:
+        stop(progress[0] if progress else "stopped before the first row; nothing was written", INTERRUPTED)
+    except (typer.Exit, typer.Abort, BrokenPipeError):
+        raise
+    except MemoryError:
+        stop("there is not enough memory for this; ask for fewer groups, or give --bins")
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        from swapcal.errors import SwapcalError
+
+        if isinstance(error, (SwapcalError, OSError)):
+            stop(_sentence(error))
+        stop(
+            f"something unforeseen happened ({type(error).__name__}: {_sentence(error)}); set {TRACEBACK}=1 to see "
+            "where, and please report it"
+        )
+
+
+def _sentence(error: BaseException | str) -> str:
+    """The message on one line; for the system's own errors, with the file they are about."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, (str, bytes)) else ""
+        return f"{where}{error.strerror}"
+    return " ".join(str(error).split())

@@ -1,0 +1,149 @@
+"""`swapcal run`: forecasts for every row, and what they are worth beside the model's own."""
+
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from swapcal.cli.exits import guarded, needs
+
+__all__ = ["run"]
+
+PATIENCE = 3.0
+"""Seconds that somebody who pressed Ctrl-C may have to wait for the end of a batch, or for input from a pipe."""
+
+
+def run(
+    file: Annotated[str, typer.Argument(help="CSV, Parquet or JSON lines; - for standard input.")],
+    y: Annotated[str, typer.Option(help="Column of outcomes.")],
+    hint: Annotated[str | None, typer.Option(help="Column of a model's forecasts, to start from.")] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="Columns, intersections, comparisons: sex,race,sex*race,age >= 60.")
+    ] = None,
+    linear: Annotated[
+        str | None, typer.Option(help="Columns of numbers: all linear functions of them; with --learn, features.")
+    ] = None,
+    property: Annotated[str, typer.Option(help="mean, median, quantile:0.9, expectile:0.8 or moment:2.")] = "mean",
+    low: Annotated[float | None, typer.Option(help="Smallest outcome; else learnt from 10,000 rows.")] = None,
+    high: Annotated[float | None, typer.Option(help="Largest outcome; else learnt from 10,000 rows.")] = None,
+    positive: Annotated[str | None, typer.Option(help="The outcome is 1 where the column equals this text.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
+    learn: Annotated[bool, typer.Option("--learn", help="Let a model learn between the hint and the engine.")] = False,
+    horizon: Annotated[
+        int | None, typer.Option(min=1, help="Rows that will come; else what the file says, or any number.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws between two neighboring forecasts.")] = 0,
+    trust: Annotated[float | None, typer.Option(min=0.0, help="How clean a hint must be to be kept: 0 to 1.")] = None,
+    levels: Annotated[int, typer.Option(min=0, help="Level sets of the hint that join the groups.")] = 10,
+    r: Annotated[float, typer.Option(help="Power of the error, 1 or more.")] = 2.0,
+    limit: Annotated[int, typer.Option(min=1, help="Largest number of groups.")] = 2_500,
+    out: Annotated[Path | None, typer.Option(help="Forecasts of all rows: .csv, .jsonl or .parquet.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an --out that is there already.")] = False,
+    state: Annotated[Path | None, typer.Option(help="Keeps how far it is; the same command then goes on.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over, whatever is in --state.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Also write the page to this HTML file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    fail_above: Annotated[
+        float | None, typer.Option(help="Exit with 1 if the new swap error is above this many times T^(1/3).")
+    ] = None,
+) -> None:
+    """Forecast every row from the rows before it; before and after beside each other.
+
+    Rows without an outcome are forecast and not learnt from. With --state, a run that was stopped or killed at any
+    moment goes on with the same command, no row lost and none twice; when it is done, rows that were added to the file
+    since are next. Without --out there is only the summary.
+
+    Exit codes: 0 fine, 1 the swap error is above --fail-above, 2 bad input, 130 stopped with Ctrl-C.
+
+    Example: swapcal run scores.csv --y late --hint score --groups carrier,origin --out better.csv --state run.state
+    """
+    with guarded() as stopped:
+        needs("rich", "the tables")
+        from swapcal.cli.output import above, save_page, show
+        from swapcal.cli.progress import following
+        from swapcal.streams.records import read
+        from swapcal.verdict import running
+        from swapcal.verdict.question import Question, parse_groups
+        from swapcal.verdict.storage import to_json
+
+        question = Question(
+            y,
+            hint,
+            groups=() if groups is None else parse_groups(groups),
+            linear=() if linear is None else tuple(name.strip() for name in linear.split(",")),
+            property=property,
+            low=low,
+            high=high,
+            positive=positive,
+            weight=weight,
+            r=r,
+            limit=limit,
+        )
+        records = read(file, columns=question.columns)
+        with following(records, "forecasting", stopped, _afterwards(out, state)) as progress, _interruptible() as stop:
+            result = running.run(
+                records,
+                question,
+                learn=learn,
+                out=out,
+                state=state,
+                horizon=horizon,
+                seed=seed,
+                trust=trust,
+                levels=levels,
+                fresh=fresh,
+                overwrite=overwrite,
+                progress=progress,
+                stop=stop,
+                say=lambda sentence: typer.echo(sentence, err=True),
+            )
+        page = None if report is None else save_page(result, report)
+        if json:
+            typer.echo(to_json(result))
+        else:
+            show(result, page)
+            if out is not None:
+                typer.echo(f"The forecasts of all {result.settings['rows']:,} rows are in {out}")
+        sentence = None if fail_above is None else above(result, fail_above)
+        if sentence is not None:
+            typer.echo(sentence, err=True)
+            raise typer.Exit(1)
+
+
+def _afterwards(out: Path | None, state: Path | None) -> str:
+    """What to say after Ctrl-C: where the rows are, and how to go on."""
+    if state is None:
+        kept = "nothing was written" if out is None else f"the rows so far are in {out}"
+        return f"{kept}, and without --state it cannot go on from there"
+    arguments = [each for each in sys.argv[1:] if each not in ("--fresh", "--overwrite")]
+    return f"go on with  {shlex.join(['swapcal', *arguments])}"
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """While this lasts, Ctrl-C lets the run finish its batch; at once if it is pressed again or a batch takes long."""
+    pressed, asked = False, time.monotonic()
+
+    def handle(_: int, __: FrameType | None) -> None:
+        nonlocal pressed
+        if pressed or time.monotonic() - asked > PATIENCE:
+            raise KeyboardInterrupt
+        pressed = True
+
+    def stop() -> bool:
+        nonlocal asked
+        asked = time.monotonic()
+        return pressed
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,44 @@
+"""Which groups get a diagram of their own on the page, when there are too many for all of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from swapcal.report.group_bias import group_bias
+from swapcal.report.reading import reading
+from swapcal.verdict.result import Result
+
+__all__ = ["ChosenGroups", "chosen_groups"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenGroups:
+    """Names with a diagram: those with the largest error, then the largest of the others; `total` could have one."""
+
+    worst: tuple[str, ...]
+    largest: tuple[str, ...]
+    total: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether every group is among them."""
+        return len(self.worst) + len(self.largest) >= self.total
+
+
+def chosen_groups(result: Result, limit: int = 32) -> ChosenGroups:
+    """Three quarters of `limit` for the worst groups and a quarter for the largest; "all" is not counted."""
+    side = result.before if result.before is not None else result.after
+    if side is None:
+        return ChosenGroups((), (), 0)
+    found = group_bias(side, reading(result.property))
+    curves = [s.curves for s in (result.before, result.after) if s is not None]
+    having = np.array([name != "all" and any(name in c for c in curves) for name in result.groups], dtype=bool)
+    having &= found.count > 0.0
+    by_error = [int(j) for j in np.argsort(-found.error, kind="stable") if having[j]]
+    total = len(by_error)
+    n_worst = total if total <= limit else limit - limit // 4
+    worst = by_error[:n_worst]
+    by_size = [int(j) for j in np.argsort(-found.count, kind="stable") if having[j] and int(j) not in set(worst)]
+    largest = by_size[: limit - n_worst] if total > limit else []
+    names = result.groups
+    return ChosenGroups(tuple(names[j] for j in worst), tuple(names[j] for j in largest), total)

@@ -1,0 +1,161 @@
+"""The page: one HTML file that holds everything, opens without a network, and prints."""
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from swapcal.errors import InvalidInput, MissingExtra
+from swapcal.report.cards import cards, power, rows
+from swapcal.report.cell_table import cell_tables
+from swapcal.report.chosen_groups import ChosenGroups, chosen_groups
+from swapcal.report.error_over_time import ErrorOverTime
+from swapcal.report.forecast_histogram import ForecastHistogram
+from swapcal.report.group_table import group_table
+from swapcal.report.loss_change import LossChange
+from swapcal.report.names import group_name, readable, shortened
+from swapcal.report.numbers import count, interval, number
+from swapcal.report.palette import DARK, LIGHT, N_STEPS, css, step_role
+from swapcal.report.reading import reading
+from swapcal.report.reliability import FEW, Reliability
+from swapcal.report.svg import svg
+from swapcal.verdict.result import Result, Side
+
+__all__ = ["html", "write"]
+
+_PRINTED = 9
+"""How many groups' diagrams are printed besides that of everybody."""
+
+
+def write(result: Result, path: str | Path) -> Path:
+    """Write the page of `result` to `path`, and return it."""
+    target = Path(path)
+    text = html(result)
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InvalidInput(f"the page cannot be written to {str(target)!r}: {reason}; give another path") from error
+    return target
+
+
+def html(result: Result) -> str:
+    """The page of `result`."""
+    for module in ("jinja2", "matplotlib"):
+        if find_spec(module) is None:
+            raise MissingExtra(f"the page needs {module}: install with  pip install 'swapcal[report]'")
+    if result.before is None and result.after is None:
+        raise InvalidInput("a page needs forecasts before or after; this result has neither")
+    import jinja2
+
+    texts = {name: (files("swapcal.report") / name).read_text(encoding="utf-8") for name in _PARTS}
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters |= {
+        "readable": readable,
+        "shortened": shortened,
+        "group": group_name,
+        "count": count,
+        "number": number,
+    }
+    template = environment.from_string(texts["page.html.j2"])
+    script = texts["page.js"].strip()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return template.render(
+        _context(result), style=_style(texts["page.css"]), script=script, script_hash=f"sha256-{digest}"
+    )
+
+
+_PARTS = ("page.html.j2", "page.css", "page.js")
+
+
+def _style(text: str) -> str:
+    """The style sheet with the colors of every role, and those of every shade of bias."""
+    shades = "".join(f".{role}{{--c:var(--{role})}}" for role in map(step_role, range(-N_STEPS, N_STEPS + 1)))
+    return text.replace("/*light*/", css(LIGHT)).replace("/*dark*/", css(DARK)).strip() + shades
+
+
+def _context(result: Result) -> dict[str, Any]:
+    """Everything that the template shows, ready to be read."""
+    chosen = chosen_groups(result)
+    diagrams = _diagrams(result, chosen)
+    tables, end, left_out = cell_tables(result)
+    sides = [(w, s) for w, s in (("before", result.before), ("after", result.after)) if s is not None]
+    known = [side.chance_mean for _, side in sides if side.chance_mean is not None]
+    chance = number(known[-1]) if known else ""
+    figures: dict[str, tuple[str, str]] = {}
+    if result.history is not None:
+        figures["time"] = _drawn(ErrorOverTime.of(result), "t")
+    if result.paired is not None:
+        figures["loss"] = _drawn(LossChange.of(result), "l")
+    figures["histogram"] = _drawn(ForecastHistogram.of(result), "h")
+    return {
+        "result": result,
+        "sides": sides,
+        "both": len(sides) == 2,
+        "words": reading(result.property),
+        "cards": cards(result),
+        "rows": rows(result),
+        "chance": chance,
+        "power": number(power(result)),
+        "yardstick": number(float(max(result.n_rounds, 0)) ** (1.0 / 3.0)),
+        "diagrams": diagrams,
+        "numbers": {each["name"]: each["number"] for each in diagrams if each["kind"] != "all"},
+        "chosen": chosen,
+        "tables": tables,
+        "scale_end": end,
+        "cells_left_out": left_out,
+        "shades": [step_role(k) for k in range(-N_STEPS, N_STEPS + 1)],
+        "few": FEW,
+        "groups": group_table(result),
+        "figures": figures,
+        "worst": [(which, side.label, _worst(side, result)) for which, side in sides],
+        "settings": [(name, _plain(value)) for name, value in result.settings.items()],
+    }
+
+
+def _drawn(figure: Any, prefix: str) -> tuple[str, str]:
+    from markupsafe import Markup
+
+    return Markup(svg(figure(), prefix)), figure.finding()
+
+
+def _diagrams(result: Result, chosen: ChosenGroups) -> list[dict[str, Any]]:
+    """Reliability diagrams: everybody first, then the chosen groups."""
+    found = []
+    everybody = [
+        name for name in ("all",) if any(s is not None and name in s.curves for s in (result.before, result.after))
+    ]
+    kinds = [("all", name) for name in everybody]
+    kinds += [("worst", name) for name in chosen.worst] + [("largest", name) for name in chosen.largest]
+    for k, (kind, name) in enumerate(kinds):
+        drawing, finding = _drawn(Reliability.of(result, name), f"r{k}-")
+        found.append(
+            {"kind": kind, "name": name, "svg": drawing, "finding": finding, "printed": k <= _PRINTED, "number": k}
+        )
+    return found
+
+
+def _worst(side: Side, result: Result) -> list[dict[str, str]]:
+    words = reading(result.property)
+    return [
+        {
+            "name": cell.name,
+            "value": number(cell.value),
+            "count": count(cell.count),
+            "bias": words.words(cell.mean),
+            "interval": interval(cell.low * words.scale, cell.high * words.scale, words.unit),
+            "beyond": "yes" if cell.low > 0.0 or cell.high < 0.0 else "no",
+            "contribution": number(cell.contribution),
+        }
+        for cell in side.worst
+    ]
+
+
+def _plain(value: object) -> str:
+    """A setting as people write it: text as it is, the rest as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

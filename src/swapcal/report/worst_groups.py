@@ -1,0 +1,124 @@
+"""Groups with the largest error: a dot and an interval each, before and after."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from swapcal.report.drawing import SMALL, axes_or_new, dress, legend, note, plain_text, thousands
+from swapcal.report.frames import frame
+from swapcal.report.group_bias import CONFIDENCE, GroupBias, group_bias
+from swapcal.report.names import group_name, readable
+from swapcal.report.palette import LIGHT
+from swapcal.report.reading import reading
+from swapcal.typing import IntArray
+from swapcal.verdict.result import Result, Side
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["WorstGroups"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WorstGroups:
+    """Mean bias of "all" and of the groups with the largest error, with intervals that hold for all groups together.
+
+    Parameters
+    ----------
+    before, after
+        The model's own forecasts, and swapcal's; either may be None. Groups are ordered by their error before, or
+        after if there is no before.
+    groups
+        Names in the order of the columns of `Side.bias`.
+    property
+        What is forecast: the object, or what its `repr` prints.
+    limit
+        At most this many groups besides "all"; `frame` holds every group.
+    """
+
+    before: Side | None
+    after: Side | None
+    groups: tuple[str, ...]
+    property: object = "Mean()"
+    limit: int = 12
+
+    @classmethod
+    def of(cls, result: Result, limit: int = 12) -> "WorstGroups":
+        """The worst groups of a result."""
+        return cls(result.before, result.after, result.groups, result.property, limit)
+
+    def sides(self) -> dict[str, GroupBias]:
+        """Biases of all groups, by "before" and "after"."""
+        words = reading(self.property)
+        given = {"before": self.before, "after": self.after}
+        return {which: group_bias(side, words) for which, side in given.items() if side is not None}
+
+    def order(self) -> IntArray:
+        """Positions of the groups that are drawn: "all" first, then by error, largest first; none without rows."""
+        sides = self.sides()
+        if not sides:
+            return np.zeros(0, dtype=np.int64)
+        leading = sides.get("before", sides.get("after"))
+        assert leading is not None
+        error = np.where(leading.count > 0.0, leading.error, -1.0)
+        everybody = len(self.groups) > 0 and self.groups[0] == "all"
+        if everybody:
+            error[0] = np.inf
+        order = np.argsort(-error, kind="stable")
+        return order[error[order] >= 0.0][: self.limit + everybody].astype(np.int64)
+
+    def frame(self, backend: str | None = None) -> Any:
+        """Every group and side: side, group, count, bias (mean identification), low, high, error."""
+        columns: dict[str, list[Any]] = {k: [] for k in ("side", "group", "count", "bias", "low", "high", "error")}
+        for which, found in self.sides().items():
+            columns["side"] += [which] * len(self.groups)
+            columns["group"] += list(self.groups)
+            for name in ("count", "low", "high", "error"):
+                columns[name] += getattr(found, name).tolist()
+            columns["bias"] += found.mean.tolist()
+        return frame(columns, backend)
+
+    def finding(self) -> str:
+        """What the figure shows, in a sentence."""
+        words, parts = reading(self.property), []
+        for which, found in self.sides().items():
+            off = int(np.sum((found.low > 0.0) | (found.high < 0.0)))
+            start = f"{which}, " if len(self.sides()) > 1 else ""
+            parts.append(f"{start}{off} of {int(np.sum(found.count > 0))} groups are biased beyond chance")
+            some = [j for j in self.order() if self.groups[j] != "all" and found.count[j] > 0]
+            if some:
+                parts[-1] += f"; {readable(self.groups[some[0]])}: {words.words(float(found.mean[some[0]]))}"
+        return f"Groups with the largest error: {'. '.join(parts)}."
+
+    def __call__(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw on `ax`, or on new axes, and return them."""
+        order, sides, words = self.order(), self.sides(), reading(self.property)
+        ax = axes_or_new(ax, height=1.4 + 0.33 * max(3, len(order)))
+        dress(ax, f"{words.axis()}, {100 * CONFIDENCE:g} % intervals", "group", grid="x", pad=24.0)
+        if not len(order):
+            note(ax, "no group has rows")
+            return ax
+        ax.axvline(0.0, color=LIGHT["reference"], linewidth=1.2)
+        rows = np.arange(len(order), dtype=np.float64)
+        for which, found in sides.items():
+            shift = (-0.16 if which == "before" else 0.16) if len(sides) > 1 else 0.0
+            mean, low, high = (words.scale * v[order] for v in (found.mean, found.low, found.high))
+            ax.hlines(rows + shift, low, high, color=LIGHT[which], linewidth=2.2, alpha=0.5, gid=which)
+            ax.plot(
+                mean,
+                rows + shift,
+                linestyle="none",
+                marker="s" if which == "before" else "o",
+                markersize=5.0,
+                color=LIGHT[which],
+                markerfacecolor=LIGHT["paper"] if which == "before" else LIGHT[which],
+                markeredgewidth=1.3,
+                label=which,
+                gid=which,
+            )
+        ax.set_yticks(rows, [plain_text(group_name(self.groups[j])) for j in order], fontsize=SMALL)
+        ax.set_ylim(len(order) - 0.4, -0.6)
+        ax.xaxis.set_major_formatter(thousands)
+        legend(ax, "lower left", bbox_to_anchor=(-0.03, 1.0), ncols=2, borderaxespad=0.0)
+        return ax

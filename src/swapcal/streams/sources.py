@@ -1,0 +1,165 @@
+"""Bytes from a path, standard input or a stream: unpacked, counted, and with a look at how they begin."""
+
+import gzip
+import os
+import sys
+import zlib
+from typing import Any
+
+from swapcal.errors import DataError
+
+__all__ = ["HEAD", "Source", "open_source"]
+
+HEAD = 1 << 16
+"""Bytes that are looked at before it is decided what they are."""
+
+_FOREIGN = {
+    b"PK\x03\x04": "a zip archive or an Excel workbook; save the sheet as CSV",
+    b"BZh": "packed with bzip2; unpack it first",
+    b"\xfd7zXZ": "packed with xz; unpack it first",
+    b"\x28\xb5\x2f\xfd": "packed with zstd; unpack it first",
+    b"\xff\xfe": "text in UTF-16; save it as UTF-8",
+    b"\xfe\xff": "text in UTF-16; save it as UTF-8",
+    b"SQLite": "an SQLite database; export the table as CSV",
+}
+
+
+class Counted:
+    """A binary stream that counts what was read of it."""
+
+    def __init__(self, raw: Any) -> None:
+        self.raw, self.count = raw, 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes."""
+        data: bytes = self.raw.read(size)
+        self.count += len(data)
+        return data
+
+
+class Source:
+    """A stream of unpacked bytes whose head can be looked at first.
+
+    It has the members by which pyarrow knows a file that can only be read forward.
+    """
+
+    def __init__(self, name: str, raw: Any, size: int | None, *, own: bool) -> None:
+        self.closed, self._own, self.raw = False, own, raw
+        self.name, self.size, self._counted = name, size, Counted(raw)
+        self._stream: Any = self._counted
+        self.head = b""
+        self.head = self._stream_read(HEAD)
+        if self.head[:2] == b"\x1f\x8b":
+            packed: Any = Rest(self.head, self._counted)
+            self._stream = gzip.GzipFile(fileobj=packed)
+            self.head = b""
+            self.head = self._stream_read(HEAD)
+        self.start = 0
+        """Where in the head reading begins."""
+        self._recent: list[bytes] = []
+        self.unpacked = 0
+        """Bytes that have been read."""
+
+    def _stream_read(self, size: int) -> bytes:
+        try:
+            data: bytes = self._stream.read(size)
+        except (EOFError, OSError, ValueError, zlib.error) as error:
+            raise DataError(f"{self.name} cannot be read to its end ({error}); copy or unpack it again") from error
+        if not isinstance(data, bytes):
+            raise DataError(f"{self.name} gives text; open it as a binary stream, for example with mode 'rb'")
+        return data
+
+    def more_head(self) -> bool:
+        """Look at more of the beginning; False at the end."""
+        data = self._stream_read(HEAD)
+        self.head += data
+        return bool(data)
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes; empty at the end."""
+        data, self.head, self.start = self.head[self.start :], b"", 0
+        if 0 <= size < len(data):
+            data, self.head = data[:size], data[size:]
+        elif size != len(data):
+            data += self._stream_read(size - len(data) if size >= 0 else size)
+        self.unpacked += len(data)
+        self._recent = [*self._recent[-2:], data]
+        return data
+
+    @property
+    def tail(self) -> bytes:
+        """What the last three calls of `read` gave."""
+        return b"".join(self._recent)
+
+    def packed(self, n_bytes: int) -> int:
+        """How many bytes of the file, as it is packed, stand for the first `n_bytes` that were read of it."""
+        return self._counted.count * min(n_bytes, self.unpacked) // max(self.unpacked, 1)
+
+    def check(self) -> None:
+        """Refuse what holds nothing, or is of a kind that is not read here."""
+        if not self.head.strip():
+            raise DataError(f"{self.name} is empty; it needs a line of column names and at least one row")
+        for magic, what in _FOREIGN.items():
+            if self.head.startswith(magic):
+                raise DataError(f"{self.name} is {what}")
+        if b"\x00" in self.head[:4096]:
+            raise DataError(f"{self.name} holds bytes that are no text; give a CSV, JSON lines or Parquet file")
+
+    def close(self) -> None:
+        """Close the file, if it was opened here."""
+        self.closed = True
+        if self._own:
+            self.raw.close()
+
+    def __del__(self) -> None:
+        # Records that were not read to their end, or an error on the way.
+        if not self.closed:
+            self.close()
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def writable(self) -> bool:
+        """False."""
+        return False
+
+    def seekable(self) -> bool:
+        """False."""
+        return False
+
+
+class Rest:
+    """A stream from which some bytes were taken, put back in front of it."""
+
+    def __init__(self, head: bytes, stream: Counted) -> None:
+        self._head, self._stream = head, stream
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes."""
+        if not self._head:
+            return self._stream.read(size)
+        data, self._head = (self._head, b"") if size < 0 else (self._head[:size], self._head[size:])
+        return data
+
+
+def open_source(source: Any) -> Source:
+    """Open a path, "-" for standard input, or take a binary stream as it is."""
+    if hasattr(source, "read"):
+        return Source(str(getattr(source, "name", None) or "the stream"), source, None, own=False)
+    path = os.fspath(source)
+    if path == "-":
+        return Source("standard input", sys.stdin.buffer, None, own=False)
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - it lives as long as the records
+    except FileNotFoundError:
+        raise DataError(f"there is no file {path}; check the name and the folder, {os.getcwd()}") from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a folder; give one file in it") from None
+    except PermissionError:
+        raise DataError(f"{path} may not be read by this user; change its permissions") from None
+    try:
+        return Source(path, file, os.path.getsize(path), own=True)
+    except BaseException:
+        file.close()
+        raise

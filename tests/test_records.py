@@ -1,0 +1,367 @@
+"""Records from files, streams, frames and lists: the same batches, bounded memory, one sentence for an error."""
+
+import builtins
+import gzip
+import importlib
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from swapcal.errors import DataError, InvalidInput, MissingExtra
+from swapcal.hypotheses import Groups
+from swapcal.hypotheses.coded import Coded
+from swapcal.streams import delimited
+from swapcal.streams.records import Batch, Records, read
+from swapcal.streams.table import Piece
+
+pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+
+N = 1000
+RNG = np.random.default_rng(0)
+COLUMNS: dict[str, list[Any]] = {
+    "city": [None if k % 11 == 0 else ["Oslo", "Rome", "New York"][k % 3] for k in range(N)],
+    "age": [None if k % 13 == 0 else int(20 + k % 50) for k in range(N)],
+    "p": [float(value) for value in RNG.random(N).round(6)],
+    "y": [int(value) for value in RNG.integers(0, 2, N)],
+}
+
+
+def as_csv(delimiter: str = ",", end: str = "\n") -> bytes:
+    rows = [tuple(COLUMNS), *zip(*COLUMNS.values(), strict=True)]
+    lines = [delimiter.join("" if value is None else str(value) for value in row) for row in rows]
+    return (end.join(lines) + end).encode()
+
+
+def as_json_lines() -> bytes:
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*COLUMNS.values(), strict=True)]
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def saved(path: Path, data: bytes) -> str:
+    path.write_bytes(data)
+    return str(path)
+
+
+def parquet(path: Path, **options: Any) -> str:
+    pq.write_table(pa.table(COLUMNS), path, **options)
+    return str(path)
+
+
+def read_through(path: str, numbers: list[str], texts: list[str] | None = None, **options: Any) -> None:
+    for batch in read(path, columns=[*numbers, *(texts or [])], **options):
+        for name in numbers:
+            batch.numbers(name)
+        for name in texts or []:
+            batch.column(name)
+
+
+SOURCES: dict[str, Callable[[Path], Any]] = {
+    "csv": lambda d: saved(d / "t.csv", as_csv()),
+    "path": lambda d: Path(saved(d / "t.csv", as_csv())),
+    "semicolons": lambda d: saved(d / "t.csv", as_csv(";")),
+    "tsv": lambda d: saved(d / "t.tsv", as_csv("\t")),
+    "windows": lambda d: saved(d / "t.csv", b"\xef\xbb\xbf" + as_csv(end="\r\n")),
+    "csv.gz": lambda d: saved(d / "t.csv.gz", gzip.compress(as_csv())),
+    "two gz members": lambda d: saved(d / "t.gz", gzip.compress(as_csv()[:5000]) + gzip.compress(as_csv()[5000:])),
+    "jsonl": lambda d: saved(d / "t.jsonl", as_json_lines()),
+    "ndjson.gz": lambda d: saved(d / "t.ndjson.gz", gzip.compress(as_json_lines())),
+    "parquet": lambda d: parquet(d / "t.parquet", row_group_size=150),
+    "parquet by another name": lambda d: parquet(d / "t.dat", use_dictionary=False),
+    "stream": lambda d: io.BytesIO(as_csv()),
+    "json stream": lambda d: io.BytesIO(as_json_lines()),
+    "parquet stream": lambda d: io.BytesIO(Path(parquet(d / "t.parquet")).read_bytes()),
+    "pandas": lambda d: pd.DataFrame(COLUMNS),
+    "polars": lambda d: pl.DataFrame(COLUMNS),
+    "lazy polars": lambda d: pl.LazyFrame(COLUMNS),
+    "pyarrow": lambda d: pa.table(COLUMNS),
+    "mapping": lambda d: COLUMNS,
+    "arrays": lambda d: {
+        "city": np.array(COLUMNS["city"], dtype=object),
+        **{name: np.array(COLUMNS[name], dtype=float) for name in ("age", "p", "y")},
+    },
+    "list": lambda d: [dict(zip(COLUMNS, row, strict=True)) for row in zip(*COLUMNS.values(), strict=True)],
+    "generator": lambda d: (dict(zip(COLUMNS, row, strict=True)) for row in zip(*COLUMNS.values(), strict=True)),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_source_gives_the_same_batches_numbers_and_groups(kind: str, tmp_path: Path) -> None:
+    groups, wanted = (Groups(["city", ("city", "y"), "age", "p >= 0.5"]) for _ in range(2))
+    fitted, wanted_fit = (Groups(["city", "p", "age"]) for _ in range(2))
+    firsts, ages, ys, indices = [], [], [], []
+    with read(SOURCES[kind](tmp_path), columns=["y", "p", "age", "city"], batch_rows=300) as records:
+        assert records.columns == ("y", "p", "age", "city")
+        for batch in records:
+            if not batch.first:
+                fitted.fit(batch)
+            firsts.append((batch.first, batch.n, len(batch)))
+            ages.append(batch.numbers("age"))
+            ys.append(batch.numbers("y"))
+            indices.append(groups.rows(batch, batch.n).indices)
+            fitted.rows(batch, batch.n)
+    assert firsts == [(0, 300, 300), (300, 300, 300), (600, 300, 300), (900, 100, 100)]
+    expected = [np.nan if value is None else value for value in COLUMNS["age"]]
+    assert np.array_equal(np.concatenate(ages), expected, equal_nan=True)
+    assert np.array_equal(np.concatenate(ys), COLUMNS["y"])
+    assert all(part.dtype == np.float64 for part in ages + ys)
+    assert np.array_equal(np.concatenate(indices), wanted.rows(COLUMNS, N).indices)
+    assert groups.names == wanted.names
+    wanted_fit.fit({name: values[:300] for name, values in COLUMNS.items()})
+    wanted_fit.rows(COLUMNS, N)
+    assert fitted.edges == wanted_fit.edges
+    assert fitted.names == wanted_fit.names
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("skip", [1, 149, 450, 999, 1000, 5000])
+def test_rows_can_be_skipped(kind: str, skip: int, tmp_path: Path) -> None:
+    batches = list(read(SOURCES[kind](tmp_path), columns=["p"], skip=skip, batch_rows=200))
+    found = np.concatenate([np.zeros(0), *(batch.numbers("p") for batch in batches)])
+    assert np.array_equal(found, COLUMNS["p"][skip:])
+    assert not batches or batches[0].first == skip
+
+
+def test_sizes_and_progress(tmp_path: Path) -> None:
+    body = b"x,y\n" + b"abcdefgh,1\n" * 400_000
+    for name, data in (("t.csv", body), ("t.csv.gz", gzip.compress(body, 1))):
+        records = read(saved(tmp_path / name, data), columns=["y"])
+        done = [records.bytes_done for _ in records]
+        assert records.bytes_total == len(data)
+        assert records.n_rows is None
+        assert done == sorted(done)
+        assert 0 < done[0] < len(data) / 2
+        assert 0.9 * len(data) <= done[-1] <= len(data)
+    records = read(parquet(tmp_path / "t.parquet", row_group_size=100), batch_rows=100)
+    assert (records.n_rows, records.columns) == (N, tuple(COLUMNS))
+    done = [records.bytes_done for _ in records]
+    assert done[-1] == records.bytes_total
+    assert done == sorted(done)
+    assert read(COLUMNS).n_rows == N
+    assert read(COLUMNS).name == "the mapping"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_memory_does_not_grow_with_the_file(packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delimited, "BLOCK", 1 << 14)
+    rows = b"".join(b"city%d,%d\n" % (k % 20, k) for k in range(200_000))
+    data = b"city,k\n" + rows
+    source: Any = io.BytesIO(gzip.compress(data, 1)) if packed else saved(tmp_path / "t.csv", data)
+    before, peak, total = pa.total_allocated_bytes(), 0, 0.0
+    for batch in read(source, batch_rows=1000):
+        total += float(batch.numbers("k").sum())
+        batch.column("city")
+        peak = max(peak, pa.total_allocated_bytes() - before)
+    assert total == 200_000 * 199_999 / 2
+    # pyarrow reads 32 blocks ahead at most; the whole file would be 160 of them.
+    assert peak < 48 * delimited.BLOCK
+
+
+def test_one_batch_is_alive_at_a_time() -> None:
+    alive, most = 0, 0
+
+    class Column(list[Any]):
+        def __init__(self, *values: Any) -> None:
+            nonlocal alive, most
+            super().__init__(*values)
+            alive += 1
+            most = max(most, alive)
+
+        def __del__(self) -> None:
+            nonlocal alive
+            alive -= 1
+
+    pieces = map(lambda k: Piece(10, {"x": Column(range(10))}), range(50))  # noqa: C417 - a generator would keep one
+    table = read({"x": [1]})._table._replace(pieces=pieces)
+    n = 0
+    for batch in Records(table, 0, 10):
+        n += int(batch.numbers("x").size)
+        del batch
+    assert n == 500
+    assert most == 1
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    for data in (as_csv(), as_json_lines(), gzip.compress(as_csv())):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        records = read("-", columns=["y"])
+        assert records.name == "standard input"
+        assert records.bytes_total is None
+        assert sum(batch.numbers("y").sum() for batch in records) == sum(COLUMNS["y"])
+
+
+def test_values_from_csv_stay_text_and_missing_is_missing(tmp_path: Path) -> None:
+    data = b'code,n\n01,1\n1, 2\n"a,b",3.5e0\n"two\nlines",NA\n" 1",null\nNA,\n"",-4\n2" pipe,"5"'
+    (batch,) = read(saved(tmp_path / "t.csv", data))
+    codes = batch.column("code")
+    assert isinstance(codes, Coded)
+    found = [None if k < 0 else codes.values[k] for k in codes.codes]
+    assert found == ["01", "1", "a,b", "two\nlines", "1", None, None, '2" pipe']
+    assert np.array_equal(batch.numbers("n"), [1.0, 2.0, 3.5, np.nan, np.nan, np.nan, -4.0, 5.0], equal_nan=True)
+    (batch,) = read(saved(tmp_path / "t.csv", data.replace(b'"5"', b"5")))
+    assert batch.n == 8
+
+
+def test_a_column_may_change_its_face_after_the_first_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delimited, "BLOCK", 1 << 12)
+    rows = [f"{'' if k < 3000 else k},{k if k < 3000 else 'A' + str(k % 3)}" for k in range(5000)]
+    path = saved(tmp_path / "t.csv", ("late,code\n" + "\n".join(rows)).encode())
+    batches = list(read(path, batch_rows=500))
+    late = np.concatenate([batch.numbers("late") for batch in batches])
+    assert np.isnan(late[:3000]).all()
+    assert np.array_equal(late[3000:], np.arange(3000, 5000))
+    assert batches[-1].column("code").values == ("A0", "A1", "A2")  # type: ignore[union-attr]
+    with pytest.raises(DataError, match=r"t\.csv, row 3001, column 'code': 'A0' is not a number"):
+        read_through(path, numbers=["code"], batch_rows=500)
+
+
+CSV = b"age,income,city\n"
+WRONG: dict[str, tuple[str, bytes, str]] = {
+    "empty": ("t.csv", b"", r"t\.csv is empty; it needs a line of column names and at least one row"),
+    "blank": ("t.csv", b" \n\n", r"t\.csv is empty"),
+    "header only": ("t.csv", CSV, r"t\.csv has no rows"),
+    "near column": ("t.csv", b"age,incomes,city\n1,2,3\n", r"no column 'income' in .*t\.csv; did you mean 'incomes'\?"),
+    "far column": ("t.csv", b"q,w\n1,2\n", r"no column 'age' in .*t\.csv; it has 'q', 'w'"),
+    "twice": ("t.csv", b"age,age,income,city\n1,2,3,4\n", r"several columns 'age' in .*; rename all but one"),
+    "text": ("t.csv", CSV + b"1,2,x\n3,old,x\n", r"t\.csv, row 2, column 'income': 'old' is not a number; correct it"),
+    "infinite": ("t.csv", CSV + b"1,-inf,x\n", r"row 1, column 'income': the number is infinite"),
+    "short row": ("t.csv", CSV + b"1,2,x\n3,4\n", r"t\.csv, row 2: it has 2 cells where the header has 3"),
+    "long row": ("t.csv", CSV + b"1,2,x\n\n3,4,a,b\n", r"t\.csv, row 2: it has 4 cells where the header has 3"),
+    "open quote": ("t.csv", CSV + b'1,2,x\n3,4,"x\n' + b"5,6,y\n" * 9, "row 2: a quotation mark is opened and never"),
+    "long cell": ("t.csv", CSV + b'1,2,x\n3,4,"x\n' + b"5,6,y\n" * 600_000, "a quotation mark that is not closed"),
+    "latin": ("t.csv", CSV + b"1,2,x\n3,4,Z\xfcrich\n", r"row 2, column 'city': the bytes b'Z\\xfcrich' are no text"),
+    "latin header": ("t.csv", b"\xe4ge,income,city\n1,2,3\n", "begins with text that is not UTF-8"),
+    "latin number": ("t.csv", CSV + b"1,\xfc,x\n", r"row 1, column 'income': the bytes .* save the file as UTF-8"),
+    "utf-16": ("t.csv", "age,income,city\n1,2,3".encode("utf-16"), "is text in UTF-16; save it as UTF-8"),
+    "excel": ("t.csv", b"PK\x03\x04rest", "an Excel workbook; save the sheet as CSV"),
+    "binary": ("t.csv", b"\x00\x01\x02\n", "bytes that are no text"),
+    "cut gzip": ("t.csv.gz", gzip.compress(CSV + b"1,2,x\n" * 99_999)[:-900], r"t\.csv\.gz cannot be read to its end"),
+    "bad gzip": ("t.csv.gz", b"\x1f\x8b" + b"x" * 100, "cannot be read to its end"),
+    "no parquet": ("t.parquet", b"age,income\n", r"t\.parquet is not a whole Parquet file"),
+    "empty parquet": ("t.parquet", b"", r"t\.parquet is empty"),
+    "half parquet": ("t.dat", b"PAR1" + b"\x00" * 300, "is not a whole Parquet file"),
+    "json text": (
+        "t.jsonl",
+        b'{"age": 1, "income": "old", "city": 1}',
+        "row 1, column 'income': 'old' is not a number",
+    ),
+    "json list": ("t.jsonl", b'{"age": 1, "income": [2], "city": 1}', r"row 1, column 'income': \[2\] is not a number"),
+    "no json": ("t.jsonl", b'{"age": 1, "income": 2, "city": 3}\n{"age"\n', "row 2: it is not one JSON object"),
+    "json number": ("t.jsonl", b'{"age": 1, "income": 2, "city": 3}\n7\n', "row 2: it must be a mapping from column"),
+    "json array": ("t.json", b'[{"age": 1}]', "is one JSON array; write one object a line"),
+    "json column": ("t.jsonl", b'{"age": 1, "incom": 2, "city": 3}\n', "did you mean 'incom'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_file_that_is_wrong_gives_one_sentence(case: str, tmp_path: Path) -> None:
+    name, data, sentence = WRONG[case]
+    path = saved(tmp_path / name, data)
+    with pytest.raises(DataError, match=sentence) as caught:
+        read_through(path, numbers=["age", "income"], texts=["city"])
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_a_parquet_file_broken_in_the_middle(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "t.parquet", row_group_size=100, compression="snappy")
+    data = bytearray(Path(path).read_bytes())
+    data[len(data) // 3 : len(data) // 2] = bytes(len(data) // 2 - len(data) // 3)
+    Path(path).write_bytes(bytes(data))
+    with pytest.raises(DataError, match=r"t\.parquet is broken behind row \d+ "):
+        read_through(path, numbers=["p"], batch_rows=50)
+
+
+def test_a_parquet_file_without_rows_and_one_of_lists(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"y": pa.array([], pa.float64())}), tmp_path / "none.parquet")
+    with pytest.raises(DataError, match="has no rows"):
+        read(tmp_path / "none.parquet")
+    pq.write_table(pa.table({"y": [1.0], "l": [[1, 2]]}), tmp_path / "lists.parquet")
+    assert read(tmp_path / "lists.parquet").columns == ("y",)
+    with pytest.raises(DataError, match=r"column 'l' of .* holds list"):
+        read(tmp_path / "lists.parquet", columns=["l"])
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("nowhere.csv", r"there is no file nowhere\.csv; check the name"),
+        (".", r"\. is a folder"),
+        ({"y": []}, "the mapping has no rows"),
+        ([], "the list of records has no rows"),
+        (pd.DataFrame({"y": []}), "the pandas frame has no rows"),
+        ({"y": [1, 2], "x": [1]}, "column 'x' of the mapping has 1 rows and 'y' has 2"),
+        ({"y": "text"}, "must be a flat array or list"),
+        ([3], "row 1: it must be a mapping from column to value; got 3"),
+        (3.5, "records come from a path"),
+        (io.StringIO("y\n1\n"), "open it as a binary stream"),
+    ],
+)
+def test_sources_that_hold_nothing_or_are_none(source: Any, sentence: str) -> None:
+    with pytest.raises(DataError, match=sentence):
+        read(source)
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(InvalidInput, match="skip must be a whole number"):
+        read(COLUMNS, skip=-1)
+    with pytest.raises(InvalidInput, match="batch_rows must be a whole number, 1 or more"):
+        read(COLUMNS, batch_rows=0)
+    with pytest.raises(DataError, match="columns must be a list of names"):
+        read(COLUMNS, columns="y")
+    with pytest.raises(DataError, match="there is no column 'z' in the mapping"):
+        next(read(COLUMNS)).numbers("z")
+
+
+def test_frames_with_odd_columns() -> None:
+    frame = pd.DataFrame(
+        {
+            "mixed": ["a", 1, None],
+            "when": pd.to_datetime(["2013-01-01", None, "2013-01-02"]),
+            "kind": pd.Categorical(["u", None, "v"]),
+            "flag": [True, False, True],
+        }
+    )
+    batch = next(read(frame))
+    assert [batch.column(name).codes.tolist() for name in ("mixed", "when", "kind")] == [  # type: ignore[union-attr]
+        [0, 1, -1],
+        [0, -1, 1],
+        [0, -1, 1],
+    ]
+    assert batch.numbers("flag").tolist() == [1.0, 0.0, 1.0]
+    for name, shown in (("mixed", "'a'"), ("when", "2013"), ("kind", "'u'")):
+        with pytest.raises(DataError, match=f"the pandas frame, row 1, column '{name}': .*{shown}.* is not a number"):
+            batch.numbers(name)
+
+
+def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path / "t.csv", as_csv())
+    real = importlib.import_module
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.startswith(("pyarrow", "narwhals")):
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(importlib, "import_module", without)
+    with pytest.raises(MissingExtra, match=r"reading CSV needs the package pyarrow; .* 'swapcal\[files\]'"):
+        read(path)
+    with pytest.raises(MissingExtra, match="needs the package narwhals"):
+        read(pd.DataFrame(COLUMNS))
+    assert next(read(COLUMNS)).numbers("y").sum() == sum(COLUMNS["y"])
+    assert builtins.len(list(read([{"y": 1}]))) == 1
+
+
+def test_a_batch_by_hand() -> None:
+    batch = Batch("here", 10, 2, {"x": np.ma.masked_array([1, 2], [True, False]), "y": np.array([1, 0], dtype=bool)})
+    assert np.array_equal(batch.numbers("x"), [np.nan, 2.0], equal_nan=True)
+    assert batch.numbers("y").tolist() == [1.0, 0.0]
+    assert batch["y"].values == (False, True)  # type: ignore[union-attr]
+    with pytest.raises(DataError, match="here, row 12, column 'z': 'b' is not a number"):
+        Batch("here", 10, 2, {"z": ["1", "b"]}).numbers("z")

@@ -1,0 +1,616 @@
+"""From records to a verdict: the tally against the audit, curves, chance, words, intervals of differences, storage."""
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import swapcal as sc
+from swapcal.errors import DataError, InvalidInput
+from swapcal.roles import Elicitable, Rows
+from swapcal.typing import Float64Array
+from swapcal.verdict.auditing import audit
+from swapcal.verdict.binning import binning
+from swapcal.verdict.chance import chance
+from swapcal.verdict.outcomes import OutcomeBins, root
+from swapcal.verdict.paired import Blocks, student_quantile
+from swapcal.verdict.question import Question, parse_groups, parse_property
+from swapcal.verdict.reading import RangeWarning
+from swapcal.verdict.result import Paired, Result, Side
+from swapcal.verdict.rowcuts import sliced, taken
+from swapcal.verdict.storage import from_json, to_json
+from swapcal.verdict.tally import Tally
+from swapcal.verdict.words import biased, explained, verdict
+
+PROPERTIES: list[Elicitable] = [
+    sc.Mean(low=-1.0, high=3.0),
+    sc.Quantile(0.9, low=-1.0, high=3.0),
+    sc.Expectile(0.8, low=-1.0, high=3.0),
+    sc.Moment(2, low=-1.0, high=3.0),
+]
+
+
+def stream(n: int, seed: int = 0, n_groups: int = 4) -> tuple[Float64Array, Float64Array, Float64Array]:
+    rng = np.random.default_rng(seed)
+    x = (rng.random((n, n_groups)) < 0.4).astype(np.float64)
+    x[:, 0] = 1.0
+    p = rng.integers(0, 25, n) / 24.0
+    return rng.uniform(-1.0, 3.0, n), p, x
+
+
+def rows_of(x: Float64Array) -> Rows:
+    return sc.Finite(x.shape[1]).rows(x, len(x))
+
+
+def table(n: int, seed: int = 0, **chances: Any) -> dict[str, Any]:
+    """A calibrated model of a 0/1 outcome, with two columns of groups; `shift` makes group a of g biased."""
+    rng = np.random.default_rng(seed)
+    g = rng.choice(["a", "b", "c"], n)
+    p = rng.beta(2.0, 3.0, n)
+    truth = np.clip(p + chances.get("shift", 0.0) * (g == "a"), 0.0, 1.0)
+    return {"y": (rng.random(n) < truth).astype(float), "p": p, "g": g, "h": rng.integers(0, 4, n)}
+
+
+# The tally is the audit, batch by batch.
+
+
+@pytest.mark.parametrize("property", PROPERTIES, ids=repr)
+@pytest.mark.parametrize("bins", [None, 7])
+def test_totals_are_those_of_the_audit(property: Elicitable, bins: int | None) -> None:
+    y, p, x = stream(1200)
+    p = property.domain[0] + (property.domain[1] - property.domain[0]) * p
+    rows = rows_of(x)
+    tally = Tally(property, 4, label="the model", audit_bins=bins)
+    for start, end in ((0, 1), (1, 500), (500, 500), (500, 1200)):
+        losses = tally.add(y[start:end], p[start:end], sliced(rows, start, end))
+        np.testing.assert_allclose(losses, property.loss(p[start:end], y[start:end]))
+    reference = sc.Audit(property, sc.Finite(4), bins=bins)
+    reference.update_many(y, p, x)
+    for r in (1.0, 2.0, 3.5):
+        assert tally.swap_error(r) == pytest.approx(reference.swap_multicalibration(r))
+        assert tally.group_error(r) == pytest.approx(reference.multicalibration(r))
+        assert tally.overall_error(r) == pytest.approx(reference.calibration(r))
+    side = tally.side(["all", "one", "two", "three"])
+    assert side.loss == pytest.approx(np.mean(property.loss(p, y)))
+    assert (side.n_cells, tally.n_rounds) == (len(reference.cells()), 1200)
+    top = reference.cells().contribution[0]
+    assert max(cell.contribution for cell in side.worst) <= top * (1 + 1e-9)
+    assert side.counts[:, 0].sum() == side.histogram.sum() == 1200
+    # The heat map adds up to the overall bias.
+    overall = reference.reliability()
+    assert np.nansum(side.bias[:, 0] * side.counts[:, 0]) == pytest.approx(float(overall.mean @ overall.count))
+
+
+def test_a_linear_class_beside_groups_takes_the_larger_of_both() -> None:
+    y, p, x = stream(800)
+    rng = np.random.default_rng(5)
+    z = rng.normal(size=(800, 3)) / 4
+    z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1.0)
+    y = np.clip(y + 2 * z[:, 1], -1, 3)
+    signed = sc.Mean(low=-1.0, high=3.0)
+    both = Rows(np.arange(801) * 7, np.tile(np.arange(7), 800), np.concatenate([x, z], axis=1).reshape(-1))
+    tally = Tally(signed, 7, label="the model", n_linear=3)
+    tally.add(y, p, both)
+    groups, linear = sc.Audit(signed, sc.Finite(4)), sc.Audit(signed, sc.Linear(3))
+    groups.update_many(y, p, x)
+    linear.update_many(y, p, z)
+    assert tally.group_error() == pytest.approx(max(groups.multicalibration(), linear.multicalibration()))
+    assert max(groups.swap_multicalibration(), linear.swap_multicalibration()) <= tally.swap_error()
+    assert tally.swap_error() <= groups.swap_multicalibration() + linear.swap_multicalibration()
+    side = tally.side(["all", "one", "two", "three", "constant", "u", "v"])
+    assert side.bias.shape == (20, 7)
+    assert "linear" not in side.curves
+    assert list(side.curves) == ["all", "one", "two", "three"]
+
+
+def test_weights_count_as_rounds() -> None:
+    """A weight of 1/2 twice is a round; a weight of 0 is none."""
+    y, p, x = stream(300)
+    double, single = (Tally(sc.Mean(low=-1.0, high=3.0), 4, label="m") for _ in range(2))
+    single.add(y, p, rows_of(x))
+    twice = np.repeat(np.arange(300), 3)
+    halves = np.tile([0.5, 0.5, 0.0], 300)
+    double.add(y[twice], p[twice], taken(rows_of(x), twice), halves)
+    for name in ("swap_error", "group_error", "overall_error"):
+        assert getattr(double, name)() == pytest.approx(getattr(single, name)())
+    assert double.loss == pytest.approx(single.loss)
+    assert double.weight == 300
+    assert double.typical == pytest.approx(single.typical)
+
+
+def test_a_tally_goes_on_from_its_arrays() -> None:
+    y, p, x = stream(900)
+    for bins in (None, 9, np.linspace(0, 1, 6)):
+        whole, first = (Tally(PROPERTIES[0], 4, label="m", audit_bins=bins) for _ in range(2))
+        whole.add(y[:400], p[:400], sliced(rows_of(x), 0, 400))
+        first.add(y[:400], p[:400], sliced(rows_of(x), 0, 400))
+        second = Tally(PROPERTIES[0], 4, label="m", audit_bins=bins)
+        second.restore({name: array.copy() for name, array in first.arrays().items()})
+        for tally in (whole, second):
+            tally.add(y[400:], p[400:], sliced(rows_of(x), 400, 900))
+        one, other = (json.dumps(_plain(tally.side(["all", "a", "b", "c"]))) for tally in (whole, second))
+        assert one == other
+
+
+def _plain(side: Side) -> Any:
+    return json.loads(to_json(some_result(side)))["result"]["before"]
+
+
+def some_result(side: Side) -> Result:
+    return replace(audit(table(300), Question("y", "p", "g")), before=side)
+
+
+def test_memory_does_not_grow_with_groups_without_end() -> None:
+    rng = np.random.default_rng(0)
+    n = 2500
+    tally = Tally(sc.Mean(), n, label="m", audit_bins=48)
+    for _ in range(3):
+        x = np.stack([np.zeros(4000, dtype=np.int64), rng.integers(1, n, 4000)], axis=1)
+        p = rng.random(4000)
+        tally.add((rng.random(4000) < p).astype(float), p, Rows(np.arange(4001) * 2, x.reshape(-1), np.ones(8000)))
+    side = tally.side(["all", *(f"g{i}" for i in range(1, n))])
+    assert len(side.curves) == 30
+    assert side.bias.shape == (20, n)
+    assert not biased(side)
+    assert sum(array.nbytes for array in tally.arrays().values()) < 40e6
+
+
+def test_misshapen_batches_are_refused() -> None:
+    y, p, x = stream(10)
+    tally = Tally(PROPERTIES[0], 4, label="m")
+    with pytest.raises(InvalidInput, match="equally many"):
+        tally.add(y, p[:9], rows_of(x))
+    with pytest.raises(InvalidInput, match="finite"):
+        tally.add(np.full(10, np.nan), p, rows_of(x))
+    with pytest.raises(InvalidInput, match="needs a round"):
+        tally.side(["all"])
+    assert tally.n_rounds == 0
+
+
+# Curves.
+
+
+@pytest.mark.parametrize("property", PROPERTIES, ids=repr)
+def test_the_root_is_the_property(property: Elicitable) -> None:
+    rng = np.random.default_rng(1)
+    for y in (rng.integers(0, 3, 999).astype(float), rng.uniform(-1, 3, 20_000), np.full(5, 0.25)):
+        bins = OutcomeBins(y, -1.0, 3.0)
+        found = bins.add(y)
+        counts = np.bincount(found, minlength=bins.n)[None, :].astype(float)
+        points = bins.points(spread=not property.continuous)
+        assert root(property, counts, points)[0] == pytest.approx(property.value(y), abs=0.03)
+    # Few different outcomes have a bin each, so nothing is lost.
+    y = rng.integers(0, 3, 999).astype(float)
+    bins = OutcomeBins(y, -1.0, 3.0)
+    counts = np.bincount(bins.add(y), minlength=bins.n)[None, :].astype(float)
+    exact = root(property, counts, bins.points(spread=not property.continuous))[0]
+    assert exact == pytest.approx(property.value(y), abs=1e-9)
+
+
+@pytest.mark.parametrize("property", [sc.Mean(), sc.Quantile(0.9), sc.Expectile(0.8)], ids=repr)
+def test_curves_cover_the_truth(property: Elicitable) -> None:
+    """Outcomes uniform on [0, p + 0.1]: the intervals hold the property's true value in nearly all bins."""
+    rng = np.random.default_rng(3)
+    n = 60_000
+    p = rng.random(n) * 0.9
+    y = rng.random(n) * (p + 0.1)
+    tally = Tally(property, 1, label="m", audit_bins=np.linspace(0, 1, 41))
+    tally.add(y, p, Rows(np.arange(n + 1), np.zeros(n, dtype=np.int64), np.ones(n)))
+    curve = tally.side(["all"]).curves["all"]
+    for forecast, outcome, low, high in zip(curve.forecast, curve.outcome, curve.low, curve.high, strict=True):
+        truth = property.value(np.linspace(0, 1, 20_001)) * (forecast + 0.1)
+        assert low <= truth <= high
+        assert outcome == pytest.approx(truth, abs=0.03)
+        assert high - low < 0.25
+
+
+# Chance.
+
+
+def test_chance_is_what_calibrated_forecasts_show() -> None:
+    """The swap error of calibrated streams is near `mean` and mostly below `high`; groups that overlap stay below."""
+    errors, means, highs = [], [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        p = rng.integers(1, 10, 3000) / 10
+        x = np.ones((3000, 3))
+        x[np.arange(3000), 1 + (rng.random(3000) < 0.5)] = 0.0
+        y = (rng.random(3000) < p).astype(float)
+        tally = Tally(sc.Mean(), 3, label="m")
+        tally.add(y, p, rows_of(x))
+        luck = chance(tally.table(3)[1], None, 2.0, seed)
+        errors.append(tally.swap_error())
+        means.append(luck.mean)
+        highs.append(luck.high)
+    assert 0.6 * np.mean(means) < np.mean(errors) < 1.1 * np.mean(means)
+    assert np.mean(np.array(errors) > np.array(highs)) <= 0.10
+    assert chance(None, None, 2.0) == (0.0, 0.0)
+
+
+# Binning.
+
+
+def test_bins_of_forecasts() -> None:
+    rng = np.random.default_rng(0)
+    few = binning(sc.Mean(), rng.integers(0, 11, 500) / 10, None)
+    assert "11 forecast values" in few.stated
+    assert isinstance(few.audit_bins, np.ndarray)
+    assert len(few.audit_bins) == 12
+    tally = Tally(sc.Mean(), 1, label="m", audit_bins=few.audit_bins, bins=few.bins)
+    p = np.array([0.0, 0.1, 0.2, 0.21, 1.0])
+    tally.add(np.zeros(5), p, Rows(np.arange(6), np.zeros(5, dtype=np.int64), np.ones(5)))
+    assert len(tally.contributions()) == 4, "0.21 was never seen at the start and joins 0.2"
+    many = binning(sc.Mean(high=1000.0), np.exp(rng.normal(2.0, 0.5, 5000)), None)
+    assert isinstance(many.audit_bins, np.ndarray)
+    assert 40 <= len(many.audit_bins) - 1 <= 60
+    assert set(many.bins) <= set(many.audit_bins), "bins of the pictures are unions of those of the totals"
+    counts = np.histogram(np.exp(rng.normal(2.0, 0.5, 5000)), many.bins)[0]
+    assert counts.max() < 0.1 * 5000, "a long tail does not put all forecasts into one bin"
+    given = binning(sc.Mean(), rng.random(50), 10)
+    assert given.audit_bins == 10
+    np.testing.assert_allclose(given.bins, np.linspace(0, 1, 11))
+    assert "all 0.5" in binning(sc.Mean(), np.full(9, 0.5), None).stated
+
+
+# Words.
+
+
+def test_nothing_to_correct() -> None:
+    result = audit(table(6000), Question("y", "p", ["g", "h", ("g", "h")]))
+    assert result.words.kind == "fine"
+    assert result.groups[0] == "all"
+    assert len(result.groups) == 1 + 3 + 4 + 12
+    assert result.before is not None
+    assert result.before.swap_error < (result.before.chance_high or 0)
+    assert "would have been seen" in " ".join(result.words.sentences)
+
+
+def test_recalibrate() -> None:
+    result = audit(table(20_000, shift=0.2), Question("y", "p", ["g", "h"]))
+    assert result.words.kind == "recalibrate"
+    assert result.before is not None
+    assert result.before.worst[0].name == "g=a"
+    assert result.before.worst[0].high < 0, "forecasts for g=a are too low, beyond doubt"
+    assert "too low for g=a" in result.before.witness
+
+
+def test_bias_of_one_group_is_found_though_all_is_well_overall() -> None:
+    data = table(20_000)
+    sign = np.where(data["g"] == "a", 1.0, np.where(data["g"] == "b", -1.0, 0.0))
+    rng = np.random.default_rng(9)
+    data["y"] = (rng.random(20_000) < np.clip(data["p"] + 0.15 * sign, 0, 1)).astype(float)
+    assert audit(data, Question("y", "p")).words.kind == "fine"
+    assert audit(data, Question("y", "p", ["g"])).words.kind == "recalibrate"
+
+
+def test_refit() -> None:
+    rng = np.random.default_rng(4)
+    noise = {"y": (rng.random(8000) < 0.3).astype(float), "p": rng.random(8000)}
+    result = audit(noise, Question("y", "p"))
+    assert result.words.kind == "refit"
+    assert result.before is not None
+    assert (explained(result.before) or 0.0) < 0.01
+    upside_down = table(8000)
+    upside_down["p"] = 1.0 - upside_down["p"]
+    result = audit(upside_down, Question("y", "p"))
+    assert result.words.kind == "refit"
+    assert "upside down" in " ".join(result.words.sentences)
+
+
+def test_one_constant_forecast() -> None:
+    data = table(5000)
+    data["p"] = np.full(5000, 0.9)
+    result = audit(data, Question("y", "p", ["g"]))
+    assert result.words.kind == "refit"
+    assert "all 0.9" in result.settings["binning"]
+    honest = audit(data | {"p": np.full(5000, data["y"].mean())}, Question("y", "p"))
+    assert honest.words.kind == "fine"
+    assert "a constant would do as well" in " ".join(honest.words.sentences)
+
+
+def test_too_few_rows_are_called_that() -> None:
+    result = audit({"y": [1, 0, 1], "p": [0.2, 0.9, 0.4]}, Question("y", "p"))
+    assert result.words.kind == "fine"
+    assert "too few rows" in result.words.headline
+
+
+def test_bias_below_what_is_worth_it_is_let_be() -> None:
+    """Half a percent of bias is seen with 2 million rows, and is still no reason to act."""
+    rng = np.random.default_rng(0)
+    n = 1_000_000
+    p = rng.integers(1, 10, n) / 10
+    data = {"y": (rng.random(n) < p + 0.005).astype(float), "p": p}
+    result = audit(data, Question("y", "p"))
+    assert result.before is not None
+    assert result.before.swap_error > (result.before.chance_high or 0)
+    assert (result.before.n_biased, result.words.kind) != (0, "recalibrate")
+    assert result.words.kind == "fine"
+
+
+@pytest.mark.parametrize("property", ["quantile:0.9", "expectile:0.8", "median", "moment:2"])
+def test_other_properties_are_judged_too(property: str) -> None:
+    rng = np.random.default_rng(2)
+    n = 15_000
+    base = rng.uniform(0, 40, n)
+    g = rng.choice(["a", "b"], n)
+    y = np.minimum(base + rng.uniform(0, 20, n), 60.0)
+    elicited = parse_property(property, 0.0, 60.0)
+    spread = np.linspace(0, 20, 2001)
+    squares = base**2 + base * 20 + 400 / 3
+    p = squares if property == "moment:2" else base + elicited.value(spread)
+    question = Question("y", "p", ["g"], property=property, low=0.0, high=60.0)
+    assert audit({"y": y, "p": p, "g": g}, question).words.kind == "fine"
+    off = np.where(g == "a", p * 0.7, p)
+    result = audit({"y": y, "p": off, "g": g}, question)
+    assert result.words.kind == "recalibrate"
+    assert result.before is not None
+    assert "too low for g=a" in result.before.witness
+    if property == "quantile:0.9":
+        assert "instead of 90 %" in result.before.witness
+
+
+def test_verdicts_of_runs() -> None:
+    before = audit(table(6000, shift=0.3), Question("y", "p", ["g"])).before
+    after = audit(table(6000), Question("y", "p", ["g"])).before
+    assert before is not None
+    assert after is not None
+    pair = Paired(before.loss, after.loss, after.loss - before.loss, -0.1, -0.05, 0.95)
+    words = verdict(before, after, property=sc.Mean(), loss_name="Brier score", paired=pair, guarantee=500.0)
+    assert words.kind == "recalibrate"
+    assert "interval -0.1 to -0.05" in " ".join(words.sentences)
+    assert "500 was guaranteed" in " ".join(words.sentences)
+    assert verdict(after, after, property=sc.Mean()).kind == "fine"
+    assert verdict(None, after, property=sc.Mean()).kind == "fine"
+    assert verdict(None, before, property=sc.Mean()).kind == "recalibrate"
+    with pytest.raises(InvalidInput, match="needs forecasts"):
+        verdict(None, None, property=sc.Mean())
+
+
+# Records with holes.
+
+
+def test_missing_outcomes_and_forecasts_are_counted_and_not_scored() -> None:
+    data = table(4000)
+    full = audit(data, Question("y", "p", ["g"], low=0, high=1))
+    holes = {name: np.repeat(column, 2) for name, column in data.items()}
+    holes["y"][1::4] = np.nan
+    holes["p"][3::4] = np.nan
+    with pytest.warns(RangeWarning, match="row 4 of .* has no forecast in column 'p'"):
+        part = audit(holes, Question("y", "p", ["g"], low=0, high=1))
+    assert (part.n_rounds, part.n_missing, part.settings["rows_without_forecast"]) == (4000, 2000, 2000)
+    assert part.before is not None
+    assert full.before is not None
+    assert part.before.overall_error == pytest.approx(full.before.overall_error, rel=0.2)
+    with pytest.raises(DataError, match="no outcome in the first 4,000 rows"):
+        audit(data | {"y": np.full(4000, np.nan)}, Question("y", "p"))
+    with pytest.raises(DataError, match="no forecast in the first"):
+        audit(data | {"p": np.full(4000, np.nan)}, Question("y", "p"))
+
+
+def test_ranges() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.uniform(5, 9, 400)
+    y[300:] += 1.0
+    data = {"y": y, "p": np.clip(y, 6, 8)}
+    with pytest.warns(RangeWarning, match=r"row 3\d\d of .* in column 'y', outside \[5") as said:
+        result = audit(data, Question("y", "p", prefix=300))
+    assert len(said) == 1
+    assert (result.low, result.high) == (y[:300].min(), y[:300].max())
+    assert result.n_clipped == np.count_nonzero(y > y[:300].max())
+    assert "first 300 rows" in result.settings["range"]
+    fixed = audit(data, Question("y", "p", low=0.0, high=20.0))
+    assert (fixed.low, fixed.high, fixed.n_clipped) == (0.0, 20.0, 0)
+    assert "as given" in fixed.settings["range"]
+    half = audit(data, Question("y", "p", low=0.0))
+    assert (half.low, half.high) == (0.0, y.max())
+    object_given = audit(data, Question("y", "p", property=sc.Quantile(0.5, low=4.0, high=11.0)))
+    assert (object_given.low, object_given.high) == (4.0, 11.0)
+    with pytest.raises(DataError, match="3 to 3, which is empty"):
+        audit({"y": [3.0, 3.0], "p": [3.0, 3.0]}, Question("y", "p"))
+    with pytest.raises(DataError, match=r"outside \[0, 1\], such as 35; .* divide by 100"):
+        audit({"y": [1, 0, 1], "p": [35, 20, 1]}, Question("y", "p"))
+    with pytest.raises(DataError, match="infinite"):
+        audit({"y": [1.0, np.inf], "p": [0.5, 0.5]}, Question("y", "p"))
+
+
+def test_outcomes_in_words() -> None:
+    data = {"y": ["yes", "no", None, "yes"] * 50, "p": [0.9, 0.1, 0.5, 0.8] * 50}
+    result = audit(data, Question("y", "p", positive="yes"))
+    assert (result.low, result.high, result.n_rounds, result.n_missing) == (0.0, 1.0, 150, 50)
+    with pytest.raises(DataError, match=r"holds text .*'yes'.* positive='yes'"):
+        audit(data, Question("y", "p"))
+    with pytest.raises(DataError, match=r"no value of column 'y' .* equals 'Yes'"):
+        audit(data, Question("y", "p", positive="Yes"))
+    numbers = audit({"y": [2.0, 1.0] * 50, "p": [0.9, 0.1] * 50}, Question("y", "p", positive="2"))
+    assert numbers.before is not None
+    assert numbers.before.loss == pytest.approx(0.01)
+
+
+def test_weights_come_from_a_column() -> None:
+    data = table(2000)
+    plain = audit(data, Question("y", "p", ["g"]))
+    same = audit(data | {"w": np.full(2000, 7.0)}, Question("y", "p", ["g"], weight="w"))
+    assert plain.before is not None
+    assert same.before is not None
+    assert same.before.swap_error == pytest.approx(plain.before.swap_error)
+    heavy = np.ones(2000)
+    heavy[1500] = 50.0
+    with pytest.warns(RangeWarning, match="row 1501 .* such weights count as the nearest end"):
+        late = audit(data | {"w": heavy}, Question("y", "p", ["g"], weight="w", prefix=1000))
+    assert late.settings["weights_outside"] == 1
+    with pytest.raises(DataError, match=r"row 3 .* has -1 in column 'w'"):
+        audit(data | {"w": np.where(np.arange(2000) == 2, -1.0, 1.0)}, Question("y", "p", weight="w"))
+    with pytest.raises(DataError, match="all weights"):
+        audit(data | {"w": np.zeros(2000)}, Question("y", "p", weight="w"))
+
+
+def test_linear_functions_find_what_groups_do_not() -> None:
+    rng = np.random.default_rng(0)
+    n = 20_000
+    z, p = rng.normal(50.0, 20.0, n), rng.choice([0.4, 0.5, 0.6], n)
+    y = (rng.random(n) < p + 0.1 * np.clip((z - 50) / 20, -2, 2)).astype(float)
+    data = {"y": y, "p": p, "z": z}
+    assert audit(data, Question("y", "p")).words.kind == "fine"
+    result = audit(data, Question("y", "p", linear="z"))
+    assert result.words.kind == "recalibrate"
+    assert result.groups == ("all", "constant", "z")
+    assert result.before is not None
+    assert "on z" in result.before.witness
+
+
+def test_the_history_does_not_depend_on_batches() -> None:
+    data = table(3000)
+    whole = audit(data, Question("y", "p", ["g"]))
+    assert whole.history is not None
+    assert whole.history.before is not None
+    assert whole.history.rounds[[0, 1, -1]].tolist() == [100, 125, 3000]
+    assert whole.before is not None
+    assert whole.history.before[-1] == whole.before.swap_error
+    part = Question("y", "p", ["g"])
+    reference = audit({name: column[:100] for name, column in data.items()}, part)
+    assert reference.before is not None
+    assert len(whole.history.rounds) == len(set(whole.history.rounds))
+
+
+def test_progress_is_told() -> None:
+    told: list[int] = []
+    audit(table(500), Question("y", "p"), progress=told.append)
+    assert told[-1] == 500
+
+
+# Questions.
+
+
+def test_questions() -> None:
+    question = Question("y", "p", parse_groups("a, b,a*b,age >= 60"), linear=["z"], weight="w")
+    assert question.columns is not None
+    assert set(question.columns) == {"y", "p", "a", "b", "age", "z", "w"}
+    assert Question("y", groups={"old": lambda row: row["age"] > 60}).columns is None
+    assert Question("y", groups=[("old", lambda row: row["age"] > 60)]).columns is None
+    assert question.settings()["groups"] == ["a", "b", "a*b", "age >= 60"]
+    assert Question.parse_property("Quantile:0.9", -1.0, 2.0) == sc.Quantile(0.9, low=-1.0, high=2.0)
+    assert parse_property("probability", 0.0, 1.0) == sc.Mean()
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"y": 3}, "y must be the name"),
+        ({"p": 0.5}, "p must be the name"),
+        ({"property": "quantile"}, "quantile:0.9"),
+        ({"property": "quantile:high"}, "'high' is no number"),
+        ({"property": "quantile:1.5"}, "strictly between"),
+        ({"property": "moment:1.5"}, "moment:2"),
+        ({"low": 3.0, "high": 1.0}, "low must be smaller"),
+        ({"low": math.nan}, "low must be a finite"),
+        ({"r": 0.5}, "r must be a number from 1"),
+        ({"prefix": 0}, "prefix must be a whole number"),
+        ({"bins": 0}, "bins must be a whole number"),
+        ({"linear": [3]}, "linear must be names"),
+        ({"groups": 5}, "groups must be"),
+    ],
+)
+def test_bad_questions_are_refused(change: dict[str, Any], part: str) -> None:
+    with pytest.raises(InvalidInput, match=part):
+        Question(**({"y": "y"} | change))
+
+
+def test_bad_groups_on_the_command_line() -> None:
+    for text in ("", "a,", "a*", ",a"):
+        with pytest.raises(InvalidInput, match="column names"):
+            parse_groups(text)
+    with pytest.raises(InvalidInput, match="column of forecasts"):
+        audit({"y": [1]}, Question("y"))
+
+
+# Paired losses.
+
+
+def test_blocks_are_a_t_interval() -> None:
+    rng = np.random.default_rng(0)
+    before = rng.random(5000)
+    after = before - 0.01 + 0.1 * rng.normal(size=5000)
+    blocks, piecewise = Blocks(), Blocks()
+    blocks.add(before, after)
+    for start in range(0, 5000, 37):
+        piecewise.add(before[start : start + 37], after[start : start + 37])
+    pair = blocks.paired()
+    assert pair is not None
+    assert pair == piecewise.paired() or abs(pair.low - piecewise.paired().low) < 1e-12  # type: ignore[union-attr]
+    assert pair.difference == pytest.approx(np.mean(after - before))
+    reference = stats.ttest_1samp(after - before, 0.0).confidence_interval(0.95)
+    assert pair.high - pair.low == pytest.approx(reference.high - reference.low, rel=0.1)
+    assert blocks.sums.shape[1] <= 1024
+    assert blocks.sums[0].sum() == 5000
+
+
+def test_blocks_allow_for_neighbors_that_resemble_each_other() -> None:
+    """Differences that come in runs of 40 equal ones have an interval far wider than if they were independent."""
+    rng = np.random.default_rng(1)
+    difference = np.repeat(rng.normal(size=2000), 40)
+    pair, naive = Blocks(), difference.std() / np.sqrt(len(difference))
+    pair.add(np.zeros(80_000), difference)
+    found = pair.paired()
+    assert found is not None
+    assert (found.high - found.low) / 2 / 1.96 > 4 * naive
+
+
+def test_blocks_with_weights_state_and_few_rounds() -> None:
+    blocks = Blocks()
+    assert blocks.paired() is None
+    blocks.add(np.array([1.0, 5.0]), np.array([2.0, 9.0]), np.array([1.0, 0.0]))
+    pair = blocks.paired()
+    assert pair is not None
+    assert (pair.before, pair.after, pair.difference, pair.high) == (1.0, 2.0, 1.0, math.inf)
+    again = Blocks()
+    again.restore(blocks.arrays())
+    assert again.paired() == pair
+    for degrees in (7, 30, 500):
+        assert student_quantile(0.975, degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=2e-3)
+
+
+# Storage.
+
+
+def test_results_survive_json() -> None:
+    result = audit(table(2000, shift=0.1), Question("y", "p", ["g", ("g", "h")]))
+    text = to_json(result)
+    again = from_json(text)
+    assert to_json(again) == text
+    assert again.before is not None
+    assert result.before is not None
+    np.testing.assert_array_equal(again.before.bias, result.before.bias)
+    assert again.words == result.words
+    assert again.before.worst == result.before.worst
+    older = json.loads(text)
+    del older["result"]["before"]["chance_mean"]
+    assert from_json(json.dumps(older)).before.chance_mean is None  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"format": "swapcal.result"}', "\x00", '"a"'])
+def test_foreign_files_are_refused(text: str) -> None:
+    with pytest.raises(DataError, match="give what swapcal audit"):
+        from_json(text)
+
+
+def test_damaged_results_are_refused() -> None:
+    data = json.loads(to_json(audit(table(200), Question("y", "p"))))
+    with pytest.raises(DataError, match="version 99"):
+        from_json(json.dumps(data | {"version": 99}))
+    for name in data["result"]:
+        damaged = {key: value for key, value in data["result"].items() if key != name}
+        with pytest.raises(DataError, match="damaged"):
+            from_json(json.dumps(data | {"result": damaged}))
+    for part, value in (
+        ("before", {"label": "x"}),
+        ("words", 5),
+        ("kind", "party"),
+        ("history", []),
+        ("n_rounds", "x"),
+    ):
+        with pytest.raises(DataError, match="damaged"):
+            from_json(json.dumps(data | {"result": data["result"] | {part: value}}))
