@@ -87,7 +87,7 @@ def test_greedy_does_more_harm_than_chance() -> None:
 
     class Stubborn(Watched):
         def predict(self, x: object, hint: float | None = None) -> Forecast:
-            return Forecast(0.5, 0, "nobody", 0.5, 1.0, 0.5, (), ())
+            return Forecast(0.5, 0, "nobody", 0.5, 1.0, 0.5, b"")
 
         def update(self, forecast: Forecast, y: float) -> None:
             pass

@@ -23,10 +23,12 @@ def update_with(**changes: Any) -> None:
 
 def forecast_by_hand() -> None:
     forecaster = finite()
+    forecast = forecaster.predict([0.5] * N)
     entries: Any = ("x",) * N
-    forecast = dataclasses.replace(forecaster.predict([0.5] * N), values=entries)
     with pytest.raises(sc.SwapcalError):
-        forecaster.update(forecast, 0.5)
+        dataclasses.replace(forecast, context=entries)
+    with pytest.raises(sc.SwapcalError):
+        forecaster.update(dataclasses.replace(forecast, context=bytes(15) + b"x" * 17), 0.5)
 
 
 def number_too_long_to_print() -> None:

@@ -146,7 +146,9 @@ class Forecaster:
             forecast: Forecast | None = self._engine.predict(x, hint, features)
             if forecast is not None:
                 return forecast
-        case = self._case(self.hypotheses.row(x), hint, features)
+        base, extra = self._given(hint, features)
+        # Last of what may fail, as a class that reads records learns its groups from them.
+        case = self._case(self.hypotheses.row(x), base, extra)
         play = self._play(case)
         t = self._pending.issue()
         played = self._draw(play, t)
@@ -166,7 +168,8 @@ class Forecaster:
 
     def distribution(self, x: Any, hint: float | None = None, *, features: Any = None) -> dict[float, float]:
         """The forecasts that `predict` would draw from, with their probabilities. Changes nothing."""
-        play = self._play(self._case(self.hypotheses.row(x), hint, features))
+        look = getattr(self.hypotheses, "peek", self.hypotheses.row)
+        play = self._play(self._case(look(x), *self._given(hint, features)))
         lower, upper = self.grid.midpoint(play.lower), self.grid.midpoint(play.upper)
         return {lower: 1.0} if lower == upper else {lower: play.p_lower, upper: 1.0 - play.p_lower}
 
@@ -204,35 +207,15 @@ class Forecaster:
         With `missing="skip"`, rounds whose label is NaN are forecast and not learned from, and a hint that is NaN means
         that there is none.
         """
-        skip = validation.one_of(missing, "missing", ("error", "skip")) == "skip"
-        labels = validation.vector(y, "y", missing=skip)
-        known = labels[~np.isnan(labels)] if skip else labels
-        if len(known) < len(labels):
-            labels = labels.copy()
-            labels[~np.isnan(labels)] = self._labels(known)
-        else:
-            known = labels = self._labels(labels)
-        given = (
-            None if hints is None else self._hint_values(validation.vector(hints, "hints", len(labels), missing=skip))
-        )
-        extras = validation.feature_rows(features, len(labels), self._n_features)
-        contexts = replay.contexts(self, X, len(labels))
-        before = persistence.snapshot(self) if replay.may_stop_halfway(self, len(labels)) else None
-        if not self.property.continuous and self.jitter == 0.0:
-            self._atoms.add_many(known)
-        forecasts = np.empty(len(labels))
-        try:
-            replay.play(self, contexts, labels, given, extras, forecasts)
-        except BaseException:
-            if before is not None:
-                persistence.restore(self, *before)
-            raise
-        return forecasts
+        return replay.run(self, X, y, hints, features, missing)
 
-    def _case(self, row: Row, hint: float | None, features: Any) -> _Case:
-        """All that the round knows before its forecast: the learning hint's word, and its level set in the context."""
+    def _given(self, hint: float | None, features: Any) -> tuple[float | None, Float64Array | None]:
+        """The user's own forecast and the extra features, checked."""
         base = None if hint is None else self._hint_value(hint)
-        extra = validation.features(features, self._n_features)
+        return base, validation.features(features, self._n_features)
+
+    def _case(self, row: Row, base: float | None, extra: Float64Array | None) -> _Case:
+        """All that the round knows before its forecast: the learning hint's word, and its level set in the context."""
         guide = base if self._hint_state is None else self._hint_state.forecast(row, extra, base)
         return _Case(level_sets.active(row, guide, self._levels, self.hypotheses.n), guide, base, extra)
 
@@ -318,14 +301,6 @@ class Forecaster:
                 f"hint {value:g} is outside [{low:g}, {high:g}]; pass outside='clip' to move it to the end"
             )
         return value
-
-    def _hint_values(self, hints: Float64Array) -> Float64Array:
-        low, high = self.property.domain
-        if self.outside == "clip":
-            return np.clip(hints, low, high)
-        for hint in hints[(hints < low) | (hints > high)][:1]:
-            self._hint_value(hint)
-        return hints
 
     def _label(self, y: Any) -> float:
         return float(self._labels(validation.real(y, "label")))

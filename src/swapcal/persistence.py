@@ -137,7 +137,7 @@ def load(
             _check_sizes(header, sizes, hypotheses)
             forecaster = cls(
                 properties.from_spec(header["property"]) if property is None else property,
-                _hypotheses(header["hypotheses"]) if hypotheses is None else hypotheses,
+                _hypotheses(header["hypotheses"], hypotheses),
                 hint=_hint(header["hint"]) if hint is None else hint,
                 **{name: header["settings"][name] for name in _SETTINGS},
             )
@@ -155,8 +155,12 @@ def load(
     return forecaster
 
 
-def _hypotheses(spec: Any) -> Hypotheses:
-    return hypotheses.from_spec(spec)
+def _hypotheses(spec: Any, own: Any) -> Hypotheses:
+    """The class in the file; one passed in takes over what was learned under its definitions."""
+    if own is None:
+        return hypotheses.from_spec(spec)
+    resumed: Hypotheses = own.resumed(spec) if hasattr(own, "resumed") else own
+    return resumed
 
 
 def _hint(spec: Any) -> LearningHint | None:
@@ -190,7 +194,11 @@ def _check_sizes(header: dict[str, Any], sizes: dict[str, int], own: Hypotheses 
         if isinstance(counters[name], bool) or not isinstance(counters[name], int) or counters[name] < 0:
             raise StateFileError(f"this state file is damaged: {name} is {counters[name]!r}")
     n_bins, bins, horizon = counters["n_bins"], settings["bins"], settings["horizon"]
-    n = (spec.get("n", 0) + (settings["levels"] if spec["kind"] == "Finite" else 0)) if own is None else own.n
+    n = (
+        (spec.get("n", 0) + (settings["levels"] if spec["kind"] in ("Finite", "Groups") else 0))
+        if own is None
+        else own.n
+    )
     n_features = 0 if header["hint"] is None else header["hint"].get("n_features", 0)
     # The property's share of bins is not known yet: the smallest must not be above what the file holds.
     fits = (

@@ -5,22 +5,60 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swapcal import kernels
+from swapcal import kernels, persistence, validation
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array
 
 if TYPE_CHECKING:
     from swapcal.forecaster import Forecaster
 
-__all__ = ["contexts", "may_stop_halfway", "play"]
+__all__ = ["play", "run"]
 
 _CHUNK = 1 << 16
 """Rounds that a kernel plays in one call; between calls Python notices Ctrl-C."""
 
 
-def contexts(forecaster: "Forecaster", X: Any, n_rows: int) -> Rows | Float64Array:
-    """The contexts, checked: a dense array where the kernels can read it as it is, compressed sparse rows otherwise."""
+def run(forecaster: "Forecaster", X: Any, y: Any, hints: Any, features: Any, missing: str) -> Float64Array:
+    """`Forecaster.run`: everything is checked first; what fails later leaves no trace."""
     f = forecaster
+    skip = validation.one_of(missing, "missing", ("error", "skip")) == "skip"
+    labels = validation.vector(y, "y", missing=skip)
+    known = ~np.isnan(labels)
+    if known.all():
+        learned = labels = f._labels(labels)
+    else:
+        labels, learned = labels.copy(), f._labels(labels[known])
+        labels[known] = learned
+    given = None if hints is None else _hints(f, validation.vector(hints, "hints", len(labels), missing=skip))
+    extras = validation.feature_rows(features, len(labels), f._n_features)
+    out = np.empty(len(labels))
+    before = persistence.snapshot(f) if _may_stop_halfway(f, len(labels)) else None
+    groups = f.hypotheses.snapshot() if hasattr(f.hypotheses, "snapshot") else None
+    try:
+        contexts = _contexts(f, X, len(labels))
+        if not f.property.continuous and f.jitter == 0.0:
+            f._atoms.add_many(learned)
+        play(f, contexts, labels, given, extras, out)
+    except BaseException:
+        if before is not None:
+            persistence.restore(f, *before)
+        if groups is not None:
+            f.hypotheses.restore(groups)  # type: ignore[attr-defined]
+        raise
+    return out
+
+
+def _hints(f: "Forecaster", hints: Float64Array) -> Float64Array:
+    low, high = f.property.domain
+    if f.outside == "clip":
+        return np.clip(hints, low, high)
+    for hint in hints[(hints < low) | (hints > high)][:1]:
+        f._hint_value(hint)
+    return hints
+
+
+def _contexts(f: "Forecaster", X: Any, n_rows: int) -> Rows | Float64Array:
+    """The contexts, checked: a dense array where the kernels can read it as it is, compressed sparse rows otherwise."""
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous and X.flags.aligned
     readable = _is_native(f) and f._engine.reads_dense and plain and X.shape == (n_rows, f.hypotheses.n)
     limit = 1.0 if f.hypotheses.dual == "max" else np.finfo(np.float64).max
@@ -31,9 +69,9 @@ def contexts(forecaster: "Forecaster", X: Any, n_rows: int) -> Rows | Float64Arr
     return f.hypotheses.rows(X, n_rows)
 
 
-def may_stop_halfway(forecaster: "Forecaster", n_rows: int) -> bool:
+def _may_stop_halfway(f: "Forecaster", n_rows: int) -> bool:
     """Whether something can come between two rounds: a part in Python that fails, or Ctrl-C between chunks."""
-    return n_rows > _CHUNK or not _is_native(forecaster)
+    return n_rows > _CHUNK or not _is_native(f)
 
 
 def play(
