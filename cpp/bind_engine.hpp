@@ -12,6 +12,7 @@
 #include "any_engine.hpp"
 #include "bind_regression.hpp"
 #include "forecast.hpp"
+#include "plain_array.hpp"
 
 namespace swapcal {
 
@@ -30,9 +31,9 @@ inline ForecastType &forecast_type() {
     return type;
 }
 
-inline PyTypeObject *array_type() {
-    static nb::object type = nb::module_::import_("numpy").attr("ndarray");
-    return reinterpret_cast<PyTypeObject *>(type.ptr());
+inline const PlainArrays &arrays() {
+    static const PlainArrays *plain = new PlainArrays();  // never freed: the interpreter may be gone by then
+    return *plain;
 }
 
 // Builds an engine over the arrays of a forecaster, and keeps those arrays alive.
@@ -116,6 +117,9 @@ class Handle {
         if (!model.is_none()) engine_->model = &nb::cast<regression_binding::Handle &>(model).kernel();
         reads_dense_ = nb::cast<bool>(settings["reads_dense"]);
         runs_alone_ = nb::cast<bool>(settings["runs_alone"]);
+        notices_ = nb::cast<bool>(settings["notices"]);
+        hinted_ = nb::cast<bool>(settings["hinted"]);
+        refine_at_ = nb::cast<int64_t>(settings["refine_at"]);
     }
 
     // Whether contexts may be given as vectors.
@@ -126,22 +130,18 @@ class Handle {
 
     // The forecast for a dense context, or None where the Python twin must look at the arguments.
     nb::object predict(nb::handle x, nb::handle hint, nb::handle features) {
-        Vector<const double> context;
-        // Subclasses of arrays may hide entries behind a mask.
-        if (!reads_dense_ || !runs_alone_ || Py_TYPE(x.ptr()) != array_type() || !nb::try_cast(x, context, false) ||
-            int64_t(context.shape(0)) != engine_->reader.n_own) {
-            return nb::none();
-        }
+        const double *context = reads_dense_ && runs_alone_ ? arrays().vector(x, engine_->reader.n_own) : nullptr;
+        if (!context) return nb::none();
         double guide = 0.0;
         bool hinted = !hint.is_none();
         if (hinted && !plain_hint(hint, guide)) return nb::none();
-        Vector<const double> extra;
-        if (!features.is_none() && !plain_features(features, extra)) return nb::none();
-        if (engine_->model && engine_->model->n_features && features.is_none()) return nb::none();
-        int64_t m = engine_->reader.dense(context.data());
+        int64_t n_features = engine_->model ? engine_->model->n_features : 0;
+        const double *extra = nullptr;
+        if (features.is_none() ? n_features > 0 : !(extra = plain_features(features, n_features))) return nb::none();
+        int64_t m = engine_->reader.dense(context);
         if (m < 0) return nb::none();
-        Row row = engine_->looked_at(m, features.is_none() ? nullptr : extra.data(), hinted, guide);
-        return make(row, hinted, guide, hint, extra, !features.is_none());
+        Row row = engine_->looked_at(m, extra, hinted, guide);
+        return make(row, hinted, guide, hint, extra, n_features);
     }
 
     // Which bins to play: the fields of crossing.Play.
@@ -153,45 +153,47 @@ class Handle {
         return nb::make_tuple(play.lower, play.upper, play.p_lower, border);
     }
 
-    // False where the Python twin must look at the arguments; nothing has changed then.
-    bool update(nb::handle forecast, nb::handle y) {
+    // 0 where the Python twin must look at the arguments; nothing has changed then. 1: done. 2: done, and Python has to
+    // look after something that is not in the arrays: a refinement, the first hint, labels that heap.
+    int update(nb::handle forecast, nb::handle y) {
         const ForecastType &type = forecast_type();
         PyObject *f = forecast.ptr();
         double label, value, evidence_at, hint = 0.0;
-        if (!type.is_forecast(f) || !runs_alone()) return false;
+        if (!type.is_forecast(f) || !runs_alone()) return 0;
         if (PyFloat_CheckExact(y.ptr())) {
             label = PyFloat_AS_DOUBLE(y.ptr());
         } else if (PyLong_CheckExact(y.ptr())) {
             label = PyLong_AsDouble(y.ptr());
-            if (label == -1.0 && PyErr_Occurred()) return PyErr_Clear(), false;
+            if (label == -1.0 && PyErr_Occurred()) return PyErr_Clear(), 0;
         } else {
-            return false;
+            return 0;
         }
         PyObject *who = type.get(f, kForecaster), *round = type.get(f, kRound), *context = type.get(f, kContext);
         if (!settings().property.valid_label(label) || !type.number(f, kValue, value) ||
             !type.number(f, kEvidenceAt, evidence_at) || !who || !context || !round || !PyLong_CheckExact(round) ||
             !PyBytes_CheckExact(context)) {
-            return false;
+            return 0;
         }
         if (who != identity_.ptr() && (!PyUnicode_CheckExact(who) || PyUnicode_Compare(who, identity_.ptr()) != 0)) {
-            return false;
+            return 0;
         }
         bool hinted = type.get(f, kHint) != Py_None;
         const Grid &grid = settings().grid;
-        if (hinted && !(type.number(f, kHint, hint) && grid.low <= hint && hint <= grid.high)) return false;
+        if (hinted && !(type.number(f, kHint, hint) && grid.low <= hint && hint <= grid.high)) return 0;
         int overflow = 0;
         int64_t t = PyLong_AsLongLongAndOverflow(round, &overflow);
         Row row = context_of(context);
         int64_t bin = grid.bin(value);
         if (overflow || !engine_->books().is_open(t) || !sound(row) || grid.midpoint(bin) != value ||
             !(grid.low <= evidence_at && evidence_at <= grid.high)) {
-            return false;
+            return 0;
         }
-        if (engine_->model && !learn_model(f, row, label)) return false;
+        if (engine_->model && !learn_model(f, row, label)) return 0;
         bool late = t != engine_->books().numbers[0] - 1;
         engine_->learn(row, bin, engine_->errors(bin, evidence_at, label, t, hinted, hint), t, hinted, hint);
         engine_->books().rounds[1] += late;
-        return true;
+        bool first_hint = hinted && !hinted_;
+        return first_hint || notices_ || engine_->books().rounds[0] >= refine_at_ ? 2 : 1;
     }
 
     // A round whose identification Python has computed.
@@ -221,7 +223,8 @@ class Handle {
     nb::str identity_;
     nb::object model_;
     std::unique_ptr<AnyEngine> engine_;
-    bool reads_dense_, runs_alone_;
+    bool reads_dense_, runs_alone_, notices_, hinted_;
+    int64_t refine_at_;
     std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
 
     const Settings &settings() const { return static_cast<const AnyEngine &>(*engine_).settings(); }
@@ -251,15 +254,13 @@ class Handle {
         if (!holds) throw std::invalid_argument("the arrays of a run differ in length");
     }
 
-    bool plain_features(nb::handle features, Vector<const double> &extra) const {
-        if (!engine_->model || Py_TYPE(features.ptr()) != array_type() || !nb::try_cast(features, extra, false) ||
-            int64_t(extra.shape(0)) != engine_->model->n_features) {
-            return false;
+    // Null where the Python twin must look at the features.
+    static const double *plain_features(nb::handle features, int64_t n) {
+        const double *extra = n ? arrays().vector(features, n) : nullptr;
+        for (int64_t k = 0; extra && k < n; ++k) {
+            if (!(std::fabs(extra[k]) <= kLargestFeature)) return nullptr;
         }
-        for (size_t k = 0; k < extra.shape(0); ++k) {
-            if (!(std::fabs(extra.data()[k]) <= kLargestFeature)) return false;
-        }
-        return true;
+        return extra;
     }
 
     // Teaches the learning hint the outcome of a forecast; false if the forecast was changed.
@@ -289,8 +290,8 @@ class Handle {
         return true;
     }
 
-    nb::object make(const Row &row, bool hinted, double guide, nb::handle base, const Vector<const double> &extra,
-                    bool featured) {
+    nb::object make(const Row &row, bool hinted, double guide, nb::handle base, const double *extra,
+                    int64_t n_features) {
         const ForecastType &type = forecast_type();
         Outcome found = engine_->predict(row, hinted, guide);
         const Play &play = found.play;
@@ -310,10 +311,8 @@ class Handle {
         type.set(f, kContext, pack(row));
         type.set(f, kHint, engine_->model ? PyFloat_FromDouble(guide) : Py_NewRef(base.ptr()));
         type.set(f, kBase, Py_NewRef(base.ptr()));
-        PyObject *features = featured ? PyTuple_New(Py_ssize_t(extra.shape(0))) : Py_NewRef(Py_None);
-        for (Py_ssize_t k = 0; featured && k < Py_ssize_t(extra.shape(0)); ++k) {
-            PyTuple_SET_ITEM(features, k, PyFloat_FromDouble(extra.data()[k]));
-        }
+        PyObject *features = extra ? PyTuple_New(n_features) : Py_NewRef(Py_None);
+        for (int64_t k = 0; extra && k < n_features; ++k) PyTuple_SET_ITEM(features, k, PyFloat_FromDouble(extra[k]));
         type.set(f, kFeatures, features);
         return result;
     }

@@ -55,6 +55,9 @@ def assemble(forecaster: "Forecaster") -> Any:
         # A class that makes its row of something else than numbers has no vector for the kernel to read.
         "reads_dense": type(f.hypotheses) in (Finite, Linear, Oracle),
         "runs_alone": f._hint_state is None or model is not None,
+        "notices": not f.property.continuous and f.jitter == 0.0,
+        "hinted": f._hinted,
+        "refine_at": f._ledger.n_rounds + f._rounds_to_refinement(),
         "draw_seed": mix64(f.seed + GOLDEN),
         "jitter_seed": mix64(mix64(f.seed) + GOLDEN),
         "jitter": f.jitter,

@@ -142,8 +142,9 @@ class Forecaster:
 
     def predict(self, x: Any, hint: float | None = None, *, features: Any = None) -> Forecast:
         """The forecast for context `x`, near `hint` where that keeps the guarantee; opens a round, learns nothing."""
-        if self._engine is not None:
-            forecast: Forecast | None = self._engine.predict(x, hint, features)
+        engine = self._engine
+        if engine is not None:
+            forecast: Forecast | None = engine.predict(x, hint, features)
             if forecast is not None:
                 return forecast
         base, extra = self._given(hint, features)
@@ -175,9 +176,11 @@ class Forecaster:
 
     def update(self, forecast: Forecast, y: float) -> None:
         """Learn the outcome `y` of a forecast: in any order, once each."""
-        if self._engine is not None and self._engine.update(forecast, y):
-            self._hinted = self._hinted or forecast.hint is not None
-            self._refine_if_due()
+        done = 0 if self._engine is None else self._engine.update(forecast, y)
+        if done == 1:
+            return
+        if done:
+            self._after(forecast.hint)
             self._notice(float(y))
             return
         if not isinstance(forecast, Forecast):
@@ -255,14 +258,20 @@ class Forecaster:
             if self._record is not None and hinted is not None:
                 self._record.record(hinted, case.row, v_hint)
             self._pending.close(t)
-        self._hinted = self._hinted or case.hint is not None
-        self._refine_if_due()
+        self._after(case.hint)
 
     def _rounds_to_refinement(self) -> int:
         """How many outcomes are left before the grid is refined."""
         if self.horizon is not None or self.bins is not None:
             return 2**62
         return horizons.next_refinement(self.grid.n, self.r, self._share) - self._ledger.n_rounds
+
+    def _after(self, hint: float | None) -> None:
+        """What a round may change outside the arrays."""
+        if hint is not None and not self._hinted:
+            self._hinted = True
+            self._engine = assemble(self)
+        self._refine_if_due()
 
     def _refine_if_due(self) -> None:
         if self._rounds_to_refinement() > 0:

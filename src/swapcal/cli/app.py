@@ -7,6 +7,7 @@ import typer
 
 from swapcal.cli.audit import audit
 from swapcal.cli.bench import bench
+from swapcal.cli.demo import demo
 from swapcal.cli.exits import HELP
 from swapcal.cli.report import report
 from swapcal.cli.run import run
@@ -24,15 +25,5 @@ app = typer.Typer(
 app.command()(audit)
 app.command()(run)
 app.command()(report)
+app.command()(demo)
 app.add_typer(bench, name="bench")
-
-
-@app.command()
-def demo() -> None:
-    """A drifting stream with overlapping groups: errors before and after.
-
-    Example: swapcal demo
-    """
-    from swapcal.demo import main as play
-
-    play()

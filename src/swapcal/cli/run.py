@@ -42,6 +42,9 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="Of the draws between two neighboring forecasts.")] = 0,
     trust: Annotated[float | None, typer.Option(min=0.0, help="How clean a hint must be to be kept: 0 to 1.")] = None,
     levels: Annotated[int, typer.Option(min=0, help="Level sets of the hint that join the groups.")] = 10,
+    jitter: Annotated[
+        float, typer.Option(min=0.0, help="For quantiles of rounded outcomes: the spacing to spread them over.")
+    ] = 0.0,
     r: Annotated[float, typer.Option(help="Power of the error, 1 or more.")] = 2.0,
     limit: Annotated[int, typer.Option(min=1, help="Largest number of groups.")] = 2_500,
     out: Annotated[Path | None, typer.Option(help="Forecasts of all rows: .csv, .jsonl or .parquet.")] = None,
@@ -98,6 +101,7 @@ def run(
                 seed=seed,
                 trust=trust,
                 levels=levels,
+                jitter=jitter,
                 fresh=fresh,
                 overwrite=overwrite,
                 progress=progress,

@@ -19,9 +19,7 @@ _LONGEST = 1 << 26
 def open_json_lines(source: Source, columns: Sequence[str] | None, batch_rows: int) -> Table:
     """One JSON object a line."""
     table = open_mappings(_objects(source), source.name, columns, batch_rows)
-    return table._replace(
-        bytes_total=source.size, bytes_done=lambda: source.packed(source.unpacked), close=source.close
-    )
+    return table._replace(bytes_total=source.size, bytes_done=lambda: source.done, close=source.close)
 
 
 def open_mappings(

@@ -26,8 +26,7 @@ class Records:
     def __init__(self, table: Table, skip: int, batch_rows: int) -> None:
         self._table, self._skip, self._batch_rows = table, skip, batch_rows
         self._row, self._done = table.skipped, 0
-        self._piece, self._used = next(table.pieces, None), 0
-        if self._piece is None and self._row == 0:
+        if not self._fetch() and self._row == 0:
             raise DataError(f"{table.name} has no rows; it needs at least one")
 
     @property
@@ -74,7 +73,8 @@ class Records:
         return Batch(self.name, self._row - n, n, data)
 
     def _fetch(self) -> bool:
-        self._piece, self._used = next(self._table.pieces, None), 0
+        """The next piece that is not empty; False at the end."""
+        self._piece, self._used = next((piece for piece in self._table.pieces if piece.n), None), 0
         return self._piece is not None
 
     def _take(self, most: int) -> tuple[Mapping[str, Any], int]:

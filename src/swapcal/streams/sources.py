@@ -7,6 +7,7 @@ import zlib
 from typing import Any
 
 from swapcal.errors import DataError
+from swapcal.reals import shown
 
 __all__ = ["HEAD", "Source", "open_source"]
 
@@ -37,14 +38,35 @@ class Counted:
         return data
 
 
-class Source:
-    """A stream of unpacked bytes whose head can be looked at first.
+class Descriptor:
+    """An open file, closed when nobody needs it any more: an error may leave records half read and hard to reach."""
 
-    It has the members by which pyarrow knows a file that can only be read forward.
-    """
+    def __init__(self, number: int) -> None:
+        self._number: int | None = number
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes."""
+        parts: list[bytes] = []
+        while self._number is not None and size and (part := os.read(self._number, size if size > 0 else HEAD)):
+            parts.append(part)
+            size = max(size - len(part), 0) if size > 0 else size
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Close it; reading then gives nothing."""
+        if self._number is not None:
+            os.close(self._number)
+            self._number = None
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Source:
+    """A stream of unpacked bytes whose head can be looked at first."""
 
     def __init__(self, name: str, raw: Any, size: int | None, *, own: bool) -> None:
-        self.closed, self._own, self.raw = False, own, raw
+        self._own, self.raw = own, raw
         self.name, self.size, self._counted = name, size, Counted(raw)
         self._stream: Any = self._counted
         self.head = b""
@@ -56,9 +78,6 @@ class Source:
             self.head = self._stream_read(HEAD)
         self.start = 0
         """Where in the head reading begins."""
-        self._recent: list[bytes] = []
-        self.unpacked = 0
-        """Bytes that have been read."""
 
     def _stream_read(self, size: int) -> bytes:
         try:
@@ -82,18 +101,12 @@ class Source:
             data, self.head = data[:size], data[size:]
         elif size != len(data):
             data += self._stream_read(size - len(data) if size >= 0 else size)
-        self.unpacked += len(data)
-        self._recent = [*self._recent[-2:], data]
         return data
 
     @property
-    def tail(self) -> bytes:
-        """What the last three calls of `read` gave."""
-        return b"".join(self._recent)
-
-    def packed(self, n_bytes: int) -> int:
-        """How many bytes of the file, as it is packed, stand for the first `n_bytes` that were read of it."""
-        return self._counted.count * min(n_bytes, self.unpacked) // max(self.unpacked, 1)
+    def done(self) -> int:
+        """Bytes of the file, as it is packed, that have been read."""
+        return self._counted.count
 
     def check(self) -> None:
         """Refuse what holds nothing, or is of a kind that is not read here."""
@@ -107,26 +120,8 @@ class Source:
 
     def close(self) -> None:
         """Close the file, if it was opened here."""
-        self.closed = True
         if self._own:
             self.raw.close()
-
-    def __del__(self) -> None:
-        # Records that were not read to their end, or an error on the way.
-        if not self.closed:
-            self.close()
-
-    def readable(self) -> bool:
-        """True."""
-        return True
-
-    def writable(self) -> bool:
-        """False."""
-        return False
-
-    def seekable(self) -> bool:
-        """False."""
-        return False
 
 
 class Rest:
@@ -150,16 +145,14 @@ def open_source(source: Any) -> Source:
     path = os.fspath(source)
     if path == "-":
         return Source("standard input", sys.stdin.buffer, None, own=False)
+    if os.path.isdir(path):
+        raise DataError(f"{path} is a folder; give one file in it")
     try:
-        file = open(path, "rb")  # noqa: SIM115 - it lives as long as the records
+        file = Descriptor(os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0)))
     except FileNotFoundError:
         raise DataError(f"there is no file {path}; check the name and the folder, {os.getcwd()}") from None
-    except IsADirectoryError:
-        raise DataError(f"{path} is a folder; give one file in it") from None
     except PermissionError:
         raise DataError(f"{path} may not be read by this user; change its permissions") from None
-    try:
-        return Source(path, file, os.path.getsize(path), own=True)
-    except BaseException:
-        file.close()
-        raise
+    except (OSError, ValueError) as error:
+        raise DataError(f"{shown(path)} cannot be opened ({error}); check the name") from None
+    return Source(path, file, os.path.getsize(path), own=True)

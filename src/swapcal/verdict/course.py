@@ -38,10 +38,11 @@ class Method:
     seed: int = 0
     trust: float | None = None
     levels: int = 10
+    jitter: float = 0.0
 
     def settings(self) -> dict[str, Any]:
         """Plain data."""
-        return {name: getattr(self, name) for name in ("learn", "horizon", "seed", "trust", "levels")}
+        return {name: getattr(self, name) for name in ("learn", "horizon", "seed", "trust", "levels", "jitter")}
 
 
 class Course:
@@ -223,6 +224,7 @@ class Course:
             seed=method.seed,
             hint=OnlineRegression(n_features=n_features) if method.learn else None,
             levels=method.levels if self.question.p is not None or method.learn else 0,
+            jitter=method.jitter,
             **given,
         )
 

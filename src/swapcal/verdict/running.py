@@ -30,6 +30,9 @@ COMMIT_SECONDS = 1.0
 COMMIT_SHARE = 20.0
 """A commit waits so many times as long as the last one took, so that they take a twentieth of the time at most."""
 
+_HEAD = 1 << 20
+"""Bytes of a file that are looked at to guess its number of rows."""
+
 Path_ = str | os.PathLike[str]
 
 
@@ -53,6 +56,7 @@ def run(
     seed: int = 0,
     trust: float | None = None,
     levels: int = 10,
+    jitter: float = 0.0,
     fresh: bool = False,
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
@@ -77,8 +81,9 @@ def run(
         Keeps how far the run has come. With the same file, input and settings it goes on after a stop or a kill; when
         all is done it goes on with rows that the input has gained since.
     horizon : int, optional
-        Number of rows that will come; default what the source says, or anytime where it does not know.
-    seed, trust, levels
+        Number of rows that will come; default what the source says, or for a file of text what its size suggests;
+        where neither is known, as in a pipe, anytime.
+    seed, trust, levels, jitter
         As for `Forecaster`.
     fresh : bool
         Start over, whatever is in `state`.
@@ -109,7 +114,7 @@ def run(
     question = question if hint is None else replace(question, p=hint)
     records = source if isinstance(source, Records) else read(source, columns=question.columns)
     try:
-        method = Method(learn=learn, horizon=horizon, seed=seed, trust=trust, levels=levels)
+        method = Method(learn=learn, horizon=horizon, seed=seed, trust=trust, levels=levels, jitter=jitter)
         files = _Files(question, method, out, state, fresh=fresh, overwrite=overwrite)
         return _run(records, question, method, files, progress, stop, say)
     finally:
@@ -191,7 +196,7 @@ def _run(
     say: Callable[[str], None] | None,
 ) -> Result:
     begun = files.begun
-    known = records.n_rows if method.horizon is None else method.horizon
+    known = records.n_rows or _expected_rows(records.name) if method.horizon is None else method.horizon
     first, rest = opening(records, question.prefix if begun is None else int(begun.plain["settled"]))
     course = Course(question, replace(method, horizon=known), first, records.name, begun)
     batches: Iterator[Batch] = chain(first, rest)
@@ -224,6 +229,24 @@ def _run(
     finally:
         files.close()
     return _result(records.name, course, files)
+
+
+def _expected_rows(path: str) -> int | None:
+    """About how many rows a file of text has, from its size and its first lines; None for anything else.
+
+    Not from how much has been read of it so far: that depends on threads, and two runs must have the same horizon.
+    """
+    try:
+        with open(path, "rb") as file:
+            head, size = file.read(_HEAD), os.path.getsize(path)
+    except OSError:
+        return None  # standard input, a frame, ...
+    if not head or b"\0" in head:
+        return None  # packed, so that its size says little
+    if size <= len(head):
+        return max(1, head.count(b"\n") - 1)
+    rows = head.count(b"\n") * size / len(head)
+    return int(float(f"{rows:.1e}"))
 
 
 def _behind(batches: Iterator[Batch], course: Course, begun: Checkpoint, files: _Files) -> Iterator[Batch]:

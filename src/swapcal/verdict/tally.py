@@ -137,8 +137,9 @@ class Tally:
         entry_places = np.repeat(places, lengths)
         self.cells.add(places, self.places.n, judged_at, v, rows, entry_places, weights)
         self._count_outcomes(y, p, places, rows, lengths, weights)
-        total = losses.sum() if weights is None else losses @ weights
-        squares = v @ v if weights is None else weights @ (v * v)
+        # Sums and no dot products, whose last digit depends on the number of threads.
+        total = losses.sum() if weights is None else (losses * weights).sum()
+        squares = (v * v).sum() if weights is None else (weights * v * v).sum()
         self._sums += np.array([len(y), len(y) if weights is None else weights.sum(), total, squares])
         return losses
 

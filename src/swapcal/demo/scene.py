@@ -1,0 +1,50 @@
+"""What a demo plays: a table, the questions that are asked of it, and the words around them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from swapcal.typing import Float64Array
+from swapcal.verdict.question import Question
+
+__all__ = ["MODEL", "Scene", "Task"]
+
+MODEL = "model"
+"""Column of the model's forecasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One question.
+
+    Parameters
+    ----------
+    name
+        Of the page, and of the question in JSON.
+    title
+        What is forecast, in words.
+    question
+        The same for `running.run`.
+    model
+        Makes the model's forecasts, each from the rows before it; its argument is called with the rows done.
+    notes
+        What a reader must know to judge the numbers.
+    """
+
+    name: str
+    title: str
+    question: Question
+    model: Callable[[Callable[[int], None]], Float64Array]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A table of columns and the questions about it; `source` is what pages call it, `opening` what is said first."""
+
+    source: str
+    rows: str
+    n_rows: int
+    columns: Mapping[str, Any]
+    tasks: tuple[Task, ...]
+    opening: str

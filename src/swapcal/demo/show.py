@@ -1,0 +1,78 @@
+"""The demo in the terminal: steps as they go on standard error, then tables, or JSON, on standard output."""
+
+import json as json_format
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from swapcal.demo import drifting, flights
+from swapcal.demo.play import Answer, Steps, play
+from swapcal.demo.scene import Scene
+from swapcal.demo.tables import view
+from swapcal.verdict.storage import to_json
+
+__all__ = ["show"]
+
+WIDTH = 80
+
+
+def show(out: Path, rows: int | None, *, json: bool) -> None:
+    """Play, and print what came out."""
+    start = time.perf_counter()
+    console = Console(highlight=False)
+    console = Console(highlight=False, width=min(console.width, WIDTH))
+    with _progress() as steps:
+        scene = _scene(rows, steps)
+    if not json:
+        console.print(f"\n{scene.opening}\n", markup=False)
+    with _progress() as steps:
+        answers = list(play(scene, out, steps))
+    if json:
+        console.print(_json(scene, answers), soft_wrap=True, markup=False)
+        return
+    for answer in answers:
+        console.print(view(scene, answer))
+    console.print(f"All of it took {time.perf_counter() - start:.0f} seconds. The pages, for your browser:")
+    for answer in answers:
+        console.print(f"  {answer.page}", soft_wrap=True, markup=False)
+
+
+@contextmanager
+def _progress() -> Iterator[Steps]:
+    """Steps on standard error, each with a bar, if somebody is there to see them."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description:<26}"), BarColumn(30), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+
+        @contextmanager
+        def step(name: str, n_rows: int) -> Iterator[Callable[[int], None]]:
+            bar = progress.add_task(name, total=n_rows)
+            yield lambda done: progress.update(bar, completed=done)
+            progress.update(bar, completed=n_rows)
+
+        yield step
+
+
+def _scene(rows: int | None, steps: Steps) -> Scene:
+    path = flights.locate()
+    if path is None:
+        return drifting.scene(rows)
+    with steps("reading the flights", 1):
+        return flights.scene(path, rows)
+
+
+def _json(scene: Scene, answers: list[Answer]) -> str:
+    """Results as `swapcal run --json` prints them, by question, with the paths of their pages."""
+    found = {
+        answer.task.name: {
+            "page": str(answer.page),
+            "swapcal": json_format.loads(to_json(answer.result)),
+            "learning": json_format.loads(to_json(answer.learning)),
+        }
+        for answer in answers
+    }
+    return json_format.dumps({"source": scene.source, "rows": scene.n_rows, "questions": found}, ensure_ascii=False)
