@@ -269,7 +269,7 @@ def _check_values(forecaster: "Forecaster", counters: dict[str, Any], arrays: Ar
         sound = sound and visits.min() >= 0.0 and visits.sum() == rounds
         sound = sound and bool((np.abs(arrays["ledger.sums"]) <= most * visits[:, None]).all())
         sound = sound and bool((np.abs(arrays["ledger.rounding"] - visits) <= most * visits).all())
-    if isinstance(forecaster.hypotheses, (hypotheses.Finite, hypotheses.Linear)):
+    if isinstance(forecaster._class, (hypotheses.Finite, hypotheses.Linear, hypotheses.Numeric)):
         for part in ("evidence", "record"):
             counts = arrays.get(f"{part}.counts", np.zeros(0))[:, None]
             sums, spreads = arrays.get(f"{part}.sums", counts), arrays.get(f"{part}.spreads", counts)
