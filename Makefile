@@ -33,8 +33,11 @@ test-python: install
 slow: install
 	$(BIN)/python -m pytest -n 2 -m slow
 
+bench: install
+	$(BIN)/swapcal bench speed --out build/bench-speed --docs docs
+
 demo: install
-	$(BIN)/python -m swapcal.demo
+	$(BIN)/swapcal demo
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from swapcal.cli.exits import HELP, needs, stop
+from swapcal.cli.exits import HELP, guarded, needs, stop
 
 __all__ = ["bench"]
 
@@ -134,3 +134,56 @@ def bench_rivals(
     except InvalidInput as error:
         stop(str(error))
     raise typer.Exit(code)
+
+
+@bench.command("speed")
+def bench_speed(
+    only: Annotated[
+        str | None,
+        typer.Option(
+            help="Any of run,events,growth,memory,state,startup,peers,threads,instructions,float32; all if not given."
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller streams and fewer repeats: a look.")] = False,
+    out: Annotated[Path, typer.Option(help="Directory for speed.json.")] = Path("bench-speed"),
+    docs: Annotated[
+        Path | None, typer.Option(help="Also write performance.md and instructions.json into this directory.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
+) -> None:
+    """How fast, and how large: ratios that mean the same on every machine, each beside its target.
+
+    Takes about 3 minutes, and 2 GB of memory for the longest stream. Exit code 1 if a target is missed.
+
+    Example: swapcal bench speed --only run,events
+    """
+    needs("rich", "the tables")
+    from swapcal.bench.speed.command import speed
+    from swapcal.errors import InvalidInput
+
+    try:
+        code = speed(out, only=only, quick=quick, docs=docs, json=json, echo=typer.echo)
+    except InvalidInput as error:
+        stop(str(error))
+    raise typer.Exit(code)
+
+
+@bench.command("streams")
+def bench_streams(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory with adult.csv, elec2.csv, ...")],
+    only: Annotated[str | None, typer.Option(help="Some of the streams: adult,elec2.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
+    docs: Annotated[Path | None, typer.Option(help="Also write streams.md into this directory.")] = None,
+) -> None:
+    """Five recorded streams, before and after: a frozen model, and swapcal with it as the hint.
+
+    DIR holds adult.csv, elec2.csv, fte_games.csv, bike_hour.csv and beijing_pm25.csv, or those of --only; nothing is
+    downloaded. Takes less than a minute.
+
+    Example: swapcal bench streams data --only fte_games
+    """
+    with guarded():
+        needs("rich", "the tables")
+        from swapcal.bench.streams.command import chosen, show
+
+        show(directory, chosen(only), docs=docs, json=json, echo=typer.echo)

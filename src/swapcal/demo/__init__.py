@@ -3,9 +3,10 @@
 The stream, the model and the words are here; everything else is what `swapcal run` and `swapcal report` do.
 """
 
-import sys
 from importlib.util import find_spec
 from pathlib import Path
+
+from swapcal.errors import MissingExtra
 
 __all__ = ["main"]
 
@@ -22,7 +23,7 @@ def main(out: Path = OUT, *, rows: int | None = None, json: bool = False) -> Non
     """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        sys.exit(f"the demo needs {', '.join(missing)}: install with  pip install 'swapcal[demo]'")
+        raise MissingExtra(f"the demo needs {', '.join(missing)}: install with  pip install 'swapcal[demo]'")
     from swapcal.demo.show import show
 
     show(out, rows, json=json)

@@ -1,5 +1,11 @@
 """`python -m swapcal.demo`: the demo with its usual settings."""
 
-from swapcal.demo import main
+import sys
 
-main()
+from swapcal.demo import main
+from swapcal.errors import SwapcalError
+
+try:
+    main()
+except SwapcalError as error:
+    sys.exit(str(error))

@@ -21,19 +21,22 @@ def scene(rows: int | None = None) -> Scene:
         rows="rows",
         columns={**members, "event": binary.y, "size": real.y},
         n_rows=n_rows,
+        about={"model": "the mean of the first round's world, pulled to the middle and shifted in some groups"},
         tasks=(
             Task(
                 "event",
+                "an event",
                 "An event: its chance",
                 Question("event", MODEL, groups=groups, property=Mean()),
                 lambda _: binary.hint,
             ),
             Task(
                 "size",
+                "a size",
                 "A size: what 9 of 10 stay below",
                 Question("size", MODEL, groups=groups, property=Quantile(0.9)),
                 lambda _: real.hint,
-                ("the model forecasts the mean, and is taken for a quantile: it must be wrong",),
+                notes=("the model forecasts the mean, and is taken for a quantile: it must be wrong",),
             ),
         ),
         opening=(

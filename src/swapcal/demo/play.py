@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from swapcal.demo.scene import MODEL, Scene, Task
-from swapcal.errors import InvalidInput
+from swapcal.errors import AtomsWarning, InvalidInput
 from swapcal.report import page
 from swapcal.verdict import running
 from swapcal.verdict.reading import RangeWarning
@@ -21,10 +21,7 @@ Steps = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came out for one question: swapcal on the model, swapcal with a hint that learns from the groups, the page.
-
-    `seed` and all else are the same for both.
-    """
+    """What came out for one question: swapcal on the model, swapcal with a hint that learns, and the page."""
 
     task: Task
     result: Result
@@ -51,7 +48,9 @@ def play(scene: Scene, out: Path, steps: Steps) -> Iterator[Answer]:
 
 def _run(scene: Scene, task: Task, columns: dict[str, object], who: str, steps: Steps, *, learn: bool) -> Result:
     with steps(f"{task.name}: {who}", scene.n_rows) as done, warnings.catch_warnings():
-        # What is outside the range is said beside the numbers, and counted.
-        warnings.simplefilter("ignore", RangeWarning)
-        result = running.run(columns, task.question, learn=learn, progress=done)
-    return replace(result, source=scene.source)
+        # What is outside the range, or heaps up, is said beside the numbers.
+        for said in (RangeWarning, AtomsWarning):
+            warnings.simplefilter("ignore", said)
+        result = running.run(columns, task.question, learn=learn, jitter=task.jitter, progress=done)
+    settings = {**result.settings, **scene.about}
+    return replace(result, source=f"{scene.source}: {task.subject}", settings=settings)

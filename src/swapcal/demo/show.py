@@ -4,11 +4,13 @@ import json as json_format
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from swapcal import backend
 from swapcal.demo import drifting, flights
 from swapcal.demo.play import Answer, Steps, play
 from swapcal.demo.scene import Scene
@@ -18,6 +20,9 @@ from swapcal.verdict.storage import to_json
 __all__ = ["show"]
 
 WIDTH = 80
+
+IN_PYTHON = 40_000
+"""So many flights take about a minute without compiled kernels."""
 
 
 def show(out: Path, rows: int | None, *, json: bool) -> None:
@@ -32,13 +37,13 @@ def show(out: Path, rows: int | None, *, json: bool) -> None:
     with _progress() as steps:
         answers = list(play(scene, out, steps))
     if json:
-        console.print(_json(scene, answers), soft_wrap=True, markup=False)
+        console.out(_json(scene, answers), highlight=False)
         return
     for answer in answers:
         console.print(view(scene, answer))
     console.print(f"All of it took {time.perf_counter() - start:.0f} seconds. The pages, for your browser:")
     for answer in answers:
-        console.print(f"  {answer.page}", soft_wrap=True, markup=False)
+        console.out(f"  {answer.page}", highlight=False)
 
 
 @contextmanager
@@ -58,11 +63,15 @@ def _progress() -> Iterator[Steps]:
 
 
 def _scene(rows: int | None, steps: Steps) -> Scene:
-    path = flights.locate()
+    path, shorter = flights.locate(), rows is None and backend() == "python"
     if path is None:
-        return drifting.scene(rows)
+        return drifting.scene(IN_PYTHON // 2 if shorter else rows)
     with steps("reading the flights", 1):
-        return flights.scene(path, rows)
+        scene = flights.scene(path, IN_PYTHON if shorter else rows)
+    if shorter:
+        said = "The compiled kernels are not there, so that only the first flights are played; --rows takes more."
+        return replace(scene, opening=f"{said}\n\n{scene.opening}")
+    return scene
 
 
 def _json(scene: Scene, answers: list[Answer]) -> str:

@@ -1,5 +1,7 @@
 """Before and after beside each other: errors, losses, the worst groups, and what they come to in words."""
 
+import math
+
 import numpy as np
 from rich import box
 from rich.console import Group, RenderableType
@@ -11,10 +13,11 @@ from swapcal.demo.play import Answer
 from swapcal.demo.scene import Scene
 from swapcal.report.group_bias import GroupBias
 from swapcal.report.names import group_name
-from swapcal.report.numbers import count, interval, number, precise, signed
+from swapcal.report.numbers import count, number, precise
 from swapcal.report.reading import reading
 from swapcal.report.worst_groups import WorstGroups
-from swapcal.verdict.result import Paired, Result, Side
+from swapcal.typing import IntArray
+from swapcal.verdict.result import Paired, Side
 
 __all__ = ["findings", "view"]
 
@@ -28,7 +31,8 @@ def view(scene: Scene, answer: Answer) -> RenderableType:
     scored = f"{count(result.n_rounds)} {scene.rows} with an outcome, {count(len(result.groups))} groups"
     missing = f"{count(result.n_missing)} without one are forecast and not learned from" if result.n_missing else ""
     clipped = f"{count(result.n_clipped)} outcomes were outside the range" if result.n_clipped else ""
-    notes = [*answer.task.notes, *([clipped] if clipped else [])]
+    binned = f"swap error of the model: {result.settings.get('binning', 'as it is')}; other bins give other totals"
+    notes = [*answer.task.notes, *([clipped] if clipped else []), binned]
     return Group(
         Text(answer.task.title, style="bold"),
         Text("; ".join(part for part in (scored, missing) if part), style="dim"),
@@ -46,10 +50,13 @@ def view(scene: Scene, answer: Answer) -> RenderableType:
 def findings(answer: Answer) -> list[str]:
     """What came out, good or bad, in sentences."""
     before, after, learned = _sides(answer)
-    found = [_errors("swapcal", before, after), _errors(LEARNING, before, learned)]
-    for who, run in (("swapcal", answer.result), (LEARNING, answer.learning)):
+    found, biases = [], _biases(answer)
+    runs = (("swapcal", answer.result, after, biases[1]), (LEARNING, answer.learning, learned, biases[2]))
+    for who, run, side, bias in runs:
+        parts = [_error(before, side), _left(answer, bias)]
         if run.paired is not None:
-            found.append(_loss(who, run.loss_name, run.paired))
+            parts.append(_loss(run.loss_name, run.paired))
+        found.append(f"{who}: {'; '.join(parts)}.")
     return found
 
 
@@ -64,47 +71,40 @@ def _sides(answer: Answer) -> tuple[Side, Side, Side]:
 def _totals(answer: Answer) -> Table:
     result = answer.result
     before, after, learned = _sides(answer)
-    off = _biased(answer)
+    off = [len(_off(bias)) for bias in _biases(answer)]
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    table.add_column("forecasts by")
-    for head in ("swap error", "biased groups*", result.loss_name, "change, 95 % interval"):
+    table.add_column("forecasts by", no_wrap=True)
+    for head in ("swap error", "groups off*", result.loss_name, "change"):
         table.add_column(head, justify="right", no_wrap=True)
     if before.constant_loss is not None:
-        table.add_row("best constant, in hindsight", "", "", precise(before.constant_loss), "")
+        table.add_row("best constant", "", "", precise(before.constant_loss), "")
     table.add_row("the model", number(before.swap_error), count(off[0]), precise(before.loss), "")
     rows = (("swapcal", after, off[1], result.paired), (LEARNING, learned, off[2], answer.learning.paired))
     for who, side, groups, paired in rows:
-        changed = "" if paired is None else _change(paired)
+        changed = "" if paired is None else f"{_percent(paired.difference, paired)} %"
         table.add_row(who, number(side.swap_error), count(groups), precise(side.loss), changed)
     if after.chance_mean is not None:
         table.add_row("chance alone", number(after.chance_mean), "", "", "")
     if result.guarantee is not None:
         table.add_row("guaranteed at most", number(result.guarantee), "", "", "")
-    table.caption, table.caption_justify = f"* beyond chance, of {count(len(result.groups))}", "left"
+    table.caption, table.caption_justify = f"* biased beyond chance, of {count(len(result.groups))}", "left"
     return table
 
 
-def _groups(answer: Answer) -> Table:
+def _groups(answer: Answer) -> RenderableType:
     """The groups with the largest error of the model; "everybody" first."""
     figure, words = WorstGroups.of(answer.result, N_WORST), reading(answer.result.property)
-    what = "share below the forecast, less the level" if words.noun else "forecast less outcome"
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1),
-        show_edge=False,
-        title=f"Worst groups of the model: {what}, in points",
-        title_justify="left",
-        title_style="",
-    )
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
     table.add_column("group", overflow="ellipsis", no_wrap=True)
     for head in ("rows", "the model", "swapcal", LEARNING):
         table.add_column(head, justify="right", no_wrap=True)
     sides = _biases(answer)
     for j in figure.order():
         name = Text(group_name(answer.result.groups[j]))
-        biases = [signed(round(words.scale * float(side.mean[j]), 2)) for side in sides]
+        biases = [f"{words.scale * float(side.mean[j]):+.2f}" for side in sides]
         table.add_row(name, count(float(sides[0].count[j])), *biases)
-    return table
+    what = "coverage less the level" if words.noun else "forecast less outcome"
+    return Group(Text(f"Groups with the largest error of the model: {what}, in points"), table)
 
 
 def _biases(answer: Answer) -> tuple[GroupBias, GroupBias, GroupBias]:
@@ -112,32 +112,44 @@ def _biases(answer: Answer) -> tuple[GroupBias, GroupBias, GroupBias]:
     return first["before"], first["after"], second["after"]
 
 
-def _biased(answer: Answer) -> list[int]:
-    """How many groups have an interval that leaves out 0, for the model, swapcal, and swapcal with learning."""
-    return [int(np.sum((side.low > 0.0) | (side.high < 0.0))) for side in _biases(answer)]
+def _off(bias: GroupBias) -> IntArray:
+    """Positions of the groups whose interval leaves out 0."""
+    return np.flatnonzero((bias.low > 0.0) | (bias.high < 0.0))
 
 
-def _errors(who: str, before: Side, after: Side) -> str:
-    ratio = after.swap_error / before.swap_error if before.swap_error > 0 else 1.0
-    changed = f"{100 * abs(1 - ratio):.0f} % {'below' if ratio < 1 else 'ABOVE'}"
-    return f"{who}: swap error {changed} the model's, {number(after.swap_error)} after {number(before.swap_error)}."
+def _error(before: Side, after: Side) -> str:
+    """How the swap error changed."""
+    if not before.swap_error > 0.0:
+        return f"swap error {number(after.swap_error)}"
+    ratio = after.swap_error / before.swap_error
+    if ratio > 1.0:
+        return f"swap error {100 * (ratio - 1.0):.0f} % HIGHER than the model's"
+    return f"swap error {100 * (1.0 - ratio):.0f} % lower than the model's"
 
 
-def _loss(who: str, name: str, paired: Paired) -> str:
-    share = number(100 * abs(paired.difference) / paired.before) if paired.before > 0 else "0"
-    if paired.high < 0:
-        return f"{who}: {name} {share} % lower than the model's, beyond doubt."
-    if paired.low > 0:
-        return f"{who}: {name} {share} % HIGHER than the model's: that is what it costs here."
-    return f"{who}: {name} as the model's; no difference is shown."
+def _left(answer: Answer, bias: GroupBias) -> str:
+    """The worst of the groups that are still biased, and how the model was there."""
+    off = _off(bias)
+    if not len(off):
+        return "no group is off beyond chance"
+    worst, scale = off[np.argmax(np.abs(bias.mean[off]))], reading(answer.result.property).scale
+    then, now = (scale * float(each.mean[worst]) for each in (_biases(answer)[0], bias))
+    name = group_name(answer.result.groups[worst])
+    return f"the group most off beyond chance is {name}, by {now:+.2f} points (the model: {then:+.2f})"
 
 
-def _change(paired: Paired) -> str:
-    """The difference of losses, in percent of the model's."""
-    if not paired.before > 0:
-        return ""
-    difference, low, high = (100 * value / paired.before for value in (paired.difference, paired.low, paired.high))
-    return f"{signed(difference, 2)} % ({interval(low, high)})"
+def _loss(name: str, paired: Paired) -> str:
+    """How the loss changed, with its interval."""
+    low, high = _percent(paired.low, paired), _percent(paired.high, paired)
+    if not math.isfinite(paired.high - paired.low):
+        return f"{name} {_percent(paired.difference, paired)} %, of too few rows for an interval"
+    changed = "lower" if paired.high < 0.0 else "HIGHER" if paired.low > 0.0 else "not shown to differ"
+    return f"{name} {changed}: {_percent(paired.difference, paired)} % (95 % interval {low} to {high} %)"
+
+
+def _percent(difference: float, paired: Paired) -> str:
+    """A difference of losses in percent of the model's."""
+    return f"{100.0 * difference / paired.before:+.2f}" if paired.before > 0.0 else "0"
 
 
 def _bullet(sentence: str) -> Table:

@@ -13,15 +13,19 @@ __all__ = ["ChosenGroups", "chosen_groups"]
 
 @dataclass(frozen=True, slots=True)
 class ChosenGroups:
-    """Names with a diagram: those with the largest error, then the largest of the others; `total` could have one."""
+    """Names with a diagram: those with the largest error, then the largest of the others.
+
+    `total` groups could have one, as their curves were kept; `n_groups` have rows.
+    """
 
     worst: tuple[str, ...]
     largest: tuple[str, ...]
     total: int
+    n_groups: int
 
     @property
     def complete(self) -> bool:
-        """Whether every group is among them."""
+        """Whether every group that could have one is among them."""
         return len(self.worst) + len(self.largest) >= self.total
 
 
@@ -29,7 +33,7 @@ def chosen_groups(result: Result, limit: int = 32) -> ChosenGroups:
     """Three quarters of `limit` for the worst groups and a quarter for the largest; "all" is not counted."""
     side = result.before if result.before is not None else result.after
     if side is None:
-        return ChosenGroups((), (), 0)
+        return ChosenGroups((), (), 0, 0)
     found = group_bias(side, reading(result.property))
     curves = [s.curves for s in (result.before, result.after) if s is not None]
     having = np.array([name != "all" and any(name in c for c in curves) for name in result.groups], dtype=bool)
@@ -41,4 +45,5 @@ def chosen_groups(result: Result, limit: int = 32) -> ChosenGroups:
     by_size = [int(j) for j in np.argsort(-found.count, kind="stable") if having[j] and int(j) not in set(worst)]
     largest = by_size[: limit - n_worst] if total > limit else []
     names = result.groups
-    return ChosenGroups(tuple(names[j] for j in worst), tuple(names[j] for j in largest), total)
+    n_groups = int(np.sum(found.count > 0.0)) - int("all" in names)
+    return ChosenGroups(tuple(names[j] for j in worst), tuple(names[j] for j in largest), total, n_groups)

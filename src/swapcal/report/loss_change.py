@@ -1,5 +1,6 @@
 """The loss before and after, with the interval of the difference."""
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,7 @@ class LossChange:
     def finding(self) -> str:
         """What the figure shows, in a sentence."""
         paired = self.paired
-        if not paired.low <= paired.high:
+        if not self._known():
             beyond = "too few rows for an interval"
         elif paired.low > 0.0:
             beyond = "worse beyond chance"
@@ -69,20 +70,19 @@ class LossChange:
             return f"{signed(100.0 * difference / self.paired.before, 2)} %"
         return signed(difference)
 
+    def _known(self) -> bool:
+        """Whether there were rows enough for an interval."""
+        return math.isfinite(self.paired.low) and math.isfinite(self.paired.high)
+
     def __call__(self, ax: "Axes | None" = None) -> "Axes":
         """Draw on `ax`, or on new axes, and return them."""
         ax = axes_or_new(ax, height=2.3)
         paired = self.paired
         dress(ax, f"{self.loss_name} (lower is better)", "", grid="x")
         ax.plot([paired.before] * 2, [0.0, 1.5], color=LIGHT["before"], linewidth=1.0, linestyle=(0, (4, 3)))
-        ax.hlines(
-            [1.0],
-            [paired.before + paired.low],
-            [paired.before + paired.high],
-            color=LIGHT["after"],
-            linewidth=3.0,
-            alpha=0.5,
-        )
+        ends = [paired.before + paired.low, paired.before + paired.high] if self._known() else []
+        if ends:
+            ax.hlines([1.0], ends[:1], ends[1:], color=LIGHT["after"], linewidth=3.0, alpha=0.5)
         common: dict[str, Any] = {"linestyle": "none", "markersize": 7.0, "markeredgewidth": 1.6}
         ax.plot([paired.before], [0.0], marker="s", color=LIGHT["before"], markerfacecolor=LIGHT["paper"], **common)
         ax.plot([paired.after], [1.0], marker="o", color=LIGHT["after"], **common)
@@ -101,10 +101,7 @@ class LossChange:
             )
         ax.set_yticks([0.0, 1.0], ["before", "after"], fontsize=SMALL)
         ax.set_ylim(1.5, -0.75)
-        ends = [
-            v for v in (paired.before, paired.after, paired.before + paired.low, paired.before + paired.high) if v == v
-        ]
-        low, high = min(ends), max(ends)
+        low, high = min(paired.before, paired.after, *ends), max(paired.before, paired.after, *ends)
         # Room for the numbers; and a difference that is nothing must not fill the picture.
         room = max(0.35 * (high - low), 0.01 * abs(paired.before), 1e-12)
         ax.set_xlim(low - room, high + room)

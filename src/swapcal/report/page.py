@@ -114,7 +114,11 @@ def _context(result: Result) -> dict[str, Any]:
         "groups": group_table(result),
         "figures": figures,
         "worst": [(which, side.label, _worst(side, result)) for which, side in sides],
-        "settings": [(name, _plain(value)) for name, value in result.settings.items()],
+        "settings": [
+            (name, _plain(value))
+            for name, value in result.settings.items()
+            if (name, value) != ("property", result.property)  # which is told anyway
+        ],
     }
 
 
