@@ -77,6 +77,7 @@ Play bracket(const Phi &phi, const Grid &grid, double hint, bool monotone, int64
     if (positive != (at_right > 0.0)) return crossing(phi, grid, left, at_left, at_right, monotone);
     int64_t step = 1, taken = 0;
     while (left > 0 || right < grid.n - 1) {
+        if ((positive && left == 0) || (!positive && right == grid.n - 1)) break;
         if (left > 0) {
             int64_t further = std::max(left - step, int64_t(0));
             double at_further = phi(further);

@@ -89,7 +89,8 @@ def bracket(phi: Phi, grid: Grid, hint: float, monotone: bool, linear_steps: int
     """The zero or sign change nearest `hint`, looked for on both sides.
 
     First the two mid-points around the hint; then outward, one bin at a time for `linear_steps` steps and in doubling
-    steps from there, with a bisection where a doubled step has jumped over a sign change: O(log N) evaluations.
+    steps from there, with a bisection where a doubled step has jumped over a sign change: O(log N) evaluations. An end
+    whose evidence points outward ends the search.
     """
     near = grid.bin(hint)
     left = near if hint >= grid.midpoint(near) else near - 1
@@ -106,6 +107,9 @@ def bracket(phi: Phi, grid: Grid, hint: float, monotone: bool, linear_steps: int
         return _crossing(grid, left, at_left, at_right, monotone)
     step, taken = 1, 0
     while left > 0 or right < grid.n - 1:
+        # That end may be played at once; to look on would carry the forecast far inward.
+        if (positive and left == 0) or (not positive and right == grid.n - 1):
+            break
         if left > 0:
             further = max(left - step, 0)
             at_further = phi(further)
