@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <stdexcept>
 
 #include "engine.hpp"
 #include "regression.hpp"
@@ -84,6 +85,13 @@ struct EngineOf final : AnyEngine {
             int64_t m = x.dense ? reader.dense(x.dense + i * reader.n_own)
                                 : reader.sparse(x.indices + x.indptr[i], x.values + x.indptr[i],
                                                 x.indptr[i + 1] - x.indptr[i]);
+            // Whoever calls has looked at all contexts before; this is for those who have not.
+            if (m < 0) throw std::invalid_argument("a context holds a value that is not allowed");
+            if (!x.dense && i + 1 < stop) {
+                // Where the next search begins.
+                int64_t begin = x.indptr[i + 1], count = x.indptr[i + 2] - begin, last = engine.settings.grid.n - 1;
+                for (int64_t bin : {int64_t(0), last, last / 2}) engine.evidence.prepare(x.indices + begin, count, bin);
+            }
             double hint = hints ? hints[i] : 0.0;
             bool hinted = hints && !std::isnan(hint);
             Row row = looked_at(m, features ? features + i * model->n_features : nullptr, hinted, hint);
@@ -91,6 +99,7 @@ struct EngineOf final : AnyEngine {
             int64_t t = books.pass(position);
             if (++position == books.window) position = 0;
             int64_t bin = engine.draw(play, t);
+            engine.evidence.prepare(bin, row);
             double value = engine.settings.grid.midpoint(bin);
             out[i] = value;
             if (std::isnan(y[i])) continue;

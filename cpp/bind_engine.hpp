@@ -12,6 +12,7 @@
 #include "any_engine.hpp"
 #include "bind_regression.hpp"
 #include "forecast.hpp"
+#include "parts.hpp"
 #include "plain_array.hpp"
 
 namespace swapcal {
@@ -21,8 +22,6 @@ namespace nb = nanobind;
 template <class T>
 using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using State = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
 constexpr double kLargestFeature = 1e100;  // as in hints/state.py
 
@@ -35,80 +34,6 @@ inline const PlainArrays &arrays() {
     static const PlainArrays *plain = new PlainArrays();  // never freed: the interpreter may be gone by then
     return *plain;
 }
-
-// Builds an engine over the arrays of a forecaster, and keeps those arrays alive.
-struct Parts {
-    nb::dict settings, arrays;
-
-    double number(const char *name) const { return nb::cast<double>(settings[name]); }
-    int64_t whole(const char *name) const { return nb::cast<int64_t>(settings[name]); }
-    uint64_t bits(const char *name) const { return nb::cast<uint64_t>(settings[name]); }
-
-    template <class T>
-    T *array(const char *name) const {
-        if (!arrays.contains(name)) return nullptr;
-        return nb::cast<State<T>>(arrays[name], false).data();
-    }
-
-    Settings engine() const {
-        Settings s{Grid(number("low"), number("high"), whole("n_bins"))};
-        s.property = {PropertyKind(whole("property")), number("label_low"), number("label_high"), number("width"),
-                      number("level"), whole("power"), whole("monotone") != 0};
-        s.draw_seed = bits("draw_seed");
-        s.jitter_seed = bits("jitter_seed");
-        s.trust = number("trust");
-        s.allowance = number("allowance");
-        s.noise = number("noise");
-        s.jitter = number("jitter");
-        return s;
-    }
-
-    Books books() const {
-        return {array<double>("ledger.sums"), array<double>("ledger.rounding"), array<int64_t>("ledger.rounds"),
-                array<uint8_t>("pending.flags"), array<int64_t>("pending.numbers"), whole("n"), whole("window")};
-    }
-
-    template <class Potential>
-    std::unique_ptr<AnyEngine> finite(Reader reader, Potential potential) const {
-        using E = Finite<Potential>;
-        using R = FiniteRecord<Potential>;
-        E evidence{potential, array<double>("evidence.sums"), array<double>("evidence.spreads"),
-                   array<double>("evidence.weights"), array<double>("evidence.counts"), whole("n")};
-        R record{potential, array<double>("record.sums"), array<double>("record.spreads"),
-                 array<double>("record.counts"), whole("n")};
-        return std::make_unique<EngineOf<E, R>>(std::move(reader), Engine<E, R>{engine(), evidence, record, books()});
-    }
-
-    template <class E>
-    std::unique_ptr<AnyEngine> plain(Reader reader, E evidence) const {
-        return std::make_unique<EngineOf<E, NoRecord>>(std::move(reader),
-                                                       Engine<E, NoRecord>{engine(), evidence, {}, books()});
-    }
-
-    template <class Learner>
-    std::unique_ptr<AnyEngine> oracle(Reader reader, Learner learner) const {
-        return plain(std::move(reader),
-                     Oracle<Learner>{learner, array<double>("evidence.sums"), array<double>("evidence.states"),
-                                     array<double>("evidence.counts"), whole("copies"), whole("state")});
-    }
-
-    std::unique_ptr<AnyEngine> build() const {
-        Grid levels(number("low"), number("high"), whole("n_levels"));
-        Reader reader(whole("n_own"), number("radius"), levels);
-        const double *table = array<const double>("table");
-        switch (whole("kind")) {
-            case 0: return finite(std::move(reader), AdaNormalHedge{});
-            case 1: return finite(std::move(reader), Exponential{table, whole("n_table")});
-            case 2: return finite(std::move(reader), Squint{table, whole("n_table"), number("sqrt_pi")});
-            case 3: return finite(std::move(reader), PNorm{number("exponent")});
-            case 4:
-                return plain(std::move(reader),
-                             Linear{array<double>("evidence.sums"), array<double>("evidence.counts"), whole("n")});
-            case 5: return oracle(std::move(reader), GradientDescent{whole("n")});
-            default: return oracle(std::move(reader), MultiplicativeWeights{whole("n"), number("log_n")});
-        }
-    }
-};
 
 class Handle {
   public:
@@ -130,6 +55,7 @@ class Handle {
 
     // The forecast for a dense context, or None where the Python twin must look at the arguments.
     nb::object predict(nb::handle x, nb::handle hint, nb::handle features) {
+        idle();
         const double *context = reads_dense_ && runs_alone_ ? arrays().vector(x, engine_->reader.n_own) : nullptr;
         if (!context) return nb::none();
         double guide = 0.0;
@@ -146,9 +72,7 @@ class Handle {
 
     // Which bins to play: the fields of crossing.Play.
     nb::tuple play(Vector<const int64_t> indices, Vector<const double> values, nb::handle hint) {
-        Row row{indices.data(), values.data(), int64_t(indices.shape(0))};
-        bool hinted = !hint.is_none();
-        Play play = engine_->play(row, hinted, hinted ? nb::cast<double>(hint) : 0.0);
+        Play play = engine_->play(checked(indices, values), !hint.is_none(), checked(hint));
         nb::object border = play.at_border ? nb::cast(play.border) : nb::none();
         return nb::make_tuple(play.lower, play.upper, play.p_lower, border);
     }
@@ -159,6 +83,7 @@ class Handle {
         const ForecastType &type = forecast_type();
         PyObject *f = forecast.ptr();
         double label, value, evidence_at, hint = 0.0;
+        idle();
         if (!type.is_forecast(f) || !runs_alone()) return 0;
         if (PyFloat_CheckExact(y.ptr())) {
             label = PyFloat_AS_DOUBLE(y.ptr());
@@ -199,21 +124,27 @@ class Handle {
     // A round whose identification Python has computed.
     void learn(Vector<const int64_t> indices, Vector<const double> values, int64_t bin, double v, double v_evidence,
                double v_hint, int64_t t, nb::handle hint) {
-        Row row{indices.data(), values.data(), int64_t(indices.shape(0))};
-        bool hinted = !hint.is_none();
-        engine_->learn(row, bin, {v, v_evidence, v_hint}, t, hinted, hinted ? nb::cast<double>(hint) : 0.0);
+        Row row = checked(indices, values);
+        fits(0 <= bin && bin < settings().grid.n && engine_->books().is_open(t), "no such bin, or no such open round");
+        engine_->learn(row, bin, {v, v_evidence, v_hint}, t, !hint.is_none(), checked(hint));
     }
 
     int64_t run_dense(Matrix x, Vector<const double> y, nb::object hints, nb::object features, Vector<double> out,
                       int64_t start, int64_t stop, int64_t until) {
-        fits(x.shape(0) == y.shape(0) && int64_t(x.shape(1)) == engine_->reader.n_own);
+        int64_t n = engine_->reader.n_own;
+        fits(x.shape(0) == y.shape(0) && int64_t(x.shape(1)) == n && within(start, stop, y));
         return run({x.data(), nullptr, nullptr, nullptr}, y, hints, features, out, start, stop, until);
     }
 
     int64_t run_sparse(Vector<const int64_t> indptr, Vector<const int64_t> indices, Vector<const double> values,
                        Vector<const double> y, nb::object hints, nb::object features, Vector<double> out,
                        int64_t start, int64_t stop, int64_t until) {
-        fits(indptr.shape(0) == y.shape(0) + 1 && indices.shape(0) == values.shape(0));
+        fits(indptr.shape(0) == y.shape(0) + 1 && indices.shape(0) == values.shape(0) && within(start, stop, y));
+        for (int64_t i = start; i < stop; ++i) {
+            int64_t begin = indptr.data()[i], end = indptr.data()[i + 1];
+            fits(0 <= begin && begin <= end && end <= int64_t(indices.shape(0)), "indptr must increase");
+            fits(rises(indices.data() + begin, end - begin, engine_->reader.n_own), kPositions);
+        }
         return run({nullptr, indptr.data(), indices.data(), values.data()}, y, hints, features, out, start, stop,
                    until);
     }
@@ -221,11 +152,20 @@ class Handle {
   private:
     nb::dict arrays_;  // kept alive
     nb::str identity_;
+    nb::object one_ = nb::float_(1.0);
     nb::object model_;
     std::unique_ptr<AnyEngine> engine_;
     bool reads_dense_, runs_alone_, notices_, hinted_;
     int64_t refine_at_;
-    std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+    std::atomic<bool> busy_{false};
+
+    // `run` lets other threads go on, and they may hold the same forecaster.
+    void idle() const {
+        if (!busy_) return;
+        nb::object type = nb::module_::import_("swapcal.errors").attr("SwapcalError");
+        PyErr_SetString(type.ptr(), "this forecaster runs in another thread; wait for it, or make one per thread");
+        throw nb::python_error();
+    }
 
     const Settings &settings() const { return static_cast<const AnyEngine &>(*engine_).settings(); }
 
@@ -241,6 +181,34 @@ class Handle {
         return {reinterpret_cast<const int64_t *>(data), reinterpret_cast<const double *>(data + 8 * m), m};
     }
 
+    static constexpr const char *kPositions = "positions must increase and lie within the context";
+
+    // Strictly, so that a row has no more entries than the context.
+    static bool rises(const int64_t *index, int64_t m, int64_t n) {
+        int64_t last = -1;
+        bool holds = true;
+        for (int64_t k = 0; k < m; ++k) holds &= index[k] > last, last = index[k];
+        return holds && last < n;
+    }
+
+    static bool within(int64_t start, int64_t stop, const Vector<const double> &y) {
+        return 0 <= start && start <= stop && stop <= int64_t(y.shape(0));
+    }
+
+    Row checked(const Vector<const int64_t> &indices, const Vector<const double> &values) {
+        Row row{indices.data(), values.data(), int64_t(indices.shape(0))};
+        idle();
+        fits(values.shape(0) == indices.shape(0) && rises(row.index, row.n, engine_->books().n), kPositions);
+        return row;
+    }
+
+    // A hint has a bin.
+    static double checked(nb::handle hint) {
+        double value = hint.is_none() ? 0.0 : nb::cast<double>(hint);
+        fits(!std::isnan(value), "a hint must be a number");
+        return value;
+    }
+
     bool sound(const Row &row) {
         int64_t last = -1;
         for (int64_t k = 0; k < row.n; ++k) {
@@ -248,10 +216,6 @@ class Handle {
             last = row.index[k];
         }
         return last < engine_->books().n;
-    }
-
-    static void fits(bool holds) {
-        if (!holds) throw std::invalid_argument("the arrays of a run differ in length");
     }
 
     // Null where the Python twin must look at the features.
@@ -273,6 +237,7 @@ class Handle {
             return false;
         }
         std::vector<double> extra(engine_->model->n_features);
+        if (extra.empty() && features != Py_None) return false;
         if (!extra.empty()) {
             if (!features || !PyTuple_CheckExact(features) || PyTuple_GET_SIZE(features) != Py_ssize_t(extra.size())) {
                 return false;
@@ -297,18 +262,21 @@ class Handle {
         const Play &play = found.play;
         const Grid &grid = settings().grid;
         double value = grid.midpoint(found.bin);
-        PyObject *f = type.type->tp_alloc(type.type, 0);
-        if (!f) throw nb::python_error();
-        nb::object result = nb::steal(f);
+        // Before the first allocation that may start the garbage collector: it may run anything, another round too.
+        nb::object context = nb::steal(pack(row));
+        nb::object result = nb::steal(type.type->tp_alloc(type.type, 0));
+        if (!result.is_valid() || !context.is_valid()) throw nb::python_error();
+        PyObject *f = result.ptr();
         PyObject *own = PyFloat_FromDouble(value);
         type.set(f, kValue, own);
         type.set(f, kRound, PyLong_FromLongLong(found.t));
         type.set(f, kForecaster, identity_.inc_ref().ptr());
         bool alone = play.lower == play.upper;
         type.set(f, kOther, alone ? Py_NewRef(own) : PyFloat_FromDouble(grid.midpoint(play.lower + play.upper - found.bin)));
-        type.set(f, kProbability, PyFloat_FromDouble(found.bin == play.lower ? play.p_lower : 1.0 - play.p_lower));
+        double probability = found.bin == play.lower ? play.p_lower : 1.0 - play.p_lower;
+        type.set(f, kProbability, alone ? Py_NewRef(one_.ptr()) : PyFloat_FromDouble(probability));
         type.set(f, kEvidenceAt, play.at_border ? PyFloat_FromDouble(play.border) : Py_NewRef(own));
-        type.set(f, kContext, pack(row));
+        type.set(f, kContext, context.release().ptr());
         type.set(f, kHint, engine_->model ? PyFloat_FromDouble(guide) : Py_NewRef(base.ptr()));
         type.set(f, kBase, Py_NewRef(base.ptr()));
         PyObject *features = extra ? PyTuple_New(n_features) : Py_NewRef(Py_None);
@@ -320,7 +288,7 @@ class Handle {
     int64_t run(const Contexts &x, const Vector<const double> &y, nb::object hints, nb::object features,
                 Vector<double> &out, int64_t start, int64_t stop, int64_t until) {
         const double *guides = nullptr, *extras = nullptr;
-        fits(0 <= start && start <= stop && stop <= int64_t(y.shape(0)) && out.shape(0) == y.shape(0));
+        fits(out.shape(0) == y.shape(0));
         if (!hints.is_none()) {
             auto given = nb::cast<Vector<const double>>(hints, false);
             fits(given.shape(0) == y.shape(0));
@@ -333,40 +301,76 @@ class Handle {
             extras = given.data();
         }
         fits(extras || !engine_->model || engine_->model->n_features == 0);
-        if (busy_.test_and_set()) throw std::runtime_error("this forecaster is running in another thread");
-        int64_t end;
-        {
-            nb::gil_scoped_release released;
-            end = engine_->run(x, y.data(), guides, extras, out.data(), start, stop, until);
-        }
-        busy_.clear();
-        return end;
+        idle();
+        struct Busy {
+            std::atomic<bool> &flag;
+            explicit Busy(std::atomic<bool> &f) : flag(f) { flag = true; }
+            ~Busy() { flag = false; }
+        } busy(busy_);
+        nb::gil_scoped_release released;
+        return engine_->run(x, y.data(), guides, extras, out.data(), start, stop, until);
     }
 };
+
+// The two calls that a service makes for every event: without a general dispatch, which costs as much as a search.
+template <class Call>
+PyObject *guarded(PyObject *self, Py_ssize_t n_given, Py_ssize_t n_wanted, const Call &call) {
+    if (n_given != n_wanted) {
+        PyErr_Format(PyExc_TypeError, "%zd positional arguments are needed", n_wanted);
+        return nullptr;
+    }
+    try {
+        return call(*nb::inst_ptr<Handle>(self));
+    } catch (nb::python_error &error) {
+        error.restore();
+    } catch (const std::exception &error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return nullptr;
+}
+
+inline PyObject *fast_predict(PyObject *self, PyObject *const *a, Py_ssize_t n) {
+    return guarded(self, n, 3, [a](Handle &h) { return h.predict(a[0], a[1], a[2]).release().ptr(); });
+}
+
+inline PyObject *fast_update(PyObject *self, PyObject *const *a, Py_ssize_t n) {
+    return guarded(self, n, 2, [a](Handle &h) { return PyLong_FromLong(h.update(a[0], a[1])); });
+}
+
+inline PyMethodDef fast_methods[] = {
+    {"predict", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(fast_predict)), METH_FASTCALL,
+     "predict(x, hint, features): the forecast, or None where Python must look at the arguments"},
+    {"update", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(fast_update)), METH_FASTCALL,
+     "update(forecast, y): 0 where Python must look, 1 done, 2 done with something left to Python"},
+    {nullptr, nullptr, 0, nullptr}};
+
+inline PyType_Slot fast_slots[] = {{Py_tp_methods, fast_methods}, {0, nullptr}};
 
 inline void bind_engine(nb::module_ &m) {
     m.def("has_forecast_type", [] { return forecast_type().type != nullptr; });
     m.def("set_forecast_type", [](nb::handle cls) { forecast_type().learn(cls.ptr()); });
-    nb::class_<Handle>(m, "Engine")
+    nb::class_<Handle>(m, "Engine", nb::type_slots(fast_slots))
         .def(nb::init<nb::dict, nb::dict, nb::str, nb::object>(), nb::arg("settings"), nb::arg("arrays"),
              nb::arg("identity"), nb::arg("model").none())
-        .def("predict", &Handle::predict, nb::arg("x").none(), nb::arg("hint").none(), nb::arg("features").none())
         .def("play", &Handle::play, nb::arg("indices"), nb::arg("values"), nb::arg("hint").none())
         .def_prop_ro("reads_dense", &Handle::reads_dense)
         .def_prop_ro("runs_alone", &Handle::runs_alone)
-        .def("update", &Handle::update, nb::arg("forecast").none(), nb::arg("y").none())
         .def("learn", &Handle::learn, nb::arg("indices"), nb::arg("values"), nb::arg("bin"), nb::arg("v"),
              nb::arg("v_evidence"), nb::arg("v_hint"), nb::arg("t"), nb::arg("hint").none())
         .def("run_dense", &Handle::run_dense, nb::arg("x"), nb::arg("y"), nb::arg("hints").none(),
-             nb::arg("features").none(), nb::arg("out"), nb::arg("start"), nb::arg("stop"), nb::arg("until"))
+             nb::arg("features").none(), nb::arg("out").noconvert(), nb::arg("start"), nb::arg("stop"),
+             nb::arg("until"))
         .def("run_sparse", &Handle::run_sparse, nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("y"),
-             nb::arg("hints").none(), nb::arg("features").none(), nb::arg("out"), nb::arg("start"), nb::arg("stop"), nb::arg("until"));
+             nb::arg("hints").none(), nb::arg("features").none(), nb::arg("out").noconvert(), nb::arg("start"),
+             nb::arg("stop"), nb::arg("until"));
     m.def("scale_rows", [](Vector<const int64_t> indptr, Vector<double> values, double radius) {
-        for (size_t i = 0; i + 1 < indptr.shape(0); ++i) {
+        int64_t n_rows = int64_t(indptr.shape(0)) - 1;
+        fits(n_rows >= 0 && rises_within(indptr.data(), n_rows, int64_t(values.shape(0))), "indptr must increase");
+        for (int64_t i = 0; i < n_rows; ++i) {
             int64_t begin = indptr.data()[i];
             scale_into_ball(values.data() + begin, indptr.data()[i + 1] - begin, radius);
         }
-    });
+    }, nb::arg("indptr"), nb::arg("values").noconvert(), nb::arg("radius"));
 }
 
 }  // namespace swapcal

@@ -38,6 +38,9 @@ Play narrow(const Phi &phi, const Grid &grid, int64_t left, int64_t right, doubl
             bool monotone) {
     while (right - left > 1) {
         int64_t middle = (left + right) / 2;
+        // One of these is next, whichever sign comes out.
+        phi.soon((left + middle) / 2);
+        phi.soon((middle + right) / 2);
         double at_middle = phi(middle);
         if (at_middle == 0.0) return outright(middle);
         if ((at_middle > 0.0) == (at_left > 0.0)) {

@@ -99,6 +99,17 @@ struct SingleFinite {
         return total;
     }
     double size(int64_t, double sign) const { return sign; }
+    void prepare(const int64_t *index, int64_t m, int64_t bin) const {
+        if (n < kWide) return;
+        for (int64_t k = 0; k < m; ++k) SWAPCAL_PREFETCH(weights + bin * n + index[k]);
+    }
+    void prepare(int64_t bin, const Row &row) const {
+        if (n < kWide) return;
+        for (int64_t k = 0; k < row.n; ++k) {
+            SWAPCAL_PREFETCH(sums + bin * n + row.index[k]);
+            SWAPCAL_PREFETCH(spreads + bin * n + row.index[k]);
+        }
+    }
     double level(int64_t, const Row &) const { return 0.0; }
 
     void record(int64_t bin, const Row &row, double v) {

@@ -28,8 +28,11 @@ struct Books {
     int64_t *numbers;  // issued, open
     int64_t n, window;
 
+    // t modulo the window; a division only where the window is not a power of two.
+    int64_t place(int64_t t) const { return window & (window - 1) ? t % window : t & (window - 1); }
+
     int64_t issue() {
-        int64_t t = numbers[0], position = t % window;
+        int64_t t = numbers[0], position = place(t);
         numbers[1] += 1 - int64_t(flags[position]);
         flags[position] = 1;
         numbers[0] = t + 1;
@@ -37,12 +40,12 @@ struct Books {
     }
 
     void close(int64_t t) {
-        flags[t % window] = 0;
+        flags[place(t)] = 0;
         numbers[1] -= 1;
     }
 
     bool is_open(int64_t t) const {
-        return 0 <= t && t < numbers[0] && t >= numbers[0] - window && flags[t % window];
+        return 0 <= t && t < numbers[0] && t >= numbers[0] - window && flags[place(t)];
     }
 
     // A round that is issued and closed at once, at the given position of the window.
@@ -80,6 +83,7 @@ struct Engine {
         const Row &row;
         double operator()(int64_t bin) const { return evidence.sign(bin, row); }
         double size(int64_t bin, double sign) const { return evidence.size(bin, sign); }
+        void soon(int64_t bin) const { evidence.prepare(row.index, row.n, bin); }
     };
 
     static double log1(double n) { return 1.0 + std::log(n > 1.0 ? n : 1.0); }

@@ -19,6 +19,13 @@ inline double product(const double *a, const Row &row) {
 }
 
 constexpr int64_t kBlock = 64;
+constexpr int64_t kWide = 1024;
+
+#if defined(__GNUC__) || defined(__clang__)
+#define SWAPCAL_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define SWAPCAL_PREFETCH(address) ((void)(address))
+#endif
 
 template <class Potential>
 struct Finite {
@@ -28,6 +35,21 @@ struct Finite {
 
     double sign(int64_t bin, const Row &row) const { return product(weights + bin * n, row); }
     double size(int64_t, double sign) const { return sign; }
+
+    // Classes that outgrow the caches: weights that the search will ask for soon.
+    void prepare(const int64_t *index, int64_t m, int64_t bin) const {
+        if (n < kWide) return;
+        for (int64_t k = 0; k < m; ++k) SWAPCAL_PREFETCH(weights + bin * n + index[k]);
+    }
+
+    // And the sums that the round at hand will change.
+    void prepare(int64_t bin, const Row &row) const {
+        if (n < kWide) return;
+        for (int64_t k = 0; k < row.n; ++k) {
+            SWAPCAL_PREFETCH(sums + bin * n + row.index[k]);
+            SWAPCAL_PREFETCH(spreads + bin * n + row.index[k]);
+        }
+    }
 
     void record(int64_t bin, const Row &row, double v) {
         double *s = sums + bin * n, *c = spreads + bin * n, *w = weights + bin * n;
@@ -99,6 +121,9 @@ struct Linear {
     double *sums, *counts;
     int64_t n;
 
+    void prepare(const int64_t *, int64_t, int64_t) const {}
+    void prepare(int64_t, const Row &) const {}
+
     // Phi but for its positive factor 1 / (n_i + 1): enough for its sign. Nothing is what rounding left of nothing.
     double sign(int64_t bin, const Row &row) const {
         double total = product(sums + bin * n, row);
@@ -162,6 +187,9 @@ struct Oracle {
     Learner learner;
     double *sums, *states, *counts;
     int64_t n_copies, n_state;  // one copy, or a second that is taught the opposite sign
+
+    void prepare(const int64_t *, int64_t, int64_t) const {}
+    void prepare(int64_t, const Row &) const {}
 
     double answer(const double *state, const Row &row) const {
         double q = learner.predict(state, row);

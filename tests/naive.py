@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
+from itertools import chain, count
 
 from scipy.integrate import quad
 
@@ -251,7 +252,11 @@ class Naive:
         return self.between(phi, 0, last)
 
     def near(self, phi: list[float], hint: float) -> Choice:
-        """The mid-points around the hint; then left and right in turn, by 1, 1, 1, 1, 2, 4, 8, ... bins."""
+        """The mid-points around the hint; then left and right in turn, by 1, 1, 1, 1, 2, 4, 8, ... bins.
+
+        If the lowest bin has been seen and its forecasts were too high, or the highest and they were too low, that bin
+        is played before there is another turn.
+        """
         last = self.n_bins - 1
         at_or_below = bisect_right([self.middle(i) for i in range(self.n_bins)], hint) - 1
         left, right = max(at_or_below, 0), min(at_or_below + 1, last)
@@ -260,18 +265,20 @@ class Naive:
             return self.zero(min(zeros, key=lambda i: abs(hint - self.middle(i))))
         if opposite(phi[left], phi[right]):
             return self.between(phi, left, right)
-        for turn in range(self.n_bins):
-            step = 1 if turn < 4 else 2 ** (turn - 3)
-            for outer in (max(left - step, 0), min(right + step, last)):
-                if left <= outer <= right:
-                    continue
+        seen = {left, right}
+        for step in chain([1, 1, 1, 1], (2**k for k in count(1))):
+            if 0 in seen and phi[0] > 0.0:
+                return self.end(positive=True)
+            if last in seen and phi[last] < 0.0:
+                return self.end(positive=False)
+            # In one turn the two sides look equally far, so that neither is preferred.
+            for inner, outer in ((min(seen), max(min(seen) - step, 0)), (max(seen), min(max(seen) + step, last))):
                 if phi[outer] == 0.0:
                     return self.zero(outer)
-                inner = left if outer < left else right
                 if opposite(phi[outer], phi[inner]):
                     return self.between(phi, min(outer, inner), max(outer, inner))
-                left, right = min(left, outer), max(right, outer)
-        return self.end(positive=phi[left] > 0.0)
+                seen.add(outer)
+        raise AssertionError("steps that double reach both ends, and the evidence there points outward at one of them")
 
     def between(self, phi: list[float], left: int, right: int) -> Choice:
         """Halve until two neighbors of opposite signs are left, or a zero is met."""

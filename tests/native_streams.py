@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 import scipy.sparse
 
 import swapcal as sc
 from instances import huber
-from swapcal import kernels, persistence
+from swapcal import horizon, kernels, persistence
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Squint
 from swapcal.roles import Elicitable, Hypotheses
@@ -21,16 +22,16 @@ Rng = np.random.Generator
 
 N = 5
 
-OWN = sc.Property(huber, lipschitz=1.0)
+OWN = sc.Property(huber, lipschitz=12.0)
 
 PROPERTIES: list[Elicitable] = [
     sc.Mean(),
     sc.Mean(low=-50.0, high=1234.5),
     sc.Moment(2, low=-1.0, high=2.0),
     sc.Moment(3),
-    # A high density cuts the grid after 6 rounds, and again after 148.
+    # A steep V, or labels of a high density, cut the grid after 6 rounds, and again after 148.
     sc.Quantile(0.9, density=12.0),
-    sc.Quantile(0.3, low=-3.0, high=0.1),
+    sc.Quantile(0.3, low=-3.0, high=0.1, density=12.0),
     sc.Median(),
     sc.Expectile(0.8),
     sc.Expectile(0.05, low=1e-9, high=3e-9),
@@ -73,14 +74,13 @@ class Game:
     name: str
     options: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def n_features(self) -> int:
-        hint = self.options.get("hint")
-        return 0 if hint is None else hint.n_features
-
     def twins(self) -> "list[Twin]":
         """The same forecaster on both backends: one is made, and both are read from its file."""
-        made = sc.Forecaster(self.property, CLASSES[self.name](), seed=7, **self.options)
+        with pytest.MonkeyPatch.context() as patch:
+            if "horizon" not in self.options:
+                # Few bins, so that the grid is cut after few rounds.
+                patch.setattr(horizon, "_FIRST", 4)
+            made = sc.Forecaster(self.property, CLASSES[self.name](), seed=7, **self.options)
         return [Twin(self, backend, saved(made)) for backend in ("python", "native")]
 
     def contexts(self, rng: Rng, n_rows: int) -> Any:
@@ -108,7 +108,8 @@ class Game:
         return np.clip(low + (high - low) * share, low, high)
 
     def features(self, rng: Rng, n_rows: int) -> Float64Array | None:
-        return rng.normal(size=(n_rows, self.n_features)) if self.n_features else None
+        hint = self.options.get("hint")
+        return rng.normal(size=(n_rows, hint.n_features)) if hint is not None and hint.n_features else None
 
 
 def one_form(x: Any, form: str) -> Any:
@@ -240,3 +241,25 @@ def digest(forecaster: sc.Forecaster) -> dict[str, Any]:
 def assert_twins(twins: list[Twin]) -> None:
     one, two = (digest(twin.forecaster) for twin in twins)
     assert one == two, [name for name in one if one[name] != two.get(name)]
+
+
+GAMES = {
+    "plain": (Game(sc.Mean(), "AdaNormalHedge", {"bins": 5, "levels": 3}), None, None),
+    "hinted": (Game(sc.Quantile(0.7), "Squint", {"bins": 5, "levels": 3}), 0.4, None),
+    "linear": (Game(sc.Mean(), "Linear", {"bins": 5}), 0.4, None),
+    "learning": (Game(sc.Expectile(0.7), "PNorm", {"bins": 5, "levels": 3, "hint": sc.OnlineRegression()}), 0.4, None),
+    "featured": (
+        Game(sc.Mean(), "Exponential", {"bins": 5, "levels": 3, "hint": sc.OnlineRegression(n_features=2)}),
+        None,
+        np.array([0.5, -3.0]),
+    ),
+}
+
+
+def told(twin: Twin, call: Callable[[sc.Forecaster], Any]) -> Any:
+    """What comes of a call on a twin's backend: its result, or the name and the words of the error."""
+    with kernels.using(twin.backend):
+        try:
+            return call(twin.forecaster)
+        except sc.SwapcalError as error:
+            return type(error).__name__, str(error)

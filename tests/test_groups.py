@@ -281,7 +281,7 @@ def test_bad_tables_are_refused_and_nothing_is_learned() -> None:
         ({"v": np.zeros((1, 1))}, "must be flat"),
         ({"v": "text"}, "must be an array or a list"),
         (Rows(np.array([0, 1, 2]), np.array([0, 0]), np.ones(2)), "2 rows and must be 1"),
-        (Rows(np.array([0, 1]), np.array([5000]), np.ones(1)), "outside 0 to 1000"),
+        (Rows(np.array([0, 1]), np.array([5000]), np.ones(1)), "not those of a class with 1001"),
     ):
         with pytest.raises(InvalidInput, match=sentence):
             groups.rows(table, 1)

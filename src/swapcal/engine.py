@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swapcal import kernels
 from swapcal.forecast import Forecast
 from swapcal.hints import RegressionState
 from swapcal.hypotheses import Finite, Linear, Oracle
@@ -33,7 +32,7 @@ def assemble(forecaster: "Forecaster") -> Any:
 
     It must be made anew whenever an array is replaced: after a refinement, and when a state is restored.
     """
-    f, native = forecaster, kernels.native
+    f, native = forecaster, forecaster._kernels
     if native is None:
         return None
     part = _evidence(f._evidence)

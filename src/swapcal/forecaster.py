@@ -1,6 +1,7 @@
 """The round: evidence, a crossing, a draw, an outcome. Everything else is a part that is plugged in."""
 
 import secrets
+import threading
 from os import PathLike
 from typing import Any, BinaryIO, NamedTuple
 
@@ -118,20 +119,27 @@ class Forecaster:
         self.max_pending = validation.whole(max_pending, "max_pending", 1)
 
         self._share = horizons.share_for(property.lipschitz, self.r, learning=hint is not None)
-        n_bins = self.bins or horizons.first_bins(self.horizon, self.r, self._share)
-        self.grid = Grid(*property.domain, n_bins)
         self._class = level_sets.joined(hypotheses, self.levels)
         n_levels = self._class.n - hypotheses.n
         self._levels = Grid(*property.domain, n_levels) if n_levels else None
+        self._kernels = kernels.native
+        self._running = threading.Lock()
+        self._identity = secrets.token_hex(8)
+        kernels.remind()
+        self._start(self.bins or horizons.first_bins(self.horizon, self.r, self._share))
+
+    def _start(self, n_bins: int) -> None:
+        """Before the first round: nothing has been seen, and nothing learned."""
+        self.grid = Grid(*self.property.domain, n_bins)
         self._evidence = self._class.start(n_bins)
         self._record = self._class.start_record(n_bins)
         self._ledger = ledger.Ledger(n_bins, self._class.n)
-        self._hint_state: HintState | None = None if hint is None else hint.start(property, hypotheses.n)
+        self._hint_state: HintState | None = None
+        if self.hint is not None:
+            self._hint_state = self.hint.start(self.property, self.hypotheses.n)
         self._pending = Pending(self.max_pending)
         self._atoms = Atoms()
-        self._hinted = hint is not None
-        self._identity = secrets.token_hex(8)
-        kernels.remind()
+        self._hinted = self.hint is not None
         self._engine = assemble(self)
 
     def __repr__(self) -> str:
@@ -139,6 +147,16 @@ class Forecaster:
             f"Forecaster({self.property!r}, {self.hypotheses!r}, horizon={self.horizon}, seed={self.seed}): "
             f"{self.n_rounds} rounds, {self.grid.n} bins"
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For `copy` and `pickle`: without the lock and the kernels, which own nothing."""
+        return {name: part for name, part in self.__dict__.items() if name not in ("_engine", "_kernels", "_running")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._running = threading.Lock()
+        self._kernels = kernels.native
+        self._engine = assemble(self)
 
     def predict(self, x: Any, hint: float | None = None, *, features: Any = None) -> Forecast:
         """The forecast for context `x`, near `hint` where that keeps the guarantee; opens a round, learns nothing."""
@@ -220,6 +238,8 @@ class Forecaster:
     def _case(self, row: Row, base: float | None, extra: Float64Array | None) -> _Case:
         """All that the round knows before its forecast: the learning hint's word, and its level set in the context."""
         guide = base if self._hint_state is None else self._hint_state.forecast(row, extra, base)
+        if guide is not None and not self.grid.low <= guide <= self.grid.high:
+            raise InvalidInput(f"the learning hint {self.hint!r} forecast {guide!r}, outside the property's domain")
         return _Case(level_sets.active(row, guide, self._levels, self.hypotheses.n), guide, base, extra)
 
     def _play(self, case: _Case) -> Play:

@@ -23,7 +23,7 @@ def _found(wanted: str) -> ModuleType | None:
         return None
     try:
         return importlib.import_module("swapcal._native")
-    except ModuleNotFoundError:
+    except ImportError:
         if wanted == "native":
             raise
         return None

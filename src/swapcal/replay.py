@@ -1,26 +1,42 @@
 """A whole recorded stream through a forecaster: the rounds of `predict` and `update`, without the objects between."""
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swapcal import kernels, persistence, validation
+from swapcal import persistence, validation
+from swapcal.errors import SwapcalError
+from swapcal.hypotheses.rows import can_be_cut, cut
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array
 
 if TYPE_CHECKING:
     from swapcal.forecaster import Forecaster
 
-__all__ = ["play", "run"]
+__all__ = ["run"]
 
 _CHUNK = 1 << 16
-"""Rounds that a kernel plays in one call; between calls Python notices Ctrl-C."""
+_LARGEST_FEATURE = 1e100
 
 
 def run(forecaster: "Forecaster", X: Any, y: Any, hints: Any, features: Any, missing: str) -> Float64Array:
-    """`Forecaster.run`: everything is checked first; what fails later leaves no trace."""
-    f = forecaster
+    """`Forecaster.run`: whatever fails, early or late, leaves no trace."""
+    if not forecaster._running.acquire(blocking=False):
+        raise SwapcalError("this forecaster runs in another thread; wait for it, or make one per thread")
+    try:
+        return _run(forecaster, X, y, hints, features, missing)
+    finally:
+        forecaster._running.release()
+
+
+def _chunk(n: int) -> int:
+    """Rounds that are read and played at a time, for contexts of length n: between chunks Python notices Ctrl-C."""
+    return min(max((1 << 23) // n, 1 << 10), _CHUNK)
+
+
+def _run(f: "Forecaster", X: Any, y: Any, hints: Any, features: Any, missing: str) -> Float64Array:
     skip = validation.one_of(missing, "missing", ("error", "skip")) == "skip"
     labels = validation.vector(y, "y", missing=skip)
     known = ~np.isnan(labels)
@@ -32,19 +48,34 @@ def run(forecaster: "Forecaster", X: Any, y: Any, hints: Any, features: Any, mis
     given = None if hints is None else _hints(f, validation.vector(hints, "hints", len(labels), missing=skip))
     extras = validation.feature_rows(features, len(labels), f._n_features)
     out = np.empty(len(labels))
-    before = persistence.snapshot(f) if _may_stop_halfway(f, len(labels)) else None
+    alone = f._engine is not None and f._engine.runs_alone
+    if alone and extras is not None:
+        # The Python twin says what is wrong with a feature.
+        alone = f._kernels.first_bad(np.require(extras, requirements=["C", "A"]), _LARGEST_FEATURE) < 0
+    chunk = _chunk(f.hypotheses.n)
+    # A few native rounds are read before they are played, and nothing comes between them.
+    keep = len(labels) > min(chunk, 1 << 12) or not alone
+    fresh, n_bins = keep and f._pending.issued == 0, f.grid.n
+    before = persistence.snapshot(f) if keep and not fresh else None
     groups = f.hypotheses.snapshot() if hasattr(f.hypotheses, "snapshot") else None
+    play = _kernel if alone else _loop
     try:
-        contexts = _contexts(f, X, len(labels))
-        if not f.property.continuous and f.jitter == 0.0:
-            f._atoms.add_many(learned)
-        play(f, contexts, labels, given, extras, out)
+        for start, contexts in _parts(f, X, len(labels), chunk, alone):
+            if not start and not f.property.continuous and f.jitter == 0.0:
+                f._atoms.add_many(learned)
+            part = slice(start, start + chunk)
+            guides, inputs = (None if a is None else a[part] for a in (given, extras))
+            play(f, contexts, labels[part], guides, inputs, out[part])
     except BaseException:
-        if before is not None:
+        if fresh:
+            f._start(n_bins)
+        elif before is not None:
             persistence.restore(f, *before)
         if groups is not None:
             f.hypotheses.restore(groups)  # type: ignore[attr-defined]
         raise
+    if given is not None:
+        f._hinted = f._hinted or bool((~np.isnan(given) & known).any())
     return out
 
 
@@ -57,40 +88,29 @@ def _hints(f: "Forecaster", hints: Float64Array) -> Float64Array:
     return hints
 
 
-def _contexts(f: "Forecaster", X: Any, n_rows: int) -> Rows | Float64Array:
-    """The contexts, checked: a dense array where the kernels can read it as it is, compressed sparse rows otherwise."""
-    plain = type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous and X.flags.aligned
-    readable = _is_native(f) and f._engine.reads_dense and plain and X.shape == (n_rows, f.hypotheses.n)
-    limit = 1.0 if f.hypotheses.dual == "max" else np.finfo(np.float64).max
-    # One pass without an array of the same size, which NumPy's isfinite would make.
-    if readable and kernels.native.first_bad(X, limit) < 0:
-        dense: Float64Array = X
-        return dense
-    return f.hypotheses.rows(X, n_rows)
-
-
-def _may_stop_halfway(f: "Forecaster", n_rows: int) -> bool:
-    """Whether something can come between two rounds: a part in Python that fails, or Ctrl-C between chunks."""
-    return n_rows > _CHUNK or not _is_native(f)
-
-
-def play(
-    forecaster: "Forecaster",
-    contexts: Rows | Float64Array,
-    labels: Float64Array,
-    hints: Float64Array | None,
-    features: Float64Array | None,
-    out: Float64Array,
-) -> None:
-    """Play all rounds; forecasts go to `out`. Labels and hints that are NaN are missing."""
-    if _is_native(forecaster):
-        _kernel(forecaster, contexts, labels, hints, features, out)
+def _parts(f: "Forecaster", X: Any, n_rows: int, chunk: int, alone: bool) -> Iterator[tuple[int, Rows | Float64Array]]:
+    """The contexts in chunks, checked: arrays where a kernel can read them as they are, sparse rows otherwise."""
+    if alone and _is_plain(f, X, n_rows):
+        yield from ((start, X[start : start + chunk]) for start in range(0, n_rows, chunk))
+    elif n_rows > chunk and can_be_cut(X, n_rows):
+        for start in range(0, n_rows, chunk):
+            stop = min(start + chunk, n_rows)
+            yield start, f.hypotheses.rows(cut(X, start, stop), stop - start)
     else:
-        _loop(forecaster, contexts, labels, hints, features, out)
+        rows = f.hypotheses.rows(X, n_rows)
+        for start in range(0, n_rows, chunk):
+            ends = rows.indptr[start : start + chunk + 1]
+            inside = slice(ends[0], ends[-1])
+            yield start, Rows(ends - ends[0], rows.indices[inside], rows.values[inside])
 
 
-def _is_native(f: "Forecaster") -> bool:
-    return f._engine is not None and f._engine.runs_alone
+def _is_plain(f: "Forecaster", X: Any, n_rows: int) -> bool:
+    plain = type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous and X.flags.aligned
+    if not plain or not f._engine.reads_dense or X.shape != (n_rows, f.hypotheses.n):
+        return False
+    limit = 1.0 if f.hypotheses.dual == "max" else float(np.finfo(np.float64).max)
+    # One pass without an array of the same size, which NumPy's isfinite would make.
+    return bool(f._kernels.first_bad(X, limit) < 0)
 
 
 def _kernel(
@@ -101,17 +121,16 @@ def _kernel(
     features: Float64Array | None,
     out: Float64Array,
 ) -> None:
-    parts = [np.ascontiguousarray(a) for a in contexts] if isinstance(contexts, Rows) else [contexts]
-    labels = np.ascontiguousarray(labels)
-    hints, features = (None if a is None else np.ascontiguousarray(a) for a in (hints, features))
+    sparse = isinstance(contexts, Rows)
+    parts = [np.require(a, requirements=["C", "A"]) for a in (contexts if sparse else [contexts])]
+    labels = np.require(labels, requirements=["C", "A"])
+    hints, features = (None if a is None else np.require(a, requirements=["C", "A"]) for a in (hints, features))
     done = 0
     while done < len(labels):
-        run = f._engine.run_sparse if isinstance(contexts, Rows) else f._engine.run_dense
-        stop = min(done + _CHUNK, len(labels))
+        run = f._engine.run_sparse if sparse else f._engine.run_dense
         # The kernel stops where the grid is to be refined: that replaces the arrays.
-        done = run(*parts, labels, hints, features, out, done, stop, f._rounds_to_refinement())
+        done = run(*parts, labels, hints, features, out, done, len(labels), f._rounds_to_refinement())
         f._refine_if_due()
-    f._hinted = f._hinted or (hints is not None and not np.isnan(hints).all())
 
 
 def _loop(
@@ -122,10 +141,11 @@ def _loop(
     features: Float64Array | None,
     out: Float64Array,
 ) -> None:
-    rows = contexts if isinstance(contexts, Rows) else f.hypotheses.rows(contexts, len(labels))
-    ends, given = rows.indptr.tolist(), [math.nan] * len(labels) if hints is None else hints.tolist()
+    assert isinstance(contexts, Rows)  # arrays are for kernels
+    ends, given = contexts.indptr.tolist(), [math.nan] * len(labels) if hints is None else hints.tolist()
     for t, (label, hint) in enumerate(zip(labels.tolist(), given, strict=True)):
-        row = Row(rows.indices[ends[t] : ends[t + 1]], rows.values[ends[t] : ends[t + 1]])
+        part = slice(ends[t], ends[t + 1])
+        row = Row(contexts.indices[part], contexts.values[part])
         case = f._case(row, None if math.isnan(hint) else hint, None if features is None else features[t])
         play = f._play(case)
         opened = f._pending.issue()

@@ -88,6 +88,11 @@ class RegressionState:
         self._inputs = Inputs(n_features, self._totals[_N_OWN_TOTALS:-1])
         self._mixture = Mixture(len(self._rates), self._totals[-1:])
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy's parts count in the copy's totals, as the original's do in its own."""
+        self.__dict__.update(state)
+        self._inputs.totals, self._mixture.bound = self._totals[_N_OWN_TOTALS:-1], self._totals[-1:]
+
     @property
     def n_identity(self) -> int:
         """How many experts, the first ones, have the identity as their link."""

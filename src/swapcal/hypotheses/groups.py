@@ -16,6 +16,7 @@ from swapcal.hypotheses.comparisons import Comparison
 from swapcal.hypotheses.definitions import Function, definitions, groups_from_spec
 from swapcal.hypotheses.finite import Finite, FiniteEvidence, FiniteRecord
 from swapcal.hypotheses.fitting import frequent, listed, quantities
+from swapcal.hypotheses.rows import check_rows
 from swapcal.hypotheses.vocabulary import Keyed, Token, Vocabulary
 from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.reals import real, shown, whole
@@ -198,8 +199,7 @@ class Groups:
     def _checked(self, rows: Rows, n_rows: int) -> Rows:
         if len(rows.indptr) != n_rows + 1:
             raise InvalidInput(f"these are {len(rows.indptr) - 1} rows and must be {n_rows}")
-        if rows.indices.size and not 0 <= rows.indices.min() <= rows.indices.max() < self.n:
-            raise InvalidInput(f"a row has a position outside 0 to {self.n - 1}; it was made by other groups")
+        check_rows(rows, self.n)
         return rows
 
     def _name(self, key: int, token: Token) -> str:

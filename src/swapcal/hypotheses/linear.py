@@ -85,7 +85,8 @@ class Linear:
 
     def _scaled(self, values: Float64Array) -> Float64Array:
         """The entries over the radius, or over their length where that is larger."""
-        squares = float((values * values).cumsum()[-1]) if len(values) else 0.0
+        with np.errstate(over="ignore", under="ignore"):
+            squares = float((values * values).cumsum()[-1]) if len(values) else 0.0
         if _SMALL < squares < _LARGE:
             return values / max(math.sqrt(squares), self.radius)
         # Squares that overflow or vanish: the entries are first divided by the largest.

@@ -10,6 +10,7 @@ from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses.coded import Coded, number, text
 from swapcal.hypotheses.columns import fetch
 from swapcal.hypotheses.linear import Linear, LinearEvidence
+from swapcal.hypotheses.rows import check_rows
 from swapcal.reals import real, shown
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, Spec
@@ -103,8 +104,9 @@ class Numeric:
     def rows(self, X: Any, n_rows: int) -> Rows:
         """Many cases: a mapping from column to array, a frame, a batch of records, a list of mappings, or `Rows`."""
         if isinstance(X, Rows):
-            if len(X.indptr) != n_rows + 1 or (X.indices.size and not 0 <= X.indices.min() <= X.indices.max() < self.n):
-                raise InvalidInput(f"these rows must be {n_rows} with positions from 0 to {self.n - 1}")
+            if len(X.indptr) != n_rows + 1:
+                raise InvalidInput(f"these are {len(X.indptr) - 1} rows and must be {n_rows}")
+            check_rows(X, self.n)
             return X
         parse = getattr(X, "numbers", None)
         if callable(parse):

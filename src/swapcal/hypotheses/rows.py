@@ -1,7 +1,7 @@
 """Contexts as they come (dense, mappings, pairs, compressed sparse rows) as checked rows of non-zero entries."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from swapcal.reals import floats
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["read_row", "read_rows"]
+__all__ = ["can_be_cut", "check_rows", "cut", "read_row", "read_rows"]
 
 _ONE = "a vector of {n} numbers, a mapping from position to value, or a pair (positions, values)"
 
@@ -111,6 +111,51 @@ def read_rows(X: Any, n: int, n_rows: int) -> Rows:
     where, indices = np.nonzero(values)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=n_rows))]).astype(np.int64)
     return Rows(indptr, indices.astype(np.int64), values[where, indices])
+
+
+def check_rows(rows: Rows, n: int) -> None:
+    """Raise unless these are rows of a context of length `n`: positions that increase, values in [-1, 1]."""
+    ends, indices, values = rows
+    sound = ends.ndim == indices.ndim == 1 and indices.shape == values.shape and ends[0] == 0
+    sound = sound and bool((ends[1:] >= ends[:-1]).all()) and ends[-1] == len(indices)
+    if sound and len(indices):
+        rises = indices[1:] > indices[:-1]
+        inner = ends[(ends > 0) & (ends < len(indices))]
+        rises[inner - 1] = True
+        sound = bool(rises.all()) and 0 <= indices.min() <= indices.max() < n
+        sound = sound and bool(np.abs(values).max() <= 1.0)
+    if not sound:
+        raise InvalidInput(f"these rows are not those of a class with {n} functions; read the records again with rows")
+
+
+class _Part(NamedTuple):
+    """Some of the rows of compressed sparse rows, under the names that others give them."""
+
+    indptr: Any
+    indices: Any
+    data: Any
+    shape: tuple[int, int]
+
+
+def can_be_cut(X: Any, n_rows: int) -> bool:
+    """Whether `cut` can take some of the contexts out without a copy of all of them."""
+    if type(X) is np.ndarray:
+        return X.ndim == 2 and len(X) == n_rows
+    if not _is_compressed(X) or (hasattr(X, "tocsr") and getattr(X, "format", "") != "csr"):
+        return False
+    shape, arrays = _shape(X), (X.indptr, X.indices, X.data)
+    flat = all(type(a) is np.ndarray and a.ndim == 1 for a in arrays) and len(shape) == 2 and shape[0] == n_rows
+    # Whoever has an indptr out of order is told so when all rows are read at once.
+    return flat and len(X.indptr) == n_rows + 1 and X.indptr[0] == 0 and bool((X.indptr[1:] >= X.indptr[:-1]).all())
+
+
+def cut(X: Any, start: int, stop: int) -> Any:
+    """Contexts `start` to `stop` of those that can be cut."""
+    if type(X) is np.ndarray:
+        return X[start:stop]
+    ends = np.asarray(X.indptr)[start : stop + 1]
+    inside = slice(int(ends[0]), int(ends[-1]))
+    return _Part(ends - ends[0], np.asarray(X.indices)[inside], np.asarray(X.data)[inside], (stop - start, X.shape[1]))
 
 
 def _compressed(X: Any, n: int, n_rows: int) -> Rows:

@@ -1,0 +1,107 @@
+// Builds the engine of a forecaster from Python's settings and arrays, whose sizes it checks.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "any_engine.hpp"
+
+namespace swapcal {
+
+namespace nb = nanobind;
+
+template <class T>
+using State = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+
+inline void fits(bool holds, const char *message = "the arrays of a run differ in length") {
+    if (!holds) throw std::invalid_argument(message);
+}
+
+// Builds an engine over the arrays of a forecaster, and keeps those arrays alive.
+struct Parts {
+    nb::dict settings, arrays;
+
+    double number(const char *name) const { return nb::cast<double>(settings[name]); }
+    int64_t whole(const char *name) const { return nb::cast<int64_t>(settings[name]); }
+    uint64_t bits(const char *name) const { return nb::cast<uint64_t>(settings[name]); }
+
+    // Of the size that the kernels take it to have.
+    template <class T = double>
+    T *array(const char *name, int64_t size) const {
+        State<T> given = nb::cast<State<T>>(arrays[name], false);
+        fits(int64_t(given.size()) == size, "the arrays of a forecaster differ in size");
+        return given.data();
+    }
+
+    Settings engine() const {
+        Settings s{Grid(number("low"), number("high"), whole("n_bins"))};
+        s.property = {PropertyKind(whole("property")), number("label_low"), number("label_high"), number("width"),
+                      number("level"), whole("power"), whole("monotone") != 0};
+        s.draw_seed = bits("draw_seed");
+        s.jitter_seed = bits("jitter_seed");
+        s.trust = number("trust");
+        s.allowance = number("allowance");
+        s.noise = number("noise");
+        s.jitter = number("jitter");
+        return s;
+    }
+
+    Books books() const {
+        int64_t m = whole("n_bins"), n = whole("n"), window = whole("window");
+        return {array("ledger.sums", m * n), array("ledger.rounding", m), array<int64_t>("ledger.rounds", 2),
+                array<uint8_t>("pending.flags", window), array<int64_t>("pending.numbers", 2), n, window};
+    }
+
+    template <class Potential>
+    std::unique_ptr<AnyEngine> finite(Reader reader, Potential potential) const {
+        using E = Finite<Potential>;
+        using R = FiniteRecord<Potential>;
+        int64_t m = whole("n_bins"), n = whole("n");
+        E evidence{potential, array("evidence.sums", m * n), array("evidence.spreads", m * n),
+                   array("evidence.weights", m * n), array("evidence.counts", m), n};
+        R record{potential, nullptr, nullptr, nullptr, n};
+        if (arrays.contains("record.sums")) {
+            record = {potential, array("record.sums", m * n), array("record.spreads", m * n),
+                      array("record.counts", m), n};
+        }
+        return std::make_unique<EngineOf<E, R>>(std::move(reader), Engine<E, R>{engine(), evidence, record, books()});
+    }
+
+    template <class E>
+    std::unique_ptr<AnyEngine> plain(Reader reader, E evidence) const {
+        return std::make_unique<EngineOf<E, NoRecord>>(std::move(reader),
+                                                       Engine<E, NoRecord>{engine(), evidence, {}, books()});
+    }
+
+    template <class Learner>
+    std::unique_ptr<AnyEngine> oracle(Reader reader, Learner learner, int64_t n_state) const {
+        int64_t m = whole("n_bins"), copies = whole("copies");
+        fits(whole("state") == n_state, "a learner's state has another length");
+        return plain(std::move(reader),
+                     Oracle<Learner>{learner, array("evidence.sums", m * copies),
+                                     array("evidence.states", m * copies * n_state), array("evidence.counts", m),
+                                     copies, n_state});
+    }
+
+    std::unique_ptr<AnyEngine> build() const {
+        int64_t n = whole("n"), n_own = whole("n_own"), n_levels = whole("n_levels"), m = whole("n_bins");
+        fits(m > 0 && whole("window") > 0 && n_own > 0 && n_levels >= 0 && n_own + n_levels <= n, "a size is wrong");
+        Reader reader(n_own, number("radius"), Grid(number("low"), number("high"), n_levels));
+        const double *table = arrays.contains("table") ? array<const double>("table", 2 * whole("n_table")) : nullptr;
+        switch (whole("kind")) {
+            case 0: return finite(std::move(reader), AdaNormalHedge{});
+            case 1: return finite(std::move(reader), Exponential{table, whole("n_table")});
+            case 2: return finite(std::move(reader), Squint{table, whole("n_table"), number("sqrt_pi")});
+            case 3: return finite(std::move(reader), PNorm{number("exponent")});
+            case 4:
+                return plain(std::move(reader), Linear{array("evidence.sums", m * n), array("evidence.counts", m), n});
+            case 5: return oracle(std::move(reader), GradientDescent{n}, n + 1);
+            default: return oracle(std::move(reader), MultiplicativeWeights{n, number("log_n")}, 2 * n + 1);
+        }
+    }
+};
+
+}  // namespace swapcal
