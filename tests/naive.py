@@ -318,6 +318,6 @@ class Naive:
             v_hint = float(self.property.identification(self.middle(home), y))
             self.hint_past.setdefault(self.name(home), []).append((opened.x, v_hint))
         self.n_rounds += 1
-        # 0.75 T^(1/3) bins are right for T rounds; three times as many when that is the square root of 3 times N.
+        # share T^(1/3) bins are right for T rounds; three times as many when that is the square root of 3 times N.
         if self.anytime and self.share() * self.n_rounds ** (1.0 / 3.0) >= math.sqrt(3.0) * self.n_bins:
             self.n_bins *= 3

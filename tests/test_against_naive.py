@@ -112,8 +112,9 @@ def pair(
     *,
     levels: int = 10,
     trust: float = 1.0 / 3.0,
+    first: int = 11,
 ) -> tuple[sc.Forecaster, Naive]:
-    """The engine and the oracle with the same settings; `n_bins` None is anytime."""
+    """The engine and the oracle with the same settings; `n_bins` None is anytime, from `first` bins on."""
     each = CLASSES[kind]
     engine = sc.Forecaster(property, each.hypotheses(n), bins=n_bins, seed=seed, levels=levels, trust=trust)
     oracle = Naive(
@@ -122,7 +123,7 @@ def pair(
         each.weights(n if each.linear else n + levels),
         each.level,
         seed,
-        4 if n_bins is None else n_bins,
+        first if n_bins is None else n_bins,
         anytime=n_bins is None,
         n_levels=0 if each.linear else levels,
         trust=trust,
@@ -245,32 +246,52 @@ def test_levels_trust_and_tiny_grids(kind: str, levels: int, trust: float, n_bin
     assert compare(*pair(kind, target, 2, n_bins, 7, levels=levels, trust=trust), stream) == 0
 
 
-@pytest.mark.parametrize(("horizon", "n_bins"), [(60, 3), (64, 3), (65, 4), (200, 5)])
-def test_horizon_sets_the_grid(horizon: int, n_bins: int) -> None:
-    """N = ceil(0.75 T^(1/3)); at T = 64 the cube root is the whole number 4."""
-    _, oracle = pair("AdaNormalHedge", sc.Mean(), 3, n_bins, 5)
-    engine = sc.Forecaster(sc.Mean(), sc.Finite(3), horizon=horizon, seed=5)
-    assert compare(engine, oracle, stream_of(sc.Mean(), horizon, 3, "good", 5, unit_ball=False)) == 0
+DENSE = sc.Quantile(0.75, density=20.0)
+"""Its labels may be 20 times as dense as uniform ones: 4 T^(1/3) bins, the most there are, so that grids grow early."""
+
+
+@pytest.mark.parametrize(
+    ("target", "horizon", "n_bins"),
+    [(sc.Mean(), 200, 11), (DENSE, 20, 11), (DENSE, 21, 13), (DENSE, 27, 13), (DENSE, 64, 17), (DENSE, 77, 19)],
+)
+def test_horizon_sets_the_grid(target: Elicitable, horizon: int, n_bins: int) -> None:
+    """0.75 T^(1/3) bins, or 4 T^(1/3), and the next odd number from 11 on; so the middle is one of the forecasts."""
+    _, oracle = pair("AdaNormalHedge", target, 3, n_bins, 5)
+    engine = sc.Forecaster(target, sc.Finite(3), horizon=horizon, seed=5)
+    assert compare(engine, oracle, stream_of(target, horizon, 3, "good", 5, unit_ball=False)) == 0
+    assert oracle.middle(n_bins // 2) == 0.5
+
+
+@pytest.mark.usefixtures("three_bins")
+@pytest.mark.parametrize("hints", ["none", "good"])
+@pytest.mark.parametrize("kind", CLASSES)
+def test_anytime_across_a_refinement(kind: str, hints: str) -> None:
+    """Three bins become nine when 0.75 T^(1/3), or T^(1/3) for a quantile, is 3 sqrt(3): after round 333 or 141."""
+    target = PROPERTIES["quantile" if hints == "none" else "mean"]
+    engine, oracle = pair(kind, target, 2, None, 11, levels=2, first=3)
+    assert compare(engine, oracle, stream_of(target, 450, 2, hints, 3, unit_ball=CLASSES[kind].linear)) == 0
+    assert engine.grid.n == 9
 
 
 @pytest.mark.parametrize("hints", ["none", "good"])
 @pytest.mark.parametrize("kind", CLASSES)
-def test_anytime_across_a_refinement(kind: str, hints: str) -> None:
-    """Four bins become twelve when 0.75 T^(1/3), or T^(1/3) for a quantile, is 4 sqrt(3): after round 789 or 333."""
-    target = PROPERTIES["quantile" if hints == "none" else "mean"]
-    engine, oracle = pair(kind, target, 2, None, 11, levels=2)
-    assert compare(engine, oracle, stream_of(target, 900, 2, hints, 3, unit_ball=CLASSES[kind].linear)) == 0
-    assert engine.grid.n == 12
+def test_anytime_starts_with_eleven_bins(kind: str, hints: str) -> None:
+    """They become 33 when 4 T^(1/3) is 11 sqrt(3): after round 109."""
+    engine, oracle = pair(kind, DENSE, 2, None, 12, levels=2)
+    assert engine.grid.n == 11
+    assert compare(engine, oracle, stream_of(DENSE, 180, 2, hints, 6, unit_ball=CLASSES[kind].linear)) == 0
+    assert engine.grid.n == 33
 
 
+@pytest.mark.usefixtures("three_bins")
 @pytest.mark.parametrize("kind", ["AdaNormalHedge", "Linear"])
 def test_outcomes_late_and_out_of_order(kind: str) -> None:
     """Delays of up to 60 rounds across the refinement: forecasts of the old grid are updated on the new one."""
-    delays = np.random.default_rng(0).integers(0, 60, 830).astype(float)
-    engine, oracle = pair(kind, sc.Mean(), 2, None, 2, levels=2)
-    stream = stream_of(sc.Mean(), 830, 2, "good", 8, unit_ball=CLASSES[kind].linear)
+    delays = np.random.default_rng(0).integers(0, 60, 374).astype(float)
+    engine, oracle = pair(kind, sc.Mean(), 2, None, 2, levels=2, first=3)
+    stream = stream_of(sc.Mean(), 374, 2, "good", 8, unit_ball=CLASSES[kind].linear)
     assert compare(engine, oracle, stream, delays=delays) == 0
-    assert engine.grid.n == 12
+    assert engine.grid.n == 9
 
 
 def test_linear_contexts_are_shrunk_to_the_unit_ball() -> None:

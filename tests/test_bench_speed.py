@@ -20,6 +20,7 @@ from swapcal.bench.speed import (
     command,
     driver,
     events,
+    files,
     growth,
     instructions,
     memory,
@@ -159,6 +160,13 @@ def test_questions_have_their_rows_and_targets(measure: Any, n_rows: int, target
     assert [row.target for row in rows] == targets
     assert all(row.measured is not None and row.low <= row.measured <= row.high for row in rows)
     assert all(row.measured > 0.0 for row in rows)
+
+
+def test_a_file_passes_both_commands() -> None:
+    rows = files.measure(TINY)
+    assert [row.target for row in rows] == [300_000.0, 500.0, 300_000.0, 500.0]
+    assert all(row.measured is not None and row.measured > 0.0 for row in rows)
+    assert [row.least for row in rows] == [True, False, True, False]
 
 
 @pytest.mark.parametrize("kind", memory.KINDS)

@@ -57,6 +57,14 @@ def test_forecasters(name: str) -> None:
     check_forecaster(FORECASTERS[name], load=LOADERS.get(name))
 
 
+@pytest.mark.usefixtures("three_bins")
+@pytest.mark.parametrize("name", ["anytime quantile", "regression on features"])
+def test_forecasters_across_a_refinement(name: str) -> None:
+    """That a run is the loop is checked over 300 rounds: enough to cut 3 bins, not the 11 with which runs start."""
+    assert 100 < FORECASTERS[name]()._rounds_to_refinement() < 200
+    check_forecaster(FORECASTERS[name], load=LOADERS.get(name))
+
+
 NOT_PARTS = {"Audit", "Forecast", "Forecaster", "Grid", "Groups", "Guarantee", "Numeric", "RegressionState"}
 """Values, machines, and classes that read records instead of vectors: they have tests of their own."""
 

@@ -1,5 +1,6 @@
 """The grid, the draw, and the number of bins: what everything else stands on."""
 
+import itertools
 import math
 
 import numpy as np
@@ -63,15 +64,23 @@ def test_the_mixing_function_is_splitmix64() -> None:
     assert [mix64(k * golden) for k in (1, 2, 3)] == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
 
 
+def test_bins_of_every_horizon() -> None:
+    """The least odd N >= 11 with N >= 0.75 T^(1/3), in whole numbers; at T = (4m)^3 that root is the whole 3m."""
+    near_cubes = [(4 * m) ** 3 + more for m in range(1, 80) for more in (-1, 0, 1)]
+    for n_rounds in (*range(1, 5000), *near_cubes):
+        n_bins = next(n for n in itertools.count(11, 2) if 64 * n**3 >= 27 * n_rounds)
+        assert horizon.bins_for(n_rounds, 2.0) == n_bins, n_rounds
+
+
 @pytest.mark.parametrize("share", [0.75, 1.1, 3.0])
 @pytest.mark.parametrize("r", [1.0, 2.0, 3.5])
 def test_an_anytime_grid_stays_near_the_one_for_its_rounds(r: float, share: float) -> None:
     stages = horizon.stages(10**7, r, share)
     assert sum(rounds for _, rounds in stages) == 10**7
     done = 0
-    for k, (n_bins, rounds) in enumerate(stages):
+    for n_bins, rounds in stages:
         done += rounds
-        assert n_bins <= math.sqrt(3.0) * horizon.bins_for(max(done - rounds, 1), r, share) or k == 0
+        assert n_bins <= math.sqrt(3.0) * horizon.bins_for(max(done - rounds, 1), r, share)
         assert horizon.bins_for(done, r, share) <= math.ceil(math.sqrt(3.0) * n_bins) + 1
 
 

@@ -44,7 +44,13 @@ class WeightedGain:
             size = max(size, abs(phi))
         assert expected.max() <= 1e-9 * size
         drawn, elsewhere = forecast.value != forecast.other, forecast.evidence_at != forecast.value
-        self.seen[("border" if elsewhere else "healing") if drawn else "end" if elsewhere else "zero"] += 1
+        kind = ("border" if elsewhere else "healing") if drawn else "end" if elsewhere else "zero"
+        self.seen[kind] += 1
+        if kind == "healing":
+            # Bisection meets no down-crossing. Nor does the search from a hint outside the mid-points: it plays the end
+            # if Phi points outward there, and what it comes to otherwise is the first bin where Phi points back.
+            assert forecast.hint is not None
+            assert forecaster.grid.midpoint(0) <= forecast.hint <= forecaster.grid.midpoint(forecaster.grid.n - 1)
 
 
 @pytest.mark.parametrize("hints", HINTS)
@@ -57,11 +63,13 @@ def test_no_label_gains_in_expectation(hypotheses: str, hints: str | None) -> No
         play(Watched(forecaster, look), adversary, 250)
     assert look.seen["border"] > 100
     assert min(look.seen["zero"], look.seen["end"]) > 0
-    # Bisection meets no down-crossing. Nor does the search from a hint where functions are not negative: there the
-    # evidence rises with the bin.
-    assert (look.seen["healing"] > 0) == (
-        hints is not None and hypotheses in ("signed", "exponential", "p-norm", "linear")
-    )
+    # Alternating hints are the ends of the domain. From elsewhere, down-crossings are met all the time if functions
+    # have both signs. If they have not, Phi rises with the bin, but for bins with few rounds or from another time, of
+    # which 11 have more than 5 had: such a dent is not where the constant hint is, and a random one falls into it, in
+    # 1 to 3 of 1,000 rounds.
+    two_signs = hypotheses in ("signed", "exponential", "p-norm", "linear")
+    assert (look.seen["healing"] > 0) == (hints == "random" or (hints == "constant" and two_signs))
+    assert (look.seen["healing"] > 3) == (hints in ("constant", "random") and two_signs)
 
 
 @pytest.mark.parametrize("property", PROPERTIES, ids=repr)
@@ -293,12 +301,16 @@ def test_adversaries_cannot_make_forecasts_costly(hints: str | None) -> None:
 
 
 def test_anytime_grids_stay_near_the_best() -> None:
-    """From round 30 on, N is within sqrt(3) of the N for that many rounds; ceilings add at most one bin."""
+    """From round 607 on, N is within sqrt(3) of 0.75 T^(1/3), of which `bins_for` makes an odd number; before, N = 11."""
     for n_bins, first, last in spans(10_000_000):
-        for t in {max(first, 30), last}:
+        for t in {first, min(max(first, 606), last), max(first, 607), last}:
             best = 0.75 * t ** (1.0 / 3.0)
-            assert n_bins <= math.sqrt(3.0) * best * 1.001
-            assert horizons.bins_for(t, 2.0) <= math.sqrt(3.0) * n_bins + 1.0
+            assert best <= math.sqrt(3.0) * n_bins * 1.001
+            assert best <= horizons.bins_for(t, 2.0) < max(best + 2.0, 11.1)
+            if t >= 607:
+                assert n_bins <= math.sqrt(3.0) * best * 1.001
+            else:
+                assert n_bins == horizons.bins_for(t, 2.0) == 11
 
 
 def spans(n_rounds: int, share: float = 0.75) -> list[tuple[int, int, int]]:
@@ -311,8 +323,12 @@ def spans(n_rounds: int, share: float = 0.75) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("hypotheses", ["groups", "linear"])
-@pytest.mark.parametrize("sought", ["mean", "quantile"])
-def test_anytime_keeps_the_guarantee_through_refinements(sought: str, hypotheses: str) -> None:
+@pytest.mark.parametrize(("sought", "first_bins"), [("mean", 3), ("quantile", 3), ("quantile", 11)])
+def test_anytime_keeps_the_guarantee_through_refinements(
+    sought: str, first_bins: int, hypotheses: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the 11 bins of every run where labels are dense; from 3, so that a mean gets to 9, and a quantile to 27."""
+    monkeypatch.setattr(horizons, "_FIRST", first_bins)
     n_rounds = 2400
     forecaster, adversary = game(sought, hypotheses, "sweep", n_rounds, seed=4, horizon=None)
     grids = {n_bins: (first, last) for n_bins, first, last in spans(n_rounds, forecaster._share)}

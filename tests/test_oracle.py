@@ -203,9 +203,8 @@ def test_learns_what_the_context_tells(learner: Learner, property: Any) -> None:
     X, y = stream(3, 3000, seed=13)
     forecaster = sc.Forecaster(property, Oracle(learner), horizon=3000, seed=2)
     forecasts = forecaster.run(X, y)
-    constant = sc.Audit(property, forecaster.hypotheses)
+    constant, audit = (sc.Audit(property, forecaster.hypotheses) for _ in range(2))
     constant.update_many(y, np.full(3000, property.value(y)), X)
-    audit = sc.Audit(property, forecaster.hypotheses)
     audit.update_many(y, forecasts, X)
     assert audit.swap_multicalibration(2.0) == pytest.approx(forecaster.error(), rel=1e-9)
     assert forecaster.error() < 0.5 * constant.swap_multicalibration(2.0)
@@ -259,6 +258,7 @@ def test_checks_of_a_class(learner: Learner) -> None:
     check_hypotheses(Oracle(learner))
 
 
+@pytest.mark.usefixtures("three_bins")
 @pytest.mark.parametrize("learner", BUILT_IN, ids=repr)
 @pytest.mark.parametrize("horizon", [3000, None])
 def test_checks_of_a_forecaster(learner: Learner, horizon: int | None) -> None:
@@ -272,13 +272,13 @@ def loaded(forecaster: sc.Forecaster, **parts: Any) -> sc.Forecaster:
     return sc.Forecaster.load(file, **parts)
 
 
+@pytest.mark.usefixtures("three_bins")
 @pytest.mark.parametrize("learner", BUILT_IN, ids=repr)
 def test_run_loop_and_files_agree_across_refinements(learner: Learner) -> None:
     X, y = stream(3, 1500, seed=15)
-    whole = sc.Forecaster(sc.Mean(), Oracle(learner), seed=4)
+    whole, again = (sc.Forecaster(sc.Mean(), Oracle(learner), seed=4) for _ in range(2))
     first_bins, expected = whole.grid.n, whole.run(X, y)
     assert whole.grid.n >= 3 * first_bins
-    again = sc.Forecaster(sc.Mean(), Oracle(learner), seed=4)
     found = []
     for t, (x, label) in enumerate(zip(X, y, strict=True)):
         if t % 301 == 300:

@@ -28,6 +28,9 @@ def page(rows: list[Row], about: dict[str, Any]) -> str:
         _GROWTH,
         markdown(rows, "growth"),
         markdown(rows, "memory"),
+        "## A long file",
+        _FILES,
+        markdown(rows, "files"),
         "## Bytes of state",
         "With N bins, about T^(1/3) of them, and a context of length n, the arrays of a forecaster take",
         "\n".join(formulas),
@@ -55,8 +58,12 @@ def page(rows: list[Row], about: dict[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+_FILES = """\
+What `swapcal audit` and `swapcal run` do with a generated CSV file: read it, find the groups, score the model, forecast,
+write, and draw up the result. Not a ratio: processor time on one core of this machine."""
+
 _RULES = """\
-Only ratios are shown, because they carry over from machine to machine better than times do. Both sides of a ratio
+Mostly ratios are shown, because they carry over from machine to machine better than times do. Both sides of a ratio
 take turns in one process, who goes first alternates, and the median of the ratios stands beside its quartiles. Times
 are processor times of the working thread, so that other programs on the machine count little; only starts and threads
 go by the wall clock. A target that is missed is shown as MISSED, and the command ends with exit code 1."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from swapcal.bench.speed import events, growth, instructions, memory, peers, run, startup, state, threads
+from swapcal.bench.speed import events, files, growth, instructions, memory, peers, run, startup, state, threads
 from swapcal.bench.speed.row import Row
 from swapcal.bench.speed.sizes import Sizes
 from swapcal.errors import InvalidInput
@@ -38,6 +38,7 @@ QUESTIONS = (
     Question("events", "One event at a time: predict + update from Python", events.measure, 4.0),
     Question("growth", "Longer streams", growth.measure, 50.0),
     Question("memory", "Peak memory of a long run", memory.measure, 35.0),
+    Question("files", "A long file, from the command line", files.measure, 60.0),
     Question("state", "Bytes of state", state.measure, 0.1),
     Question("startup", "Starting", startup.measure, 15.0),
     Question("peers", "Beside other packages", peers.measure, 15.0),
