@@ -84,6 +84,18 @@ def test_an_anytime_grid_stays_near_the_one_for_its_rounds(r: float, share: floa
         assert horizon.bins_for(done, r, share) <= math.ceil(math.sqrt(3.0) * n_bins) + 1
 
 
+def test_an_anytime_grid_stays_near_the_best() -> None:
+    """N is within sqrt(3) of 0.75 T^(1/3), but for the first 607 rounds, where that would be less than 11 bins."""
+    done = 0
+    for n_bins, rounds in horizon.stages(10_000_000, 2.0):
+        for t in {done + 1, done + 607, done + 608, done + rounds}:
+            best = 0.75 * t ** (1.0 / 3.0)
+            assert (n_bins <= math.sqrt(3.0) * best * (1.0 + 1e-12)) == (t >= 608)
+            assert best <= math.sqrt(3.0) * n_bins * 1.0001  # the last round is in before the grid is cut
+            assert best <= horizon.bins_for(t, 2.0) < max(best + 2.0, 12.0)
+        done += rounds
+
+
 def test_the_p_norm_survives_tiny_and_huge_evidence() -> None:
     forecaster = sc.Forecaster(sc.Mean(), sc.Finite(1, potential=sc.potentials.PNorm(27.0)), bins=1)
     for y in (0.7, 0.2, 0.6):

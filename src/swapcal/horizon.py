@@ -38,14 +38,14 @@ def bins_for(n_rounds: float, r: float, share: float = _SHARE) -> int:
 
 
 def first_bins(horizon: int | None, r: float, share: float = _SHARE) -> int:
-    """Bins with which a run starts: those for its horizon, or few where there is none."""
+    """Bins with which a run starts: those for its horizon, or 11 where there is none."""
     return _FIRST if horizon is None else bins_for(horizon, r, share)
 
 
 def next_refinement(n_bins: int, r: float, share: float = _SHARE) -> int:
     """After how many rounds a grid of `n_bins` is refined: when the N for that many rounds is sqrt(3) times as large.
 
-    So N stays within a factor sqrt(3) of `bins_for` at all times (but for the first rounds).
+    So N stays within a factor sqrt(3) of share T^(1/(r+1)), but for the first rounds, for which 11 bins are more.
     """
     return math.ceil(math.pow(n_bins * math.sqrt(REFINEMENT) / share, max(r, 2.0) + 1.0))
 

@@ -15,7 +15,7 @@ from swapcal.typing import Float64Array
 
 __all__ = ["Found", "frequent", "listed", "quantities"]
 
-FEW = 20
+FEW = 31
 """A column of numbers with more distinct ones than this is cut into bands."""
 
 _NUMERAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf")
@@ -36,7 +36,7 @@ class Found(NamedTuple):
 
 
 def quantities(column: Coded | Float64Array) -> Float64Array | None:
-    """The finite numbers of a column, row by row, if it has numbers only and more than 20 different ones."""
+    """The finite numbers of a column, row by row, if it has numbers only and more than `FEW` different ones."""
     if isinstance(column, Coded):
         used = np.unique(column.codes[column.codes >= 0]).tolist()
         texts = [text(column.values[code]) for code in used]

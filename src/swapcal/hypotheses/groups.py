@@ -118,8 +118,9 @@ class Groups:
     def fit(self, X: Any) -> None:
         """Learn from a first part of the stream, before the first row: bands, and the values that are there.
 
-        Columns with more than 20 distinct numbers become bands with about equally many rows. Values seen `rare` times
-        get their positions; where there are more than `limit`, the most frequent do.
+        Columns with more than 31 distinct numbers become bands with about equally many rows; hours and days of a month
+        stay values. Values seen `rare` times get their positions; where there are more than `limit`, the most frequent
+        do.
         """
         if len(self.names) > 1 + len(self._definitions.fixed) or self._edges:
             raise InvalidInput("fit comes before the first row: these groups have positions already, which cannot move")

@@ -59,7 +59,7 @@ def page(rows: list[Row], about: dict[str, Any]) -> str:
 
 
 _FILES = """\
-What `swapcal audit` and `swapcal run` do with a generated CSV file: read it, find the groups, score the model, forecast,
+What `swapcal audit` and `swapcal run` do with a generated CSV file: read it, find groups, score the model, forecast,
 write, and draw up the result. Not a ratio: processor time on one core of this machine."""
 
 _RULES = """\
