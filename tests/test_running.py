@@ -386,3 +386,16 @@ def test_a_run_killed_at_any_moment_loses_nothing(tmp_path: Path, ending: str, m
     assert report["different"] == [], (report, done.stderr)
     killed = sum(codes.count(9) for codes in report["codes"])
     assert killed >= (15 if mode == "steps" else 1)
+
+
+def test_a_sharp_hint_gets_a_finer_grid_and_keeps_its_loss() -> None:
+    rng = np.random.default_rng(3)
+    truth = 0.5 + 0.4 * np.tanh(np.cumsum(rng.normal(0.0, 0.03, 6_000)))
+    columns = {"y": truth + 0.01 * rng.normal(size=6_000), "p": truth, "g": np.where(np.arange(6_000) % 2, "a", "b")}
+    question = Question("y", "p", groups=["g"], low=-0.1, high=1.1)
+    usual, finer = (run(columns, question, bins=bins, seed=1) for bins in (15, None))
+    assert finer.settings["bins"] > 100 > usual.settings["bins"] == 15
+    assert finer.paired is not None
+    assert usual.paired is not None
+    assert finer.paired.after < 1.05 * finer.paired.before
+    assert usual.paired.after > 1.5 * usual.paired.before

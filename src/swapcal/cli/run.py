@@ -45,6 +45,9 @@ def run(
     jitter: Annotated[
         float, typer.Option(min=0.0, help="For quantiles of rounded outcomes: the spacing to spread them over.")
     ] = 0.0,
+    bins: Annotated[
+        int | None, typer.Option(min=1, help="Values to forecast; else what rows and hint suggest.")
+    ] = None,
     r: Annotated[float, typer.Option(help="Power of the error, 1 or more.")] = 2.0,
     limit: Annotated[int, typer.Option(min=1, help="Largest number of groups.")] = 2_500,
     out: Annotated[Path | None, typer.Option(help="Forecasts of all rows: .csv, .jsonl or .parquet.")] = None,
@@ -102,6 +105,7 @@ def run(
                 trust=trust,
                 levels=levels,
                 jitter=jitter,
+                bins=bins,
                 fresh=fresh,
                 overwrite=overwrite,
                 progress=progress,

@@ -57,6 +57,7 @@ def run(
     trust: float | None = None,
     levels: int = 10,
     jitter: float = 0.0,
+    bins: int | None = None,
     fresh: bool = False,
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
@@ -83,8 +84,9 @@ def run(
     horizon : int, optional
         Number of rows that will come; default what the source says, or for a file of text what its size suggests;
         where neither is known, as in a pipe, anytime.
-    seed, trust, levels, jitter
-        As for `Forecaster`.
+    seed, trust, levels, jitter, bins
+        As for `Forecaster`; where `bins` is None and the first rows show a hint much sharper than the usual grid, the
+        grid is finer.
     fresh : bool
         Start over, whatever is in `state`.
     overwrite : bool
@@ -114,7 +116,7 @@ def run(
     question = question if hint is None else replace(question, p=hint)
     records = source if isinstance(source, Records) else read(source, columns=question.columns)
     try:
-        method = Method(learn=learn, horizon=horizon, seed=seed, trust=trust, levels=levels, jitter=jitter)
+        method = Method(learn=learn, horizon=horizon, seed=seed, trust=trust, levels=levels, jitter=jitter, bins=bins)
         files = _Files(question, method, out, state, fresh=fresh, overwrite=overwrite)
         return _run(records, question, method, files, progress, stop, say)
     finally:
@@ -318,6 +320,7 @@ def _result(source: str, course: Course, files: _Files) -> Result:
             **files.asked,
             "horizon": course.forecaster.horizon,
             "trust": course.forecaster.trust,
+            "bins": course.forecaster.grid.n,
             "limit": course.audience.groups.limit,
             "range": reading.stated,
             **({} if course.binning is None else {"binning": course.binning.stated}),
