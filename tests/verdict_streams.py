@@ -1,0 +1,37 @@
+"""Streams and tables for the tests of tallies and verdicts."""
+
+from typing import Any
+
+import numpy as np
+
+import swapcal as sc
+from swapcal.roles import Elicitable, Rows
+from swapcal.typing import Float64Array
+
+PROPERTIES: list[Elicitable] = [
+    sc.Mean(low=-1.0, high=3.0),
+    sc.Quantile(0.9, low=-1.0, high=3.0),
+    sc.Expectile(0.8, low=-1.0, high=3.0),
+    sc.Moment(2, low=-1.0, high=3.0),
+]
+
+
+def stream(n: int, seed: int = 0, n_groups: int = 4) -> tuple[Float64Array, Float64Array, Float64Array]:
+    rng = np.random.default_rng(seed)
+    x = (rng.random((n, n_groups)) < 0.4).astype(np.float64)
+    x[:, 0] = 1.0
+    p = rng.integers(0, 25, n) / 24.0
+    return rng.uniform(-1.0, 3.0, n), p, x
+
+
+def rows_of(x: Float64Array) -> Rows:
+    return sc.Finite(x.shape[1]).rows(x, len(x))
+
+
+def table(n: int, seed: int = 0, **chances: Any) -> dict[str, Any]:
+    """A calibrated model of a 0/1 outcome, with two columns of groups; `shift` makes group a of g biased."""
+    rng = np.random.default_rng(seed)
+    g = rng.choice(["a", "b", "c"], n)
+    p = rng.beta(2.0, 3.0, n)
+    truth = np.clip(p + chances.get("shift", 0.0) * (g == "a"), 0.0, 1.0)
+    return {"y": (rng.random(n) < truth).astype(float), "p": p, "g": g, "h": rng.integers(0, 4, n)}
