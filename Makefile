@@ -34,6 +34,7 @@ slow: install
 	$(BIN)/python -m pytest -n 2 -m slow
 
 bench: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'online-cp>=0.4' 'river>=0.26'
 	$(BIN)/swapcal bench speed --out build/bench-speed --docs docs
 
 demo: install
