@@ -13,7 +13,6 @@ import naive
 import naive_audit
 import swapcal as sc
 from naive import Naive
-from swapcal.crossing import bisect, bracket
 from swapcal.roles import Elicitable
 from swapcal.trust import trusted
 from swapcal.typing import Float64Array
@@ -320,38 +319,6 @@ def test_anything_goes(kind: str, name: str, hints: str, n: int, n_bins: int, n_
     target = PROPERTIES[name]
     stream = stream_of(target, n_rounds, n, hints, seed, unit_ball=CLASSES[kind].linear)
     assert compare(*pair(kind, target, n, n_bins, seed), stream) <= 1
-
-
-EVIDENCE = st.lists(st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0]), min_size=1, max_size=60)
-RUNS = st.lists(st.tuples(st.sampled_from([-1.0, 1.0, 3.0]), st.integers(1, 30)), min_size=1, max_size=6)
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    phi=st.one_of(EVIDENCE, RUNS.map(lambda runs: [sign for sign, length in runs for _ in range(length)])),
-    hint=st.one_of(st.none(), st.floats(0.0, 1.0), st.sampled_from([0.0, 1.0])),
-    monotone=st.booleans(),
-)
-def test_the_search_for_a_crossing(phi: list[float], hint: float | None, monotone: bool) -> None:
-    """On grids of up to 180 bins, where the steps double; the engine must also look at few bins only."""
-    target = sc.Mean() if monotone else PROPERTIES["not monotone"]
-    oracle = Naive(target, 1, naive.linear, None, 0, len(phi))
-    grid, looked = sc.Grid(0.0, 1.0, len(phi)), []
-
-    def look(bin: int) -> float:
-        looked.append(bin)
-        return phi[bin]
-
-    play = bisect(look, grid, monotone) if hint is None else bracket(look, grid, hint, monotone)
-    choice = oracle.without_hint(phi) if hint is None else oracle.near(phi, hint)
-    assert (play.lower, play.upper, play.p_lower, play.border) == (
-        choice.lower,
-        choice.upper,
-        choice.p_lower,
-        choice.evidence_at,
-    )
-    assert len(looked) == len(set(looked)), "no bin is looked at twice"
-    assert len(looked) <= (2 if hint is None else 10) + 3 * math.log2(len(phi) + 1)
 
 
 @pytest.mark.parametrize("kind", ["AdaNormalHedge", "Exponential", "Squint"])

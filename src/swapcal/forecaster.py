@@ -55,7 +55,8 @@ class Forecaster:
     r : float
         Exponent of the error, 1 or more.
     bins : int, optional
-        Number of bins, instead of about T^(1/(r+1)); the factor depends on the property and on the hint.
+        Number of bins, instead of about T^(1/(r+1)), odd and at least 11; the factor depends on the property and on the
+        hint.
     seed : int
         Of the draws. Whoever knows it knows the draws: keep it to yourself where somebody plays against you.
     hint : LearningHint, optional
