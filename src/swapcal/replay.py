@@ -8,6 +8,7 @@ import numpy as np
 
 from swapcal import persistence, validation
 from swapcal.errors import SwapcalError
+from swapcal.hints.state import LARGEST
 from swapcal.hypotheses.rows import can_be_cut, cut
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _CHUNK = 1 << 16
-_LARGEST_FEATURE = 1e100
 
 
 def run(forecaster: "Forecaster", X: Any, y: Any, hints: Any, features: Any, missing: str) -> Float64Array:
@@ -51,7 +51,7 @@ def _run(f: "Forecaster", X: Any, y: Any, hints: Any, features: Any, missing: st
     alone = f._engine is not None and f._engine.runs_alone
     if alone and extras is not None:
         # The Python twin says what is wrong with a feature.
-        alone = f._kernels.first_bad(np.require(extras, requirements=["C", "A"]), _LARGEST_FEATURE) < 0
+        alone = f._kernels.first_bad(np.require(extras, requirements=["C", "A"]), LARGEST) < 0
     chunk = _chunk(f.hypotheses.n)
     # A few native rounds are read before they are played, and nothing comes between them.
     keep = len(labels) > min(chunk, 1 << 12) or not alone

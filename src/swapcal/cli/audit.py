@@ -48,12 +48,11 @@ def audit(
     """
     with guarded() as stopped:
         needs("rich", "the tables")
-        from swapcal.cli.output import above, save_page, show
+        from swapcal.cli.output import tell
         from swapcal.cli.progress import following
         from swapcal.streams.records import read
         from swapcal.verdict import auditing
         from swapcal.verdict.question import Question, parse_groups
-        from swapcal.verdict.storage import to_json
 
         question = Question(
             y,
@@ -72,12 +71,4 @@ def audit(
         records = read(file, columns=question.columns)
         with following(records, "auditing", stopped) as progress:
             result = auditing.audit(records, question, progress=progress)
-        page = None if report is None else save_page(result, report)
-        if json:
-            typer.echo(to_json(result))
-        else:
-            show(result, page)
-        sentence = None if fail_above is None else above(result, fail_above)
-        if sentence is not None:
-            typer.echo(sentence, err=True)
-            raise typer.Exit(1)
+        tell(result, report=report, json=json, fail_above=fail_above)

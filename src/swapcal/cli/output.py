@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -14,9 +15,10 @@ from rich.text import Text
 from swapcal.errors import DataError, MissingExtra
 from swapcal.verdict.result import Result, Side
 from swapcal.verdict.sentences import Unit, counted, number, unit_of
+from swapcal.verdict.storage import to_json
 from swapcal.verdict.words import per_round
 
-__all__ = ["above", "decimals", "plain", "save_page", "show", "view"]
+__all__ = ["above", "decimals", "plain", "save_page", "show", "tell", "view"]
 
 WIDTH = 80
 N_WORST = 8
@@ -28,6 +30,21 @@ ERRORS = {
     "chance_mean": "swap error by chance alone",
 }
 STYLES = {"fine": "bold white on green", "recalibrate": "bold black on yellow", "refit": "bold white on red"}
+
+
+def tell(result: Result, *, report: Path | None, json: bool, fail_above: float | None, last: str | None = None) -> None:
+    """The end of a command: the page, the result as JSON or as tables with a `last` line, and the exit code 1."""
+    page = None if report is None else save_page(result, report)
+    if json:
+        typer.echo(to_json(result))
+    else:
+        show(result, page)
+        if last is not None:
+            typer.echo(last)
+    sentence = None if fail_above is None else above(result, fail_above)
+    if sentence is not None:
+        typer.echo(sentence, err=True)
+        raise typer.Exit(1)
 
 
 def show(result: Result, page: Path | None = None) -> None:

@@ -72,12 +72,11 @@ def run(
     """
     with guarded() as stopped:
         needs("rich", "the tables")
-        from swapcal.cli.output import above, save_page, show
+        from swapcal.cli.output import tell
         from swapcal.cli.progress import following
         from swapcal.streams.records import read
         from swapcal.verdict import running
         from swapcal.verdict.question import Question, parse_groups
-        from swapcal.verdict.storage import to_json
 
         question = Question(
             y,
@@ -112,17 +111,8 @@ def run(
                 stop=stop,
                 say=lambda sentence: typer.echo(sentence, err=True),
             )
-        page = None if report is None else save_page(result, report)
-        if json:
-            typer.echo(to_json(result))
-        else:
-            show(result, page)
-            if out is not None:
-                typer.echo(f"The forecasts of all {result.settings['rows']:,} rows are in {out}")
-        sentence = None if fail_above is None else above(result, fail_above)
-        if sentence is not None:
-            typer.echo(sentence, err=True)
-            raise typer.Exit(1)
+        last = None if out is None else f"The forecasts of all {result.settings['rows']:,} rows are in {out}"
+        tell(result, report=report, json=json, fail_above=fail_above, last=last)
 
 
 def _afterwards(out: Path | None, state: Path | None) -> str:

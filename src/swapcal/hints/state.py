@@ -15,12 +15,12 @@ from swapcal.properties.kernel import constants, has_kernel
 from swapcal.roles import Elicitable, Row, Rows
 from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["RegressionState"]
+__all__ = ["LARGEST", "RegressionState"]
 
 # Keeps the inverse hyperbolic tangent of a base forecast finite: odds of 10^12 to 1.
 _EDGE = 1.0 - 2e-12
 # Larger numbers could overflow when squared and summed.
-_LARGEST = 1e100
+LARGEST = 1e100
 _NOTHING = np.empty(0)
 # The parts of the totals: the state's own, those of `Inputs`, that of `Mixture`.
 _N_OWN_TOTALS = 4
@@ -163,7 +163,7 @@ class RegressionState:
         copies = {name: np.array(array, dtype=np.float64) for name, array in arrays.items()}
         for name, array in copies.items():
             # Squares of features have twice their digits. Written so that NaN is refused too.
-            limit = _LARGEST**3 if name in ("variation", "totals") else _LARGEST
+            limit = LARGEST**3 if name in ("variation", "totals") else LARGEST
             if not np.max(np.abs(array), initial=0.0) <= limit:
                 raise StateFileError(f"this is not the state of a regression: its {name} are not finite, or too large")
         if (np.delete(copies["totals"], _BASE_MEAN) < 0.0).any() or (copies["variation"] < 0.0).any():
@@ -238,16 +238,16 @@ class RegressionState:
         if len(indices) and not 0 <= indices[0] <= indices[-1] < self._n_inputs:
             raise InvalidInput(f"context positions run from 0 to {self._n_inputs - 1}; got {indices.tolist()}")
         # Written so that NaN, whose comparisons are all false, is refused too; here and below.
-        if len(indices) != len(values) or not _largest(values) <= _LARGEST:
-            raise InvalidInput(f"a context needs one finite value, at most {_LARGEST}, for each position; got {row!r}")
+        if len(indices) != len(values) or not _largest(values) <= LARGEST:
+            raise InvalidInput(f"a context needs one finite value, at most {LARGEST}, for each position; got {row!r}")
         if features is None:
             features = _NOTHING
         elif type(features) is not np.ndarray or features.dtype.char != "d":
             features = _numbers(features, "features")
         if features.shape != (self._n_features,):
             raise InvalidInput(f"features must be a vector of length n_features={self._n_features}; got {features!r}")
-        if not _largest(features) <= _LARGEST:
-            raise InvalidInput(f"features must be finite and at most {_LARGEST} in size; got {features.tolist()}")
+        if not _largest(features) <= LARGEST:
+            raise InvalidInput(f"features must be finite and at most {LARGEST} in size; got {features.tolist()}")
         return features
 
     def _check_stream(
@@ -268,7 +268,7 @@ class RegressionState:
             got = None if features is None else features.shape
             raise InvalidInput(f"features must have shape {table}; got {got}")
         for name, numbers in (("contexts", rows.values), ("features", features), ("bases", bases), ("y", y)):
-            limit = _LARGEST if name in ("contexts", "features") else math.inf
+            limit = LARGEST if name in ("contexts", "features") else math.inf
             if numbers is not None and not (np.isfinite(numbers) & (np.abs(numbers) <= limit)).all():
                 raise InvalidInput(f"{name} must be finite numbers, at most {limit:g} in size; some are not")
 

@@ -250,10 +250,6 @@ class Groups:
         """Go back to a snapshot."""
         self._vocabulary, self._edges = snapshot[0].copy(), dict(snapshot[1])
 
-    def to_plain(self) -> Spec:
-        """The same as `spec`."""
-        return self.spec()
-
     def spec(self) -> Spec:
         """Plain data: the definitions and all that was learned. Functions of your own are in it by name only."""
         settings = {name: getattr(self, name) for name in ("limit", "rare", "bands")}

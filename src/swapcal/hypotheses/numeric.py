@@ -173,10 +173,6 @@ class Numeric:
         """Go back to a snapshot."""
         self._firsts, self._counts, self._sums, self._squares = (array.copy() for array in snapshot)
 
-    def to_plain(self) -> Spec:
-        """The same as `spec`."""
-        return self.spec()
-
     def spec(self) -> Spec:
         """Plain data: the columns and the running sums."""
         sums = dict(
