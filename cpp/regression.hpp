@@ -131,6 +131,12 @@ struct Regression {
         return high < p ? high : p;
     }
 
+    // Entries so tiny that n / total overflows have a finite root all the same.
+    static double root_ratio(double n, double total) {
+        if (!(total > 0.0)) return 0.0;
+        return std::isinf(n / total) ? std::sqrt(n) / std::sqrt(total) : std::sqrt(n / total);
+    }
+
     // Twin of Inputs.scaled.
     void scale_inputs() {
         double spread = totals[kBaseCount] > 0.0 ? totals[kBaseVariation] / totals[kBaseCount] : 0.0;
@@ -142,7 +148,7 @@ struct Regression {
         row_squares = 0.0;
         for (int64_t j = 0; j < row.n; ++j) row_squares += row.value[j] * row.value[j];
         double total = totals[kEntrySquares] + row_squares;
-        double factor = total > 0.0 ? std::sqrt((totals[kEntries] + double(row.n)) / total) : 0.0;
+        double factor = root_ratio(totals[kEntries] + double(row.n), total);
         double *entries = inputs + n_dense();
         for (int64_t j = 0; j < row.n; ++j) entries[j] = row.value[j] * factor;
     }

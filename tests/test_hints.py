@@ -386,3 +386,12 @@ def test_foreign_arrays_are_refused() -> None:
         with pytest.raises(StateFileError):
             state.restore(bad)
     assert same(before, state.arrays())
+
+
+def test_entries_whose_squares_nearly_vanish_are_finite_inputs() -> None:
+    state = OnlineRegression().start(Mean(), 1)
+    tiny = Row(np.array([0]), np.array([2.5e-159]))
+    for _ in range(3):
+        assert 0.0 <= state.forecast(tiny, None, None) <= 1.0
+        state.update(tiny, None, None, 1.0)
+    assert all(np.isfinite(part).all() for part in state.arrays().values())

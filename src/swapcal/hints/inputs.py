@@ -61,8 +61,7 @@ class Inputs:
             np.maximum(part, -_CUT, out=part)
             np.minimum(part, _CUT, out=part)
         total += squares
-        factor = math.sqrt((n_entries + len(values)) / total) if total > 0.0 else 0.0
-        np.multiply(values, factor, out=inputs[end:])
+        np.multiply(values, _root_ratio(n_entries + len(values), total), out=inputs[end:])
         return inputs
 
     def learn(self, features: Float64Array, base: float | None, n_values: int, squares: float) -> None:
@@ -93,3 +92,10 @@ class Inputs:
         np.sqrt(spread, out=spread)
         self.inverse.fill(0.0)
         np.divide(1.0, spread, out=self.inverse, where=spread > 0.0)
+
+
+def _root_ratio(n: float, total: float) -> float:
+    """The root of n / total, 0 for no total; entries so tiny that the ratio overflows have a finite root all the same."""
+    if total <= 0.0:
+        return 0.0
+    return math.sqrt(n / total) if n / total < math.inf else math.sqrt(n) / math.sqrt(total)
