@@ -95,7 +95,7 @@ class Inputs:
 
 
 def _root_ratio(n: float, total: float) -> float:
-    """The root of n / total, 0 for no total; entries so tiny that the ratio overflows have a finite root all the same."""
+    """The root of n / total, 0 for no total; finite also where entries are so tiny that the ratio overflows."""
     if total <= 0.0:
         return 0.0
     return math.sqrt(n / total) if n / total < math.inf else math.sqrt(n) / math.sqrt(total)
