@@ -8,9 +8,9 @@ STAMP := $(VENV)/.installed
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+$(STAMP): pyproject.toml benchmarks/pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,dev]' -e ./benchmarks
 	touch $(STAMP)
 
 check: install

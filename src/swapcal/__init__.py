@@ -8,7 +8,9 @@ from swapcal.version import __version__
 if TYPE_CHECKING:
     from swapcal import learners, potentials
     from swapcal.audit import Audit, calibration_error, multicalibration_error, swap_multicalibration_error
-    from swapcal.bounds import Guarantee
+    from swapcal.engine.bounds import Guarantee
+    from swapcal.engine.grid import Grid
+    from swapcal.engine.kernels import backend
     from swapcal.errors import (
         AlreadyUpdated,
         AtomsWarning,
@@ -26,10 +28,8 @@ if TYPE_CHECKING:
     )
     from swapcal.forecast import Forecast
     from swapcal.forecaster import Forecaster
-    from swapcal.grid import Grid
     from swapcal.hints import OnlineRegression
     from swapcal.hypotheses import Finite, Groups, Linear, Numeric, Oracle
-    from swapcal.kernels import backend
     from swapcal.properties import (
         Concave,
         CVaR,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "swapcal.audit": ("Audit", "calibration_error", "multicalibration_error", "swap_multicalibration_error"),
-    "swapcal.bounds": ("Guarantee",),
+    "swapcal.engine.bounds": ("Guarantee",),
     "swapcal.errors": (
         "AlreadyUpdated",
         "AtomsWarning",
@@ -68,10 +68,10 @@ _NAMES = {
     ),
     "swapcal.forecast": ("Forecast",),
     "swapcal.forecaster": ("Forecaster",),
-    "swapcal.grid": ("Grid",),
+    "swapcal.engine.grid": ("Grid",),
     "swapcal.hints": ("OnlineRegression",),
     "swapcal.hypotheses": ("Finite", "Groups", "Linear", "Numeric", "Oracle"),
-    "swapcal.kernels": ("backend",),
+    "swapcal.engine.kernels": ("backend",),
     "swapcal.properties": (
         "CVaR",
         "Concave",
@@ -91,7 +91,7 @@ _NAMES = {
     ),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
-_ROOMS = ("checks", "learners", "paper", "potentials", "report", "rivals", "streams", "verdict")
+_ROOMS = ("checks", "learners", "paper", "potentials", "report", "rivals", "simulate", "tables", "jobs", "words")
 
 __all__ = [
     "AlreadyUpdated",

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from swapcal.checked import real
 from swapcal.errors import UnknownForecast
-from swapcal.reals import real
 
 __all__ = ["Forecast"]
 

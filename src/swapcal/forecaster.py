@@ -7,21 +7,23 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from swapcal import horizon as horizons
-from swapcal import kernels, ledger, persistence, replay, validation
-from swapcal.atoms import Atoms
-from swapcal.bounds import Guarantee
-from swapcal.crossing import Play, bisect, bracket
-from swapcal.engine import assemble
+from swapcal import checked
+from swapcal.checked import shown
+from swapcal.engine import kernels, ledger, persistence
+from swapcal.engine import schedule as horizons
+from swapcal.engine import stream as replay
+from swapcal.engine.atoms import Atoms
+from swapcal.engine.bounds import Guarantee
+from swapcal.engine.crossing import Play, bisect, bracket
+from swapcal.engine.grid import Grid
+from swapcal.engine.native import assemble
+from swapcal.engine.pending import Pending
+from swapcal.engine.randomness import mix64, uniform
+from swapcal.engine.trust import ALLOWANCE, trusted
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
-from swapcal.grid import Grid
 from swapcal.hypotheses import levels as level_sets
-from swapcal.pending import Pending
-from swapcal.randomness import mix64, uniform
-from swapcal.reals import shown
 from swapcal.roles import Elicitable, HintState, Hypotheses, LearningHint, Row
-from swapcal.trust import ALLOWANCE, trusted
 from swapcal.typing import Float64Array
 
 __all__ = ["Forecaster"]
@@ -106,18 +108,18 @@ class Forecaster:
         jitter: float = 0.0,
         max_pending: int = 65_536,
     ) -> None:
-        self.property = validation.role(property, ("identification", "domain"), "property", "sc.Quantile(0.9)")
-        self.hypotheses = validation.role(hypotheses, ("start", "row", "n"), "hypotheses", "sc.Finite(20)")
-        self.hint = None if hint is None else validation.role(hint, ("start",), "hint", "sc.OnlineRegression()")
-        self.horizon = None if horizon is None else validation.whole(horizon, "horizon", 1)
-        self.r = validation.number(r, "r", 1.0, 100.0)
-        self.bins = None if bins is None else validation.whole(bins, "bins", 1)
-        self.seed = validation.whole(seed, "seed", 0)
-        self.levels = validation.whole(levels, "levels", 0)
-        self.trust = validation.number(trust, "trust", 0.0, 100.0)
-        self.outside = validation.one_of(outside, "outside", ("error", "clip"))
-        self.jitter = validation.number(jitter, "jitter", 0.0, property.high - property.low)
-        self.max_pending = validation.whole(max_pending, "max_pending", 1)
+        self.property = checked.role(property, ("identification", "domain"), "property", "sc.Quantile(0.9)")
+        self.hypotheses = checked.role(hypotheses, ("start", "row", "n"), "hypotheses", "sc.Finite(20)")
+        self.hint = None if hint is None else checked.role(hint, ("start",), "hint", "sc.OnlineRegression()")
+        self.horizon = None if horizon is None else checked.whole(horizon, "horizon", 1)
+        self.r = checked.number(r, "r", 1.0, 100.0)
+        self.bins = None if bins is None else checked.whole(bins, "bins", 1)
+        self.seed = checked.whole(seed, "seed", 0)
+        self.levels = checked.whole(levels, "levels", 0)
+        self.trust = checked.number(trust, "trust", 0.0, 100.0)
+        self.outside = checked.one_of(outside, "outside", ("error", "clip"))
+        self.jitter = checked.number(jitter, "jitter", 0.0, property.high - property.low)
+        self.max_pending = checked.whole(max_pending, "max_pending", 1)
 
         self._share = horizons.share_for(property.lipschitz, self.r, learning=hint is not None)
         self._class = level_sets.joined(hypotheses, self.levels)
@@ -210,7 +212,7 @@ class Forecaster:
             raise UnknownForecast(f"{forecast!r} was made by another forecaster; update the one that made it")
         self._pending.check(forecast.round)
         played = self.grid.bin(forecast.value)
-        row = validation.stored_row(forecast.indices, forecast.values, self._class.n)
+        row = checked.stored_row(forecast.indices, forecast.values, self._class.n)
         low, high = self.property.domain
         inside = low <= forecast.evidence_at <= high and (forecast.hint is None or low <= forecast.hint <= high)
         if self.grid.midpoint(played) != forecast.value or not inside:
@@ -234,7 +236,7 @@ class Forecaster:
     def _given(self, hint: float | None, features: Any) -> tuple[float | None, Float64Array | None]:
         """The user's own forecast and the extra features, checked."""
         base = None if hint is None else self._hint_value(hint)
-        return base, validation.features(features, self._n_features)
+        return base, checked.features(features, self._n_features)
 
     def _case(self, row: Row, base: float | None, extra: Float64Array | None) -> _Case:
         """All that the round knows before its forecast: the learning hint's word, and its level set in the context."""
@@ -264,10 +266,10 @@ class Forecaster:
         """The played bin records what happened. Everything that can fail comes before the first change."""
         value = self.grid.midpoint(bin)
         spread = self._jittered(label, t)
-        v = validation.identified(self.property, value, spread)
-        v_evidence = v if evidence_at == value else validation.identified(self.property, evidence_at, spread)
+        v = checked.identified(self.property, value, spread)
+        v_evidence = v if evidence_at == value else checked.identified(self.property, evidence_at, spread)
         hinted = None if case.hint is None or self._record is None else self.grid.bin(case.hint)
-        v_hint = 0.0 if hinted is None else validation.identified(self.property, self.grid.midpoint(hinted), spread)
+        v_hint = 0.0 if hinted is None else checked.identified(self.property, self.grid.midpoint(hinted), spread)
         if self._hint_state is not None:
             own = case.row.indices < self.hypotheses.n
             self._hint_state.update(Row(case.row.indices[own], case.row.values[own]), case.features, case.base, label)
@@ -322,7 +324,7 @@ class Forecaster:
         return 0 if self.hint is None else self.hint.n_features
 
     def _hint_value(self, hint: Any) -> float:
-        value = validation.real(hint, "hint")
+        value = checked.real(hint, "hint")
         low, high = self.property.domain
         if self.outside == "clip":
             return min(max(value, low), high)
@@ -333,7 +335,7 @@ class Forecaster:
         return value
 
     def _label(self, y: Any) -> float:
-        return float(self._labels(validation.real(y, "label")))
+        return float(self._labels(checked.real(y, "label")))
 
     def _labels(self, labels: Any) -> Any:
         if self.outside == "clip":
@@ -355,7 +357,7 @@ class Forecaster:
 
     def error(self, r: float | None = None) -> float:
         """The swap multicalibration error so far, over the class and the hint's levels (and jittered labels)."""
-        exponent = self.r if r is None else validation.number(r, "r", 1.0, 100.0)
+        exponent = self.r if r is None else checked.number(r, "r", 1.0, 100.0)
         return self._ledger.error(self._class, self._evidence.counts, exponent)
 
     def guarantee(self, delta: float = 0.05, *, n_rounds: int | None = None) -> Guarantee:
@@ -365,11 +367,11 @@ class Forecaster:
         assumption on the labels. Before that, or with `n_rounds`, ahead of the run: for the horizon or for that many
         rounds, from the property's Lipschitz constant.
         """
-        delta = validation.number(delta, "delta", 1e-300, 1.0)
+        delta = checked.number(delta, "delta", 1e-300, 1.0)
         functions, trust = (self._class.n, ALLOWANCE * self.trust) if self._hinted else (self.hypotheses.n, 0.0)
         if n_rounds is None and self.n_rounds:
             return self._ledger.guarantee(self._evidence, functions, trust, self.r, delta)
-        total = self.horizon if n_rounds is None else validation.whole(n_rounds, "n_rounds", 1)
+        total = self.horizon if n_rounds is None else checked.whole(n_rounds, "n_rounds", 1)
         if total is None:
             raise InvalidInput("without a horizon, say for how many rounds: guarantee(n_rounds=...), or ask after some")
         fixed = self.bins is not None or self.horizon is not None

@@ -122,7 +122,7 @@ def runs() -> Iterator[tuple[str, Callable[[], bytes]]]:
 
 def played(backend: str) -> dict[str, str]:
     """Digest of the forecasts of every run."""
-    from swapcal import kernels
+    from swapcal.engine import kernels
 
     with kernels.using(backend):
         return {name: hashlib.sha256(play()).hexdigest()[:16] for name, play in runs()}

@@ -15,10 +15,10 @@ from swapcal.audit.rounds import Reader
 from swapcal.audit.state import dump, same, same_class, undump
 from swapcal.audit.sums import Sums, Table
 from swapcal.audit.witness import Witness, find_witness
+from swapcal.checked import whole
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite
 from swapcal.properties import Mean
-from swapcal.reals import whole
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
 

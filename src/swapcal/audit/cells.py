@@ -7,8 +7,8 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from swapcal.audit.intervals import adaptive_radius, independent_radius
-from swapcal.audit.reading import number
 from swapcal.audit.sums import Table
+from swapcal.checked import real
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array, IntArray
 
@@ -115,7 +115,7 @@ def cell_radii(table: Table, confidence: float, rounds: Assumption, n_possible: 
     unknown, the k-th cell to appear gets (1 - confidence) / (k (k + 1)), which adds up for any number of cells; all are
     given the last one's share, which is no larger.
     """
-    level = number("confidence", confidence)
+    level = real(confidence, "confidence")
     if not 0 < level < 1:
         raise InvalidInput(f"confidence must be between 0 and 1, both left out; got {level!r}")
     occupied = table.active > 0

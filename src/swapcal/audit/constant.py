@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.audit.reading import matrix, vector
+from swapcal.checked import matrix, vector
 from swapcal.errors import InvalidInput
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, Spec
@@ -50,7 +50,7 @@ def width(x: Any, *, many: bool) -> int:
         if not isinstance(shape, tuple) or len(shape) != 2 or not isinstance(shape[1], int) or shape[1] < 1:
             raise InvalidInput(f"sparse contexts must have two dimensions and a column or more; got shape {shape!r}")
         return shape[1]
-    found = matrix("x", x).shape[1] if many else len(vector("x", x))
+    found = matrix(x, "x").shape[1] if many else len(vector(x, "x"))
     if not found:
         raise InvalidInput("x has no columns; leave it out to audit calibration alone")
     return int(found)

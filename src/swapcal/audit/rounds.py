@@ -4,12 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal import kernels
+from swapcal import checked
 from swapcal.audit.constant import Constant, width
 from swapcal.audit.functions import Functions
-from swapcal.audit.reading import check_forecasts, check_labels, number, vector
+from swapcal.engine import kernels
+from swapcal.engine.grid import Grid
 from swapcal.errors import InvalidInput
-from swapcal.grid import Grid
 from swapcal.hypotheses import Finite
 from swapcal.roles import Elicitable, Row, Rows
 from swapcal.typing import Float64Array
@@ -57,9 +57,9 @@ class Reader:
 
     def one(self, y: Any, p: Any, x: Any) -> Round:
         """One round."""
-        label, forecast = number("y", y), number("p", p)
-        check_labels(self.property, np.array([label]))
-        check_forecasts(self.property, np.array([forecast]))
+        label, forecast = checked.real(y, "y"), checked.real(p, "p")
+        checked.labels(self.property, np.array([label]))
+        checked.forecasts(self.property, np.array([forecast]))
         functions = self._functions(x, many=False)
         row = functions.row(x)
         value = forecast if self.grid is None else self.grid.midpoint(self.grid.bin(forecast))
@@ -67,13 +67,13 @@ class Reader:
 
     def many(self, y: Any, p: Any, x: Any) -> Rounds:
         """Many rounds."""
-        labels, forecasts = vector("y", y), vector("p", p)
+        labels, forecasts = checked.vector(y, "y"), checked.vector(p, "p")
         if len(labels) != len(forecasts):
             raise InvalidInput(
                 f"y and p must have one entry per round; got {len(labels)} labels, {len(forecasts)} forecasts"
             )
-        check_labels(self.property, labels)
-        check_forecasts(self.property, forecasts)
+        checked.labels(self.property, labels)
+        checked.forecasts(self.property, forecasts)
         functions, contexts = self._contexts(x, len(labels))
         values = forecasts if self.grid is None else self.grid.round(forecasts)
         v = np.asarray(self.property.identification(values, labels), dtype=np.float64)

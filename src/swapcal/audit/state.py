@@ -10,9 +10,9 @@ import numpy as np
 from swapcal.audit.constant import Constant
 from swapcal.audit.functions import Functions
 from swapcal.audit.sums import Sums, Table
+from swapcal.checked import shown
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import from_spec
-from swapcal.reals import shown
 from swapcal.roles import Elicitable
 from swapcal.typing import Spec
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal import kernels
+from swapcal.engine import kernels
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, IntArray
 

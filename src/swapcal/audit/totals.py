@@ -6,8 +6,8 @@ import numpy as np
 
 from swapcal.audit.functions import Functions
 from swapcal.audit.linear import Bounds, linear_bounds
-from swapcal.audit.reading import number
 from swapcal.audit.sums import Table
+from swapcal.checked import real
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array
 
@@ -16,7 +16,7 @@ __all__ = ["calibration", "check_power", "multicalibration_bounds", "swap_contri
 
 def check_power(r: Any) -> float:
     """Read the power r as a float, 1 or more."""
-    power = number("r", r)
+    power = real(r, "r")
     if power < 1:
         raise InvalidInput(f"the power r must be 1 or more; got {power!r}")
     return power

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from swapcal.bounds import Tally
 from swapcal.checks.plain import expect_plain
 from swapcal.checks.rules import apply, expect, missing
+from swapcal.engine.bounds import Tally
 from swapcal.potentials import Potential
 from swapcal.typing import Float64Array
 

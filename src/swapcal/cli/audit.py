@@ -50,9 +50,9 @@ def audit(
         needs("rich", "the tables")
         from swapcal.cli.output import tell
         from swapcal.cli.progress import following
-        from swapcal.streams.records import read
-        from swapcal.verdict import auditing
-        from swapcal.verdict.question import Question, parse_groups
+        from swapcal.jobs import auditing
+        from swapcal.jobs.question import Question, parse_groups
+        from swapcal.tables.records import read
 
         question = Question(
             y,

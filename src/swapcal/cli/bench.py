@@ -38,8 +38,8 @@ def bench_paper(
     needs("rich", "the tables")
     from dataclasses import replace
 
-    from swapcal.bench import paper
-    from swapcal.bench.paper import figure, output
+    from swapcal_benchmarks import paper
+    from swapcal_benchmarks.paper import figure, output
 
     sizes = paper.FULL if full else paper.DEFAULT
     jobs = paper.plan(sizes if seeds is None else replace(sizes, n_seeds=seeds))
@@ -111,9 +111,9 @@ def bench_rivals(
     if find_spec("matplotlib") is None:
         stop("the figures need matplotlib: install with  pip install 'swapcal[bench]'")
     needs("rich", "the tables")
-    from swapcal.bench.rivals.arguments import settings_from
-    from swapcal.bench.rivals.command import compare
     from swapcal.errors import InvalidInput
+    from swapcal_benchmarks.rivals.arguments import settings_from
+    from swapcal_benchmarks.rivals.command import compare
 
     try:
         settings = settings_from(
@@ -158,8 +158,8 @@ def bench_speed(
     Example: swapcal bench speed --only run,events
     """
     needs("rich", "the tables")
-    from swapcal.bench.speed.command import speed
     from swapcal.errors import InvalidInput
+    from swapcal_benchmarks.speed.command import speed
 
     try:
         code = speed(out, only=only, quick=quick, docs=docs, json=json, echo=typer.echo)
@@ -184,6 +184,6 @@ def bench_streams(
     """
     with guarded():
         needs("rich", "the tables")
-        from swapcal.bench.streams.command import chosen, show
+        from swapcal_benchmarks.streams.command import chosen, show
 
         show(directory, chosen(only), docs=docs, json=json, echo=typer.echo)

@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from swapcal.errors import DataError, MissingExtra
-from swapcal.verdict.result import Result, Side
-from swapcal.verdict.sentences import Unit, counted, number, unit_of
-from swapcal.verdict.storage import to_json
-from swapcal.verdict.words import per_round
+from swapcal.jobs.result import Result, Side
+from swapcal.jobs.storage import to_json
+from swapcal.words.sentences import Unit, counted, number, unit_of
+from swapcal.words.verdicts import per_round
 
 __all__ = ["above", "decimals", "plain", "save_page", "show", "tell", "view"]
 

@@ -74,9 +74,9 @@ def run(
         needs("rich", "the tables")
         from swapcal.cli.output import tell
         from swapcal.cli.progress import following
-        from swapcal.streams.records import read
-        from swapcal.verdict import running
-        from swapcal.verdict.question import Question, parse_groups
+        from swapcal.jobs import running
+        from swapcal.jobs.question import Question, parse_groups
+        from swapcal.tables.records import read
 
         question = Question(
             y,

@@ -11,13 +11,13 @@ from rich.text import Text
 
 from swapcal.demo.play import Answer
 from swapcal.demo.scene import Scene
+from swapcal.jobs.result import Paired, Side
 from swapcal.report.group_bias import GroupBias
 from swapcal.report.names import group_name
 from swapcal.report.numbers import count, number, precise
 from swapcal.report.reading import reading
 from swapcal.report.worst_groups import WorstGroups
 from swapcal.typing import IntArray
-from swapcal.verdict.result import Paired, Side
 
 __all__ = ["findings", "view"]
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal import kernels
+from swapcal.engine import kernels
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hints.inputs import N_OWN, N_TOTALS, Inputs
 from swapcal.hints.mixture import Mixture

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 
 from swapcal import potentials
+from swapcal.checked import real, shown, whole
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
-from swapcal.hypotheses.assembly import assembled
-from swapcal.hypotheses.bands import band_edges
-from swapcal.hypotheses.coded import Coded, number, text
-from swapcal.hypotheses.columns import Case, combined, fetch, texts_of
-from swapcal.hypotheses.comparisons import Comparison
-from swapcal.hypotheses.definitions import Function, definitions, groups_from_spec
 from swapcal.hypotheses.finite import Finite, FiniteEvidence, FiniteRecord
-from swapcal.hypotheses.fitting import frequent, listed, quantities
 from swapcal.hypotheses.rows import check_rows
-from swapcal.hypotheses.vocabulary import Keyed, Token, Vocabulary
 from swapcal.potentials import AdaNormalHedge, Potential
-from swapcal.reals import real, shown, whole
 from swapcal.roles import Row, Rows
+from swapcal.tables.assembly import assembled
+from swapcal.tables.bands import band_edges
+from swapcal.tables.coded import Coded, number, text
+from swapcal.tables.columns import Case, combined, fetch, texts_of
+from swapcal.tables.comparisons import Comparison
+from swapcal.tables.definitions import Function, definitions, groups_from_spec
+from swapcal.tables.fitting import frequent, listed, quantities
+from swapcal.tables.vocabulary import Keyed, Token, Vocabulary
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["Groups"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from swapcal import kernels
-from swapcal.bounds import Tally, quadratic
+from swapcal.engine import kernels
+from swapcal.engine.bounds import Tally, quadratic
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.refinement import refined
 from swapcal.hypotheses.rows import read_row, read_rows

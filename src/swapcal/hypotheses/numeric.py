@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from swapcal.checked import real, shown
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.hypotheses.coded import Coded, number, text
-from swapcal.hypotheses.columns import fetch
 from swapcal.hypotheses.linear import Linear, LinearEvidence
 from swapcal.hypotheses.rows import check_rows
-from swapcal.reals import real, shown
 from swapcal.roles import Row, Rows
+from swapcal.tables.coded import Coded, number, text
+from swapcal.tables.columns import fetch
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["Numeric"]

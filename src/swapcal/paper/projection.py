@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swapcal import kernels
+from swapcal.engine import kernels
 from swapcal.typing import Float64Array
 
 __all__ = ["MAX_ITERATIONS", "Step", "kkt_residual", "project"]

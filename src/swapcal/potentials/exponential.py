@@ -6,9 +6,9 @@ from functools import cache
 
 import numpy as np
 
-from swapcal.bounds import Tally, exponential
+from swapcal.engine.bounds import Tally, exponential
+from swapcal.engine.safe_exp import safe_exp
 from swapcal.errors import InvalidInput
-from swapcal.safe_exp import safe_exp
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["Exponential"]

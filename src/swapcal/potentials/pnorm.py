@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.bounds import Tally, quadratic
+from swapcal.engine.bounds import Tally, quadratic
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array, Spec
 

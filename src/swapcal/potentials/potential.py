@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from swapcal.bounds import Tally
+from swapcal.engine.bounds import Tally
 from swapcal.errors import StateFileError
 from swapcal.typing import Float64Array, Spec
 

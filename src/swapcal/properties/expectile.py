@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from swapcal import checked
 from swapcal.properties import arguments, labels
 from swapcal.typing import Float64Array, FloatLike, Spec
 
@@ -50,8 +51,8 @@ class Expectile:
     high: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        low, high = arguments.label_range(self.low, self.high)
-        for name, value in (("level", arguments.level_between(self.level)), ("low", low), ("high", high)):
+        low, high = checked.label_range(self.low, self.high)
+        for name, value in (("level", checked.level(self.level)), ("low", low), ("high", high)):
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:

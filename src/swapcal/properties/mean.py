@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from swapcal import checked
 from swapcal.properties import arguments, labels
 from swapcal.typing import Float64Array, FloatLike, Spec
 
@@ -42,7 +43,7 @@ class Mean:
     high: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        low, high = arguments.label_range(self.low, self.high)
+        low, high = checked.label_range(self.low, self.high)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from swapcal import checked
 from swapcal.errors import InvalidInput
 from swapcal.properties import arguments, labels
 from swapcal.typing import Float64Array, FloatLike, Spec
@@ -75,8 +76,8 @@ class Moment:
     _width: float = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        k = arguments.whole_number(self.k, "k", least=1)
-        low, high = arguments.label_range(self.low, self.high)
+        k = checked.whole(self.k, "k", 1)
+        low, high = checked.label_range(self.low, self.high)
         domain = _powers(low, high, k)
         width = domain[1] - domain[0]
         if not (0.0 < width < math.inf):

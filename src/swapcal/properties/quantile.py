@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from swapcal import checked
 from swapcal.errors import InvalidInput
 from swapcal.properties import arguments, labels
 from swapcal.typing import Float64Array, FloatLike, Spec
@@ -57,13 +58,13 @@ class Quantile:
     density: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        low, high = arguments.label_range(self.low, self.high)
-        density = None if self.density is None else arguments.number(self.density, "density")
+        low, high = checked.label_range(self.low, self.high)
+        density = None if self.density is None else checked.plain_number(self.density, "density")
         if density is not None and density < 1.0:
             raise InvalidInput(
                 f"density is in units of 1 / (high - low), where no bound on a density is below 1; got {density!r}"
             )
-        values = {"level": arguments.level_between(self.level), "low": low, "high": high, "density": density}
+        values = {"level": checked.level(self.level), "low": low, "high": high, "density": density}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 

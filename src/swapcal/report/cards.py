@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swapcal.jobs.result import Result
 from swapcal.report.loss_change import LossChange
 from swapcal.report.numbers import change, count, number, precise
 from swapcal.report.reading import reading
-from swapcal.verdict.result import Result
 
 __all__ = ["Card", "cards", "power", "rows"]
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from swapcal.errors import InvalidInput
+from swapcal.jobs.result import Result, Side
 from swapcal.report.drawing import SMALL, axes_or_new, bin_places, dress, note, plain_text
 from swapcal.report.frames import frame
 from swapcal.report.group_bias import group_bias
@@ -15,7 +16,6 @@ from swapcal.report.palette import LIGHT, N_STEPS, step, step_role
 from swapcal.report.reading import reading
 from swapcal.report.reliability import FEW
 from swapcal.typing import IntArray
-from swapcal.verdict.result import Result, Side
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

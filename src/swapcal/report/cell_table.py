@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swapcal.jobs.result import Result, Side
 from swapcal.report.cell_map import CellMap
 from swapcal.report.numbers import count, number, range_text
 from swapcal.report.palette import step, step_role
 from swapcal.report.reading import reading
 from swapcal.report.reliability import FEW
 from swapcal.typing import IntArray
-from swapcal.verdict.result import Result, Side
 
 __all__ = ["Cell", "CellTable", "cell_tables"]
 

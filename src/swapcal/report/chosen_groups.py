@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swapcal.jobs.result import Result
 from swapcal.report.group_bias import group_bias
 from swapcal.report.reading import reading
-from swapcal.verdict.result import Result
 
 __all__ = ["ChosenGroups", "chosen_groups"]
 

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from swapcal.jobs.result import Result, Side
 from swapcal.report.drawing import axes_or_new, bin_places, dress, legend, note, side_label, thousands
 from swapcal.report.frames import frame
 from swapcal.report.numbers import number
 from swapcal.report.palette import LIGHT
 from swapcal.report.reading import reading
-from swapcal.verdict.result import Result, Side
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from swapcal.audit.intervals import adaptive_radius
+from swapcal.jobs.result import Side
 from swapcal.report.reading import Reading
 from swapcal.typing import Float64Array
-from swapcal.verdict.result import Side
 
 __all__ = ["CONFIDENCE", "GroupBias", "group_bias"]
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swapcal.jobs.result import Result
 from swapcal.report.group_bias import CONFIDENCE
 from swapcal.report.numbers import count, interval, number, signed
 from swapcal.report.reading import reading
 from swapcal.report.worst_groups import WorstGroups
-from swapcal.verdict.result import Result
 
 __all__ = ["GroupRow", "GroupTable", "Mark", "group_table"]
 

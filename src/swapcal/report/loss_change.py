@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from swapcal.errors import InvalidInput
+from swapcal.jobs.result import Paired, Result
 from swapcal.report.drawing import SMALL, axes_or_new, dress, thousands
 from swapcal.report.frames import frame
 from swapcal.report.numbers import precise, signed
 from swapcal.report.palette import LIGHT
-from swapcal.verdict.result import Paired, Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

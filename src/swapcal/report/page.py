@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from swapcal.errors import InvalidInput, MissingExtra
+from swapcal.jobs.result import Result, Side
 from swapcal.report.cards import cards, power, rows
 from swapcal.report.cell_table import cell_tables
 from swapcal.report.chosen_groups import ChosenGroups, chosen_groups
@@ -22,7 +23,6 @@ from swapcal.report.palette import DARK, LIGHT, N_STEPS, css, step_role
 from swapcal.report.reading import reading
 from swapcal.report.reliability import FEW, Reliability
 from swapcal.report.svg import svg
-from swapcal.verdict.result import Result, Side
 
 __all__ = ["html", "write"]
 

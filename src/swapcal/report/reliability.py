@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from swapcal.errors import InvalidInput
+from swapcal.jobs.result import Curve, Result, Side
 from swapcal.report.drawing import SMALL, axes_or_new, dress, legend, note, side_label, thousands
 from swapcal.report.frames import frame
 from swapcal.report.names import group_name
 from swapcal.report.numbers import count, number
 from swapcal.report.palette import LIGHT
 from swapcal.report.reading import reading
-from swapcal.verdict.result import Curve, Result, Side
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from swapcal.jobs.result import Result, Side
 from swapcal.report.drawing import SMALL, axes_or_new, dress, legend, note, plain_text, thousands
 from swapcal.report.frames import frame
 from swapcal.report.group_bias import CONFIDENCE, GroupBias, group_bias
@@ -12,7 +13,6 @@ from swapcal.report.names import group_name, readable
 from swapcal.report.palette import LIGHT
 from swapcal.report.reading import reading
 from swapcal.typing import IntArray
-from swapcal.verdict.result import Result, Side
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

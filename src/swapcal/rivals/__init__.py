@@ -7,8 +7,8 @@ import importlib
 import inspect
 import pkgutil
 
+from swapcal.engine.planned import Rounds
 from swapcal.rivals.card import Card
-from swapcal.rounds import Rounds
 
 __all__ = ["Card", "all_rivals"]
 

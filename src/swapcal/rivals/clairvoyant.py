@@ -3,12 +3,12 @@
 import math
 from typing import ClassVar
 
-from swapcal import validation
+from swapcal import checked
+from swapcal.engine.grid import Grid
+from swapcal.engine.planned import Plan, Rounds
 from swapcal.errors import InvalidInput
-from swapcal.grid import Grid
 from swapcal.rivals.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 
 __all__ = ["Clairvoyant"]
 
@@ -66,9 +66,9 @@ class Clairvoyant(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
         default = math.ceil(self.horizon ** (1.0 / 3.0) - 1e-9)
-        self.bins = default if bins is None else validation.whole(bins, "bins", 1)
+        self.bins = default if bins is None else checked.whole(bins, "bins", 1)
         self.grid = Grid(*property.domain, self.bins)
 
     def plan(self, row: Row, hint: float | None) -> Plan:

@@ -5,12 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
-from swapcal.grid import Grid
+from swapcal import checked
+from swapcal.engine.grid import Grid
+from swapcal.engine.planned import Plan, Rounds
 from swapcal.rivals.card import Card
 from swapcal.rivals.regression_chain import affine, play_cycle, rounded
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 from swapcal.typing import Float64Array
 
 __all__ = ["Garg2024Quantile"]
@@ -86,8 +86,8 @@ class Garg2024Quantile(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
-        self.bins = math.ceil(self.horizon**0.25 - 1e-9) if bins is None else validation.whole(bins, "bins", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.bins = math.ceil(self.horizon**0.25 - 1e-9) if bins is None else checked.whole(bins, "bins", 1)
         self.grid = Grid(*property.domain, self.bins)
         self.coefficients = np.zeros((self.bins, hypotheses.n + 1))
         self.coefficients[:, -1] = (2 * np.arange(self.bins) + 1) / (2 * self.bins)
@@ -113,7 +113,7 @@ class Garg2024Quantile(Rounds):
         indices, values = affine(row, self.hypotheses.n)
         low, high = self.property.domain
         forecast = low + (high - low) * float(self.coefficients[i, indices] @ values)
-        gradient = validation.identified(self.property, forecast, y) * values
+        gradient = checked.identified(self.property, forecast, y) * values
         self.squares[i] += float(gradient @ gradient)
         if self.squares[i] == 0.0:
             return

@@ -5,12 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
+from swapcal import checked
+from swapcal.engine.planned import Plan, Rounds
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
 from swapcal.rivals.card import Card
 from swapcal.rivals.sign_change import first_change, play_points
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 from swapcal.typing import Float64Array
 
 __all__ = ["Okoroafor2025"]
@@ -90,8 +90,8 @@ class Okoroafor2025(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
-        self.bins = math.ceil(math.sqrt(self.horizon)) if bins is None else validation.whole(bins, "bins", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.bins = math.ceil(math.sqrt(self.horizon)) if bins is None else checked.whole(bins, "bins", 1)
         self.points = np.linspace(*property.domain, self.bins + 1)
         self.rate = math.sqrt(2.0 * math.log(2 * (self.bins + 1)) / self.horizon)
         self.sums = np.zeros(self.bins + 1)
@@ -114,7 +114,7 @@ class Okoroafor2025(Rounds):
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Tell the thresholds at or below the forecast, and the learner, how far off it was."""
-        v = validation.identified(self.property, plan.values[drawn], y)
+        v = checked.identified(self.property, plan.values[drawn], y)
         self.sums[: plan.notes[drawn] + 1] += v
         self.learner.update(self.state, self._symmetric(row), v)
 

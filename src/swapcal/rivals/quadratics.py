@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from swapcal import validation
+from swapcal import checked
 from swapcal.roles import Elicitable, Row
 from swapcal.typing import Float64Array
 
@@ -20,7 +20,7 @@ __all__ = ["Quadratics", "grid_points"]
 
 def grid_points(property: Elicitable, horizon: int, bins: int | None) -> Float64Array:
     """Points 1/m, ..., 1 of the domain; m = ceil(sqrt(T)), and at most T/3 as the theorem asks, unless given."""
-    n = max(1, min(math.ceil(math.sqrt(horizon)), horizon // 3)) if bins is None else validation.whole(bins, "bins", 1)
+    n = max(1, min(math.ceil(math.sqrt(horizon)), horizon // 3)) if bins is None else checked.whole(bins, "bins", 1)
     return np.linspace(*property.domain, n + 1)[1:]
 
 

@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from swapcal import validation
+from swapcal import checked
+from swapcal.engine.planned import Plan, Rounds
 from swapcal.rivals.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 
 __all__ = ["RawModel"]
 
@@ -53,7 +53,7 @@ class RawModel(Rounds):
     def __init__(self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """The hint."""

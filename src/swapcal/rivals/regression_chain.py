@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from swapcal.grid import Grid
+from swapcal.engine.grid import Grid
+from swapcal.engine.planned import Plan
 from swapcal.roles import Row
-from swapcal.rounds import Plan
 from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["affine", "cycle", "play_cycle", "rounded"]

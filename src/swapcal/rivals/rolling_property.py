@@ -4,10 +4,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
+from swapcal import checked
+from swapcal.engine.planned import Plan, Rounds
 from swapcal.rivals.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 
 __all__ = ["RollingProperty"]
 
@@ -68,8 +68,8 @@ class RollingProperty(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
-        self.window = validation.whole(window, "window", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.window = checked.whole(window, "window", 1)
         # The last row is for all cases.
         self.labels = np.zeros((hypotheses.n + 1, self.window))
         self.seen = np.zeros(hypotheses.n + 1, dtype=np.int64)

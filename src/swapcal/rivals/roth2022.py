@@ -2,12 +2,12 @@
 
 from typing import ClassVar
 
-from swapcal import validation
+from swapcal import checked
+from swapcal.engine.planned import Plan, Rounds
 from swapcal.rivals.card import Card
 from swapcal.rivals.quadratics import Quadratics, grid_points
 from swapcal.rivals.sign_change import first_change, play_points
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 
 __all__ = ["Roth2022"]
 
@@ -74,7 +74,7 @@ class Roth2022(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
         self.points = grid_points(property, self.horizon, bins)
         self.bins = len(self.points)
         low, high = property.domain
@@ -88,4 +88,4 @@ class Roth2022(Rounds):
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Add the miscoverage at the forecast to the sums, and the gains to the weights."""
-        self.game.record(row, plan.notes[drawn], validation.identified(self.property, plan.values[drawn], y))
+        self.game.record(row, plan.notes[drawn], checked.identified(self.property, plan.values[drawn], y))

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swapcal.grid import Grid
-from swapcal.rounds import Plan
+from swapcal.engine.grid import Grid
+from swapcal.engine.planned import Plan
 from swapcal.typing import Float64Array
 
 __all__ = ["Change", "first_change", "play_borders", "play_points", "sinh_sums"]

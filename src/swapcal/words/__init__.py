@@ -1,0 +1,1 @@
+"""Results in words and numbers: one place for the terminal, the page and the JSON file."""
