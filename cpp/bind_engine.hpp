@@ -77,48 +77,50 @@ class Handle {
         return nb::make_tuple(play.lower, play.upper, play.p_lower, border);
     }
 
-    // 0 where the Python twin must look at the arguments; nothing has changed then. 1: done. 2: done, and Python has to
-    // look after something that is not in the arrays: a refinement, the first hint, labels that heap.
-    int update(nb::handle forecast, nb::handle y) {
+    // Whether the last update has left something to Python: a refinement, the first hint, labels that heap.
+    bool due() const { return due_; }
+
+    // False where the Python twin must look at the arguments; nothing has changed then.
+    bool update(nb::handle forecast, nb::handle y) {
         const ForecastType &type = forecast_type();
         PyObject *f = forecast.ptr();
         double label, value, evidence_at, hint = 0.0;
         idle();
-        if (!type.is_forecast(f) || !runs_alone()) return 0;
+        if (!type.is_forecast(f) || !runs_alone()) return false;
         if (PyFloat_CheckExact(y.ptr())) {
             label = PyFloat_AS_DOUBLE(y.ptr());
         } else if (PyLong_CheckExact(y.ptr())) {
             label = PyLong_AsDouble(y.ptr());
-            if (label == -1.0 && PyErr_Occurred()) return PyErr_Clear(), 0;
+            if (label == -1.0 && PyErr_Occurred()) return PyErr_Clear(), false;
         } else {
-            return 0;
+            return false;
         }
         PyObject *who = type.get(f, kForecaster), *round = type.get(f, kRound), *context = type.get(f, kContext);
         if (!settings().property.valid_label(label) || !type.number(f, kValue, value) ||
             !type.number(f, kEvidenceAt, evidence_at) || !who || !context || !round || !PyLong_CheckExact(round) ||
             !PyBytes_CheckExact(context)) {
-            return 0;
+            return false;
         }
         if (who != identity_.ptr() && (!PyUnicode_CheckExact(who) || PyUnicode_Compare(who, identity_.ptr()) != 0)) {
-            return 0;
+            return false;
         }
         bool hinted = type.get(f, kHint) != Py_None;
         const Grid &grid = settings().grid;
-        if (hinted && !(type.number(f, kHint, hint) && grid.low <= hint && hint <= grid.high)) return 0;
+        if (hinted && !(type.number(f, kHint, hint) && grid.low <= hint && hint <= grid.high)) return false;
         int overflow = 0;
         int64_t t = PyLong_AsLongLongAndOverflow(round, &overflow);
         Row row = context_of(context);
         int64_t bin = grid.bin(value);
         if (overflow || !engine_->books().is_open(t) || !sound(row) || grid.midpoint(bin) != value ||
             !(grid.low <= evidence_at && evidence_at <= grid.high)) {
-            return 0;
+            return false;
         }
-        if (engine_->model && !learn_model(f, row, label)) return 0;
+        if (engine_->model && !learn_model(f, row, label)) return false;
         bool late = t != engine_->books().numbers[0] - 1;
         engine_->learn(row, bin, engine_->errors(bin, evidence_at, label, t, hinted, hint), t, hinted, hint);
         engine_->books().rounds[1] += late;
-        bool first_hint = hinted && !hinted_;
-        return first_hint || notices_ || engine_->books().rounds[0] >= refine_at_ ? 2 : 1;
+        due_ = notices_ || (hinted && !hinted_) || engine_->books().rounds[0] >= refine_at_;
+        return true;
     }
 
     // A round whose identification Python has computed.
@@ -155,7 +157,7 @@ class Handle {
     nb::object one_ = nb::float_(1.0);
     nb::object model_;
     std::unique_ptr<AnyEngine> engine_;
-    bool reads_dense_, runs_alone_, notices_, hinted_;
+    bool reads_dense_, runs_alone_, notices_, hinted_, due_ = false;
     int64_t refine_at_;
     std::atomic<bool> busy_{false};
 
@@ -312,7 +314,7 @@ class Handle {
     }
 };
 
-// The two calls that a service makes for every event: without a general dispatch, which costs as much as a search.
+// The calls that a service makes for every event: without a general dispatch, which costs as much as a search.
 template <class Call>
 PyObject *guarded(PyObject *self, Py_ssize_t n_given, Py_ssize_t n_wanted, const Call &call) {
     if (n_given != n_wanted) {
@@ -334,14 +336,20 @@ inline PyObject *fast_predict(PyObject *self, PyObject *const *a, Py_ssize_t n) 
 }
 
 inline PyObject *fast_update(PyObject *self, PyObject *const *a, Py_ssize_t n) {
-    return guarded(self, n, 2, [a](Handle &h) { return PyLong_FromLong(h.update(a[0], a[1])); });
+    return guarded(self, n, 2, [a](Handle &h) { return PyBool_FromLong(h.update(a[0], a[1])); });
+}
+
+inline PyObject *fast_due(PyObject *self, PyObject *const *, Py_ssize_t n) {
+    return guarded(self, n, 0, [](Handle &h) { return PyBool_FromLong(h.due()); });
 }
 
 inline PyMethodDef fast_methods[] = {
     {"predict", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(fast_predict)), METH_FASTCALL,
      "predict(x, hint, features): the forecast, or None where Python must look at the arguments"},
     {"update", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(fast_update)), METH_FASTCALL,
-     "update(forecast, y): 0 where Python must look, 1 done, 2 done with something left to Python"},
+     "update(forecast, y): whether it was done; if not, Python must look at the arguments"},
+    {"due", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(fast_due)), METH_FASTCALL,
+     "due(): whether the last update has left something to Python"},
     {nullptr, nullptr, 0, nullptr}};
 
 inline PyType_Slot fast_slots[] = {{Py_tp_methods, fast_methods}, {0, nullptr}};

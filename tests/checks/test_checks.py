@@ -61,7 +61,8 @@ def test_forecasters(name: str) -> None:
 @pytest.mark.parametrize("name", ["anytime quantile", "regression on features"])
 def test_forecasters_across_a_refinement(name: str) -> None:
     """That a run is the loop is checked over 300 rounds: enough to cut 3 bins, not the 11 with which runs start."""
-    assert 100 < FORECASTERS[name]()._rounds_to_refinement() < 200
+    made = FORECASTERS[name]()
+    assert 100 < made.rules.refined_at(made.grid.n) < 200
     check_forecaster(FORECASTERS[name], load=LOADERS.get(name))
 
 

@@ -20,6 +20,7 @@ import swapcal as sc
 from native_streams import GAMES, digest, told
 from swapcal.engine import kernels
 from swapcal.engine import stream as replay
+from swapcal.engine.python import PythonEngine
 from swapcal.potentials import Squint
 
 native = pytest.mark.skipif(
@@ -76,7 +77,7 @@ def test_a_forecaster_that_runs_refuses_everybody_else(monkeypatch: pytest.Monke
     alone.run(X, y)
     thread = threading.Thread(target=forecaster.run, args=(X, y))
     thread.start()
-    while forecaster._pending.issued < 10:
+    while forecaster.state.pending.issued < 10:
         assert thread.is_alive()
     for call in (
         lambda: forecaster.predict(X[0]),
@@ -104,11 +105,11 @@ before, most = here.digest(forecaster), 0
 
 def watch():
     global most
-    while forecaster._pending.issued < 100:
+    while forecaster.state.pending.issued < 100:
         pass
     os.kill(os.getpid(), signal.SIGINT)
     while not over:
-        most = max(most, forecaster._pending.issued)
+        most = max(most, forecaster.state.pending.issued)
 
 over, thread = [], threading.Thread(target=watch)
 thread.start()
@@ -198,7 +199,7 @@ def test_a_block_of_code_chooses_its_backend() -> None:
     outside = sc.backend()
     with kernels.using("python"):
         assert sc.backend() == "python"
-        assert sc.Forecaster(sc.Mean(), sc.Finite(1))._engine is None
+        assert isinstance(sc.Forecaster(sc.Mean(), sc.Finite(1))._engine, PythonEngine)
     assert sc.backend() == outside
     with pytest.raises(ImportError, match="'fortran'"), kernels.using("fortran"):
         pass
@@ -280,12 +281,12 @@ def test_rounds_leave_nothing_behind(name: str) -> None:
     forecaster = game.twins()[1].forecaster
     x, stale = np.full(5, 0.3), forecaster.predict(np.full(5, 0.3), hint, features=features)
     forecaster.update(stale, 0.5)
-    watched = (None, forecaster._identity, x, features, hint, stale, stale.context)
+    watched = (None, forecaster.state.identity, x, features, hint, stale, stale.context)
 
     def play(n_rounds: int) -> None:
         for t in range(n_rounds):
             forecaster.update(forecaster.predict(x, hint, features=features), (t * 0.618) % 1.0)
-            assert forecaster._engine.update(stale, 0.5) == 0
+            assert forecaster._engine.update(stale, 0.5) is False
             assert forecaster._engine.predict("x", hint, features) is None
 
     play(1_000)
@@ -309,7 +310,7 @@ def test_rounds_leave_nothing_behind(name: str) -> None:
 def hint_without_a_label() -> Any:
     forecaster = sc.Forecaster(sc.Mean(), sc.Finite(2), bins=3)
     forecaster.run([[1.0, 0.0]] * 2, [0.5, np.nan], [np.nan, 0.5], missing="skip")
-    return forecaster._hinted
+    return forecaster.state.hinted
 
 
 def huge_features_in_a_run() -> Any:

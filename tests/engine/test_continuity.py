@@ -142,8 +142,8 @@ def test_a_saved_forecaster_goes_on_bit_for_bit(name: str, to_file: bool, tmp_pa
     copy = sc.Forecaster.load(place)
     assert_same_state(original, copy)
     if name == "atoms":
-        assert len(original._atoms.labels) > 10
-        assert original._atoms.labels == copy._atoms.labels
+        assert len(original.state.atoms.labels) > 10
+        assert original.state.atoms.labels == copy.state.atoms.labels
     outcomes = []
     for forecaster in (original, copy):
         with pytest.raises(sc.AlreadyUpdated):
@@ -173,12 +173,12 @@ def test_refinement_after_loading(kind: str) -> None:
     assert copy.grid.n == 9
     again = reloaded(copy)
     before = again.grid.bin(early.value)
-    counts = again._evidence.counts.copy()
+    counts = again.state.evidence.counts.copy()
     for forecaster in (original, copy, again):
         forecaster.update(early, stream.y[250])
     counts[before] += 1.0
     assert again.grid.midpoint(before) == early.value
-    assert np.array_equal(again._evidence.counts, counts)
+    assert np.array_equal(again.state.evidence.counts, counts)
     values = [setting.loop(forecaster, stream, 400, 450) for forecaster in (original, copy, again)]
     assert values[0] == values[1] == values[2]
     assert_same_state(original, again)

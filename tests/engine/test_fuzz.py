@@ -39,7 +39,6 @@ from fuzzing import (
 )
 from odd_files import ODD_JSON, bombs, changed
 from odd_inputs import NOT_NUMBERS, Meaning, context, scalar, table, vector
-from swapcal.engine import persistence
 
 
 def test_the_plan_is_a_hundred_thousand_inputs() -> None:
@@ -142,7 +141,7 @@ def test_update() -> None:
         done = attempt(faults, seed, (forecast, y.given), functools.partial(digest, forecaster), call, meant=meant)
         if done and not is_sound(forecaster):
             faults.note(seed, y.given, "the state is no longer finite")
-        if not done and forecaster._pending.flags[forecast.round % 64]:
+        if not done and forecaster.state.pending.flags[forecast.round % 64]:
             forecaster.update(forecast, good_label(forecaster, rng))
     for forecaster in forecasters:
         assert in_domain(forecaster.property, float(forecaster.predict(np.zeros(N), **options(forecaster, rng))))
@@ -170,7 +169,7 @@ def test_run() -> None:
         clean = rng.normal(size=(n_rows, 3)) if forecaster.hint is not None else None
         f = Meaning(clean, ()) if clean is None or rng.random() < 0.8 else table(rng, clean)
         arguments = (X.given, y.given, h.given)
-        before = persistence.snapshot(forecaster)
+        before = forecaster.state.snapshot()
         meant = all_mean(X, y, h, f)
         if h.given is None and isinstance(h.means, type(None)):
             meant = None  # no hints at all
@@ -187,7 +186,8 @@ def test_run() -> None:
         if not all(in_domain(forecaster.property, value) for value in found.tolist()) or not is_sound(forecaster):
             faults.note(seed, arguments, f"the forecasts {found!r}")
         if meant:
-            persistence.restore(forecaster, *before)
+            forecaster.state.restore(forecaster.rules, *before)
+            forecaster._engine.assemble()
             again = forecaster.run(x, labels, None if h.given is None else hints, features=clean)
             if not np.array_equal(found, again):
                 faults.note(seed, arguments, f"the forecasts {found!r} and not {again!r}")

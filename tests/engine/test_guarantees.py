@@ -39,7 +39,7 @@ class WeightedGain:
         labels = every_label(forecaster.property, np.append(forecaster.grid.midpoints, forecast.evidence_at))
         expected, size = np.zeros(len(labels)), 1.0
         for i, probability, point in branches(forecaster, forecast):
-            phi = forecaster._evidence.phi(i, row)
+            phi = forecaster.state.evidence.phi(i, row)
             expected += probability * phi * np.asarray(forecaster.property.identification(point, labels))
             size = max(size, abs(phi))
         assert expected.max() <= 1e-9 * size
@@ -91,7 +91,7 @@ def theorem_b(p: float, radius: float) -> type:
         steps = 0
 
         def __call__(self, forecaster: Forecaster, forecast: Forecast) -> None:
-            evidence, row = forecaster._evidence, row_of(forecast)
+            evidence, row = forecaster.state.evidence, row_of(forecast)
             sums = evidence.arrays()["sums"]
             labels = every_label(forecaster.property, forecaster.grid.midpoints)
             change, allowed = np.zeros(len(labels)), 0.0
@@ -274,10 +274,10 @@ def test_a_forecast_asks_for_a_logarithmic_number_of_bins(n_bins: int) -> None:
         for pattern in patterns:
             with kernels.using("python"):
                 forecaster = Forecaster(Mean(), Finite(1), bins=n_bins, levels=0, trust=0.0)
-            assert isinstance(forecaster._evidence, FiniteEvidence)
-            forecaster._evidence.weights[:, 0] = pattern
-            counting = Counting(forecaster._evidence)
-            forecaster._evidence = counting  # type: ignore[assignment]
+            assert isinstance(forecaster.state.evidence, FiniteEvidence)
+            forecaster.state.evidence.weights[:, 0] = pattern
+            counting = Counting(forecaster.state.evidence)
+            forecaster.state.evidence = counting  # type: ignore[assignment]
             WeightedGain()(forecaster, forecaster.predict([1.0], hint))
             counting.asked = 0
             forecaster.distribution([1.0], hint)
@@ -290,8 +290,8 @@ def test_adversaries_cannot_make_forecasts_costly(hints: str | None) -> None:
     for strategy in ("greedy", "group-targeted"):
         with kernels.using("python"):
             forecaster, adversary = game("mean", "signed", strategy, 400, seed=1, hints=hints, bins=60)
-        counting = Counting(forecaster._evidence)
-        forecaster._evidence = counting  # type: ignore[assignment]
+        counting = Counting(forecaster.state.evidence)
+        forecaster.state.evidence = counting  # type: ignore[assignment]
         last = 0
         for _ in rounds(forecaster, adversary, 400):
             assert counting.asked - last <= allowed_evaluations(60, hints is not None)
@@ -314,7 +314,7 @@ def test_anytime_keeps_the_guarantee_through_refinements(sought: str, hypotheses
     """From 11 bins to 33 after 16,394 rounds of a mean; of a quantile, after 656, and to 99 after 17,706."""
     n_rounds = 18_000
     forecaster, adversary = game(sought, hypotheses, "sweep", n_rounds, seed=4, horizon=None)
-    grids = {n_bins: (first, last) for n_bins, first, last in spans(n_rounds, forecaster._share)}
+    grids = {n_bins: (first, last) for n_bins, first, last in spans(n_rounds, forecaster.rules.share)}
     used = set()
     for t, _ in enumerate(rounds(forecaster, adversary, n_rounds), start=1):
         used.add(forecaster.grid.n)
@@ -336,7 +336,7 @@ def test_a_trusted_bin_passes_its_allowance_by_one_step_only(potential: AdaNorma
     trust, seen = 0.25, 0
     step = {"AdaNormalHedge": 1.0 / 3.0, "Exponential": 0.5, "Squint": 0.25}[type(potential).__name__]
     forecaster = Forecaster(Mean(), Finite(3, potential=potential), horizon=800, seed=6, trust=trust)
-    evidence = forecaster._evidence
+    evidence = forecaster.state.evidence
     assert isinstance(evidence, FiniteEvidence)
     for hints in ("constant", "random"):
         adversary = AntiHint(Arena(signed(3, seed=6), hints=hints, seed=6))
@@ -344,7 +344,7 @@ def test_a_trusted_bin_passes_its_allowance_by_one_step_only(potential: AdaNorma
 
         def look(forecaster: Forecaster, forecast: Forecast, taken: list[tuple[int, float]] = taken) -> None:
             assert forecast.hint is not None
-            parts = (forecaster._evidence, forecaster._record, row_of(forecast), forecaster.grid)
+            parts = (forecaster.state.evidence, forecaster.state.record, row_of(forecast), forecaster.grid)
             play = trusted(*parts, forecast.hint, trust)
             if play is not None:
                 assert forecast.probability == 1.0

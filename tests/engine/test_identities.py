@@ -81,8 +81,8 @@ def test_permuting_functions_permutes_the_state(kind: str, hinted: bool) -> None
     hints = stream.hints if hinted else None
     one, two = (sc.Forecaster(sc.Mean(), hypotheses_of(kind), bins=6, seed=5, levels=0) for _ in range(2))
     assert one.run(stream.x, stream.y, hints).tolist() == two.run(stream.x[:, order], stream.y, hints).tolist()
-    assert np.array_equal(one._evidence.arrays()["sums"][:, order], two._evidence.arrays()["sums"])
-    assert np.array_equal(one._evidence.counts, two._evidence.counts)
+    assert np.array_equal(one.state.evidence.arrays()["sums"][:, order], two.state.evidence.arrays()["sums"])
+    assert np.array_equal(one.state.evidence.counts, two.state.evidence.counts)
     assert one.error() == pytest.approx(two.error(), rel=1e-12)
 
 

@@ -199,7 +199,8 @@ def engine_of(hint: Any = None, features: Any = None) -> tuple[sc.Forecaster, An
     """An engine for contexts of length 3, with one open round."""
     forecaster = sc.Forecaster(sc.Mean(), sc.Finite(3), bins=4, levels=2, max_pending=8, hint=hint)
     forecaster.predict(np.ones(3), features=features)
-    return forecaster, forecaster._engine
+    kernel: Any = forecaster._engine
+    return forecaster, kernel._kernel
 
 
 ROWS: dict[str, Any] = {

@@ -13,8 +13,10 @@ import swapcal as sc
 from native_streams import CLASSES, FORMS, PROPERTIES, Game, Step, Twin, assert_twins, saved
 from swapcal.engine import kernels
 from swapcal.engine import stream as replay
+from swapcal.engine.protocol import Case, Errors
 from swapcal.engine.safe_exp import safe_exp, short_sinh
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential, Squint
+from swapcal.roles import Row
 from swapcal.typing import Float64Array
 
 pytestmark = pytest.mark.skipif(
@@ -102,10 +104,11 @@ def extremes(potential: Potential, n: int) -> tuple[Float64Array, Float64Array]:
 def test_weights_have_the_same_bits_everywhere(potential: Potential) -> None:
     """Evidence that was put there by hand, weighed anew by a round that adds nothing to it."""
     forecaster = sc.Forecaster(sc.Mean(), sc.Finite(2000, potential=potential), bins=2, levels=0)
-    evidence: Any = forecaster._evidence
+    evidence: Any = forecaster.state.evidence
     evidence.sums[1], evidence.spreads[1] = extremes(potential, 2000)
     t = forecaster.predict({}).round
-    forecaster._engine.learn(np.arange(2000), np.ones(2000), 1, 0.0, 0.0, 0.0, t, None)
+    case = Case(Row(np.arange(2000), np.ones(2000)), None, None, None)
+    forecaster._engine.learn(case, 1, Errors(0.0, 0.0, 0.0), t)
     expected = potential.row_weights(evidence.sums[1], float(evidence.counts[1]))
     if expected is None:
         expected = potential.weights(evidence.sums[1], evidence.spreads[1])

@@ -8,7 +8,6 @@ import numpy as np
 
 import swapcal as sc
 from broken_parts import Wrapped
-from swapcal.engine.native import assemble
 from swapcal.errors import InvalidInput, UnknownForecast
 
 
@@ -76,10 +75,10 @@ class Sharing:
     def __call__(self) -> sc.Forecaster:
         made: Any = forecaster()
         if self.sums is None:
-            self.sums = made._evidence.sums
+            self.sums = made.state.evidence.sums
         self.sums[:] = 0.0
-        made._evidence.sums = self.sums
-        made._engine = assemble(made)
+        made.state.evidence.sums = self.sums
+        made._engine.assemble()
         return made  # type: ignore[no-any-return]
 
 
@@ -107,7 +106,7 @@ def remembering(make: Callable[[], Any]) -> Callable[[], Any]:
 
 def late_refused(true: Any) -> Callable[..., None]:
     def update(forecast: Any, y: float) -> None:
-        if getattr(forecast, "round", 0) + 6 < true._pending.issued:
+        if getattr(forecast, "round", 0) + 6 < true.state.pending.issued:
             raise UnknownForecast("too late")
         true.update(forecast, y)
 
@@ -116,9 +115,9 @@ def late_refused(true: Any) -> Callable[..., None]:
 
 def twice(true: Any) -> Callable[..., None]:
     def update(forecast: Any, y: float) -> None:
-        if isinstance(forecast, sc.Forecast) and 0 <= forecast.round < true._pending.issued:
-            true._pending.numbers[1] += not true._pending.flags[forecast.round]
-            true._pending.flags[forecast.round] = 1
+        if isinstance(forecast, sc.Forecast) and 0 <= forecast.round < true.state.pending.issued:
+            true.state.pending.numbers[1] += not true.state.pending.flags[forecast.round]
+            true.state.pending.flags[forecast.round] = 1
         true.update(forecast, y)
 
     return update
@@ -127,7 +126,7 @@ def twice(true: Any) -> Callable[..., None]:
 def from_anybody(true: Any) -> Callable[..., None]:
     def update(forecast: Any, y: float) -> None:
         if isinstance(forecast, sc.Forecast):
-            forecast = dataclasses.replace(forecast, forecaster=true._identity)
+            forecast = dataclasses.replace(forecast, forecaster=true.state.identity)
         true.update(forecast, y)
 
     return update
@@ -143,7 +142,7 @@ def nan_label(true: Any) -> Callable[..., None]:
 def issues_first(true: Any) -> Callable[..., Any]:
     def predict(x: Any, hint: float | None = None) -> Any:
         if isinstance(x, np.ndarray) and not np.isfinite(x).all():
-            true._pending.issue()
+            true.state.pending.issue()
         return true.predict(x, hint)
 
     return predict
@@ -162,7 +161,8 @@ def hoard(true: Any) -> Callable[[Any], None]:
 
 def reseeded(file: Any) -> sc.Forecaster:
     loaded = sc.Forecaster.load(file)
-    loaded.seed += 1
+    object.__setattr__(loaded.rules, "seed", loaded.rules.seed + 1)
+    loaded._engine.assemble()
     return loaded
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import swapcal as sc
 from odd_inputs import Meaning, scalar, vector
 from swapcal.checked import shown
-from swapcal.engine import persistence
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
 
@@ -61,12 +60,12 @@ class Faults:
 
 
 def digest(forecaster: sc.Forecaster) -> Any:
-    counters, arrays = persistence.snapshot(forecaster)
+    counters, arrays = forecaster.state.snapshot()
     return counters, {name: (array.shape, array.dtype.str, array.tobytes()) for name, array in arrays.items()}
 
 
 def is_sound(forecaster: sc.Forecaster) -> bool:
-    return all(np.isfinite(array).all() for array in persistence.snapshot(forecaster)[1].values())
+    return all(np.isfinite(array).all() for array in forecaster.state.snapshot()[1].values())
 
 
 def attempt(

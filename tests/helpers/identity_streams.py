@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 import swapcal as sc
-from swapcal.engine import persistence
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential, Squint
 from swapcal.roles import Elicitable, Hypotheses
 from swapcal.typing import Float64Array
@@ -50,7 +49,7 @@ def stream_of(n_rounds: int, seed: int, *, n: int = N) -> Stream:
 
 def states(forecaster: sc.Forecaster) -> dict[str, Any]:
     """All that changes from round to round, but for the name the forecaster goes by."""
-    counters, arrays = persistence.snapshot(forecaster)
+    counters, arrays = forecaster.state.snapshot()
     return {**{k: v for k, v in counters.items() if k != "identity"}, **arrays}
 
 

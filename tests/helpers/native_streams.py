@@ -12,8 +12,9 @@ import scipy.sparse
 
 import swapcal as sc
 from instances import huber
-from swapcal.engine import kernels, persistence
+from swapcal.engine import kernels
 from swapcal.engine import schedule as horizon
+from swapcal.engine.python import PythonEngine
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Squint
 from swapcal.roles import Elicitable, Hypotheses
@@ -163,7 +164,7 @@ class Twin:
         own = game.property if isinstance(game.property, sc.Property) else None
         with kernels.using(backend):
             self.forecaster = sc.Forecaster.load(io.BytesIO(file), property=own)
-        assert (self.forecaster._engine is None) == (backend == "python")
+        assert isinstance(self.forecaster._engine, PythonEngine) == (backend == "python")
 
     def play(self, step: Step) -> Any:
         """What comes of a step: numbers, or the name and the words of an error."""
@@ -228,10 +229,10 @@ def saved(forecaster: sc.Forecaster) -> bytes:
 
 def digest(forecaster: sc.Forecaster) -> dict[str, Any]:
     """All that a forecaster knows and says, to the last bit."""
-    counters, arrays = persistence.snapshot(forecaster)
-    if hasattr(forecaster._evidence, "weights"):
+    counters, arrays = forecaster.state.snapshot()
+    if hasattr(forecaster.state.evidence, "weights"):
         # Not saved, as they follow from the sums; but what is played depends on them.
-        arrays["weights"] = forecaster._evidence.weights
+        arrays["weights"] = forecaster.state.evidence.weights
     bits = {name: (array.shape, array.dtype.str, array.tobytes()) for name, array in arrays.items()}
     said: dict[str, Any] = {"pending": forecaster.n_pending, "class": forecaster.hypotheses.spec()}
     if forecaster.n_rounds:

@@ -190,7 +190,7 @@ def test_error_stays_below_the_guarantee(name: str, strategy: Any, horizon: int 
     assert forecaster.error() <= now <= ahead
     assert now.theorem == ahead.theorem == "theorem B with an oracle"
     assert not now.broken
-    evidence: Any = forecaster._evidence
+    evidence: Any = forecaster.state.evidence
     potential = np.sum(np.maximum(evidence.sums, 0.0) ** 2 / np.maximum(evidence.counts, 1.0)[:, None])
     harmonic = sum(math.fsum(1.0 / k for k in range(1, int(n) + 1)) for n in evidence.counts)
     assert potential <= len(evidence.signs) * (harmonic + 20.0 * math.log(20.0))
@@ -288,7 +288,7 @@ def test_run_loop_and_files_agree_across_refinements(learner: Learner) -> None:
         found.append(forecast.value)
     assert np.array_equal(expected, found)
     assert again.hypotheses == Oracle(learner)
-    assert all(np.array_equal(a, again._evidence.arrays()[k]) for k, a in whole._evidence.arrays().items())
+    assert all(np.array_equal(a, again.state.evidence.arrays()[k]) for k, a in whole.state.evidence.arrays().items())
 
 
 def test_refining_starts_new_bins_with_fresh_learners() -> None:
@@ -305,8 +305,8 @@ def test_refining_starts_new_bins_with_fresh_learners() -> None:
 def test_hints_guide_and_are_not_trusted() -> None:
     X, y = stream(3, 200, seed=16)
     forecaster = sc.Forecaster(sc.Mean(), Oracle(GradientDescent(3)), horizon=200, seed=1)
-    assert forecaster._record is None
-    assert forecaster._evidence.level(0, dense(X[0])) == math.inf
+    assert forecaster.state.record is None
+    assert forecaster.state.evidence.level(0, dense(X[0])) == math.inf
     assert abs(float(forecaster.predict(X[0], hint=0.93)) - 0.93) <= 0.5 / forecaster.grid.n
     forecaster.run(X, y, hints=np.full(200, 0.1))
     assert forecaster.error() <= forecaster.guarantee(0.05)

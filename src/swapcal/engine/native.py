@@ -1,14 +1,19 @@
-"""Assembles the compiled engine of a forecaster: which kernels, over which arrays. Kernels own nothing."""
+"""The compiled engine: which kernels, over which arrays of the state. Kernels own nothing."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from swapcal.engine.crossing import Play
+from swapcal.engine.protocol import Case, Errors, StreamPart
 from swapcal.engine.randomness import GOLDEN, mix64
+from swapcal.engine.rules import Rules
+from swapcal.engine.state import State
 from swapcal.engine.trust import ALLOWANCE, NOISE
 from swapcal.forecast import Forecast
 from swapcal.hints import RegressionState
+from swapcal.hints.state import LARGEST
 from swapcal.hypotheses import Finite, Linear, Oracle
 from swapcal.hypotheses.finite import FiniteEvidence
 from swapcal.hypotheses.linear import LinearEvidence
@@ -17,65 +22,119 @@ from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Squint
 from swapcal.potentials.squint import NODES, SQRT_PI
 from swapcal.properties.kernel import constants
+from swapcal.roles import Rows
 
-if TYPE_CHECKING:
-    from swapcal.forecaster import Forecaster
+__all__ = ["NativeEngine", "has_kernel"]
 
-__all__ = ["assemble"]
-
-_KINDS = {AdaNormalHedge: 0, Exponential: 1, Squint: 2, PNorm: 3, LinearEvidence: 4}
-_LEARNERS = {GradientDescent: 5, MultiplicativeWeights: 6}
+_WEIGHED = (AdaNormalHedge, Exponential, Squint, PNorm)
+_LEARNED = (GradientDescent, MultiplicativeWeights)
 
 
-def assemble(forecaster: "Forecaster") -> Any:
-    """The engine over the forecaster's arrays as they are now; None for parts that have no kernel, or no kernels.
+def has_kernel(state: State) -> bool:
+    """Whether the evidence in `state` has a compiled twin; parts of a user's own making have none."""
+    evidence = state.evidence
+    if type(evidence) is OracleEvidence:
+        return type(evidence.learner) in _LEARNED
+    if type(evidence) is FiniteEvidence:
+        return type(evidence.potential) in _WEIGHED
+    return type(evidence) is LinearEvidence
 
-    It must be made anew whenever an array is replaced: after a refinement, and when a state is restored.
+
+class NativeEngine:
+    """The kernels of `native`, the compiled module, over the arrays of a state.
+
+    `predict`, `update` and `due` are the kernel's own functions, so that an event costs no Python frame more.
     """
-    f, native = forecaster, forecaster._kernels
-    if native is None:
-        return None
-    part = _evidence(f._evidence)
-    if part is None:
-        return None
-    if not native.has_forecast_type():
-        native.set_forecast_type(Forecast)
-    settings, arrays = part
-    settings |= constants(f.property)
-    model = _hint_model(f._hint_state)
-    settings |= {
-        "low": f.grid.low,
-        "high": f.grid.high,
-        "n_bins": f.grid.n,
-        "n": f._class.n,
-        "n_own": f.hypotheses.n,
-        "n_levels": 0 if f._levels is None else f._levels.n,
-        "radius": _radius(f.hypotheses),
-        # A class that makes its row of something else than numbers has no vector for the kernel to read.
-        "reads_dense": type(f.hypotheses) in (Finite, Linear, Oracle),
-        "runs_alone": f._hint_state is None or model is not None,
-        "notices": not f.property.continuous and f.jitter == 0.0,
-        "hinted": f._hinted,
-        "refine_at": f._ledger.n_rounds + f._rounds_to_refinement(),
-        "draw_seed": mix64(f.seed + GOLDEN),
-        "jitter_seed": mix64(mix64(f.seed) + GOLDEN),
-        "jitter": f.jitter,
-        "trust": f.trust,
-        "allowance": ALLOWANCE,
-        "noise": NOISE,
-        "window": f.max_pending,
-    }
-    arrays |= {f"evidence.{name}": array for name, array in f._evidence.arrays().items()}
-    if f._record is not None:
-        arrays |= {f"record.{name}": array for name, array in f._record.arrays().items()}
-    arrays |= {
-        "ledger.sums": f._ledger.sums,
-        "ledger.rounding": f._ledger.rounding,
-        "ledger.rounds": f._ledger.rounds,
-        "pending.flags": f._pending.flags,
-        "pending.numbers": f._pending.numbers,
-    }
-    return native.Engine(settings, arrays, f._identity, model)
+
+    __slots__ = ("_kernel", "_native", "due", "predict", "rules", "state", "update")
+
+    def __init__(self, rules: Rules, state: State, native: Any) -> None:
+        self.rules, self.state, self._native = rules, state, native
+        if not native.has_forecast_type():
+            native.set_forecast_type(Forecast)
+        self.assemble()
+
+    def assemble(self) -> None:
+        """A kernel over the arrays as they are now; needed whenever one was replaced."""
+        rules, state = self.rules, self.state
+        kind, own, arrays = _evidence(state.evidence)
+        model = _hint_model(state.hint)
+        settings = {
+            **own,
+            **constants(rules.property),
+            "kind": kind,
+            "low": state.grid.low,
+            "high": state.grid.high,
+            "n_bins": state.grid.n,
+            "n": rules.functions.n,
+            "n_own": rules.hypotheses.n,
+            "n_levels": 0 if rules.level_grid is None else rules.level_grid.n,
+            "radius": _radius(rules.hypotheses),
+            # A class that makes its row of something else than numbers has no vector for the kernel to read.
+            "reads_dense": type(rules.hypotheses) in (Finite, Linear, Oracle),
+            "runs_alone": state.hint is None or model is not None,
+            "notices": rules.notices,
+            "hinted": state.hinted,
+            "refine_at": rules.refined_at(state.grid.n),
+            "draw_seed": mix64(rules.seed + GOLDEN),
+            "jitter_seed": mix64(mix64(rules.seed) + GOLDEN),
+            "jitter": rules.jitter,
+            "trust": rules.trust,
+            "allowance": ALLOWANCE,
+            "noise": NOISE,
+            "window": rules.max_pending,
+        }
+        arrays |= {f"evidence.{name}": array for name, array in state.evidence.arrays().items()}
+        if state.record is not None:
+            arrays |= {f"record.{name}": array for name, array in state.record.arrays().items()}
+        arrays |= {
+            "ledger.sums": state.ledger.sums,
+            "ledger.rounding": state.ledger.rounding,
+            "ledger.rounds": state.ledger.rounds,
+            "pending.flags": state.pending.flags,
+            "pending.numbers": state.pending.numbers,
+        }
+        kernel = self._native.Engine(settings, arrays, state.identity, model)
+        self._kernel, self.predict, self.update, self.due = kernel, kernel.predict, kernel.update, kernel.due
+
+    def play(self, case: Case) -> Play:
+        """As the twin in Python."""
+        return Play(*self._kernel.play(case.row.indices, case.row.values, case.hint))
+
+    def learn(self, case: Case, bin: int, errors: Errors, t: int) -> None:
+        """As the twin in Python."""
+        self._kernel.learn(case.row.indices, case.row.values, bin, *errors, t, case.hint)
+
+    @property
+    def alone(self) -> bool:
+        """Whether V and the learning hint are compiled, too."""
+        return bool(self._kernel.runs_alone)
+
+    def plays(self, X: Any, n_rounds: int) -> bool:
+        """Whether `X` is a plain table whose entries are all allowed."""
+        plain = type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous and X.flags.aligned
+        if not plain or not self._kernel.reads_dense or X.shape != (n_rounds, self.rules.hypotheses.n):
+            return False
+        limit = 1.0 if self.rules.hypotheses.dual == "max" else float(np.finfo(np.float64).max)
+        # One pass without an array of the same size, which NumPy's isfinite would make.
+        return bool(self._native.first_bad(X, limit) < 0)
+
+    def takes(self, features: Any) -> bool:
+        """Whether all features are allowed; the twin in Python says what is wrong with one."""
+        return features is None or bool(self._native.first_bad(_plain(features), LARGEST) < 0)
+
+    def run(self, part: StreamPart, start: int, until: int) -> int:
+        """Play rounds from `start` on; stops after `until` outcomes, where the grid is to be refined."""
+        sparse = isinstance(part.contexts, Rows)
+        contexts = [_plain(each) for each in (part.contexts if sparse else [part.contexts])]
+        given = (None if each is None else _plain(each) for each in (part.hints, part.features))
+        play = self._kernel.run_sparse if sparse else self._kernel.run_dense
+        done: int = play(*contexts, _plain(part.labels), *given, part.out, start, len(part.labels), until)
+        return done
+
+
+def _plain(array: Any) -> Any:
+    return np.require(array, requirements=["C", "A"])
 
 
 def _hint_model(state: Any) -> Any:
@@ -83,25 +142,23 @@ def _hint_model(state: Any) -> Any:
     return state.kernel() if isinstance(state, RegressionState) else None
 
 
-def _evidence(evidence: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Which kernel weighs the evidence, with its constants."""
-    if type(evidence) is LinearEvidence:
-        return {"kind": _KINDS[LinearEvidence]}, {}
-    if type(evidence) is OracleEvidence and type(evidence.learner) in _LEARNERS:
-        learner = evidence.learner
+def _evidence(evidence: Any) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Which kernel weighs the evidence, by name, with its constants and its own arrays."""
+    if isinstance(evidence, LinearEvidence):
+        return "Linear", {}, {}
+    if isinstance(evidence, OracleEvidence):
+        learner: Any = evidence.learner
         sizes = {"copies": evidence.states.shape[1], "state": evidence.states.shape[2], "log_n": math.log(learner.n)}
-        return {"kind": _LEARNERS[type(learner)], **sizes}, {}
-    if type(evidence) is not FiniteEvidence or type(evidence.potential) not in _KINDS:
-        return None
+        return type(learner).__name__, sizes, {}
     potential = evidence.potential
-    settings: dict[str, Any] = {"kind": _KINDS[type(potential)], "sqrt_pi": SQRT_PI}
+    settings: dict[str, Any] = {"sqrt_pi": SQRT_PI}
     arrays: dict[str, Any] = {"evidence.weights": evidence.weights}
     if isinstance(potential, PNorm):
         settings["exponent"] = potential.exponent
     elif isinstance(potential, (Exponential, Squint)):
         pairs = np.array(potential.rates if isinstance(potential, Exponential) else NODES, dtype=np.float64)
         settings["n_table"], arrays["table"] = len(pairs), pairs
-    return settings, arrays
+    return type(potential).__name__, settings, arrays
 
 
 def _radius(hypotheses: Any) -> float:

@@ -10,94 +10,41 @@ import math
 import os
 import zipfile
 from os import PathLike
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from swapcal import hints, hypotheses, properties
-from swapcal.engine import schedule as horizons
-from swapcal.engine.grid import Grid
-from swapcal.engine.native import assemble
+from swapcal.engine import schedule
+from swapcal.engine.rules import Rules
+from swapcal.engine.state import Arrays, State
 from swapcal.errors import StateFileError
 from swapcal.roles import Elicitable, Hypotheses, LearningHint
 from swapcal.version import __version__
 
-if TYPE_CHECKING:
-    from swapcal.forecaster import Forecaster
-
-__all__ = ["SCHEMA_VERSION", "load", "restore", "save", "snapshot"]
+__all__ = ["SCHEMA_VERSION", "load", "save"]
 
 SCHEMA_VERSION = 2
 _FORMAT = "swapcal.Forecaster"
-_SETTINGS = ("horizon", "r", "bins", "seed", "levels", "trust", "outside", "jitter", "max_pending")
 
 _LARGEST_HEADER = 1 << 26
 _LARGEST_ATOMS = 1 << 14
 _LARGEST_LABEL = 1 << 10
 """Bytes that a header, the atoms and the label in front of an array can take; more is not what `save` wrote."""
 
-Arrays = dict[str, npt.NDArray[Any]]
 
-
-def snapshot(forecaster: "Forecaster") -> tuple[dict[str, Any], Arrays]:
-    """Everything that changes from round to round, as copies."""
-    f = forecaster
-    counters = {
-        "n_bins": f.grid.n,
-        "issued": f._pending.issued,
-        "open": f._pending.open,
-        "n_rounds": f._ledger.n_rounds,
-        "n_late": f._ledger.n_late,
-        "hinted": f._hinted,
-        "identity": f._identity,
-    }
-    arrays: Arrays = {f"evidence.{name}": array.copy() for name, array in f._evidence.arrays().items()}
-    arrays |= {f"atoms.{name}": array.copy() for name, array in f._atoms.arrays().items()}
-    arrays |= {"ledger.sums": f._ledger.sums.copy(), "ledger.rounding": f._ledger.rounding.copy()}
-    arrays["pending.flags"] = f._pending.flags.copy()
-    if f._hint_state is not None:
-        arrays |= {f"hint.{name}": array.copy() for name, array in f._hint_state.arrays().items()}
-    if f._record is not None:
-        arrays |= {f"record.{name}": array.copy() for name, array in f._record.arrays().items()}
-    return counters, arrays
-
-
-def restore(forecaster: "Forecaster", counters: dict[str, Any], arrays: Arrays) -> None:
-    """Put a `snapshot` back."""
-    f = forecaster
-    f.grid = Grid(*f.property.domain, counters["n_bins"])
-    f._evidence = f._class.start(f.grid.n)
-    f._evidence.restore(_part(arrays, "evidence."))
-    f._record = f._class.start_record(f.grid.n)
-    if f._record is not None:
-        f._record.restore(_part(arrays, "record."))
-    f._ledger.sums, f._ledger.rounding = arrays["ledger.sums"].copy(), arrays["ledger.rounding"].copy()
-    f._ledger.rounds[:] = counters["n_rounds"], counters["n_late"]
-    f._pending.flags = arrays["pending.flags"].copy()
-    f._pending.numbers[:] = counters["issued"], counters["open"]
-    f._atoms.restore(_part(arrays, "atoms."))
-    if f._hint_state is not None:
-        f._hint_state.restore(_part(arrays, "hint."))
-    f._hinted, f._identity = counters["hinted"], counters["identity"]
-    f._engine = assemble(f)
-
-
-def _part(arrays: Arrays, prefix: str) -> Arrays:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def save(forecaster: "Forecaster", path: str | PathLike[str] | BinaryIO) -> None:
-    """Write the state; a file appears whole or not at all."""
-    counters, arrays = snapshot(forecaster)
+def save(rules: Rules, state: State, path: str | PathLike[str] | BinaryIO) -> None:
+    """Write rules and state; a file appears whole or not at all."""
+    counters, arrays = state.snapshot()
     header = {
         "format": _FORMAT,
         "schema_version": SCHEMA_VERSION,
         "library_version": __version__,
-        "property": dict(forecaster.property.spec()),
-        "hypotheses": dict(forecaster.hypotheses.spec()),
-        "hint": None if forecaster.hint is None else dict(forecaster.hint.spec()),
-        "settings": {name: getattr(forecaster, name) for name in _SETTINGS},
+        "property": dict(rules.property.spec()),
+        "hypotheses": dict(rules.hypotheses.spec()),
+        "hint": None if rules.hint is None else dict(rules.hint.spec()),
+        "settings": rules.settings(),
         "counters": counters,
     }
     packed = {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays}
@@ -122,29 +69,29 @@ def _write(file: Any, arrays: Arrays) -> None:
 
 
 def load(
-    cls: type["Forecaster"],
     path: str | PathLike[str] | BinaryIO,
     *,
     property: Elicitable | None,
     hypotheses: Hypotheses | None,
     hint: LearningHint | None,
-) -> "Forecaster":
-    """Rebuild a forecaster from its file."""
+) -> tuple[Rules, State]:
+    """The rules and the state in a file."""
     try:
         with zipfile.ZipFile(path) as archive:
             header = _header(archive)
             sizes = {info.filename.removesuffix(".npy"): info.file_size for info in archive.infolist()}
             _check_sizes(header, sizes, hypotheses)
-            forecaster = cls(
+            rules = Rules(
                 properties.from_spec(header["property"]) if property is None else property,
                 _hypotheses(header["hypotheses"], hypotheses),
-                hint=_hint(header["hint"]) if hint is None else hint,
-                **{name: header["settings"][name] for name in _SETTINGS},
+                _hint(header["hint"]) if hint is None else hint,
+                **header["settings"],
             )
-            _check_parts(forecaster, header)
-            arrays = _arrays(archive, sizes, _expected(forecaster, header["counters"]["n_bins"]))
-        _check_values(forecaster, header["counters"], arrays)
-        restore(forecaster, header["counters"], arrays)
+            _check_parts(rules, header)
+            state = State(rules, rules.first_bins)
+            arrays = _arrays(archive, sizes, _expected(rules, state, header["counters"]["n_bins"]))
+        _check_values(rules, header["counters"], arrays)
+        state.restore(rules, header["counters"], arrays)
     except StateFileError:
         raise
     except FileNotFoundError:
@@ -152,7 +99,7 @@ def load(
     except Exception as error:
         # A damaged archive makes zipfile, zlib, json, NumPy's reader and our own constructors raise nearly anything.
         raise StateFileError(f"this is not a whole state file of swapcal ({type(error).__name__}: {error})") from error
-    return forecaster
+    return rules, state
 
 
 def _hypotheses(spec: Any, own: Any) -> Hypotheses:
@@ -202,7 +149,7 @@ def _check_sizes(header: dict[str, Any], sizes: dict[str, int], own: Hypotheses 
     n_features = 0 if header["hint"] is None else header["hint"].get("n_features", 0)
     # The property's share of bins is not known yet: the smallest must not be above what the file holds.
     fits = (
-        bins == n_bins if bins is not None else horizon is None or horizons.bins_for(horizon, settings["r"]) <= n_bins
+        bins == n_bins if bins is not None else horizon is None or schedule.bins_for(horizon, settings["r"]) <= n_bins
     )
     for name, n_bytes in (
         ("ledger.rounding", 8 * n_bins),
@@ -215,8 +162,8 @@ def _check_sizes(header: dict[str, Any], sizes: dict[str, int], own: Hypotheses 
         raise StateFileError("this state file is damaged: its arrays do not fit its settings")
 
 
-def _check_parts(forecaster: "Forecaster", header: dict[str, Any]) -> None:
-    given = (forecaster.property, forecaster.hypotheses, forecaster.hint)
+def _check_parts(rules: Rules, header: dict[str, Any]) -> None:
+    given = (rules.property, rules.hypotheses, rules.hint)
     for part, stored in zip(given, ("property", "hypotheses", "hint"), strict=True):
         if (None if part is None else json.loads(json.dumps(dict(part.spec())))) != header[stored]:
             raise StateFileError(f"the {stored} passed in, {part!r}, is not the one in the file: {header[stored]}")
@@ -225,15 +172,15 @@ def _check_parts(forecaster: "Forecaster", header: dict[str, Any]) -> None:
         raise StateFileError("this state file is damaged: the identity or a flag has the wrong type")
 
 
-def _expected(forecaster: "Forecaster", n_bins: int) -> dict[str, tuple[int, ...]]:
+def _expected(rules: Rules, state: State, n_bins: int) -> dict[str, tuple[int, ...]]:
     """The shapes of all arrays but the atoms', whose number varies."""
-    n = forecaster._class.n
+    n = rules.functions.n
     shapes: dict[str, tuple[int, ...]] = {"ledger.sums": (n_bins, n), "ledger.rounding": (n_bins,)}
-    shapes["pending.flags"] = (forecaster.max_pending,)
+    shapes["pending.flags"] = (rules.max_pending,)
     parts = (
-        ("evidence", forecaster._class.start(n_bins)),
-        ("record", forecaster._class.start_record(n_bins)),
-        ("hint", forecaster._hint_state),
+        ("evidence", rules.functions.start(n_bins)),
+        ("record", rules.functions.start_record(n_bins)),
+        ("hint", state.hint),
     )
     for name, part in parts:
         if part is not None:
@@ -259,7 +206,7 @@ def _arrays(archive: zipfile.ZipFile, sizes: dict[str, int], expected: dict[str,
     return arrays
 
 
-def _check_values(forecaster: "Forecaster", counters: dict[str, Any], arrays: Arrays) -> None:
+def _check_values(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> None:
     """A damaged file must not become a forecaster that fails later: sums stay within what the rounds can have added."""
     flags, rounds, most = arrays["pending.flags"], counters["n_rounds"], 1.0 + 1e-9
     sound = flags.max() <= 1 and counters["open"] == int(flags.sum()) and counters["n_late"] <= rounds
@@ -269,7 +216,7 @@ def _check_values(forecaster: "Forecaster", counters: dict[str, Any], arrays: Ar
         sound = sound and visits.min() >= 0.0 and visits.sum() == rounds
         sound = sound and bool((np.abs(arrays["ledger.sums"]) <= most * visits[:, None]).all())
         sound = sound and bool((np.abs(arrays["ledger.rounding"] - visits) <= most * visits).all())
-    if isinstance(forecaster._class, (hypotheses.Finite, hypotheses.Linear, hypotheses.Numeric)):
+    if isinstance(rules.functions, (hypotheses.Finite, hypotheses.Linear, hypotheses.Numeric)):
         for part in ("evidence", "record"):
             counts = arrays.get(f"{part}.counts", np.zeros(0))[:, None]
             sums, spreads = arrays.get(f"{part}.sums", counts), arrays.get(f"{part}.spreads", counts)

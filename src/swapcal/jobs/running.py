@@ -318,8 +318,8 @@ def _result(source: str, course: Course, files: _Files) -> Result:
         guarantee=guarantee,
         settings={
             **files.asked,
-            "horizon": course.forecaster.horizon,
-            "trust": course.forecaster.trust,
+            "horizon": course.forecaster.rules.horizon,
+            "trust": course.forecaster.rules.trust,
             "bins": course.forecaster.grid.n,
             "limit": course.audience.groups.limit,
             "range": reading.stated,

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.engine import kernels
+from swapcal.engine.protocol import StreamPart
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Mean
@@ -40,7 +41,7 @@ def _dense(name: str, hypotheses: Linear | Finite, target: float, sizes: Sizes) 
     # The bare loops search the engine's own rows, as they are after this stream.
     played = Forecaster(Mean(), hypotheses, horizon=T, seed=1)
     played.run(X, y)
-    evidence: Any = played._evidence
+    evidence: Any = played.state.evidence
     own = evidence.weights if isinstance(hypotheses, Finite) else evidence.sums
     kept: Float64Array = np.ascontiguousarray(own[:, :n])
     trail = trails(T, played.grid.n)
@@ -98,8 +99,8 @@ def _sparse(sizes: Sizes) -> list[Row]:
 
         def ready() -> Any:
             forecaster = Forecaster(Mean(), Finite(n), horizon=T, seed=1)
-            kernel: Any = forecaster._engine
-            return lambda: kernel.run_sparse(*rows, labels, None, None, out, 0, T, T + 1)
+            part = StreamPart(rows, labels, None, None, out)
+            return lambda: forecaster._engine.run(part, 0, T + 1)
 
         return ready
 

@@ -32,7 +32,7 @@ def formula(forecaster: Forecaster) -> int:
     N, hypotheses = forecaster.grid.n, forecaster.hypotheses
     n = hypotheses.n
     if isinstance(hypotheses, Finite):
-        numbers = N * (6 * (n + forecaster.levels) + 3)
+        numbers = N * (6 * (n + forecaster.rules.levels) + 3)
     elif isinstance(hypotheses, Oracle):
         copies, length = 1 if hypotheses.learner.odd else 2, len(hypotheses.learner.start())
         numbers = N * (copies * (length + 1) + n + 2)
@@ -43,7 +43,7 @@ def formula(forecaster: Forecaster) -> int:
         n_rates = 9 if hint.rates is None else len(hint.rates)
         experts = 1 + n_rates * (2 if hint.link is None else 1)
         numbers += experts * (n + hint.n_features + 7) + 4 * hint.n_features + 14
-    return 8 * numbers + forecaster.max_pending + 32
+    return 8 * numbers + forecaster.rules.max_pending + 32
 
 
 def array_bytes(item: Any) -> int:
