@@ -1,8 +1,6 @@
 // Python's view of the engine: arrays in, forecasts out. Whatever is not plain is left to the Python twin.
 #pragma once
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <atomic>
@@ -10,18 +8,13 @@
 #include <vector>
 
 #include "any_engine.hpp"
+#include "arrays.hpp"
 #include "bind_regression.hpp"
 #include "forecast.hpp"
 #include "parts.hpp"
 #include "plain_array.hpp"
 
 namespace swapcal {
-
-namespace nb = nanobind;
-
-template <class T>
-using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 constexpr double kLargestFeature = 1e100;  // as in hints/state.py
 
@@ -131,7 +124,7 @@ class Handle {
         engine_->learn(row, bin, {v, v_evidence, v_hint}, t, !hint.is_none(), checked(hint));
     }
 
-    int64_t run_dense(Matrix x, Vector<const double> y, nb::object hints, nb::object features, Vector<double> out,
+    int64_t run_dense(Matrix<const double> x, Vector<const double> y, nb::object hints, nb::object features, Vector<double> out,
                       int64_t start, int64_t stop, int64_t until) {
         int64_t n = engine_->reader.n_own;
         fits(x.shape(0) == y.shape(0) && int64_t(x.shape(1)) == n && within(start, stop, y));
@@ -297,7 +290,7 @@ class Handle {
             guides = given.data();
         }
         if (!features.is_none()) {
-            auto given = nb::cast<Matrix>(features, false);
+            auto given = nb::cast<Matrix<const double>>(features, false);
             fits(engine_->model && given.shape(0) == y.shape(0) &&
                  int64_t(given.shape(1)) == engine_->model->n_features);
             extras = given.data();

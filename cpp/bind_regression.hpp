@@ -1,8 +1,6 @@
 // Python's view of the learning hint: a kernel over the arrays of a RegressionState, which are changed in place.
 #pragma once
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
 #include <atomic>
@@ -10,6 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "arrays.hpp"
 #include "parts.hpp"
 #include "regression.hpp"
 
@@ -17,12 +16,7 @@ namespace swapcal {
 
 namespace regression_binding {
 
-namespace nb = nanobind;
-
-template <class T>
-using Flat = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Table = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using MaybeNumbers = std::optional<Flat<const double>>;
+using MaybeNumbers = std::optional<Vector<const double>>;
 
 // Owns the scratch and keeps the arrays alive. `settings` are those of the property, as for the engine, with its domain
 // as "domain_low" and "domain_high", and "n_identity"; `arrays` is RegressionState.buffers().
@@ -56,7 +50,7 @@ class Handle {
     }
     Handle(const Handle &) = delete;  // the kernel points into it
 
-    double forecast(Flat<const int64_t> indices, Flat<const double> values, MaybeNumbers features,
+    double forecast(Vector<const int64_t> indices, Vector<const double> values, MaybeNumbers features,
                     std::optional<double> base) {
         Row row = checked(indices, values);
         fits(row.n <= n_inputs_, "positions must be distinct");
@@ -64,7 +58,7 @@ class Handle {
         return regression_.forecast(row, extra(features), base.has_value(), base.value_or(0.0));
     }
 
-    void update(Flat<const int64_t> indices, Flat<const double> values, MaybeNumbers features,
+    void update(Vector<const int64_t> indices, Vector<const double> values, MaybeNumbers features,
                 std::optional<double> base, double y) {
         Row row = checked(indices, values);
         fits(row.n <= n_inputs_, "positions must be distinct");
@@ -73,8 +67,8 @@ class Handle {
     }
 
     // Forecasts and updates the whole stream; forecasts go to `out`.
-    void run(Flat<const int64_t> indptr, Flat<const int64_t> indices, Flat<const double> values,
-             std::optional<Table> features, MaybeNumbers bases, Flat<const double> y, Flat<double> out) {
+    void run(Vector<const int64_t> indptr, Vector<const int64_t> indices, Vector<const double> values,
+             std::optional<Matrix<const double>> features, MaybeNumbers bases, Vector<const double> y, Vector<double> out) {
         int64_t n_rounds = int64_t(y.shape(0)), width = regression_.n_features;
         const int64_t *ends = indptr.data();
         Row all = checked(indices, values);
@@ -122,7 +116,7 @@ class Handle {
     };
 
     // Never a copy: what is learned in a copy would be lost.
-    Flat<double> in_place(const char *name) const { return nb::cast<Flat<double>>(arrays_[name], false); }
+    Vector<double> in_place(const char *name) const { return nb::cast<Vector<double>>(arrays_[name], false); }
 
     int64_t size(const char *name) const { return int64_t(in_place(name).shape(0)); }
 
@@ -132,7 +126,7 @@ class Handle {
     }
 
     // In range, as anything else would write elsewhere in memory.
-    Row checked(const Flat<const int64_t> &indices, const Flat<const double> &values) const {
+    Row checked(const Vector<const int64_t> &indices, const Vector<const double> &values) const {
         Row row{indices.data(), values.data(), int64_t(indices.shape(0))};
         fits(values.shape(0) == indices.shape(0), "one value for each position is needed");
         for (int64_t j = 0; j < row.n; ++j) {
@@ -151,7 +145,6 @@ class Handle {
 }  // namespace regression_binding
 
 inline void bind_regression(nanobind::module_ &m) {
-    namespace nb = nanobind;
     using regression_binding::Handle;
     nb::class_<Handle>(m, "Regression")
         .def(nb::init<nb::dict, nb::dict>(), nb::arg("settings"), nb::arg("arrays"))

@@ -1,25 +1,14 @@
 // Builds the engine of a forecaster from Python's settings and arrays, whose sizes it checks.
 #pragma once
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
 #include <memory>
-#include <stdexcept>
 
 #include "any_engine.hpp"
+#include "arrays.hpp"
 
 namespace swapcal {
-
-namespace nb = nanobind;
-
-template <class T>
-using State = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-
-inline void fits(bool holds, const char *message = "the arrays of a run differ in length") {
-    if (!holds) throw std::invalid_argument(message);
-}
 
 // By name, as in properties/kernel.py.
 inline Property property_from(const nb::dict &settings) {
@@ -40,7 +29,7 @@ struct Parts {
     // Of the size that the kernels take it to have.
     template <class T = double>
     T *array(const char *name, int64_t size) const {
-        State<T> given = nb::cast<State<T>>(arrays[name], false);
+        auto given = nb::cast<AnyShape<T>>(arrays[name], false);
         fits(int64_t(given.size()) == size, "the arrays of a forecaster differ in size");
         return given.data();
     }

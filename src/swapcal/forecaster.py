@@ -105,6 +105,7 @@ class Forecaster:
             max_pending=max_pending,
         )
         self._assemble(rules, State(rules, rules.first_bins))
+        kernels.remind()
 
     def _assemble(self, rules: Rules, state: State) -> None:
         self.property, self.hypotheses, self.hint = rules.property, rules.hypotheses, rules.hint

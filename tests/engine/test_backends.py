@@ -96,7 +96,7 @@ def test_a_forecaster_that_runs_refuses_everybody_else(monkeypatch: pytest.Monke
 
 INTERRUPTED = """
 import os, signal, sys, threading
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {tests!r}
 import test_backends as here
 
 forecaster, X, y = here.slow_stream(1_000_000)
@@ -137,7 +137,7 @@ def python(code: str, **environment: str) -> tuple[int, str, str]:
 @pytest.mark.skipif(os.name == "nt", reason="signals of this kind are not known here")
 def test_an_interrupted_run_leaves_no_trace() -> None:
     """It stops after the chunk in which the signal came: a fraction of a second, and of the million rounds."""
-    code = INTERRUPTED.format(tests=os.path.dirname(native_streams.__file__))
+    code = INTERRUPTED.format(tests=[os.path.dirname(__file__), os.path.dirname(native_streams.__file__)])
     assert python(code) == (0, "stopped True", "")
 
 

@@ -1,7 +1,8 @@
 """The compiled engine: which kernels, over which arrays of the state. Kernels own nothing."""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Squint
 from swapcal.potentials.squint import NODES, SQRT_PI
 from swapcal.properties.kernel import constants
 from swapcal.roles import Rows
+
+if TYPE_CHECKING:
+    from swapcal import _native
 
 __all__ = ["NativeEngine", "has_kernel"]
 
@@ -94,8 +98,9 @@ class NativeEngine:
             "pending.flags": state.pending.flags,
             "pending.numbers": state.pending.numbers,
         }
-        kernel = self._native.Engine(settings, arrays, state.identity, model)
-        self._kernel, self.predict, self.update, self.due = kernel, kernel.predict, kernel.update, kernel.due
+        kernel: _native.Engine = self._native.Engine(settings, arrays, state.identity, model)
+        self._kernel = kernel
+        self.predict, self.update, self.due = kernel.predict, kernel.update, kernel.due
 
     def play(self, case: Case) -> Play:
         """As the twin in Python."""
@@ -108,7 +113,7 @@ class NativeEngine:
     @property
     def alone(self) -> bool:
         """Whether V and the learning hint are compiled, too."""
-        return bool(self._kernel.runs_alone)
+        return self._kernel.runs_alone
 
     def plays(self, X: Any, n_rounds: int) -> bool:
         """Whether `X` is a plain table whose entries are all allowed."""
@@ -128,9 +133,8 @@ class NativeEngine:
         sparse = isinstance(part.contexts, Rows)
         contexts = [_plain(each) for each in (part.contexts if sparse else [part.contexts])]
         given = (None if each is None else _plain(each) for each in (part.hints, part.features))
-        play = self._kernel.run_sparse if sparse else self._kernel.run_dense
-        done: int = play(*contexts, _plain(part.labels), *given, part.out, start, len(part.labels), until)
-        return done
+        play: Callable[..., int] = self._kernel.run_sparse if sparse else self._kernel.run_dense
+        return play(*contexts, _plain(part.labels), *given, part.out, start, len(part.labels), until)
 
 
 def _plain(array: Any) -> Any:

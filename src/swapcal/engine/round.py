@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine import kernels
 from swapcal.engine.crossing import Play
 from swapcal.engine.native import NativeEngine, has_kernel
 from swapcal.engine.protocol import Case, Engine, Errors
@@ -43,8 +42,6 @@ class Round:
         self.engine: Engine = PythonEngine(rules, state)
         if native is not None and has_kernel(state):
             self.engine = NativeEngine(rules, state, native)
-        else:
-            kernels.remind()
 
     def predict(self, x: Any, hint: Any, features: Any) -> Forecast:
         """Open a round: its forecast, which knows all that the update will need."""
