@@ -3,7 +3,6 @@
 
 #include <nanobind/stl/unique_ptr.h>
 
-#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -46,9 +45,12 @@ class Handle {
     // Whether whole rounds can be played without Python.
     bool runs_alone() const { return runs_alone_ && settings().property.kind != PropertyKind::Python; }
 
+    // While it is held, a thread has the forecaster's turn: whole calls are left to Python, which waits for it.
+    void hold(bool held) { held_ = held; }
+
     // The forecast for a dense context, or None where the Python twin must look at the arguments.
     nb::object predict(nb::handle x, nb::handle hint, nb::handle features) {
-        idle();
+        if (held_) return nb::none();
         const double *context = reads_dense_ && runs_alone_ ? arrays().vector(x, engine_->reader.n_own) : nullptr;
         if (!context) return nb::none();
         double guide = 0.0;
@@ -78,8 +80,7 @@ class Handle {
         const ForecastType &type = forecast_type();
         PyObject *f = forecast.ptr();
         double label, value, evidence_at, hint = 0.0;
-        idle();
-        if (!type.is_forecast(f) || !runs_alone()) return false;
+        if (held_ || !type.is_forecast(f) || !runs_alone()) return false;
         if (PyFloat_CheckExact(y.ptr())) {
             label = PyFloat_AS_DOUBLE(y.ptr());
         } else if (PyLong_CheckExact(y.ptr())) {
@@ -112,7 +113,7 @@ class Handle {
         bool late = t != engine_->books().numbers[0] - 1;
         engine_->learn(row, bin, engine_->errors(bin, evidence_at, label, t, hinted, hint), t, hinted, hint);
         engine_->books().rounds[1] += late;
-        due_ = notices_ || (hinted && !hinted_) || engine_->books().rounds[0] >= refine_at_;
+        due_ |= notices_ || (hinted && !hinted_) || engine_->books().rounds[0] >= refine_at_;
         return true;
     }
 
@@ -150,17 +151,8 @@ class Handle {
     nb::object one_ = nb::float_(1.0);
     nb::object model_;
     std::unique_ptr<AnyEngine> engine_;
-    bool reads_dense_, runs_alone_, notices_, hinted_, due_ = false;
+    bool reads_dense_, runs_alone_, notices_, hinted_, due_ = false, held_ = false;
     int64_t refine_at_;
-    std::atomic<bool> busy_{false};
-
-    // `run` lets other threads go on, and they may hold the same forecaster.
-    void idle() const {
-        if (!busy_) return;
-        nb::object type = nb::module_::import_("swapcal.errors").attr("SwapcalError");
-        PyErr_SetString(type.ptr(), "this forecaster runs in another thread; wait for it, or make one per thread");
-        throw nb::python_error();
-    }
 
     const Settings &settings() const { return static_cast<const AnyEngine &>(*engine_).settings(); }
 
@@ -192,7 +184,6 @@ class Handle {
 
     Row checked(const Vector<const int64_t> &indices, const Vector<const double> &values) {
         Row row{indices.data(), values.data(), int64_t(indices.shape(0))};
-        idle();
         fits(values.shape(0) == indices.shape(0) && rises(row.index, row.n, engine_->books().n), kPositions);
         return row;
     }
@@ -296,12 +287,6 @@ class Handle {
             extras = given.data();
         }
         fits(extras || !engine_->model || engine_->model->n_features == 0);
-        idle();
-        struct Busy {
-            std::atomic<bool> &flag;
-            explicit Busy(std::atomic<bool> &f) : flag(f) { flag = true; }
-            ~Busy() { flag = false; }
-        } busy(busy_);
         nb::gil_scoped_release released;
         return engine_->run(x, y.data(), guides, extras, out.data(), start, stop, until);
     }
@@ -354,6 +339,7 @@ inline void bind_engine(nb::module_ &m) {
         .def(nb::init<nb::dict, nb::dict, nb::str, nb::object>(), nb::arg("settings"), nb::arg("arrays"),
              nb::arg("identity"), nb::arg("model").none())
         .def("play", &Handle::play, nb::arg("indices"), nb::arg("values"), nb::arg("hint").none())
+        .def("hold", &Handle::hold, nb::arg("held"))
         .def_prop_ro("reads_dense", &Handle::reads_dense)
         .def_prop_ro("runs_alone", &Handle::runs_alone)
         .def("learn", &Handle::learn, nb::arg("indices"), nb::arg("values"), nb::arg("bin"), nb::arg("v"),

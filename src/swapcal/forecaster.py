@@ -1,6 +1,6 @@
 """The public face: forecasts out, outcomes in. The round itself is `engine.round`, beside the paper's Algorithm 1."""
 
-import threading
+import copy
 from os import PathLike
 from typing import Any, BinaryIO
 
@@ -12,7 +12,8 @@ from swapcal.engine.round import Round
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
 from swapcal.engine.trust import ALLOWANCE
-from swapcal.errors import InvalidInput, SwapcalError
+from swapcal.engine.turns import Turns
+from swapcal.errors import InvalidInput
 from swapcal.forecast import Forecast
 from swapcal.roles import Elicitable, Hypotheses, LearningHint
 from swapcal.typing import Float64Array
@@ -112,14 +113,18 @@ class Forecaster:
         self.rules, self.state = rules, state
         self._round = Round(rules, state, native=kernels.native)
         self._engine = self._round.engine
-        self._running = threading.Lock()
+        self._turns = Turns(self._engine)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For `copy` and `pickle`: without the lock and the kernels, which own nothing."""
-        return {"rules": self.rules, "state": self.state}
+        """For `copy` and `pickle`: copies, made between two rounds."""
+        with self._turns:
+            return {"rules": copy.deepcopy(self.rules), "snapshot": self.state.snapshot()}
 
     def __setstate__(self, parts: dict[str, Any]) -> None:
-        self._assemble(parts["rules"], parts["state"])
+        rules, (counters, arrays) = parts["rules"], parts["snapshot"]
+        state = State(rules, rules.first_bins)
+        state.restore(rules, counters, arrays)
+        self._assemble(rules, state)
 
     def __repr__(self) -> str:
         rules = self.rules
@@ -146,7 +151,10 @@ class Forecaster:
             A value; `float(forecast)` is the number to act on.
         """
         forecast = self._engine.predict(x, hint, features)
-        return self._round.predict(x, hint, features) if forecast is None else forecast
+        if forecast is None:
+            with self._turns:
+                return self._round.predict(x, hint, features)
+        return forecast
 
     def distribution(self, x: Any, hint: float | None = None, *, features: Any = None) -> dict[float, float]:
         """The forecasts that `predict` would draw from, with their probabilities. Changes nothing.
@@ -161,7 +169,8 @@ class Forecaster:
         dict
             One value, or two neighbors, with their probabilities.
         """
-        return self._round.distribution(x, hint, features)
+        with self._turns:
+            return self._round.distribution(x, hint, features)
 
     def update(self, forecast: Forecast, y: float) -> None:
         """Learn the outcome `y` of a forecast: in any order, once each.
@@ -174,10 +183,12 @@ class Forecaster:
             The outcome, in [low, high] of the property.
         """
         if not self._engine.update(forecast, y):
-            self._round.update(forecast, y)
+            with self._turns:
+                self._round.update(forecast, y)
         elif self._engine.due():
-            self._round.follow(forecast.hint)
-            self._round.notice(float(y))
+            with self._turns:
+                self._round.follow(forecast.hint)
+                self._round.notice(float(y))
 
     def run(self, X: Any, y: Any, hints: Any = None, *, features: Any = None, missing: str = "error") -> Float64Array:
         """Forecast and update a whole recorded stream: the loop's numbers, and all of them or, on an error, none.
@@ -201,12 +212,8 @@ class Forecaster:
         array
             The forecasts.
         """
-        if not self._running.acquire(blocking=False):
-            raise SwapcalError("this forecaster runs in another thread; wait for it, or make one per thread")
-        try:
+        with self._turns:
             return stream.run(self._round, X, y, hints, features, missing)
-        finally:
-            self._running.release()
 
     @property
     def grid(self) -> Grid:
@@ -237,7 +244,8 @@ class Forecaster:
             A total over the rounds, not divided by their number.
         """
         exponent = self.rules.r if r is None else checked.number(r, "r", 1.0, 100.0)
-        return self.state.ledger.error(self.rules.functions, self.state.evidence.counts, exponent)
+        with self._turns:
+            return self.state.ledger.error(self.rules.functions, self.state.evidence.counts, exponent)
 
     def guarantee(self, delta: float = 0.05, *, n_rounds: int | None = None) -> Guarantee:
         """What the theorem in force promises of `error()`, with probability 1 - delta.
@@ -279,7 +287,9 @@ class Forecaster:
         path : path or binary stream
             Where to; a file appears whole or not at all.
         """
-        persistence.save(self.rules, self.state, path)
+        with self._turns:
+            arrays = persistence.packed(self.rules, self.state)
+        persistence.write(arrays, path)
 
     @classmethod
     def load(

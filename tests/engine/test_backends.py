@@ -70,28 +70,39 @@ def test_forecasters_in_threads_give_the_numbers_of_one_after_the_other() -> Non
 
 
 @native
-def test_a_forecaster_that_runs_refuses_everybody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forecaster_that_runs_lets_everybody_else_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "_chunk", lambda n: 1 << 30)  # the whole run in one call
     (forecaster, X, y), (alone, *_) = (slow_stream(300_000) for _ in "ab")
-    waiting = [one.predict(X[0]) for one in (forecaster, alone)]
     alone.run(X, y)
+    after = alone.predict(X[0])
+    alone.update(after, 0.5)
     thread = threading.Thread(target=forecaster.run, args=(X, y))
     thread.start()
     while forecaster.state.pending.issued < 10:
         assert thread.is_alive()
-    for call in (
-        lambda: forecaster.predict(X[0]),
-        lambda: forecaster.predict(X[0].tolist(), 0.5),
-        lambda: forecaster.distribution(X[0]),
-        lambda: forecaster.update(waiting[0], 0.5),
-        lambda: forecaster.run(X[:3], y[:3]),
-        lambda: forecaster.run(X[:3].tolist(), y[:3]),
-    ):
-        with pytest.raises(sc.SwapcalError, match="another thread"):
-            call()
-    assert thread.is_alive()
+    forecast = forecaster.predict(X[0])
+    assert (forecast.round, forecast.value) == (after.round, after.value)
+    forecaster.update(forecast, 0.5)
     thread.join()
     assert facts(forecaster) == facts(alone)
+
+
+def test_a_call_from_within_a_call_is_an_error_and_no_deadlock() -> None:
+    made: list[sc.Forecaster] = []
+
+    def v(p: float, label: float) -> float:
+        if made:
+            made[0].predict([1.0])
+        return p - label
+
+    forecaster = sc.Forecaster(sc.Property(v, lipschitz=1.0), sc.Finite(1), bins=5)
+    forecast = forecaster.predict([1.0])
+    made.append(forecaster)
+    with pytest.raises(sc.SwapcalError, match="under way"):
+        forecaster.update(forecast, 0.5)
+    made.clear()
+    forecaster.update(forecast, 0.5)
+    assert forecaster.n_rounds == 1
 
 
 INTERRUPTED = """

@@ -50,10 +50,10 @@ class NativeEngine:
     `predict`, `update` and `due` are the kernel's own functions, so that an event costs no Python frame more.
     """
 
-    __slots__ = ("_kernel", "_native", "due", "predict", "rules", "state", "update")
+    __slots__ = ("_held", "_kernel", "_native", "due", "predict", "rules", "state", "update")
 
     def __init__(self, rules: Rules, state: State, native: Any) -> None:
-        self.rules, self.state, self._native = rules, state, native
+        self.rules, self.state, self._native, self._held = rules, state, native, False
         if not native.has_forecast_type():
             native.set_forecast_type(Forecast)
         self.assemble()
@@ -99,8 +99,14 @@ class NativeEngine:
             "pending.numbers": state.pending.numbers,
         }
         kernel: _native.Engine = self._native.Engine(settings, arrays, state.identity, model)
+        kernel.hold(self._held)
         self._kernel = kernel
         self.predict, self.update, self.due = kernel.predict, kernel.update, kernel.due
+
+    def hold(self, held: bool) -> None:
+        """While it is held, `predict` and `update` answer that Python must look."""
+        self._held = held
+        self._kernel.hold(held)
 
     def play(self, case: Case) -> Play:
         """As the twin in Python."""

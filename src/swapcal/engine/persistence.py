@@ -7,7 +7,6 @@ Weights are not stored: they follow from the sums.
 import io
 import json
 import math
-import os
 import zipfile
 from os import PathLike
 from typing import Any, BinaryIO
@@ -20,10 +19,11 @@ from swapcal.engine import schedule
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import Arrays, State
 from swapcal.errors import StateFileError
+from swapcal.replacing import replacing
 from swapcal.roles import Elicitable, Hypotheses, LearningHint
 from swapcal.version import __version__
 
-__all__ = ["SCHEMA_VERSION", "load", "save"]
+__all__ = ["SCHEMA_VERSION", "load", "packed", "write"]
 
 SCHEMA_VERSION = 2
 _FORMAT = "swapcal.Forecaster"
@@ -34,8 +34,8 @@ _LARGEST_LABEL = 1 << 10
 """Bytes that a header, the atoms and the label in front of an array can take; more is not what `save` wrote."""
 
 
-def save(rules: Rules, state: State, path: str | PathLike[str] | BinaryIO) -> None:
-    """Write rules and state; a file appears whole or not at all."""
+def packed(rules: Rules, state: State) -> Arrays:
+    """Rules and state as arrays, the header among them: copies, so that rounds may go on."""
     counters, arrays = state.snapshot()
     header = {
         "format": _FORMAT,
@@ -47,18 +47,16 @@ def save(rules: Rules, state: State, path: str | PathLike[str] | BinaryIO) -> No
         "settings": rules.settings(),
         "counters": counters,
     }
-    packed = {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays}
+    return {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays}
+
+
+def write(arrays: Arrays, path: str | PathLike[str] | BinaryIO) -> None:
+    """Write what was `packed`; a file appears whole or not at all, and is on the disk when this returns."""
     if not isinstance(path, (str, PathLike)):
-        _write(path, packed)
+        _write(path, arrays)
         return
-    beside = f"{os.fspath(path)}.{os.getpid()}.part"
-    try:
-        with open(beside, "wb") as file:
-            _write(file, packed)
-        os.replace(beside, path)
-    finally:
-        if os.path.exists(beside):
-            os.remove(beside)
+    with replacing(path) as file:
+        _write(file, arrays)
 
 
 def _write(file: Any, arrays: Arrays) -> None:

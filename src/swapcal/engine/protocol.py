@@ -73,5 +73,8 @@ class Engine(Protocol):
     def run(self, part: StreamPart, start: int, until: int) -> int:
         """Play rounds from `start` on, up to `until` outcomes; returns where it stopped. Only if it is `alone`."""
 
+    def hold(self, held: bool) -> None:
+        """While it is held, whole calls are left to Python."""
+
     def assemble(self) -> None:
         """Take up the state's arrays anew, after they were replaced."""

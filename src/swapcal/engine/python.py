@@ -65,5 +65,8 @@ class PythonEngine:
         """Not by itself: `stream.run` plays round after round."""
         raise NotImplementedError("the engine in Python plays round by round")
 
+    def hold(self, held: bool) -> None:
+        """Nothing to do: whole calls are left to Python anyway."""
+
     def assemble(self) -> None:
         """Nothing to do: the parts are looked up in the state in every round."""
