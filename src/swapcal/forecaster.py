@@ -5,7 +5,7 @@ from os import PathLike
 from typing import Any, BinaryIO
 
 from swapcal import checked
-from swapcal.engine import kernels, ledger, persistence, schedule, stream
+from swapcal.engine import kernels, ledger, persistence, randomness, schedule, stream
 from swapcal.engine.bounds import Guarantee
 from swapcal.engine.grid import Grid
 from swapcal.engine.round import Round
@@ -42,8 +42,9 @@ class Forecaster:
     bins : int, optional
         Number of bins, instead of about T^(1/(r+1)), odd and at least 11; the factor depends on the property and on the
         hint.
-    seed : int
-        Of the draws. Whoever knows it knows the draws: keep it to yourself where somebody plays against you.
+    seed : int, optional
+        Of the draws. None: one from the system, which nobody knows; it is kept in the state, and `rules.seed` tells it.
+        Whoever knows the seed knows the draws: give none, or one of 64 random bits, where somebody plays against you.
     hint : LearningHint, optional
         A model that learns beside the engine, such as `OnlineRegression()`; it takes `predict`'s hint as an input.
     levels : int
@@ -83,7 +84,7 @@ class Forecaster:
         horizon: int | None = None,
         r: float = 2.0,
         bins: int | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         hint: LearningHint | None = None,
         levels: int = 10,
         trust: float = 1.0 / 3.0,
@@ -98,7 +99,7 @@ class Forecaster:
             horizon=horizon,
             r=r,
             bins=bins,
-            seed=seed,
+            seed=randomness.fresh_seed() if seed is None else seed,
             levels=levels,
             trust=trust,
             outside=outside,
@@ -129,7 +130,7 @@ class Forecaster:
     def __repr__(self) -> str:
         rules = self.rules
         return (
-            f"Forecaster({rules.property!r}, {rules.hypotheses!r}, horizon={rules.horizon}, seed={rules.seed}): "
+            f"Forecaster({rules.property!r}, {rules.hypotheses!r}, horizon={rules.horizon}): "
             f"{self.n_rounds} rounds, {self.grid.n} bins"
         )
 

@@ -5,11 +5,18 @@ function is SplitMix64's finalizer (Steele, Lea, Flood 2014), applied once to th
 seed and the counter's multiple of the golden gamma. NumPy's counter-based Philox takes far longer to set up per draw.
 """
 
-__all__ = ["GOLDEN", "mix64", "uniform"]
+import secrets
+
+__all__ = ["GOLDEN", "fresh_seed", "mix64", "uniform"]
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 GOLDEN = 0x9E3779B97F4A7C15
 """The multiplier of the counter: 2^64 over the golden ratio."""
+
+
+def fresh_seed() -> int:
+    """A seed that nobody can know."""
+    return secrets.randbits(63)
 
 
 def mix64(z: int) -> int:
