@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install check format test test-python slow bench demo clean
+.PHONY: install check format test test-python bits slow bench demo clean
 
 install: $(STAMP)
 
@@ -23,12 +23,18 @@ format: install
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# What has a compiled twin runs on both backends; everything else rests on it and runs once.
+TWINS := tests/engine tests/hints tests/hypotheses tests/audit
+
 test: check
 	$(BIN)/python -m pytest -n 2
-	SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2
+	SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2 $(TWINS)
 
 test-python: install
 	SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2
+
+bits: install
+	$(BIN)/python -W ignore tests/bits/runs.py
 
 slow: install
 	$(BIN)/python -m pytest -n 2 -m slow
