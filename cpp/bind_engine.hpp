@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/unique_ptr.h>
 
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -36,7 +37,6 @@ class Handle {
         runs_alone_ = nb::cast<bool>(settings["runs_alone"]);
         notices_ = nb::cast<bool>(settings["notices"]);
         hinted_ = nb::cast<bool>(settings["hinted"]);
-        refine_at_ = nb::cast<int64_t>(settings["refine_at"]);
     }
 
     // Whether contexts may be given as vectors.
@@ -50,7 +50,7 @@ class Handle {
 
     // The forecast for a dense context, or None where the Python twin must look at the arguments.
     nb::object predict(nb::handle x, nb::handle hint, nb::handle features) {
-        if (held_) return nb::none();
+        if (held_ || engine_->crowded()) return nb::none();
         const double *context = reads_dense_ && runs_alone_ ? arrays().vector(x, engine_->reader.n_own) : nullptr;
         if (!context) return nb::none();
         double guide = 0.0;
@@ -65,11 +65,12 @@ class Handle {
         return make(row, hinted, guide, hint, extra, n_features);
     }
 
-    // Which bins to play: the fields of crossing.Play.
+    // Which values to play: the fields of crossing.Play.
     nb::tuple play(Vector<const int64_t> indices, Vector<const double> values, nb::handle hint) {
         Play play = engine_->play(checked(indices, values), !hint.is_none(), checked(hint));
-        nb::object border = play.at_border ? nb::cast(play.border) : nb::none();
-        return nb::make_tuple(play.lower, play.upper, play.p_lower, border);
+        nb::object point = play.at_forecast ? nb::none() : nb::cast(play.evidence_at);
+        nb::object kind = nb::borrow(forecast_type().kinds[play.kind]);
+        return nb::make_tuple(play.lower, play.upper, play.p_lower, point, kind, play.phi_lower, play.phi_upper);
     }
 
     // Whether the last update has left something to Python: a refinement, the first hint, labels that heap.
@@ -79,8 +80,8 @@ class Handle {
     bool update(nb::handle forecast, nb::handle y) {
         const ForecastType &type = forecast_type();
         PyObject *f = forecast.ptr();
-        double label, value, evidence_at, hint = 0.0;
-        if (held_ || !type.is_forecast(f) || !runs_alone()) return false;
+        double label, value, other, evidence_at, phi, hint = 0.0;
+        if (held_ || !type.is_forecast(f) || !runs_alone() || engine_->crowded()) return false;
         if (PyFloat_CheckExact(y.ptr())) {
             label = PyFloat_AS_DOUBLE(y.ptr());
         } else if (PyLong_CheckExact(y.ptr())) {
@@ -91,75 +92,82 @@ class Handle {
         }
         PyObject *who = type.get(f, kForecaster), *round = type.get(f, kRound), *context = type.get(f, kContext);
         if (!settings().property.valid_label(label) || !type.number(f, kValue, value) ||
-            !type.number(f, kEvidenceAt, evidence_at) || !who || !context || !round || !PyLong_CheckExact(round) ||
-            !PyBytes_CheckExact(context)) {
+            !type.number(f, kOther, other) || !type.number(f, kEvidenceAt, evidence_at) || !type.number(f, kPhi, phi) ||
+            !who || !context || !round || !PyLong_CheckExact(round) || !PyBytes_CheckExact(context)) {
             return false;
         }
         if (who != identity_.ptr() && (!PyUnicode_CheckExact(who) || PyUnicode_Compare(who, identity_.ptr()) != 0)) {
             return false;
         }
         bool hinted = type.get(f, kHint) != Py_None;
-        const Grid &grid = settings().grid;
-        if (hinted && !(type.number(f, kHint, hint) && grid.low <= hint && hint <= grid.high)) return false;
+        const Values &values = engine_->values();
+        if (hinted && !(type.number(f, kHint, hint) && values.low <= hint && hint <= values.high)) return false;
         int overflow = 0;
         int64_t t = PyLong_AsLongLongAndOverflow(round, &overflow);
         Row row = context_of(context);
-        int64_t bin = grid.bin(value);
-        if (overflow || !engine_->books().is_open(t) || !sound(row) || grid.midpoint(bin) != value ||
-            !(grid.low <= evidence_at && evidence_at <= grid.high)) {
+        Learned played{values.find(value), other, evidence_at, type.kind(f), phi};
+        if (overflow || !engine_->books().is_open(t) || !sound(row) || played.slot < 0 || played.kind == kKinds ||
+            values.find(other) < 0 || !(values.low <= evidence_at && evidence_at <= values.high)) {
             return false;
         }
-        if (engine_->model && !learn_model(f, row, label)) return false;
-        bool late = t != engine_->books().numbers[0] - 1;
-        engine_->learn(row, bin, engine_->errors(bin, evidence_at, label, t, hinted, hint), t, hinted, hint);
-        engine_->books().rounds[1] += late;
-        due_ |= notices_ || (hinted && !hinted_) || engine_->books().rounds[0] >= refine_at_;
+        int64_t lag = engine_->books().numbers[0] - 1 - t;
+        Errors errors = engine_->errors(played, label, t, hinted, hint);
+        if (engine_->model && !learn_model(f, row, label, hint, lag)) return false;
+        engine_->learn(row, played, errors, t, hinted, hint);
+        engine_->books().rounds[1] += lag > 0;
+        due_ |= notices_ || (hinted && !hinted_);
         return true;
     }
 
     // A round whose identification Python has computed.
-    void learn(Vector<const int64_t> indices, Vector<const double> values, int64_t bin, double v, double v_evidence,
-               double v_hint, int64_t t, nb::handle hint) {
+    void learn(Vector<const int64_t> indices, Vector<const double> values, int64_t slot, double other,
+               double evidence_at, nb::handle kind, double phi, double v, double v_evidence, double v_hint,
+               double v_nearest, int64_t t, nb::handle hint) {
         Row row = checked(indices, values);
-        fits(0 <= bin && bin < settings().grid.n && engine_->books().is_open(t), "no such bin, or no such open round");
-        engine_->learn(row, bin, {v, v_evidence, v_hint}, t, !hint.is_none(), checked(hint));
+        Kind found = kKinds;
+        for (int k = 0; k < kKinds; ++k) {
+            if (kind.equal(nb::borrow(forecast_type().kinds[k]))) found = Kind(k);
+        }
+        fits(0 <= slot && slot < engine_->values().n() && engine_->books().is_open(t) && found != kKinds &&
+                 !engine_->crowded(),
+             "no such value, no such open round, or no room");
+        engine_->learn(row, {slot, other, evidence_at, found, phi}, {v, v_evidence, v_hint, v_nearest}, t,
+                       !hint.is_none(), checked(hint));
     }
 
     int64_t run_dense(Matrix<const double> x, Vector<const double> y, nb::object hints, nb::object features, Vector<double> out,
-                      int64_t start, int64_t stop, int64_t until) {
+                      int64_t start, int64_t stop) {
         int64_t n = engine_->reader.n_own;
         fits(x.shape(0) == y.shape(0) && int64_t(x.shape(1)) == n && within(start, stop, y));
-        return run({x.data(), nullptr, nullptr, nullptr}, y, hints, features, out, start, stop, until);
+        return run({x.data(), nullptr, nullptr, nullptr}, y, hints, features, out, start, stop);
     }
 
     int64_t run_sparse(Vector<const int64_t> indptr, Vector<const int64_t> indices, Vector<const double> values,
                        Vector<const double> y, nb::object hints, nb::object features, Vector<double> out,
-                       int64_t start, int64_t stop, int64_t until) {
+                       int64_t start, int64_t stop) {
         fits(indptr.shape(0) == y.shape(0) + 1 && indices.shape(0) == values.shape(0) && within(start, stop, y));
         for (int64_t i = start; i < stop; ++i) {
             int64_t begin = indptr.data()[i], end = indptr.data()[i + 1];
             fits(0 <= begin && begin <= end && end <= int64_t(indices.shape(0)), "indptr must increase");
             fits(rises(indices.data() + begin, end - begin, engine_->reader.n_own), kPositions);
         }
-        return run({nullptr, indptr.data(), indices.data(), values.data()}, y, hints, features, out, start, stop,
-                   until);
+        return run({nullptr, indptr.data(), indices.data(), values.data()}, y, hints, features, out, start, stop);
     }
 
   private:
     nb::dict arrays_;  // kept alive
     nb::str identity_;
-    nb::object one_ = nb::float_(1.0);
+    nb::object one_ = nb::float_(1.0), zero_ = nb::float_(0.0);
     nb::object model_;
     std::unique_ptr<AnyEngine> engine_;
     bool reads_dense_, runs_alone_, notices_, hinted_, due_ = false, held_ = false;
-    int64_t refine_at_;
 
     const Settings &settings() const { return static_cast<const AnyEngine &>(*engine_).settings(); }
 
     bool plain_hint(nb::handle hint, double &value) const {
         if (!PyFloat_CheckExact(hint.ptr())) return false;
         value = PyFloat_AS_DOUBLE(hint.ptr());
-        return settings().grid.low <= value && value <= settings().grid.high;
+        return engine_->values().low <= value && value <= engine_->values().high;
     }
 
     static Row context_of(PyObject *bytes) {
@@ -214,14 +222,20 @@ class Handle {
     }
 
     // Teaches the learning hint the outcome of a forecast; false if the forecast was changed.
-    bool learn_model(PyObject *f, const Row &row, double label) {
+    bool learn_model(PyObject *f, const Row &row, double label, double said, int64_t lag) {
         const ForecastType &type = forecast_type();
         PyObject *given = type.get(f, kBase), *features = type.get(f, kFeatures);
         bool based = given && given != Py_None;
         double base = 0.0;
-        if (based && !(type.number(f, kBase, base) && settings().grid.low <= base && base <= settings().grid.high)) {
+        if (based && !(type.number(f, kBase, base) && engine_->values().low <= base && base <= engine_->values().high)) {
             return false;
         }
+        PyObject *scores = type.get(f, kScores);
+        if (!scores || !PyBytes_CheckExact(scores) || PyBytes_GET_SIZE(scores) != 2 * engine_->model->n_experts) {
+            return false;
+        }
+        std::vector<uint16_t> packed(engine_->model->n_experts);
+        std::memcpy(packed.data(), PyBytes_AS_STRING(scores), 2 * packed.size());
         std::vector<double> extra(engine_->model->n_features);
         if (extra.empty() && features != Py_None) return false;
         if (!extra.empty()) {
@@ -237,42 +251,51 @@ class Handle {
         }
         int64_t own = row.n;
         while (own > 0 && row.index[own - 1] >= engine_->reader.n_own) --own;
-        engine_->model->update({row.index, row.value, own}, extra.data(), based, base, label);
+        engine_->model->update({row.index, row.value, own}, extra.data(), based, base, label, said, packed.data(), lag);
         return true;
     }
 
     nb::object make(const Row &row, bool hinted, double guide, nb::handle base, const double *extra,
                     int64_t n_features) {
         const ForecastType &type = forecast_type();
-        Outcome found = engine_->predict(row, hinted, guide);
-        const Play &play = found.play;
-        const Grid &grid = settings().grid;
-        double value = grid.midpoint(found.bin);
         // Before the first allocation that may start the garbage collector: it may run anything, another round too.
+        Drawn found = engine_->predict(row, hinted, guide);
+        const Play &play = found.play;
+        const Values &values = engine_->values();
+        double value = values.born[found.slot], other = values.born[play.lower + play.upper - found.slot];
+        nb::object scores = nb::none();
+        if (engine_->model) {
+            std::vector<uint16_t> packed(engine_->model->n_experts);
+            engine_->model->scores(packed.data());
+            scores = nb::steal(PyBytes_FromStringAndSize(reinterpret_cast<char *>(packed.data()), 2 * packed.size()));
+        }
         nb::object context = nb::steal(pack(row));
         nb::object result = nb::steal(type.type->tp_alloc(type.type, 0));
-        if (!result.is_valid() || !context.is_valid()) throw nb::python_error();
+        if (!result.is_valid() || !context.is_valid() || !scores.is_valid()) throw nb::python_error();
         PyObject *f = result.ptr();
         PyObject *own = PyFloat_FromDouble(value);
         type.set(f, kValue, own);
         type.set(f, kRound, PyLong_FromLongLong(found.t));
         type.set(f, kForecaster, identity_.inc_ref().ptr());
         bool alone = play.lower == play.upper;
-        type.set(f, kOther, alone ? Py_NewRef(own) : PyFloat_FromDouble(grid.midpoint(play.lower + play.upper - found.bin)));
-        double probability = found.bin == play.lower ? play.p_lower : 1.0 - play.p_lower;
+        type.set(f, kOther, alone ? Py_NewRef(own) : PyFloat_FromDouble(other));
+        double probability = found.slot == play.lower ? play.p_lower : 1.0 - play.p_lower;
         type.set(f, kProbability, alone ? Py_NewRef(one_.ptr()) : PyFloat_FromDouble(probability));
-        type.set(f, kEvidenceAt, play.at_border ? PyFloat_FromDouble(play.border) : Py_NewRef(own));
+        type.set(f, kEvidenceAt, play.at_forecast ? Py_NewRef(own) : PyFloat_FromDouble(play.evidence_at));
         type.set(f, kContext, context.release().ptr());
+        type.set(f, kKind, Py_NewRef(type.kinds[play.kind]));
+        type.set(f, kPhi, found.phi == 0.0 ? Py_NewRef(zero_.ptr()) : PyFloat_FromDouble(found.phi));
         type.set(f, kHint, engine_->model ? PyFloat_FromDouble(guide) : Py_NewRef(base.ptr()));
         type.set(f, kBase, Py_NewRef(base.ptr()));
         PyObject *features = extra ? PyTuple_New(n_features) : Py_NewRef(Py_None);
         for (int64_t k = 0; extra && k < n_features; ++k) PyTuple_SET_ITEM(features, k, PyFloat_FromDouble(extra[k]));
         type.set(f, kFeatures, features);
+        type.set(f, kScores, scores.release().ptr());
         return result;
     }
 
     int64_t run(const Contexts &x, const Vector<const double> &y, nb::object hints, nb::object features,
-                Vector<double> &out, int64_t start, int64_t stop, int64_t until) {
+                Vector<double> &out, int64_t start, int64_t stop) {
         const double *guides = nullptr, *extras = nullptr;
         fits(out.shape(0) == y.shape(0));
         if (!hints.is_none()) {
@@ -288,7 +311,7 @@ class Handle {
         }
         fits(extras || !engine_->model || engine_->model->n_features == 0);
         nb::gil_scoped_release released;
-        return engine_->run(x, y.data(), guides, extras, out.data(), start, stop, until);
+        return engine_->run(x, y.data(), guides, extras, out.data(), start, stop);
     }
 };
 
@@ -334,7 +357,7 @@ inline PyType_Slot fast_slots[] = {{Py_tp_methods, fast_methods}, {0, nullptr}};
 
 inline void bind_engine(nb::module_ &m) {
     m.def("has_forecast_type", [] { return forecast_type().type != nullptr; });
-    m.def("set_forecast_type", [](nb::handle cls) { forecast_type().learn(cls.ptr()); });
+    m.def("set_forecast_type", [](nb::handle cls, nb::handle kinds) { forecast_type().learn(cls.ptr(), kinds.ptr()); });
     nb::class_<Handle>(m, "Engine", nb::type_slots(fast_slots))
         .def(nb::init<nb::dict, nb::dict, nb::str, nb::object>(), nb::arg("settings"), nb::arg("arrays"),
              nb::arg("identity"), nb::arg("model").none())
@@ -342,14 +365,14 @@ inline void bind_engine(nb::module_ &m) {
         .def("hold", &Handle::hold, nb::arg("held"))
         .def_prop_ro("reads_dense", &Handle::reads_dense)
         .def_prop_ro("runs_alone", &Handle::runs_alone)
-        .def("learn", &Handle::learn, nb::arg("indices"), nb::arg("values"), nb::arg("bin"), nb::arg("v"),
-             nb::arg("v_evidence"), nb::arg("v_hint"), nb::arg("t"), nb::arg("hint").none())
+        .def("learn", &Handle::learn, nb::arg("indices"), nb::arg("values"), nb::arg("slot"), nb::arg("other"),
+             nb::arg("evidence_at"), nb::arg("kind"), nb::arg("phi"), nb::arg("v"), nb::arg("v_evidence"),
+             nb::arg("v_hint"), nb::arg("v_nearest"), nb::arg("t"), nb::arg("hint").none())
         .def("run_dense", &Handle::run_dense, nb::arg("x"), nb::arg("y"), nb::arg("hints").none(),
-             nb::arg("features").none(), nb::arg("out").noconvert(), nb::arg("start"), nb::arg("stop"),
-             nb::arg("until"))
+             nb::arg("features").none(), nb::arg("out").noconvert(), nb::arg("start"), nb::arg("stop"))
         .def("run_sparse", &Handle::run_sparse, nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("y"),
              nb::arg("hints").none(), nb::arg("features").none(), nb::arg("out").noconvert(), nb::arg("start"),
-             nb::arg("stop"), nb::arg("until"));
+             nb::arg("stop"));
     m.def("scale_rows", [](Vector<const int64_t> indptr, Vector<double> values, double radius) {
         int64_t n_rows = int64_t(indptr.shape(0)) - 1;
         fits(n_rows >= 0 && rises_within(indptr.data(), n_rows, int64_t(values.shape(0))), "indptr must increase");

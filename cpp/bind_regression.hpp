@@ -63,7 +63,9 @@ class Handle {
         Row row = checked(indices, values);
         fits(row.n <= n_inputs_, "positions must be distinct");
         Busy busy(busy_);
-        regression_.update(row, extra(features), base.has_value(), base.value_or(0.0), y);
+        // As if it were known at once: what is said now counts as said.
+        regression_.forecast(row, extra(features), base.has_value(), base.value_or(0.0));
+        regression_.learn_now(y);
     }
 
     // Forecasts and updates the whole stream; forecasts go to `out`.
@@ -91,7 +93,7 @@ class Handle {
             Row row{all.index + ends[t], all.value + ends[t], ends[t + 1] - ends[t]};
             const double *extras = table ? table + t * width : nullptr;
             forecasts[t] = regression_.forecast(row, extras, base != nullptr, base ? base[t] : 0.0);
-            regression_.learn(labels[t]);
+            regression_.learn_now(labels[t]);
         }
     }
 

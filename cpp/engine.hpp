@@ -1,10 +1,11 @@
-// The round: twin of Forecaster._play, ._draw and ._learn. All state is in arrays that Python owns.
+// The round: twin of engine/python.py, engine/trust.py and engine/ledger.py. All state is in arrays that Python owns.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
 #include "crossing.hpp"
+#include "cuts.hpp"
 #include "evidence.hpp"
 #include "property.hpp"
 #include "randomness.hpp"
@@ -13,26 +14,33 @@
 namespace swapcal {
 
 struct Settings {
-    Grid grid;
     Property property;
+    Cuts cuts;
     uint64_t draw_seed, jitter_seed;  // mixed
-    double trust, allowance, noise;
+    double trust, noise;
     double jitter;
 };
 
 // Twin of ledger.Ledger and pending.Pending.
 struct Books {
+    enum Drift { kDrift, kReserved, kPeak };
+
     double *sums, *rounding;
-    int64_t *rounds;   // n_rounds, n_late
+    double *drift, *totals;
+    int64_t *rounds;   // n_rounds, n_late, n_expired
     uint8_t *flags;
     int64_t *numbers;  // issued, open
-    int64_t n, window;
+    int64_t n, size, window;
 
-    // t modulo the window; a division only where the window is not a power of two.
-    int64_t place(int64_t t) const { return window & (window - 1) ? t % window : t & (window - 1); }
+    // t modulo the number of flags; a division only where that is not a power of two.
+    int64_t place(int64_t t) const { return size & (size - 1) ? t % size : t & (size - 1); }
+
+    // Whether the next round would overwrite one that waits, though there may be room for it.
+    bool full() const { return size < window && flags[place(numbers[0])]; }
 
     int64_t issue() {
         int64_t t = numbers[0], position = place(t);
+        rounds[2] += int64_t(flags[position]);
         numbers[1] += 1 - int64_t(flags[position]);
         flags[position] = 1;
         numbers[0] = t + 1;
@@ -45,84 +53,117 @@ struct Books {
     }
 
     bool is_open(int64_t t) const {
-        return 0 <= t && t < numbers[0] && t >= numbers[0] - window && flags[place(t)];
+        return 0 <= t && t < numbers[0] && t >= numbers[0] - size && flags[place(t)];
     }
 
-    // A round that is issued and closed at once, at the given position of the window.
-    int64_t pass(int64_t position) {
-        int64_t t = numbers[0];
-        numbers[1] -= int64_t(flags[position]);
-        flags[position] = 0;
-        numbers[0] = t + 1;
-        return t;
+    double owed(int64_t slot, const Row &row, double count) const {
+        return count != 0.0 && row.n ? product(rounding + slot * n, row) / count : 0.0;
     }
 
-    void record(int64_t bin, const Row &row, double v, double v_evidence) {
-        double *s = sums + bin * n;
+    void record(int64_t slot, const Row &row, double value, double v, double v_evidence) {
+        double *s = sums + slot * n;
         for (int64_t k = 0; k < row.n; ++k) s[row.index[k]] += row.value[k] * v;
-        rounding[bin] += std::fabs(v - v_evidence);
+        if (v != v_evidence) {
+            double *r = rounding + slot * n, apart = v - v_evidence;
+            for (int64_t k = 0; k < row.n; ++k) r[row.index[k]] += row.value[k] * apart;
+        }
         rounds[0] += 1;
+        totals[0] += value;
+    }
+
+    template <class Evidence>
+    void draw(const Evidence &evidence, double phi) {
+        double now = drift[kDrift] + drift[kReserved];
+        drift[kPeak] = now > drift[kPeak] ? now : drift[kPeak];
+        if (phi != 0.0) drift[kReserved] += evidence.reserve(phi);
+    }
+
+    template <class Evidence>
+    void unreserve(const Evidence &evidence, double phi) {
+        drift[kReserved] = numbers[1] > 1 ? drift[kReserved] - evidence.reserve(phi) : 0.0;
     }
 };
 
-// V at the forecast, at the evidence point, and at the hint's own bin.
+// V at the forecast, at the evidence point, at the hint, and at the value nearest to the hint.
 struct Errors {
-    double v, v_evidence, v_hint;
+    double v, v_evidence, v_hint, v_nearest;
 };
 
-template <class Evidence, class Record>
+// What an update needs to know of the play.
+struct Learned {
+    int64_t slot;
+    double other, evidence_at;
+    Kind kind;
+    double phi;
+};
+
+template <class Evidence>
 struct Engine {
     Settings settings;
     Evidence evidence;
+    Values values;
     Record record;
     Books books;
 
-    // Phi of one context as a function of the bin.
+    // Phi of one context as a function of the slot.
     struct PhiOf {
         const Evidence &evidence;
+        const Books &books;
         const Row &row;
-        double operator()(int64_t bin) const { return evidence.sign(bin, row); }
-        double size(int64_t bin, double sign) const { return evidence.size(bin, sign); }
-        void soon(int64_t bin) const { evidence.prepare(row.index, row.n, bin); }
+        double operator()(int64_t slot) const { return evidence.sign(slot, row); }
+        double size(int64_t slot, double sign) const { return evidence.size(slot, sign); }
+        double owed(int64_t slot) const { return books.owed(slot, row, evidence.counts[slot]); }
     };
 
-    static double log1(double n) { return 1.0 + std::log(n > 1.0 ? n : 1.0); }
+    bool crowded() const { return (values.full() && !settings.cuts.fixed) || books.full(); }
 
-    // Twin of trust._allowed: negative if the evidence against the bin is too high to play it outright.
-    double allowed(int64_t bin, const Row &row) const {
-        double level = evidence.level(bin, row);
-        return level <= settings.allowance * settings.trust * log1(evidence.counts[bin]) ? level : -1.0;
+    bool allowed(int64_t slot, double level, double trust) const {
+        double n = evidence.counts[slot];
+        return level <= trust * (1.0 + std::log(n > 1.0 ? n : 1.0));
     }
 
-    // Twin of trust.trusted: the bin to play at the hint's word, or -1.
+    // Twin of trust.trusted: the slot to play at the hint's word, or -1.
     int64_t trusted(const Row &row, double hint) const {
-        const Grid &grid = settings.grid;
-        if (!record.sums || settings.trust <= 0.0) return -1;
-        int64_t nearest = grid.bin(hint);
-        if (record.level(nearest, row) > settings.trust * log1(record.counts[nearest])) return -1;
-        double level = allowed(nearest, row);
-        if (level < 0.0) return -1;
-        double side = grid.midpoint(nearest) - hint;
-        if (level > settings.noise && evidence.sign(nearest, row) * side > 0.0) {
-            int64_t other = side > 0.0 ? nearest - 1 : nearest + 1;
-            bool heals = 0 <= other && other < grid.n &&
-                         evidence.sign(other, row) * (grid.midpoint(other) - hint) <= 0.0;
-            if (heals && allowed(other, row) >= 0.0) return other;
+        double trust = settings.trust;
+        if (!record.clean(row)) trust = record.missed() ? 0.5 * trust : 0.0;
+        if (trust <= 0.0) return -1;
+        int64_t rank = values.nearest(hint), slot = values.slot(rank);
+        double level = evidence.level(slot, row);
+        if (!allowed(slot, level, trust)) return -1;
+        double side = values.value(rank) - hint;
+        if (level > settings.noise && evidence.sign(slot, row) * side > 0.0) {
+            int64_t other = side > 0.0 ? rank - 1 : rank + 1;
+            if (0 <= other && other < values.n()) {
+                int64_t beyond = values.slot(other);
+                bool heals = evidence.sign(beyond, row) * (values.value(other) - hint) <= 0.0;
+                if (heals && allowed(beyond, evidence.level(beyond, row), trust)) return beyond;
+            }
         }
-        return nearest;
+        return slot;
     }
 
+    // A slot of -1: the hint is to become a value itself.
     Play play(const Row &row, bool hinted, double hint) const {
-        PhiOf phi{evidence, row};
-        bool monotone = settings.property.monotone;
-        if (!hinted) return bisect(phi, settings.grid, monotone);
-        int64_t bin = trusted(row, hint);
-        return bin >= 0 ? outright(bin) : bracket(phi, settings.grid, hint, monotone);
+        if (hinted && settings.cuts.adds(values, record, hint)) return outright(-1, kTrusted);
+        if (hinted && settings.trust > 0.0) {
+            int64_t slot = trusted(row, hint);
+            if (slot >= 0) return outright(slot, kTrusted);
+        }
+        double start = hint;
+        if (!hinted) start = books.rounds[0] ? books.totals[0] / double(books.rounds[0]) : 0.5 * (values.low + values.high);
+        return search(PhiOf{evidence, books, row}, values, values.nearest(start));
     }
 
-    int64_t draw(const Play &play, int64_t t) const {
-        return uniform(settings.draw_seed, t) < play.p_lower ? play.lower : play.upper;
+    // Twin of Round.play: makes the values that it needs; there must be room.
+    Play settled(const Row &row, bool hinted, double hint) {
+        if (!hinted && !values.n()) values.spread(int64_t(settings.cuts.first));
+        Play found = play(row, hinted, hint);
+        if (found.lower >= 0) return found;
+        record.totals[4] += 1.0;
+        return outright(values.add(hint), found.kind);
     }
+
+    bool draws_lower(const Play &play, int64_t t) const { return uniform(settings.draw_seed, t) < play.p_lower; }
 
     double jittered(double label, int64_t t) const {
         if (settings.jitter == 0.0) return label;
@@ -131,22 +172,45 @@ struct Engine {
         return std::min(moved, 2.0 * settings.property.high - moved);
     }
 
-    Errors errors(int64_t bin, double evidence_at, double label, int64_t t, bool hinted, double hint) const {
-        double value = settings.grid.midpoint(bin), spread = jittered(label, t);
-        double v = settings.property.identification(value, spread);
-        double v_evidence = evidence_at == value ? v : settings.property.identification(evidence_at, spread);
-        double v_hint = 0.0;
-        if (hinted && record.sums) {
-            double at = settings.grid.midpoint(settings.grid.bin(hint));
-            v_hint = settings.property.identification(at, spread);
-        }
-        return {v, v_evidence, v_hint};
+    Errors errors(const Learned &played, double label, int64_t t, bool hinted, double hint) const {
+        const Property &property = settings.property;
+        double value = values.born[played.slot], spread = jittered(label, t);
+        double v = property.identification(value, spread);
+        double v_evidence = played.evidence_at == value ? v : property.identification(played.evidence_at, spread);
+        if (played.kind == kLow) v_evidence = v_evidence < 0.0 ? v_evidence : 0.0;
+        if (played.kind == kHigh) v_evidence = v_evidence > 0.0 ? v_evidence : 0.0;
+        if (!hinted) return {v, v_evidence, 0.0, 0.0};
+        double nearest = values.value(values.nearest(hint)), v_hint = property.identification(hint, spread);
+        return {v, v_evidence, v_hint, nearest == hint ? v_hint : property.identification(nearest, spread)};
     }
 
-    void learn(const Row &row, int64_t bin, const Errors &e, bool hinted, double hint) {
-        evidence.record(bin, row, e.v_evidence);
-        books.record(bin, row, e.v, e.v_evidence);
-        if (hinted && record.sums) record.record(settings.grid.bin(hint), row, e.v_hint);
+    void learn(const Row &row, const Learned &played, const Errors &e, bool hinted, double hint) {
+        int64_t slot = played.slot;
+        double value = values.born[slot];
+        books.drift[Books::kDrift] += evidence.drift(slot, row, played.phi, e.v_evidence);
+        books.unreserve(evidence, played.phi);
+        evidence.record(slot, row, e.v_evidence);
+        books.record(slot, row, value, e.v, e.v_evidence);
+        bool marked = false;
+        double at = 0.0, rounding = std::fabs(e.v - e.v_evidence), noise = e.v_evidence, factor = settings.cuts.pair;
+        if (played.kind == kPair) {
+            marked = true;
+            at = 0.5 * (value + played.other);
+            if (played.evidence_at == value || played.evidence_at == played.other) rounding = 0.0;
+        } else if (played.kind == kLow || played.kind == kHigh) {
+            marked = true;
+            at = 0.5 * (value + played.evidence_at);
+        }
+        if (hinted) {
+            bool overruled = played.kind != kTrusted;
+            double cost = overruled ? 0.5 * (value - hint) * (e.v + e.v_hint) : 0.0;
+            if (!overruled) {
+                marked = true;
+                at = hint, rounding = std::fabs(e.v_nearest - e.v_hint), noise = e.v_hint, factor = settings.cuts.hinted;
+            }
+            record.add(row, e.v_hint, overruled, cost);
+        }
+        if (marked) settings.cuts.cut(values, at, rounding, noise * noise, factor);
     }
 };
 

@@ -27,11 +27,20 @@ constexpr int64_t kWide = 1024;
 #define SWAPCAL_PREFETCH(address) ((void)(address))
 #endif
 
+// Twins of bounds.quadratic_drift and quadratic_reserve.
+inline double quadratic_drift(double now, double phi, double v, double radius, double pull) {
+    double xi = 2.0 * v * phi;
+    return 2.0 * v * now - xi + xi * xi / (4.0 * radius) - pull;
+}
+
+inline double quadratic_reserve(double phi, double radius) { return 2.0 * std::fabs(phi) + phi * phi / radius; }
+
 template <class Potential>
 struct Finite {
     Potential potential;
     double *sums, *spreads, *weights, *counts;
     int64_t n;
+    double radius;  // squared norm of the longest context, for the p-norm
 
     double sign(int64_t bin, const Row &row) const { return product(weights + bin * n, row); }
     double size(int64_t, double sign) const { return sign; }
@@ -75,11 +84,8 @@ struct Finite {
     }
 
     double level(int64_t bin, const Row &row) const {
-        return largest_level(potential, sums + bin * n, spreads + bin * n, row);
-    }
-
-    static double largest_level(const Potential &potential, const double *s, const double *c, const Row &row) {
         if constexpr (!Potential::exponential) return std::numeric_limits<double>::infinity();
+        const double *s = sums + bin * n, *c = spreads + bin * n;
         double largest = 0.0;
         for (int64_t k = 0; k < row.n; ++k) {
             double level = potential.level(s[row.index[k]], c[row.index[k]]);
@@ -87,34 +93,24 @@ struct Finite {
         }
         return largest;
     }
-};
 
-// The errors that the hint would have made by itself; `sums` is null where the class keeps no record.
-template <class Potential>
-struct FiniteRecord {
-    Potential potential;
-    double *sums, *spreads, *counts;
-    int64_t n;
-
-    void record(int64_t bin, const Row &row, double v) {
-        double *s = sums + bin * n, *c = spreads + bin * n;
-        for (int64_t k = 0; k < row.n; ++k) {
-            double g = row.value[k] * v;
-            s[row.index[k]] += g;
-            c[row.index[k]] += potential.spread(g);
+    double drift(int64_t bin, const Row &row, double phi, double v) const {
+        double now = sign(bin, row);
+        if constexpr (Potential::exponential) {
+            return (now - phi) * v;
+        } else {
+            double count = counts[bin], norm = count != 0.0 ? potential.norm(sums + bin * n, n) : 0.0;
+            return quadratic_drift(now, phi, v, radius, count != 0.0 ? norm * norm / (count * (count + 1.0)) : 0.0);
         }
-        counts[bin] += 1.0;
     }
 
-    double level(int64_t bin, const Row &row) const {
-        return Finite<Potential>::largest_level(potential, sums + bin * n, spreads + bin * n, row);
+    double reserve(double phi) const {
+        if constexpr (Potential::exponential) {
+            return std::fabs(phi);
+        } else {
+            return quadratic_reserve(phi, radius);
+        }
     }
-};
-
-struct NoRecord {
-    double *sums = nullptr, *counts = nullptr;
-    void record(int64_t, const Row &, double) {}
-    double level(int64_t, const Row &) const { return 0.0; }
 };
 
 struct Linear {
@@ -139,6 +135,16 @@ struct Linear {
     }
 
     double level(int64_t, const Row &) const { return std::numeric_limits<double>::infinity(); }
+
+    double drift(int64_t bin, const Row &row, double phi, double v) const {
+        double count = counts[bin], squares = 0.0;
+        const double *s = sums + bin * n;
+        for (int64_t j = 0; j < n; ++j) squares += s[j] * s[j];
+        double now = size(bin, sign(bin, row));
+        return quadratic_drift(now, phi, v, 1.0, count != 0.0 ? squares / (count * (count + 1.0)) : 0.0);
+    }
+
+    double reserve(double phi) const { return quadratic_reserve(phi, 1.0); }
 };
 
 // Twin of learners.GradientDescent; the state is the clock, then theta.
@@ -217,6 +223,19 @@ struct Oracle {
     }
 
     double level(int64_t, const Row &) const { return std::numeric_limits<double>::infinity(); }
+
+    double drift(int64_t bin, const Row &row, double phi, double v) const {
+        double count = counts[bin], squares = 0.0;
+        for (int64_t k = 0; k < n_copies; ++k) {
+            double s = sums[bin * n_copies + k];
+            s = s > 0.0 ? s : 0.0;
+            squares += s * s;
+        }
+        double pull = count != 0.0 ? squares / (count * (count + 1.0)) : 0.0;
+        return quadratic_drift(sign(bin, row), phi, v, double(n_copies), pull);
+    }
+
+    double reserve(double phi) const { return quadratic_reserve(phi, double(n_copies)); }
 };
 
 }  // namespace swapcal

@@ -8,19 +8,27 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "crossing.hpp"
 #include "row.hpp"
 
 namespace swapcal {
 
-enum ForecastField { kValue, kRound, kForecaster, kOther, kProbability, kEvidenceAt, kContext, kHint, kBase, kFeatures, kFields };
+enum ForecastField {
+    kValue, kRound, kForecaster, kOther, kProbability, kEvidenceAt, kContext, kKind, kPhi, kHint, kBase, kFeatures,
+    kScores, kFields
+};
 
-constexpr const char *kFieldNames[kFields] = {"value", "round", "forecaster", "other", "probability", "evidence_at", "context", "hint", "base", "features"};
+constexpr const char *kFieldNames[kFields] = {"value", "round", "forecaster", "other", "probability", "evidence_at",
+                                              "context", "kind", "phi", "hint", "base", "features", "scores"};
 
 struct ForecastType {
     PyTypeObject *type = nullptr;
     Py_ssize_t offset[kFields] = {};
+    PyObject *kinds[kKinds] = {};  // their names, in the order of the enumeration
 
-    void learn(PyObject *cls) {
+    void learn(PyObject *cls, PyObject *names) {
+        if (!PyTuple_CheckExact(names) || PyTuple_GET_SIZE(names) != kKinds) throw std::runtime_error("names of kinds");
+        for (int k = 0; k < kKinds; ++k) kinds[k] = Py_NewRef(PyTuple_GET_ITEM(names, k));
         if (!PyType_Check(cls)) throw std::runtime_error("a forecast type is needed");
         for (int k = 0; k < kFields; ++k) {
             PyObject *descriptor = PyObject_GetAttrString(cls, kFieldNames[k]);
@@ -46,6 +54,18 @@ struct ForecastType {
     // Takes the reference over.
     void set(PyObject *forecast, ForecastField field, PyObject *value) const {
         *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(forecast) + offset[field]) = value;
+    }
+
+    // kKinds if it is none.
+    Kind kind(PyObject *forecast) const {
+        PyObject *name = get(forecast, kKind);
+        for (int k = 0; name && k < kKinds; ++k) {
+            if (name == kinds[k]) return Kind(k);
+        }
+        for (int k = 0; name && PyUnicode_CheckExact(name) && k < kKinds; ++k) {
+            if (PyUnicode_Compare(name, kinds[k]) == 0) return Kind(k);
+        }
+        return kKinds;
     }
 
     // False unless the field is a plain float.

@@ -35,57 +35,64 @@ struct Parts {
     }
 
     Settings engine() const {
-        Settings s{Grid(number("low"), number("high"), whole("n_bins"))};
+        Settings s{};
         s.property = property_from(settings);
+        s.cuts = {number("first"), number("spend"), number("near"), number("hinted_cut"), number("pair_cut"),
+                  number("floor"), nb::cast<bool>(settings["fixed"])};
         s.draw_seed = bits("draw_seed");
         s.jitter_seed = bits("jitter_seed");
         s.trust = number("trust");
-        s.allowance = number("allowance");
         s.noise = number("noise");
         s.jitter = number("jitter");
         return s;
     }
 
+    Values values() const {
+        int64_t m = whole("capacity");
+        return {number("low"), number("high"), array("values.born", m), array<int64_t>("values.order", m),
+                array<int64_t>("values.numbers", 1), array("values.gaps", 3 * (m + 1)), m};
+    }
+
+    Record record() const {
+        int64_t n = whole("n");
+        return {array("record.sums", n), array("record.squares", n), array("record.totals", 5), number("clean")};
+    }
+
     Books books() const {
-        int64_t m = whole("n_bins"), n = whole("n"), window = whole("window");
-        return {array("ledger.sums", m * n), array("ledger.rounding", m), array<int64_t>("ledger.rounds", 2),
-                array<uint8_t>("pending.flags", window), array<int64_t>("pending.numbers", 2), n, window};
+        int64_t m = whole("capacity"), n = whole("n"), size = whole("flags");
+        return {array("ledger.sums", m * n), array("ledger.rounding", m * n), array("ledger.drift", 3),
+                array("ledger.totals", 1), array<int64_t>("ledger.rounds", 3), array<uint8_t>("pending.flags", size),
+                array<int64_t>("pending.numbers", 2), n, size, whole("window")};
+    }
+
+    template <class E>
+    std::unique_ptr<AnyEngine> over(Reader reader, E evidence) const {
+        return std::make_unique<EngineOf<E>>(std::move(reader),
+                                             Engine<E>{engine(), evidence, values(), record(), books()});
     }
 
     template <class Potential>
     std::unique_ptr<AnyEngine> finite(Reader reader, Potential potential) const {
-        using E = Finite<Potential>;
-        using R = FiniteRecord<Potential>;
-        int64_t m = whole("n_bins"), n = whole("n");
-        E evidence{potential, array("evidence.sums", m * n), array("evidence.spreads", m * n),
-                   array("evidence.weights", m * n), array("evidence.counts", m), n};
-        R record{potential, nullptr, nullptr, nullptr, n};
-        if (arrays.contains("record.sums")) {
-            record = {potential, array("record.sums", m * n), array("record.spreads", m * n),
-                      array("record.counts", m), n};
-        }
-        return std::make_unique<EngineOf<E, R>>(std::move(reader), Engine<E, R>{engine(), evidence, record, books()});
-    }
-
-    template <class E>
-    std::unique_ptr<AnyEngine> plain(Reader reader, E evidence) const {
-        return std::make_unique<EngineOf<E, NoRecord>>(std::move(reader),
-                                                       Engine<E, NoRecord>{engine(), evidence, {}, books()});
+        int64_t m = whole("capacity"), n = whole("n");
+        return over(std::move(reader),
+                    Finite<Potential>{potential, array("evidence.sums", m * n), array("evidence.spreads", m * n),
+                                      array("evidence.weights", m * n), array("evidence.counts", m), n,
+                                      number("norm_radius")});
     }
 
     template <class Learner>
     std::unique_ptr<AnyEngine> oracle(Reader reader, Learner learner, int64_t n_state) const {
-        int64_t m = whole("n_bins"), copies = whole("copies");
+        int64_t m = whole("capacity"), copies = whole("copies");
         fits(whole("state") == n_state, "a learner's state has another length");
-        return plain(std::move(reader),
-                     Oracle<Learner>{learner, array("evidence.sums", m * copies),
+        return over(std::move(reader),
+                    Oracle<Learner>{learner, array("evidence.sums", m * copies),
                                      array("evidence.states", m * copies * n_state), array("evidence.counts", m),
                                      copies, n_state});
     }
 
     std::unique_ptr<AnyEngine> build() const {
-        int64_t n = whole("n"), n_own = whole("n_own"), n_levels = whole("n_levels"), m = whole("n_bins");
-        fits(m > 0 && whole("window") > 0 && n_own > 0 && n_levels >= 0 && n_own + n_levels <= n, "a size is wrong");
+        int64_t n = whole("n"), n_own = whole("n_own"), n_levels = whole("n_levels"), m = whole("capacity");
+        fits(m > 0 && whole("flags") > 0 && whole("window") >= whole("flags") && n_own > 0 && n_levels >= 0 && n_own + n_levels <= n, "a size is wrong");
         Reader reader(n_own, number("radius"), Grid(number("low"), number("high"), n_levels));
         const double *table = arrays.contains("table") ? array<const double>("table", 2 * whole("n_table")) : nullptr;
         std::string kind = nb::cast<std::string>(settings["kind"]);
@@ -94,7 +101,7 @@ struct Parts {
         if (kind == "Squint") return finite(std::move(reader), Squint{table, whole("n_table"), number("sqrt_pi")});
         if (kind == "PNorm") return finite(std::move(reader), PNorm{number("exponent")});
         if (kind == "Linear") {
-            return plain(std::move(reader), Linear{array("evidence.sums", m * n), array("evidence.counts", m), n});
+            return over(std::move(reader), Linear{array("evidence.sums", m * n), array("evidence.counts", m), n});
         }
         if (kind == "GradientDescent") return oracle(std::move(reader), GradientDescent{n}, n + 1);
         if (kind == "MultiplicativeWeights") {

@@ -117,6 +117,14 @@ struct PNorm {
     void weigh(const double *, const double *, double *, int64_t) const {}  // `row_weights` does it
     double level(double, double) const { return std::numeric_limits<double>::infinity(); }
 
+    double norm(const double *sums, int64_t n) const {
+        double largest = 0.0, total = 0.0;
+        for (int64_t j = 0; j < n; ++j) largest = std::fabs(sums[j]) > largest ? std::fabs(sums[j]) : largest;
+        if (largest == 0.0) return 0.0;
+        for (int64_t j = 0; j < n; ++j) total += std::pow(std::fabs(sums[j]) / largest, p);
+        return largest * std::pow(total, 1.0 / p);
+    }
+
     void row_weights(const double *sums, double *weights, int64_t n, double count) const {
         double largest = 0.0;
         for (int64_t j = 0; j < n; ++j) largest = std::fabs(sums[j]) > largest ? std::fabs(sums[j]) : largest;

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "property.hpp"
 #include "row.hpp"
@@ -19,9 +20,10 @@ struct Regression {
     static constexpr int64_t kOwn = 3;
     static constexpr double kCut = 5.0;
     static constexpr double kEdge = 1.0 - 2e-12;
+    static constexpr double kCaution = 2.0;
     // Places in `totals`.
     enum Total : int64_t {
-        kRounds, kNorms, kErrors, kSizes,
+        kRounds, kNorms, kErrors, kSizes, kLags,
         kInputRounds, kBaseCount, kBaseMean, kBaseVariation, kEntries, kEntrySquares,
         kBound, kTotals
     };
@@ -40,6 +42,7 @@ struct Regression {
 
     // Scratch, of `scratch_size` numbers in all.
     double *units;                              // n_experts
+    double *apart;                              // n_experts: how far the mixture was above each, as it was said
     double *steps;                              // n_experts
     double *inputs;                             // kOwn + n_features + n_inputs
 
@@ -50,13 +53,14 @@ struct Regression {
     double odds, row_squares, combined;
 
     static int64_t scratch_size(int64_t n_experts, int64_t n_features, int64_t n_inputs) {
-        return 2 * n_experts + kOwn + n_features + n_inputs;
+        return 3 * n_experts + kOwn + n_features + n_inputs;
     }
 
     void use_scratch(double *buffer) {
         units = buffer;
         steps = units + n_experts;
-        inputs = steps + n_experts;
+        apart = steps + n_experts;
+        inputs = apart + n_experts;
     }
 
     void set_domain(double from, double to) {
@@ -89,18 +93,45 @@ struct Regression {
         return value(combined);
     }
 
+    // Twin of mixture.packed: how far the mixture is above each expert, in two bytes each.
+    void scores(uint16_t *packed) const {
+        for (int64_t k = 0; k < n_experts; ++k) packed[k] = score(combined - units[k]);
+    }
+
+    // The upper half of a 32-bit float, rounded to even.
+    static uint16_t score(double difference) {
+        float single = float(difference);
+        uint32_t bits;
+        std::memcpy(&bits, &single, 4);
+        return uint16_t((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+    }
+
+    static double unpacked(uint16_t score) {
+        uint32_t bits = uint32_t(score) << 16;
+        float single;
+        std::memcpy(&single, &bits, 4);
+        return double(single);
+    }
+
     // The outcome of the round that `forecast` saw last, if nothing was learned since.
-    void learn(double y) {
-        double forecast = value(combined), v = property->identification(forecast, y);
+    void learn_now(double y) {
+        for (int64_t k = 0; k < n_experts; ++k) apart[k] = unpacked(score(combined - units[k]));
+        learn(y, value(combined), 0);
+    }
+
+    // With `apart` as it was said.
+    void learn(double y, double forecast, int64_t lag) {
+        double v = property->identification(forecast, y);
         for (int64_t k = 0; k < n_experts; ++k) {
             steps[k] = property->identification(middle + half * units[k], y) * rates[k];
         }
+        totals[kRounds] += 1.0;
+        totals[kLags] += double(lag);
         learn_mixture(v);
         learn_inputs();
         int64_t n = n_dense() + row.n;
         double norm = inputs[0] * inputs[0];
         for (int64_t i = 1; i < n; ++i) norm += inputs[i] * inputs[i];
-        totals[kRounds] += 1.0;
         totals[kNorms] += norm;
         totals[kErrors] += std::fabs(y - forecast) / half;
         totals[kSizes] += std::fabs(v);
@@ -113,10 +144,12 @@ struct Regression {
         for (int64_t j = 0; j < row.n; ++j) descend(sparse + row.index[j] * n_experts, entries[j]);
     }
 
-    // An outcome that comes late: the other arguments are those of its forecast.
-    void update(const Row &context, const double *extra, bool based, double base, double y) {
+    // An outcome that comes late: the other arguments are those of its forecast, and what was said then.
+    void update(const Row &context, const double *extra, bool based, double base, double y, double said,
+                const uint16_t *packed, int64_t lag) {
         forecast(context, extra, based, base);
-        learn(y);
+        for (int64_t k = 0; k < n_experts; ++k) apart[k] = unpacked(packed[k]);
+        learn(y, said, lag);
     }
 
   private:
@@ -174,20 +207,23 @@ struct Regression {
 
     // Twin of Mixture.learn.
     void learn_mixture(double v) {
-        const double *__restrict u = units;
         double *__restrict r = regrets, *__restrict s = squares, *__restrict w = weights;
         double bound = totals[kBound];
         for (int64_t k = 0; k < n_experts; ++k) {
-            double regret = v * (combined - u[k]), square = regret * regret;
+            double regret = v * apart[k], square = regret * regret;
             r[k] += regret;
             s[k] += square;
             bound = square > bound ? square : bound;
         }
         totals[kBound] = bound;
+        double lags = totals[kLags], rounds = totals[kRounds];
+        double share = lags > 0.0 ? kCaution * kCaution * (lags / rounds) / rounds : 0.0;
+        double *__restrict ahead = apart;  // no longer needed
+        for (int64_t k = 0; k < n_experts; ++k) ahead[k] = share > 0.0 && k ? r[k] - std::sqrt(share * s[k]) : r[k];
         int64_t best = 0;
-        for (int64_t k = 1; k < n_experts; ++k) best = r[k] > r[best] ? k : best;
-        if (r[best] > 0.0 && bound > 0.0) {
-            for (int64_t k = 0; k < n_experts; ++k) w[k] = (r[k] > 0.0 ? r[k] : 0.0) / (s[k] + bound);
+        for (int64_t k = 1; k < n_experts; ++k) best = ahead[k] > ahead[best] ? k : best;
+        if (ahead[best] > 0.0 && bound > 0.0) {
+            for (int64_t k = 0; k < n_experts; ++k) w[k] = (ahead[k] > 0.0 ? ahead[k] : 0.0) / (s[k] + bound);
             double total = w[0];
             for (int64_t k = 1; k < n_experts; ++k) total += w[k];
             if (total > 0.0) {
@@ -196,7 +232,7 @@ struct Regression {
             }
         }
         for (int64_t k = 0; k < n_experts; ++k) w[k] = 0.0;
-        w[best] = 1.0;
+        w[lags > 0.0 ? 0 : best] = 1.0;
     }
 
     // Twin of Inputs.learn.

@@ -13,6 +13,10 @@ from swapcal.errors import UnknownForecast
 __all__ = ["Forecast"]
 
 
+KINDS = ("zero", "pair", "low", "high", "trusted")
+"""How a forecast can have been found."""
+
+
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """What `Forecaster.predict` returns: `float(forecast)` is the number to act on.
@@ -35,12 +39,19 @@ class Forecast:
         Where V is taken for the evidence: the forecast, or the border that it shares with `other`.
     context : bytes
         Non-zero entries of the context, packed; `indices` and `values` unpack them.
+    kind : str
+        How it was found: "zero" or "pair" of the evidence, an end of the domain ("low", "high"), or a hint that is
+        "trusted".
+    phi : float
+        The evidence that the draw has canceled; 0 where nothing was drawn.
     hint : float or None
         The hint that was used: the user's own, or that of the learning hint.
     base : float or None
         The user's own forecast, where a learning hint took it as an input.
     features : tuple or None
         Extra features of the learning hint.
+    scores : bytes or None
+        What the experts of the learning hint said, packed: two bytes each.
     """
 
     value: float
@@ -50,16 +61,20 @@ class Forecast:
     probability: float
     evidence_at: float
     context: bytes
+    kind: str = "zero"
+    phi: float = 0.0
     hint: float | None = None
     base: float | None = None
     features: tuple[float, ...] | None = None
+    scores: bytes | None = None
 
     def __post_init__(self) -> None:
         # Whoever builds a forecast by hand skips `from_dict`; an update must not be where that comes out.
-        numbers = (self.value, self.other, self.probability, self.evidence_at)
+        numbers = (self.value, self.other, self.probability, self.evidence_at, self.phi)
         try:
             sound = isinstance(self.round, int) and 0 <= self.round < 2**63 and isinstance(self.forecaster, str)
             sound = sound and isinstance(self.context, bytes) and len(self.context) % 16 == 0
+            sound = sound and self.kind in KINDS and isinstance(self.scores, (bytes, type(None)))
             sound = sound and all(isinstance(v, (float, int)) and math.isfinite(v) for v in numbers)
         except OverflowError:
             sound = False
@@ -96,6 +111,7 @@ class Forecast:
         """Plain data."""
         data = asdict(self)
         del data["context"]
+        data["scores"] = None if self.scores is None else self.scores.hex()
         return data | {"indices": self.indices, "values": self.values}
 
     def to_json(self) -> str:
@@ -111,7 +127,7 @@ class Forecast:
             )
         data = dict(data)
         try:
-            for name in ("value", "other", "probability", "evidence_at"):
+            for name in ("value", "other", "probability", "evidence_at", "phi"):
                 data[name] = _number(data[name])
             for name in ("hint", "base"):
                 data[name] = None if data[name] is None else _number(data[name])
@@ -121,6 +137,7 @@ class Forecast:
                 raise ValueError
             data["context"] = cls.packed([_whole(i) for i in indices], [_number(v) for v in values])
             data["round"] = _whole(data["round"])
+            data["scores"] = None if data["scores"] is None else bytes.fromhex(data["scores"])
         except (TypeError, ValueError, OverflowError):
             raise UnknownForecast(
                 "this is not a stored forecast: a field holds something other than finite numbers"

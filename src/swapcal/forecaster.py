@@ -5,13 +5,11 @@ from os import PathLike
 from typing import Any, BinaryIO
 
 from swapcal import checked
-from swapcal.engine import kernels, ledger, persistence, randomness, schedule, stream
+from swapcal.engine import kernels, persistence, promises, randomness, stream
 from swapcal.engine.bounds import Guarantee
-from swapcal.engine.grid import Grid
 from swapcal.engine.round import Round
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
-from swapcal.engine.trust import ALLOWANCE
 from swapcal.engine.turns import Turns
 from swapcal.errors import InvalidInput
 from swapcal.forecast import Forecast
@@ -35,13 +33,12 @@ class Forecaster:
     hypotheses : Hypotheses
         For whom: `Finite(n)` or `Linear(n)`.
     horizon : int, optional
-        Number of rounds T, which sets the number of bins. None: anytime; the grid is refined as rounds go by and keeps
-        its evidence.
+        Number of rounds T, for `guarantee()` ahead of them. It is no need: values are added where forecasts are, as
+        rounds go by.
     r : float
         Exponent of the error, 1 or more.
     bins : int, optional
-        Number of bins, instead of about T^(1/(r+1)), odd and at least 11; the factor depends on the property and on the
-        hint.
+        Forecast the mid-points of so many equal bins and nothing else, instead of values that follow the forecasts.
     seed : int, optional
         Of the draws. None: one from the system, which nobody knows; it is kept in the state, and `rules.seed` tells it.
         Whoever knows the seed knows the draws: give none, or one of 64 random bits, where somebody plays against you.
@@ -50,20 +47,21 @@ class Forecaster:
     levels : int
         How many level sets of the hint join a finite class; 0 for none.
     trust : float
-        How long a hint is played at its word: while its own record, in its bin and for every active function, has a
-        potential of at most (e n)^trust. With 0 it must lie at a zero or a sign change of the evidence, like any
-        forecast.
+        How far a hint with a clean record is played at its word: while the potential of every active function at its
+        value is at most (e n)^trust. With 0 it must lie at a zero or a sign change of the evidence, like any forecast.
     outside : {"error", "clip"}
         What to do with a label or hint outside its range.
     jitter : float
         Labels are spread uniformly over an interval of this width around them before they count as evidence.
     max_pending : int
-        How many rounds a forecast can wait for its outcome before it expires; costs as many bytes.
+        How many rounds a forecast can wait for its outcome before it expires; costs as many bytes at most, and only
+        while forecasts wait that long.
 
     Notes
     -----
-    Cost per round: O(active entries) for each of O(log N) evaluations of the evidence and for one update. Memory: O(N)
-    times the length of the context.
+    Cost per round: O(active entries) for each evaluation of the evidence, one or two next to the start of the search,
+    and for one update. Memory: O(values) times the length of the context; there are at most order T^(1/3) values, and
+    far fewer where forecasts keep to a small part of the range.
 
     Examples
     --------
@@ -87,10 +85,10 @@ class Forecaster:
         seed: int | None = None,
         hint: LearningHint | None = None,
         levels: int = 10,
-        trust: float = 1.0 / 3.0,
+        trust: float = 0.25,
         outside: str = "error",
         jitter: float = 0.0,
-        max_pending: int = 65_536,
+        max_pending: int = 1 << 20,
     ) -> None:
         rules = Rules(
             property,
@@ -106,7 +104,7 @@ class Forecaster:
             jitter=jitter,
             max_pending=max_pending,
         )
-        self._assemble(rules, State(rules, rules.first_bins))
+        self._assemble(rules, State(rules))
         kernels.remind()
 
     def _assemble(self, rules: Rules, state: State) -> None:
@@ -123,7 +121,7 @@ class Forecaster:
 
     def __setstate__(self, parts: dict[str, Any]) -> None:
         rules, (counters, arrays) = parts["rules"], parts["snapshot"]
-        state = State(rules, rules.first_bins)
+        state = State(rules)
         state.restore(rules, counters, arrays)
         self._assemble(rules, state)
 
@@ -131,7 +129,7 @@ class Forecaster:
         rules = self.rules
         return (
             f"Forecaster({rules.property!r}, {rules.hypotheses!r}, horizon={rules.horizon}): "
-            f"{self.n_rounds} rounds, {self.grid.n} bins"
+            f"{self.n_rounds} rounds, {self.state.values.n} values"
         )
 
     def predict(self, x: Any, hint: float | None = None, *, features: Any = None) -> Forecast:
@@ -217,9 +215,9 @@ class Forecaster:
             return stream.run(self._round, X, y, hints, features, missing)
 
     @property
-    def grid(self) -> Grid:
-        """The values that can be forecast now."""
-        return self.state.grid
+    def values(self) -> Float64Array:
+        """The values that can be forecast now, in increasing order."""
+        return self.state.values.sorted
 
     @property
     def n_rounds(self) -> int:
@@ -268,17 +266,15 @@ class Forecaster:
             A number that knows its theorem and what it assumes.
         """
         delta = checked.number(delta, "delta", 1e-300, 1.0)
-        rules, state = self.rules, self.state
-        functions, trust = (rules.functions.n, ALLOWANCE * rules.trust) if state.hinted else (rules.hypotheses.n, 0.0)
-        if n_rounds is None and self.n_rounds:
-            return state.ledger.guarantee(state.evidence, functions, trust, rules.r, delta)
-        total = rules.horizon if n_rounds is None else checked.whole(n_rounds, "n_rounds", 1)
-        if total is None:
-            raise InvalidInput("without a horizon, say for how many rounds: guarantee(n_rounds=...), or ask after some")
-        grids = schedule.stages(total, rules.r, rules.share) if rules.refines else [(self.grid.n, total)]
-        return ledger.ahead(
-            state.evidence, rules.property, grids, functions, trust, rules.r, delta, hinted=state.hinted
-        )
+        with self._turns:
+            if n_rounds is None and self.n_rounds:
+                return promises.so_far(self.rules, self.state, delta)
+            total = self.rules.horizon if n_rounds is None else checked.whole(n_rounds, "n_rounds", 1)
+            if total is None:
+                raise InvalidInput(
+                    "without a horizon, say for how many rounds: guarantee(n_rounds=...), or ask after some"
+                )
+            return promises.ahead(self.rules, self.state, total, delta)
 
     def save(self, path: str | PathLike[str] | BinaryIO) -> None:
         """Write the whole state to a file (or a binary stream): plain data, no pickle.

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from swapcal.engine.bounds import Tally
 from swapcal.typing import Float64Array, FloatLike, IntArray, Spec
 
-__all__ = ["Elicitable", "Evidence", "HintRecord", "HintState", "Hypotheses", "LearningHint", "Row", "Rows"]
+__all__ = ["Elicitable", "Evidence", "HintState", "Hypotheses", "LearningHint", "Row", "Rows"]
 
 
 @runtime_checkable
@@ -90,8 +90,14 @@ class Evidence(Protocol):
     def level(self, bin: int, row: Row) -> float:
         """Logarithm of the largest potential of an active function in the bin; infinite if no hint is trusted."""
 
-    def refine(self, factor: int) -> None:
-        """Cut every bin into `factor` (odd) bins; the middle one keeps the evidence, as its mid-point is the same."""
+    def grow(self, capacity: int) -> None:
+        """Make room for the evidence of `capacity` values; new ones have none."""
+
+    def drift(self, bin: int, row: Row, phi: float, v: float) -> float:
+        """By how much a round may raise the potential beyond its draw: it had evidence `phi` then, and has more now."""
+
+    def reserve(self, phi: float) -> float:
+        """What a draw at evidence `phi` may still take away from the potential while its outcome is out."""
 
     @property
     def theorem(self) -> str:
@@ -106,29 +112,6 @@ class Evidence(Protocol):
 
     def spread(self) -> Float64Array:
         """The spread that the theorem needs, per bin."""
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state, as arrays that may be saved."""
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Continue from the state in `arrays`."""
-
-
-class HintRecord(Protocol):
-    """The errors that a hint would have made by itself."""
-
-    @property
-    def counts(self) -> Float64Array:
-        """How often the hint lay in each bin."""
-
-    def record(self, bin: int, row: Row, v: float) -> None:
-        """Add a round in which the hint lay in bin `bin` and had identification `v`."""
-
-    def level(self, bin: int, row: Row) -> float:
-        """Logarithm of the largest potential that an active function has in the bin."""
-
-    def refine(self, factor: int) -> None:
-        """Cut every bin into `factor` (odd) bins; the middle one keeps the record."""
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state, as arrays that may be saved."""
@@ -157,11 +140,8 @@ class Hypotheses(Protocol):
     def dual(self) -> str:
         """The norm of `sums` that the supremum is: "max" or "euclidean"."""
 
-    def start(self, n_bins: int) -> Evidence:
-        """No evidence in any of `n_bins` bins."""
-
-    def start_record(self, n_bins: int) -> HintRecord | None:
-        """An empty record of a hint's own errors; None if the class trusts no hint."""
+    def start(self, capacity: int) -> Evidence:
+        """No evidence, and room for that of `capacity` values."""
 
     def spec(self) -> Spec:
         """Plain data from which the object can be rebuilt."""
@@ -170,11 +150,26 @@ class Hypotheses(Protocol):
 class HintState(Protocol):
     """What a learning hint has learned."""
 
-    def forecast(self, row: Row, features: Float64Array | None, base: float | None) -> float:
-        """The hint for this round, in the property's domain; changes nothing."""
+    def said(self, row: Row, features: Float64Array | None, base: float | None) -> tuple[float, bytes]:
+        """The hint for this round, in the property's domain, and whatever the update will need of it; changes nothing.
 
-    def update(self, row: Row, features: Float64Array | None, base: float | None, y: float) -> None:
-        """Learn from a round whose outcome is `y`; the other arguments are those of its forecast."""
+        The bytes travel with the forecast, so that a late outcome is scored by what was said.
+        """
+
+    def update(
+        self,
+        row: Row,
+        features: Float64Array | None,
+        base: float | None,
+        y: float,
+        said: float | None = None,
+        scores: bytes | None = None,
+        lag: int = 0,
+    ) -> None:
+        """Learn from a round whose outcome is `y`: the arguments and the answer of `said`, and how many rounds late.
+
+        Without an answer, what would be said now counts as said.
+        """
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state, as arrays that may be saved."""

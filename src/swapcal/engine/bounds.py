@@ -1,12 +1,9 @@
 """The theorems as numbers. Their proofs are in docs/guarantees.md; names and letters are the same there.
 
-Notation: N bins, T rounds, n_i visits of bin i, S_i the sums of f(x) V at the points where the evidence is taken, D_i
-the rounding of bin i: the sum of |V(forecast, y) - V(evidence point, y)|. With b_i = sup_f |S_i,f| / n_i, Minkowski's
-inequality gives
-
-    SMCal_r <= (E^(1/r) + R^(1/r))^r,   E = sum_i n_i b_i^r,   R = sum_i n_i (D_i / n_i)^r,
-
-and the functions below bound E (from the potential's theorem) and R (observed, or from the Lipschitz constant).
+Notation: N values, T rounds, n_i visits of value i, S_i the sums of f(x) V at the points where the evidence is taken,
+D_i the signed rounding of value i: sup_f of |sum f(x) (V(forecast, y) - V(evidence point, y))|. A potential's theorem
+bounds every |S_i,f| by a deviation, and the error is at most sum_i n_i min(1, (deviation_i + D_i) / n_i)^r; or it bounds
+sum_i sup_f |S_i,f|^2 / n_i as a whole, and Minkowski's inequality adds the rounding.
 """
 
 import math
@@ -17,7 +14,16 @@ import numpy as np
 
 from swapcal.typing import Float64Array
 
-__all__ = ["Guarantee", "Tally", "combine", "exponential", "quadratic", "rounding", "rounding_ahead"]
+__all__ = [
+    "Guarantee",
+    "Tally",
+    "combine",
+    "exponential",
+    "log_potential",
+    "quadratic",
+    "quadratic_drift",
+    "quadratic_reserve",
+]
 
 
 class Guarantee(float):
@@ -68,14 +74,20 @@ class Guarantee(float):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What a theorem needs to know of a run; `counts` and `spread` are None for a bound ahead of the run."""
+    """What a theorem needs to know of a run; `counts` and what follows are None for a bound ahead of it.
 
-    n_bins: int
+    `rounding` is sup_f of the signed rounding of each value. `drift` is by how much the potential may have risen beyond
+    the draws, with what is reserved for outcomes that are out; `peak` the largest that it was before a draw.
+    """
+
+    n_values: int
     n_functions: int
     n_rounds: int
     counts: Float64Array | None = None
     spread: Float64Array | None = None
-    trust: float = 0.0
+    rounding: Float64Array | None = None
+    drift: float = 0.0
+    peak: float = 0.0
 
 
 def combine(evidence: float, rounded: float, r: float) -> float:
@@ -83,54 +95,74 @@ def combine(evidence: float, rounded: float, r: float) -> float:
     return float((evidence ** (1.0 / r) + rounded ** (1.0 / r)) ** r)
 
 
-def rounding(counts: Float64Array, drift: Float64Array, r: float) -> float:
-    """R from the observed rounding of each bin."""
-    visited = counts > 0
-    return float(np.sum(counts[visited] * (drift[visited] / counts[visited]) ** r))
+def log_potential(tally: Tally, mass: float, delta: float) -> float:
+    """The logarithm of what the potential stays below, at all times at once, with probability 1 - delta.
 
-
-def rounding_ahead(stages: list[tuple[int, int]], rho: float, r: float) -> float:
-    """R ahead of the run: T_k rounds on N_k bins cost at most rho / 2 N_k each; Jensen adds the stages up."""
-    return float(sum(rounds * min(rho / (2.0 * n_bins), 2.0) ** r for n_bins, rounds in stages))
+    M = 2 N |F| `mass` is what the signed functions bring with them and may add by themselves; G = M + drift is all that
+    can have come but for the draws, and C = M + peak bounds it before every draw. With c_j = 2^j, j >= 1, the first at
+    least C, and u_j = 1 / (j (j + 1)), the potential is at most c_j / (u_j delta) + max(0, G - c_j).
+    """
+    total = 2.0 * tally.n_values * tally.n_functions * mass
+    level = max(1, math.ceil(math.log2(max(total + max(tally.peak, 0.0), 2.0))))
+    budget = math.ldexp(1.0, min(level, 1000))
+    excess = max(total + tally.drift - budget, 0.0)
+    return math.log(budget * level * (level + 1) / delta + excess)
 
 
 def exponential(
     tally: Tally, mass: float, deviation: Callable[[Float64Array, float], Float64Array], r: float, delta: float
 ) -> float:
-    """E for an exponential potential (theorem A' with border evidence).
+    """The bound on the error for an exponential potential (theorem A').
 
-    All 2 N |F| signed functions together contribute at most M = 2 N |F| `mass` + J to the potential, where J is what
-    trusted rounds may add: at most 0.52 |F| (e T)^trust each. By Ville's inequality the potential stays below M /
-    delta at all times, and `deviation(c, log(M / delta))` then bounds every |S_i,f|.
+    `deviation(c, log B)` bounds every |S_i,f| of spread c while the potential is at most B; it is at most c itself.
     """
-    trusted = 0.52 * tally.n_functions * tally.n_rounds * (math.e * max(tally.n_rounds, 1)) ** tally.trust
-    injected = trusted if tally.trust > 0 else 0.0
-    log_mass = math.log((2.0 * tally.n_bins * tally.n_functions * mass + injected) / delta)
-    if tally.counts is not None and tally.spread is not None:
+    log_mass = log_potential(tally, mass, delta)
+    if tally.counts is not None and tally.spread is not None and tally.rounding is not None:
         visited = tally.counts > 0
-        n = tally.counts[visited]
-        share = np.minimum(deviation(tally.spread[visited], log_mass) / n, 1.0)
-        return float(np.sum(n * share**r))
+        n, spread = tally.counts[visited], tally.spread[visited]
+        reach = np.minimum(deviation(spread, log_mass), spread) + tally.rounding[visited]
+        return float(np.sum(n * np.minimum(reach / n, 1.0) ** r))
     if r < 2.0:
         return float(tally.n_rounds ** (1.0 - r / 2.0) * exponential(tally, mass, deviation, 2.0, delta) ** (r / 2.0))
     # n share(n)^r on [n_k, n_k+1] is at most n_k^(1-r) min(n_k+1, deviation(n_k+1))^r: exact up to the ratio of the
     # steps.
     steps = np.geomspace(1.0, max(tally.n_rounds, 1.0) * 1.01, 2000)
     reach = np.minimum(steps[1:], deviation(steps[1:], log_mass))
-    return tally.n_bins * float(np.max(steps[:-1] ** (1.0 - r) * reach**r))
+    return tally.n_values * float(np.max(steps[:-1] ** (1.0 - r) * reach**r))
 
 
 def quadratic(tally: Tally, smoothness: float, radius: float, r: float, delta: float) -> float:
-    """E for a quadratic potential normalized by counts (theorem B with border evidence).
+    """The bound on the error for a quadratic potential normalized by counts (theorem B).
 
     `radius` bounds the squared norm of a context, `smoothness` is 1 for the Euclidean norm and p - 1 for the p-norm:
-    E_2 <= radius (smoothness sum_i H(n_i) + 9 ln(1/delta)), with probability 1 - delta for all times at once.
+    sum_i ||S_i||^2 / n_i <= radius (smoothness sum_i H(n_i) + 4 ln(1/delta)) + max(0, drift), with probability 1 -
+    delta for all times at once.
     """
+    visits = np.zeros(0)
     if tally.counts is not None:
         visits = tally.counts[tally.counts > 0]
         harmonic = float(np.sum(np.euler_gamma + np.log(visits) + 0.5 / visits)) if len(visits) else 0.0
     else:
-        harmonic = tally.n_bins * (1.0 + math.log1p(tally.n_rounds / tally.n_bins))
-    total = radius * (smoothness * harmonic + 9.0 * math.log(1.0 / delta))
+        harmonic = tally.n_values * (1.0 + math.log1p(tally.n_rounds / tally.n_values))
+    total = radius * (smoothness * harmonic + 4.0 * math.log(1.0 / delta)) + max(tally.drift, 0.0)
     total = min(total, float(tally.n_rounds))
-    return total if r >= 2.0 else float(tally.n_rounds ** (1.0 - r / 2.0) * total ** (r / 2.0))
+    evidence = total if r >= 2.0 else float(tally.n_rounds ** (1.0 - r / 2.0) * total ** (r / 2.0))
+    if tally.counts is None or tally.rounding is None:
+        return evidence
+    rounded = tally.rounding[tally.counts > 0]
+    return combine(evidence, float(np.sum(visits * (rounded / visits) ** r)), r)
+
+
+def quadratic_drift(now: float, phi: float, v: float, radius: float, pull: float) -> float:
+    """What a round adds to the drift of a quadratic potential.
+
+    It raises Q by at most 1 / (n + 1) - pull + 2 V Phi now. Of that, xi - xi^2 / 4 radius with xi = 2 V Phi at the draw
+    is what Ville's inequality bounds, and the first term is the harmonic sum's; the rest drifts.
+    """
+    xi = 2.0 * v * phi
+    return 2.0 * v * now - xi + xi * xi / (4.0 * radius) - pull
+
+
+def quadratic_reserve(phi: float, radius: float) -> float:
+    """The most that xi^2 / 4 radius - xi can be for any outcome."""
+    return 2.0 * abs(phi) + phi * phi / radius

@@ -1,132 +1,99 @@
-"""Which bins to play: a zero of the evidence, two neighbors where it changes sign, or an end of the grid.
+"""Which values to play: a zero of the evidence, two neighbors where it changes sign, or an end of the domain.
 
-Any of them keeps the guarantee, so the choice is free and goes to sharpness: the one nearest a hint where there is
-one, and bisection where there is none. Phi is evaluated only where the search looks, one bin at a time.
+Any of them keeps the guarantee, so the choice is free and goes to sharpness: the one next to where the search starts,
+in the direction in which the evidence points. Phi is evaluated only where the search looks, one value at a time.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from swapcal.engine.grid import Grid
+from swapcal.engine.values import Values
 
-__all__ = ["Play", "bisect", "bracket", "outright"]
+__all__ = ["Kind", "Play", "outright", "search"]
 
-Phi = Callable[[int], float]
+Kind = str
+"""How a play was found: "zero", "pair", "low" and "high" for the ends, "trusted" for a hint at its word."""
+
+Of = Callable[[int], float]
+"""A number for each slot."""
 
 
 class Play(NamedTuple):
-    """Two neighboring bins (or twice the same one), the probability of the lower, and where evidence is taken.
+    """Two neighbors (or twice the same value) by slot, the probability of the lower, and where evidence is taken.
 
-    `border` is None where the evidence is taken at the forecast itself; otherwise it is the point of which both bins
-    are neighbors, so that E[Phi V] = 0 over the draw whatever the label is.
+    `evidence_at` is None where the evidence is taken at the forecast itself. `phi_lower` and `phi_upper` are the
+    evidence that the draw cancels; 0 where nothing is drawn.
     """
 
     lower: int
     upper: int
     p_lower: float
-    border: float | None
-
-    def evidence_at(self, forecast: float) -> float:
-        """Where V is taken for the evidence of a round that forecast `forecast`."""
-        return forecast if self.border is None else self.border
-
-
-def outright(bin: int) -> Play:
-    """One bin for sure, with the evidence taken at its mid-point: right where Phi is zero or the hint is trusted."""
-    return Play(bin, bin, 1.0, None)
+    evidence_at: float | None
+    kind: Kind
+    phi_lower: float = 0.0
+    phi_upper: float = 0.0
 
 
-def _crossing(grid: Grid, lower: int, at_lower: float, at_upper: float, monotone: bool) -> Play:
-    """Probabilities that cancel the evidence of two neighbors with opposite signs."""
+def outright(slot: int, kind: Kind) -> Play:
+    """One value for sure, with the evidence taken at it."""
+    return Play(slot, slot, 1.0, None, kind)
+
+
+def search(phi: Of, owed: Of, values: Values, start: int) -> Play:
+    """From rank `start` against the evidence: the first zero or sign change, or the end of the domain.
+
+    If forecasts of a value were too high, those below it are looked at, one after the other, and the other way round.
+    An end is played with the evidence taken at the end of the domain, where V has the sign that heals.
+
+    Parameters
+    ----------
+    phi : callable
+        Phi of a slot.
+    owed : callable
+        The signed rounding that a slot has gathered for this context, on average.
+    values : Values
+        What can be forecast.
+    start : int
+        The rank at which to begin.
+
+    Returns
+    -------
+    Play
+        At most n - 1 evaluations of `phi` after the first; next to the start, one or two.
+    """
+    i, at = start, phi(values.slot(start))
+    if at == 0.0:
+        return outright(values.slot(i), "zero")
+    step = -1 if at > 0.0 else 1
+    while True:
+        j = i + step
+        if j < 0 or j == values.n:
+            low = j < 0
+            return outright(values.slot(i), "low" if low else "high")._replace(
+                evidence_at=values.low if low else values.high
+            )
+        beyond = phi(values.slot(j))
+        if beyond == 0.0:
+            return outright(values.slot(j), "zero")
+        if (beyond > 0.0) != (at > 0.0):
+            return _pair(owed, values, i, at, beyond) if step > 0 else _pair(owed, values, j, beyond, at)
+        i, at = j, beyond
+
+
+def _pair(owed: Of, values: Values, lower: int, at_lower: float, at_upper: float) -> Play:
+    """Probabilities that cancel the evidence of two neighbors, and an evidence point that is common to both.
+
+    That is the border half-way, unless one of them is owed: its forecasts have been worse than its evidence says, in
+    the direction that evidence at the other's value takes away. Then that value is the evidence point, where rounding
+    of the one heals, and the other is not rounded at all.
+    """
+    below, above = values.slot(lower), values.slot(lower + 1)
     size_lower, size_upper = abs(at_lower), abs(at_upper)
     p_lower = size_upper / (size_lower + size_upper)
-    # Positive below negative: if V increases with the forecast, E[Phi V] <= 0 at the mid-points themselves, no border
-    # is needed.
-    healing = at_lower > 0.0 and monotone
-    return Play(lower, lower + 1, p_lower, None if healing else grid.border(lower + 1))
-
-
-def _end(grid: Grid, sign_positive: bool) -> Play:
-    """All evidence of one sign: the lowest bin if forecasts were too high, else the highest.
-
-    V(low, .) <= 0 <= V(high, .), so that evidence taken at that end can only heal.
-    """
-    i = 0 if sign_positive else grid.n - 1
-    return Play(i, i, 1.0, grid.low if sign_positive else grid.high)
-
-
-def _narrow(phi: Phi, grid: Grid, left: int, right: int, at_left: float, at_right: float, monotone: bool) -> Play:
-    """Bisect between two bins of opposite signs until they are neighbors or a zero is met."""
-    while right - left > 1:
-        middle = (left + right) // 2
-        at_middle = phi(middle)
-        if at_middle == 0.0:
-            return outright(middle)
-        if (at_middle > 0.0) == (at_left > 0.0):
-            left, at_left = middle, at_middle
-        else:
-            right, at_right = middle, at_middle
-    return _crossing(grid, left, at_left, at_right, monotone)
-
-
-def bisect(phi: Phi, grid: Grid, monotone: bool) -> Play:
-    """Without a hint: an up-crossing by bisection from both ends, at most 2 + log2 N evaluations."""
-    last = grid.n - 1
-    at_first = phi(0)
-    if at_first == 0.0:
-        return outright(0)
-    if at_first > 0.0:
-        return _end(grid, True)
-    at_last = phi(last) if last else at_first
-    if at_last == 0.0:
-        return outright(last)
-    if at_last < 0.0:
-        return _end(grid, False)
-    return _narrow(phi, grid, 0, last, at_first, at_last, monotone)
-
-
-def bracket(phi: Phi, grid: Grid, hint: float, monotone: bool, linear_steps: int = 4) -> Play:
-    """The zero or sign change nearest `hint`, looked for on both sides.
-
-    First the two mid-points around the hint; then outward, one bin at a time for `linear_steps` steps and in doubling
-    steps from there, with a bisection where a doubled step has jumped over a sign change: O(log N) evaluations. An end
-    whose evidence points outward ends the search.
-    """
-    near = grid.bin(hint)
-    left = near if hint >= grid.midpoint(near) else near - 1
-    right = min(left + 1, grid.n - 1)
-    left = max(left, 0)
-    at_left = phi(left)
-    at_right = phi(right) if right != left else at_left
-    if at_left == 0.0 and at_right == 0.0:
-        return outright(left if hint - grid.midpoint(left) <= grid.midpoint(right) - hint else right)
-    if at_left == 0.0 or at_right == 0.0:
-        return outright(left if at_left == 0.0 else right)
-    positive = at_left > 0.0
-    if positive != (at_right > 0.0):
-        return _crossing(grid, left, at_left, at_right, monotone)
-    step, taken = 1, 0
-    while left > 0 or right < grid.n - 1:
-        # That end may be played at once; to look on would carry the forecast far inward.
-        if (positive and left == 0) or (not positive and right == grid.n - 1):
-            break
-        if left > 0:
-            further = max(left - step, 0)
-            at_further = phi(further)
-            if at_further == 0.0:
-                return outright(further)
-            if (at_further > 0.0) != positive:
-                return _narrow(phi, grid, further, left, at_further, at_left, monotone)
-            left, at_left = further, at_further
-        if right < grid.n - 1:
-            further = min(right + step, grid.n - 1)
-            at_further = phi(further)
-            if at_further == 0.0:
-                return outright(further)
-            if (at_further > 0.0) != positive:
-                return _narrow(phi, grid, right, further, at_right, at_further, monotone)
-            right, at_right = further, at_further
-        taken += 1
-        if taken >= linear_steps:
-            step *= 2
-    return _end(grid, positive)
+    point = 0.5 * (values.value(lower) + values.value(lower + 1))
+    heals_lower, heals_upper = p_lower * owed(below), -(1.0 - p_lower) * owed(above)
+    if heals_lower > 0.0 and heals_lower >= heals_upper:
+        point = values.value(lower + 1)
+    elif heals_upper > 0.0:
+        point = values.value(lower)
+    return Play(below, above, p_lower, point, "pair", at_lower, at_upper)

@@ -1,32 +1,45 @@
 """What happened at the forecasts themselves, beside what the theorem promises of it."""
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
-from swapcal.engine.bounds import Guarantee, Tally, combine, rounding, rounding_ahead
-from swapcal.hypotheses.refinement import refined
-from swapcal.roles import Elicitable, Evidence, Hypotheses, Row
+from swapcal.engine.values import grown
+from swapcal.roles import Evidence, Hypotheses, Row
 from swapcal.typing import Float64Array
 
 __all__ = ["Ledger"]
 
+DRIFT, RESERVED, PEAK = 0, 1, 2
+
 
 class Ledger:
-    """Per bin: the sums of x V at the forecast, and the rounding, the sum of |V(forecast) - V(evidence point)|.
+    """Per value: the sums of x V at the forecast, and of x (V(forecast) - V(evidence point)), the signed rounding.
 
-    The evidence is taken at borders, the error is counted at forecasts; the ledger keeps the difference, so that the
-    guarantee can be evaluated on what was observed, without an assumption on the labels.
+    The evidence is taken where the theorem wants it, the error is counted at forecasts; the ledger keeps the
+    difference, so that the guarantee can be evaluated on what was observed, without an assumption on the labels.
+
+    And for all rounds together, what the proof needs where outcomes come late or a value was played outright
+    (docs/guarantees.md, section 2): `drift`, by how much the potential may have risen beyond the draws; `reserved`, the
+    size of the draws whose outcomes are out; and the largest sum of both before a draw.
+
+    Parameters
+    ----------
+    capacity : int
+        For how many values there is room.
+    n : int
+        Number of functions.
     """
 
-    __slots__ = ("rounding", "rounds", "sums")
+    __slots__ = ("drift", "rounding", "rounds", "sums", "totals")
 
-    def __init__(self, n_bins: int, n: int) -> None:
-        self.sums = np.zeros((n_bins, n))
-        self.rounding = np.zeros(n_bins)
-        # Rounds, and those whose outcome came late; in an array, because kernels count too.
-        self.rounds: npt.NDArray[np.int64] = np.zeros(2, dtype=np.int64)
+    def __init__(self, capacity: int, n: int) -> None:
+        self.sums = np.zeros((capacity, n))
+        self.rounding = np.zeros((capacity, n))
+        # Rounds, those whose outcome came late, and those that expired; in an array, because kernels count too.
+        self.rounds: npt.NDArray[np.int64] = np.zeros(3, dtype=np.int64)
+        self.drift = np.zeros(3)
+        # The sum of forecasts that have had their outcome.
+        self.totals = np.zeros(1)
 
     @property
     def n_rounds(self) -> int:
@@ -38,74 +51,49 @@ class Ledger:
         """Outcomes that came after a later forecast had been made."""
         return int(self.rounds[1])
 
-    def record(self, bin: int, row: Row, v: float, v_evidence: float) -> None:
-        """Add a round that played `bin`."""
-        self.sums[bin, row.indices] += row.values * v
-        self.rounding[bin] += abs(v - v_evidence)
-        self.rounds[0] += 1
+    @property
+    def n_expired(self) -> int:
+        """Forecasts that waited for too long."""
+        return int(self.rounds[2])
 
-    def refine(self, factor: int) -> None:
-        """Cut every bin; the middle part keeps what its parent had."""
-        self.sums, self.rounding = refined(self.sums, factor), refined(self.rounding, factor)
+    @property
+    def mean_forecast(self) -> float | None:
+        """Of the rounds that have had their outcome."""
+        return float(self.totals[0]) / self.n_rounds if self.n_rounds else None
+
+    def owed(self, slot: int, row: Row, count: float) -> float:
+        """The signed rounding of a value in the direction of this context, for each of its `count` rounds."""
+        if not count or not row.indices.size:
+            return 0.0
+        return float((self.rounding[slot].take(row.indices) * row.values).cumsum()[-1]) / count
+
+    def draw(self, evidence: Evidence, phi: float) -> None:
+        """A round is drawn: before the draw the peak is looked at, and after it the size of the draw is reserved."""
+        drift = self.drift
+        drift[PEAK] = max(float(drift[PEAK]), float(drift[DRIFT]) + float(drift[RESERVED]))
+        if phi != 0.0:
+            drift[RESERVED] += evidence.reserve(phi)
+
+    def record(self, slot: int, row: Row, value: float, v: float, v_evidence: float) -> None:
+        """Add a round that forecast the value in `slot`."""
+        self.sums[slot, row.indices] += row.values * v
+        if v != v_evidence:
+            self.rounding[slot, row.indices] += row.values * (v - v_evidence)
+        self.rounds[0] += 1
+        self.totals[0] += value
+
+    def settle(self, evidence: Evidence, slot: int, row: Row, phi: float, v_evidence: float, open_rounds: int) -> None:
+        """What the outcome of a draw adds to the drift, by the evidence in force now; before the evidence learns it."""
+        drift = self.drift
+        drift[DRIFT] += evidence.drift(slot, row, phi, v_evidence)
+        drift[RESERVED] = drift[RESERVED] - evidence.reserve(phi) if open_rounds > 1 else 0.0
+
+    def grow(self, capacity: int) -> None:
+        """Make room for `capacity` values."""
+        self.sums, self.rounding = grown(self.sums, capacity), grown(self.rounding, capacity)
 
     def error(self, hypotheses: Hypotheses, counts: Float64Array, r: float) -> float:
         """The swap multicalibration error of the rounds so far."""
-        n = counts[counts > 0]
-        return float(np.sum(n * (hypotheses.supremum(self.sums[counts > 0]) / n) ** r))
-
-    def guarantee(self, evidence: Evidence, n_functions: int, trust: float, r: float, delta: float) -> Guarantee:
-        """The theorem on the rounds so far: with their visits, spread and rounding, and no assumption on the labels."""
-        tally = Tally(len(self.rounding), n_functions, self.n_rounds, evidence.counts, evidence.spread(), trust)
-        value = combine(evidence.bound(tally, r, delta), rounding(evidence.counts, self.rounding, r), r)
-        late = f"{self.n_late} outcomes came after a later forecast had been made"
-        return _guarantee(value, evidence, tally, r, delta, (), (late,) if self.n_late else ())
-
-
-def ahead(
-    evidence: Evidence,
-    property: Elicitable,
-    stages: list[tuple[int, int]],
-    n_functions: int,
-    trust: float,
-    r: float,
-    delta: float,
-    *,
-    hinted: bool,
-) -> Guarantee:
-    """The theorem ahead of a run, from the property's Lipschitz constant and the grids the run will use."""
-    n_bins, n_rounds = stages[-1][0], sum(rounds for _, rounds in stages)
-    tally = Tally(n_bins, n_functions, n_rounds, trust=trust)
-    rho, assumption = property.lipschitz, property.assumption
-    if rho is None:
-        rho, assumption = 1.0, "labels no denser than uniform over their range (declare another bound with density=)"
-    if property.continuous:
-        value = combine(evidence.bound(tally, r, delta), rounding_ahead(stages, rho, r), r)
-    else:
-        # Only the mean of |V(forecast) - V(evidence)| is Lipschitz: exp(X - (e - 1) E X) is a supermartingale in each
-        # bin.
-        jumps = n_bins * math.log(2.0 * n_bins / delta)
-        rounded = combine(rounding_ahead(stages, (math.e - 1.0) * rho, r), jumps, r)
-        value = combine(evidence.bound(tally, r, delta / 2.0), rounded, r)
-    unhinted = () if hinted else ("no hint is given; with hints the bound is larger, so ask again after the first one",)
-    return _guarantee(value, evidence, tally, r, delta, (assumption, *unhinted), ())
-
-
-def _guarantee(
-    value: float,
-    evidence: Evidence,
-    tally: Tally,
-    r: float,
-    delta: float,
-    assumptions: tuple[str, ...],
-    broken: tuple[str, ...],
-) -> Guarantee:
-    always = ("each outcome comes before the next forecast", "nobody who plays against the forecasts knows the seed")
-    return Guarantee(
-        min(value, float(tally.n_rounds)),
-        theorem=evidence.theorem,
-        delta=delta,
-        r=r,
-        n_rounds=tally.n_rounds,
-        assumptions=(*always, *assumptions),
-        broken=broken,
-    )
+        visited = counts > 0
+        n = counts[visited]
+        return float(np.sum(n * (hypotheses.supremum(self.sums[visited]) / n) ** r))

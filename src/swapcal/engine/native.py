@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from swapcal.engine import cuts
 from swapcal.engine.crossing import Play
-from swapcal.engine.protocol import Case, Errors, StreamPart
+from swapcal.engine.protocol import Case, Errors, Learned, StreamPart
 from swapcal.engine.randomness import GOLDEN, mix64
+from swapcal.engine.record import CLEAN
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
-from swapcal.engine.trust import ALLOWANCE, NOISE
-from swapcal.forecast import Forecast
+from swapcal.engine.trust import NOISE
+from swapcal.forecast import KINDS, Forecast
 from swapcal.hints import RegressionState
 from swapcal.hints.state import LARGEST
 from swapcal.hypotheses import Finite, Linear, Oracle
@@ -55,7 +57,7 @@ class NativeEngine:
     def __init__(self, rules: Rules, state: State, native: Any) -> None:
         self.rules, self.state, self._native, self._held = rules, state, native, False
         if not native.has_forecast_type():
-            native.set_forecast_type(Forecast)
+            native.set_forecast_type(Forecast, KINDS)
         self.assemble()
 
     def assemble(self) -> None:
@@ -67,9 +69,17 @@ class NativeEngine:
             **own,
             **constants(rules.property),
             "kind": kind,
-            "low": state.grid.low,
-            "high": state.grid.high,
-            "n_bins": state.grid.n,
+            "low": state.values.low,
+            "high": state.values.high,
+            "capacity": state.values.capacity,
+            "fixed": rules.fixed,
+            "first": float(cuts.FIRST),
+            "spend": cuts.SPEND,
+            "near": cuts.NEAR,
+            "hinted_cut": cuts.HINTED,
+            "pair_cut": cuts.PAIR,
+            "floor": cuts.FLOOR,
+            "clean": CLEAN,
             "n": rules.functions.n,
             "n_own": rules.hypotheses.n,
             "n_levels": 0 if rules.level_grid is None else rules.level_grid.n,
@@ -79,25 +89,22 @@ class NativeEngine:
             "runs_alone": state.hint is None or model is not None,
             "notices": rules.notices,
             "hinted": state.hinted,
-            "refine_at": rules.refined_at(state.grid.n),
             "draw_seed": mix64(rules.seed + GOLDEN),
             "jitter_seed": mix64(mix64(rules.seed) + GOLDEN),
             "jitter": rules.jitter,
             "trust": rules.trust,
-            "allowance": ALLOWANCE,
             "noise": NOISE,
-            "window": rules.max_pending,
+            "flags": len(state.pending.flags),
+            "window": state.pending.window,
         }
         arrays |= {f"evidence.{name}": array for name, array in state.evidence.arrays().items()}
-        if state.record is not None:
-            arrays |= {f"record.{name}": array for name, array in state.record.arrays().items()}
-        arrays |= {
-            "ledger.sums": state.ledger.sums,
-            "ledger.rounding": state.ledger.rounding,
-            "ledger.rounds": state.ledger.rounds,
-            "pending.flags": state.pending.flags,
-            "pending.numbers": state.pending.numbers,
-        }
+        arrays |= {f"record.{name}": array for name, array in state.record.arrays().items()}
+        for name, part, keys in (
+            ("values", state.values, ("born", "order", "numbers", "gaps")),
+            ("ledger", state.ledger, ("sums", "rounding", "drift", "totals", "rounds")),
+            ("pending", state.pending, ("flags", "numbers")),
+        ):
+            arrays |= {f"{name}.{key}": getattr(part, key) for key in keys}
         kernel: _native.Engine = self._native.Engine(settings, arrays, state.identity, model)
         kernel.hold(self._held)
         self._kernel = kernel
@@ -112,9 +119,9 @@ class NativeEngine:
         """As the twin in Python."""
         return Play(*self._kernel.play(case.row.indices, case.row.values, case.hint))
 
-    def learn(self, case: Case, bin: int, errors: Errors, t: int) -> None:
-        """As the twin in Python."""
-        self._kernel.learn(case.row.indices, case.row.values, bin, *errors, t, case.hint)
+    def learn(self, case: Case, played: Learned, errors: Errors, t: int) -> None:
+        """As the twin in Python; it adds a value by itself, for which there is room."""
+        self._kernel.learn(case.row.indices, case.row.values, *played, *errors, t, case.hint)
 
     @property
     def alone(self) -> bool:
@@ -134,13 +141,13 @@ class NativeEngine:
         """Whether all features are allowed; the twin in Python says what is wrong with one."""
         return features is None or bool(self._native.first_bad(_plain(features), LARGEST) < 0)
 
-    def run(self, part: StreamPart, start: int, until: int) -> int:
-        """Play rounds from `start` on; stops after `until` outcomes, where the grid is to be refined."""
+    def run(self, part: StreamPart, start: int) -> int:
+        """Play rounds from `start` on; stops where more room is needed."""
         sparse = isinstance(part.contexts, Rows)
         contexts = [_plain(each) for each in (part.contexts if sparse else [part.contexts])]
         given = (None if each is None else _plain(each) for each in (part.hints, part.features))
         play: Callable[..., int] = self._kernel.run_sparse if sparse else self._kernel.run_dense
-        return play(*contexts, _plain(part.labels), *given, part.out, start, len(part.labels), until)
+        return play(*contexts, _plain(part.labels), *given, part.out, start, len(part.labels))
 
 
 def _plain(array: Any) -> Any:
@@ -161,7 +168,8 @@ def _evidence(evidence: Any) -> tuple[str, dict[str, Any], dict[str, Any]]:
         sizes = {"copies": evidence.states.shape[1], "state": evidence.states.shape[2], "log_n": math.log(learner.n)}
         return type(learner).__name__, sizes, {}
     potential = evidence.potential
-    settings: dict[str, Any] = {"sqrt_pi": SQRT_PI}
+    radius = potential.radius(evidence.sums.shape[1]) if isinstance(potential, PNorm) else 0.0
+    settings: dict[str, Any] = {"sqrt_pi": SQRT_PI, "norm_radius": radius}
     arrays: dict[str, Any] = {"evidence.weights": evidence.weights}
     if isinstance(potential, PNorm):
         settings["exponent"] = potential.exponent

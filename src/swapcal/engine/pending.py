@@ -4,22 +4,32 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.errors import AlreadyUpdated, ExpiredForecast, UnknownForecast
+from swapcal.typing import IntArray
 
 __all__ = ["Pending"]
+
+_FIRST = 1 << 10
 
 
 class Pending:
     """Makes every forecast good for exactly one update.
 
-    Rounds are numbered as they are issued. The flag of round t stands at position t mod `window`; issuing round t +
-    window overwrites it, and a forecast of round t can then no longer be updated. Memory is `window` bytes however
-    many outcomes never come.
+    Rounds are numbered as they are issued. The flag of round t stands at position t mod the length of `flags`, which is
+    doubled as rounds wait for longer, up to `window`; from then on issuing round t + window overwrites it, and a
+    forecast of round t can then no longer be updated. Memory is `window` bytes at most, however many outcomes never
+    come, and a kilobyte where none is late.
+
+    Parameters
+    ----------
+    window : int
+        How many rounds a forecast can wait.
     """
 
-    __slots__ = ("flags", "numbers")
+    __slots__ = ("flags", "numbers", "window")
 
     def __init__(self, window: int) -> None:
-        self.flags: npt.NDArray[np.uint8] = np.zeros(window, dtype=np.uint8)
+        self.window = window
+        self.flags: npt.NDArray[np.uint8] = np.zeros(min(_FIRST, window), dtype=np.uint8)
         # In an array, because kernels count too.
         self.numbers: npt.NDArray[np.int64] = np.zeros(2, dtype=np.int64)
 
@@ -33,27 +43,56 @@ class Pending:
         """Rounds that wait for their outcome."""
         return int(self.numbers[1])
 
-    def issue(self) -> int:
-        """The number of a new round, now open."""
+    @property
+    def full(self) -> bool:
+        """Whether the next round would overwrite one that waits, though there may be room for it."""
+        return len(self.flags) < self.window and bool(self.flags[self.issued % len(self.flags)])
+
+    def issue(self) -> tuple[int, bool]:
+        """The number of a new round, now open; and whether another has expired for it."""
         t = self.issued
         position = t % len(self.flags)
-        self.numbers += (1, 1 - int(self.flags[position]))
+        expired = bool(self.flags[position])
+        self.numbers += (1, 0 if expired else 1)
         self.flags[position] = 1
-        return t
+        return t, expired
 
     def check(self, t: int) -> None:
         """Raise unless round `t` is open."""
         if not 0 <= t < self.issued:
             raise UnknownForecast(f"round {t} was never forecast here; rounds so far go from 0 to {self.issued - 1}")
-        if t < self.issued - len(self.flags):
+        if t < self.issued - self.window:
             raise ExpiredForecast(
-                f"the forecast of round {t} is more than {len(self.flags)} rounds old and has expired; "
+                f"the forecast of round {t} is more than {self.window:,} rounds old and has expired; "
                 "give max_pending= a larger value if outcomes come this late"
             )
-        if not self.flags[t % len(self.flags)]:
+        if t < self.issued - len(self.flags) or not self.flags[t % len(self.flags)]:
             raise AlreadyUpdated(f"the forecast of round {t} has had its outcome; each forecast is updated once")
 
     def close(self, t: int) -> None:
         """Mark round `t` as updated."""
         self.flags[t % len(self.flags)] = 0
         self.numbers[1] -= 1
+
+    def grow(self) -> None:
+        """Make room for rounds that wait for longer."""
+        self._take(self.waiting(), min(2 * len(self.flags), self.window))
+
+    def waiting(self) -> IntArray:
+        """The numbers of the rounds that wait, in increasing order."""
+        size = len(self.flags)
+        ages = (self.issued - 1 - np.flatnonzero(self.flags)) % size
+        return np.sort(self.issued - 1 - ages)
+
+    def restore(self, issued: int, waiting: IntArray) -> None:
+        """Continue where `issued` rounds were made and those in `waiting` are open."""
+        oldest = issued - int(waiting[0]) if len(waiting) else 0
+        size = len(self.flags)
+        while size < min(oldest, self.window):
+            size = min(2 * size, self.window)
+        self.numbers[:] = issued, len(waiting)
+        self._take(waiting, size)
+
+    def _take(self, waiting: IntArray, size: int) -> None:
+        self.flags = np.zeros(size, dtype=np.uint8)
+        self.flags[waiting % size] = 1

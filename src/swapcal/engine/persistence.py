@@ -1,6 +1,6 @@
 """State files: a JSON header and named arrays in one .npz archive. Reading one never runs code.
 
-Schema 2. The header holds the parts' specs, the settings, the counters and the identity; arrays are float64 or uint8.
+Schema 3. The header holds the parts' specs, the settings, the counters and the identity; arrays are float64 or uint8.
 Weights are not stored: they follow from the sums.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal import hints, hypotheses, properties
-from swapcal.engine import schedule
+from swapcal.engine.grid import Grid
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import Arrays, State
 from swapcal.errors import StateFileError
@@ -25,12 +25,16 @@ from swapcal.version import __version__
 
 __all__ = ["SCHEMA_VERSION", "load", "packed", "write"]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _FORMAT = "swapcal.Forecaster"
 
 _LARGEST_HEADER = 1 << 26
 _LARGEST_ATOMS = 1 << 14
 _LARGEST_LABEL = 1 << 10
+_LARGEST_WINDOW = 1 << 40
+_LARGEST_ROOM = 1 << 30
+_MOST = 1 << 62
+_ROOM = 32
 """Bytes that a header, the atoms and the label in front of an array can take; more is not what `save` wrote."""
 
 
@@ -86,8 +90,8 @@ def load(
                 **header["settings"],
             )
             _check_parts(rules, header)
-            state = State(rules, rules.first_bins)
-            arrays = _arrays(archive, sizes, _expected(rules, state, header["counters"]["n_bins"]))
+            state = State(rules)
+            arrays = _arrays(archive, sizes, _expected(rules, state, header["counters"]))
         _check_values(rules, header["counters"], arrays)
         state.restore(rules, header["counters"], arrays)
     except StateFileError:
@@ -135,28 +139,24 @@ def _array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
 def _check_sizes(header: dict[str, Any], sizes: dict[str, int], own: Hypotheses | None) -> None:
     """The header must not ask for more memory than the file holds: a small file could ask for any amount."""
     counters, settings, spec = header["counters"], header["settings"], header["hypotheses"]
-    for name in ("n_bins", "issued", "open", "n_rounds", "n_late"):
-        if isinstance(counters[name], bool) or not isinstance(counters[name], int) or counters[name] < 0:
+    for name in ("n_values", "issued", "open", "n_rounds", "n_late", "n_expired"):
+        if isinstance(counters[name], bool) or not isinstance(counters[name], int) or not 0 <= counters[name] < _MOST:
             raise StateFileError(f"this state file is damaged: {name} is {counters[name]!r}")
-    n_bins, bins, horizon = counters["n_bins"], settings["bins"], settings["horizon"]
-    n = (
-        (spec.get("n", 0) + (settings["levels"] if spec["kind"] in ("Finite", "Groups") else 0))
-        if own is None
-        else own.n
-    )
+    n_values, bins = counters["n_values"], settings["bins"]
+    levels = settings["levels"] if spec["kind"] in ("Finite", "Groups") else 0
+    n = spec.get("n", 0) + levels if own is None else own.n
     n_features = 0 if header["hint"] is None else header["hint"].get("n_features", 0)
-    # The property's share of bins is not known yet: the smallest must not be above what the file holds.
-    fits = (
-        bins == n_bins if bins is not None else horizon is None or schedule.bins_for(horizon, settings["r"]) <= n_bins
-    )
+    fits = bins is None or bins == n_values
     for name, n_bytes in (
-        ("ledger.rounding", 8 * n_bins),
-        ("ledger.sums", 8 * n_bins * n),
-        ("pending.flags", settings["max_pending"]),
+        ("values.born", 8 * n_values),
+        ("ledger.sums", 8 * n_values * n),
+        ("record.sums", 8 * n),
+        ("pending.rounds", 8 * counters["open"]),
         ("hint.mean", 8 * n_features),
     ):
         fits = fits and n_bytes <= sizes.get(name, 0)
-    if not fits:
+    # Whatever is not in the file but follows from its settings is small, or it is not taken.
+    if not fits or not 0 < settings["max_pending"] <= _LARGEST_WINDOW or 8 * _ROOM * n > _LARGEST_ROOM:
         raise StateFileError("this state file is damaged: its arrays do not fit its settings")
 
 
@@ -170,17 +170,19 @@ def _check_parts(rules: Rules, header: dict[str, Any]) -> None:
         raise StateFileError("this state file is damaged: the identity or a flag has the wrong type")
 
 
-def _expected(rules: Rules, state: State, n_bins: int) -> dict[str, tuple[int, ...]]:
+def _expected(rules: Rules, state: State, counters: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """The shapes of all arrays but the atoms', whose number varies."""
-    n = rules.functions.n
-    shapes: dict[str, tuple[int, ...]] = {"ledger.sums": (n_bins, n), "ledger.rounding": (n_bins,)}
-    shapes["pending.flags"] = (rules.max_pending,)
-    parts = (
-        ("evidence", rules.functions.start(n_bins)),
-        ("record", rules.functions.start_record(n_bins)),
-        ("hint", state.hint),
-    )
-    for name, part in parts:
+    n_values, n = counters["n_values"], rules.functions.n
+    shapes: dict[str, tuple[int, ...]] = {
+        "ledger.sums": (n_values, n),
+        "ledger.rounding": (n_values, n),
+        "ledger.drift": state.ledger.drift.shape,
+        "ledger.totals": state.ledger.totals.shape,
+        "pending.rounds": (counters["open"],),
+        "values.born": (n_values,),
+        "values.gaps": (n_values + 1, 3),
+    }
+    for name, part in (("evidence", rules.functions.start(n_values)), ("record", state.record), ("hint", state.hint)):
         if part is not None:
             shapes |= {f"{name}.{key}": array.shape for key, array in part.arrays().items()}
     return shapes
@@ -190,14 +192,14 @@ def _arrays(archive: zipfile.ZipFile, sizes: dict[str, int], expected: dict[str,
     """All arrays, of the expected names, types and shapes; a size that is not right is not even unpacked."""
     fits = sizes.keys() == {"header", "atoms.labels", *expected} and sizes["atoms.labels"] < _LARGEST_ATOMS
     for name, shape in expected.items():
-        n_bytes = math.prod(shape) * (1 if name == "pending.flags" else 8)
+        n_bytes = math.prod(shape) * 8
         fits = fits and n_bytes <= sizes[name] <= n_bytes + _LARGEST_LABEL
     if not fits:
         raise StateFileError("this state file is damaged: its arrays do not fit its settings")
     arrays = {name: _array(archive, name) for name in (*expected, "atoms.labels")}
     for name, array in arrays.items():
         fits = fits and array.shape == expected.get(name, (array.size,))
-        if array.dtype != (np.uint8 if name == "pending.flags" else np.float64) or not np.isfinite(array).all():
+        if array.dtype != (np.int64 if name == "pending.rounds" else np.float64) or not np.isfinite(array).all():
             raise StateFileError(f"this state file is damaged: {name} holds something other than finite numbers")
     if not fits:
         raise StateFileError("this state file is damaged: its arrays do not fit its settings")
@@ -206,20 +208,30 @@ def _arrays(archive: zipfile.ZipFile, sizes: dict[str, int], expected: dict[str,
 
 def _check_values(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> None:
     """A damaged file must not become a forecaster that fails later: sums stay within what the rounds can have added."""
-    flags, rounds, most = arrays["pending.flags"], counters["n_rounds"], 1.0 + 1e-9
-    sound = flags.max() <= 1 and counters["open"] == int(flags.sum()) and counters["n_late"] <= rounds
-    sound = sound and counters["issued"] < 2**63 and rounds + counters["open"] <= counters["issued"]
+    rounds, most, waiting = counters["n_rounds"], 1.0 + 1e-9, arrays["pending.rounds"]
+    sound = counters["n_late"] <= rounds and rounds + counters["open"] <= counters["issued"]
+    if len(waiting):
+        sound = sound and bool((np.diff(waiting) > 0).all()) and waiting[-1] < counters["issued"]
+        sound = sound and waiting[0] >= 0 and counters["issued"] - waiting[0] <= rules.max_pending
+    low, high = rules.property.domain
+    born = arrays["values.born"]
+    sound = sound and bool(((low <= born) & (born <= high)).all()) and len(np.unique(born)) == len(born)
+    if rules.bins is not None:
+        sound = sound and bool((born == Grid(low, high, rules.bins).midpoints).all())
+    sound = sound and bool((arrays["values.gaps"] >= 0.0).all())
     visits = arrays.get("evidence.counts")
-    if visits is not None and visits.shape == arrays["ledger.rounding"].shape:
+    if visits is not None and visits.shape == born.shape and len(born):
         sound = sound and visits.min() >= 0.0 and visits.sum() == rounds
         sound = sound and bool((np.abs(arrays["ledger.sums"]) <= most * visits[:, None]).all())
-        sound = sound and bool((np.abs(arrays["ledger.rounding"] - visits) <= most * visits).all())
+        sound = sound and bool((np.abs(arrays["ledger.rounding"]) <= 2.0 * most * visits[:, None]).all())
     if isinstance(rules.functions, (hypotheses.Finite, hypotheses.Linear, hypotheses.Numeric)):
-        for part in ("evidence", "record"):
-            counts = arrays.get(f"{part}.counts", np.zeros(0))[:, None]
-            sums, spreads = arrays.get(f"{part}.sums", counts), arrays.get(f"{part}.spreads", counts)
-            sound = sound and bool((np.abs(sums) <= most * counts).all() and counts.sum() <= rounds)
-            sound = sound and bool((np.abs(2.0 * spreads - counts) <= most * counts).all())
+        counts = arrays.get("evidence.counts", np.zeros(0))[:, None]
+        sums, spreads = arrays.get("evidence.sums", counts), arrays.get("evidence.spreads", counts)
+        sound = sound and bool((np.abs(sums) <= most * counts).all())
+        sound = sound and bool((np.abs(2.0 * spreads - counts) <= most * counts).all())
+    hinted = float(arrays["record.totals"][0])
+    sound = sound and 0.0 <= hinted <= rounds and bool((np.abs(arrays["record.sums"]) <= most * hinted).all())
+    sound = sound and bool((np.abs(2.0 * arrays["record.squares"] - hinted) <= most * hinted).all())
     atoms = arrays["atoms.labels"]
     sound = sound and len(atoms) >= 2 and 0.0 <= atoms[0] <= rounds and len(atoms) - 2 <= atoms[0]
     if not sound:

@@ -12,24 +12,39 @@ from swapcal.forecast import Forecast
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array
 
-__all__ = ["Case", "Engine", "Errors", "StreamPart"]
+__all__ = ["Case", "Engine", "Errors", "Learned", "StreamPart"]
 
 
 class Case(NamedTuple):
-    """What is known of a round before its forecast: the context with the hint's level set, the hint, its inputs."""
+    """What is known of a round before its forecast: the context with the hint's level set, the hint, its inputs.
+
+    `scores` are what the learning hint's update will need of its forecast.
+    """
 
     row: Row
     hint: float | None
     base: float | None
     features: Float64Array | None
+    scores: bytes | None = None
+
+
+class Learned(NamedTuple):
+    """What an update needs to know of the play: the slot, the other value, the evidence point, how, Phi at the draw."""
+
+    slot: int
+    other: float
+    evidence_at: float
+    kind: str
+    phi: float
 
 
 class Errors(NamedTuple):
-    """V of a round at the forecast, at the evidence point, and at the value of the hint's own bin."""
+    """V of a round at the forecast, at the evidence point, at the hint, and at the value nearest to the hint."""
 
     forecast: float
     evidence: float
     hint: float
+    nearest: float
 
 
 class StreamPart(NamedTuple):
@@ -52,13 +67,13 @@ class Engine(Protocol):
         """Learn an outcome, where the arguments are plain; else False, and nothing has changed."""
 
     def due(self) -> bool:
-        """Whether the last update has left something to Python: the grid is to be refined, a label to be looked at."""
+        """Whether the last update has left something to Python: the first hint, more room, a label to be looked at."""
 
     def play(self, case: Case) -> Play:
-        """Which bins to play, with which probabilities."""
+        """Which values to play, with which probabilities."""
 
-    def learn(self, case: Case, bin: int, errors: Errors, t: int) -> None:
-        """The played bin records what happened in round `t`, which is closed."""
+    def learn(self, case: Case, played: Learned, errors: Errors, t: int) -> float | None:
+        """The played value records what happened in round `t`, which is closed; a new value, if a gap is to be cut."""
 
     def plays(self, X: Any, n_rounds: int) -> bool:
         """Whether `run` takes these contexts as they are, without being told their rows."""
@@ -70,8 +85,8 @@ class Engine(Protocol):
     def takes(self, features: Float64Array | None) -> bool:
         """Whether `run` takes these features."""
 
-    def run(self, part: StreamPart, start: int, until: int) -> int:
-        """Play rounds from `start` on, up to `until` outcomes; returns where it stopped. Only if it is `alone`."""
+    def run(self, part: StreamPart, start: int) -> int:
+        """Play rounds from `start` on, until all are played or more room is needed; where it stopped."""
 
     def hold(self, held: bool) -> None:
         """While it is held, whole calls are left to Python."""

@@ -2,13 +2,17 @@
 
 from typing import Any
 
-from swapcal.engine.crossing import Play, bisect, bracket
-from swapcal.engine.protocol import Case, Errors, StreamPart
+from swapcal.engine import cuts
+from swapcal.engine.crossing import Play, outright, search
+from swapcal.engine.protocol import Case, Errors, Learned, StreamPart
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
 from swapcal.engine.trust import trusted
 
-__all__ = ["PythonEngine"]
+__all__ = ["FRESH", "PythonEngine"]
+
+FRESH = -1
+"""The slot of a hint that is to become a value itself."""
 
 
 class PythonEngine:
@@ -33,25 +37,55 @@ class PythonEngine:
         return False
 
     def play(self, case: Case) -> Play:
-        """A zero, a sign change or an end of the evidence: near the hint where there is one, at its word if trusted."""
-        state, monotone = self.state, self.rules.property.monotone
+        """A hint at its word where it is trusted; else a zero, a sign change or an end of the evidence near it.
 
-        def phi(bin: int) -> float:
-            return state.evidence.phi(bin, case.row)
+        Without a hint the search starts at the mean of the forecasts so far, or in the middle of the domain. A hint
+        with no value near it may become one itself: nothing speaks against it yet.
+        """
+        state, row, hint = self.state, case.row, case.hint
+        values, evidence = state.values, state.evidence
+        if hint is not None and not self.rules.fixed and cuts.adds(values, state.record, hint):
+            return outright(FRESH, "trusted")
+        play = None
+        if hint is not None and self.rules.trust > 0.0:
+            play = trusted(evidence, state.record, row, values, hint, self.rules.trust)
+        if play is not None:
+            return play
+        start = state.ledger.mean_forecast if hint is None else hint
+        return search(
+            lambda slot: evidence.phi(slot, row),
+            lambda slot: state.ledger.owed(slot, row, float(evidence.counts[slot])),
+            values,
+            values.nearest(0.5 * (values.low + values.high) if start is None else start),
+        )
 
-        if case.hint is None:
-            return bisect(phi, state.grid, monotone)
-        play = trusted(state.evidence, state.record, case.row, state.grid, case.hint, self.rules.trust)
-        return play or bracket(phi, state.grid, case.hint, monotone)
-
-    def learn(self, case: Case, bin: int, errors: Errors, t: int) -> None:
-        """Evidence at the evidence point, error at the forecast, and what the hint would have erred by itself."""
-        state = self.state
-        state.evidence.record(bin, case.row, errors.evidence)
-        state.ledger.record(bin, case.row, errors.forecast, errors.evidence)
-        if state.record is not None and case.hint is not None:
-            state.record.record(state.grid.bin(case.hint), case.row, errors.hint)
+    def learn(self, case: Case, played: Learned, errors: Errors, t: int) -> float | None:
+        """Evidence at the evidence point, error at the forecast, the hint's own record, and the rounding of a gap."""
+        state, slot, row = self.state, played.slot, case.row
+        ledger, evidence, values = state.ledger, state.evidence, state.values
+        value = float(values.born[slot])
+        ledger.settle(evidence, slot, row, played.phi, errors.evidence, state.pending.open)
+        evidence.record(slot, row, errors.evidence)
+        ledger.record(slot, row, value, errors.forecast, errors.evidence)
         state.pending.close(t)
+        at, rounding, noise, factor = None, abs(errors.forecast - errors.evidence), errors.evidence, cuts.PAIR
+        if played.kind == "pair":
+            at = 0.5 * (value + played.other)
+            if played.evidence_at in (value, played.other):
+                rounding = 0.0
+        elif played.kind in ("low", "high"):
+            at = 0.5 * (value + played.evidence_at)
+        if case.hint is not None:
+            overruled = None
+            if played.kind == "trusted":
+                at, rounding, noise = case.hint, abs(errors.nearest - errors.hint), errors.hint
+                factor = cuts.HINTED
+            else:
+                overruled = 0.5 * (value - case.hint) * (errors.forecast + errors.hint)
+            state.record.add(row, errors.hint, overruled)
+        if at is None or self.rules.fixed:
+            return None
+        return cuts.cut(values, at, rounding, noise * noise, factor)
 
     def plays(self, X: Any, n_rounds: int) -> bool:
         """False: rows are read first."""
@@ -61,7 +95,7 @@ class PythonEngine:
         """False: they are looked at round by round."""
         return False
 
-    def run(self, part: StreamPart, start: int, until: int) -> int:
+    def run(self, part: StreamPart, start: int) -> int:
         """Not by itself: `stream.run` plays round after round."""
         raise NotImplementedError("the engine in Python plays round by round")
 

@@ -5,7 +5,7 @@
 | 1: for t = 1, ..., T | `Forecaster.predict` and `update`, or `Forecaster.run` |
 | 2: receive the context x_t | `Round.see` |
 | 3: obtain the weights from the expert algorithm | kept up to date by `Evidence.record`, per bin and function |
-| 4: Phi_t, and P_t on an end, or on two neighbors of opposite signs | `Evidence.phi` and `Engine.play` |
+| 4: Phi_t, and P_t on an end, or on two neighbors of opposite signs | `Evidence.phi`, `Engine.play` |
 | 5: sample from P_t and predict | `Round.draw` |
 | 6: observe y_t | `Round.update` |
 | 7: feed the gains to the expert algorithm | `Round.learn` and `Evidence.record` |
@@ -16,13 +16,16 @@ from typing import Any
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.crossing import Play
+from swapcal.engine import cuts
+from swapcal.engine.crossing import Play, outright
+from swapcal.engine.ledger import RESERVED
 from swapcal.engine.native import NativeEngine, has_kernel
-from swapcal.engine.protocol import Case, Engine, Errors
-from swapcal.engine.python import PythonEngine
+from swapcal.engine.protocol import Case, Engine, Errors, Learned
+from swapcal.engine.python import FRESH, PythonEngine
 from swapcal.engine.randomness import uniform
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
+from swapcal.engine.values import Values
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.hypotheses import levels as level_sets
@@ -48,29 +51,41 @@ class Round:
         base, extra = self.rules.given(hint, features)
         # Last of what may fail, as a class that reads records learns its groups from them.
         case = self.see(self.rules.hypotheses.row(x), base, extra)
-        play = self.engine.play(case)
-        t = self.state.pending.issue()
-        played, midpoint = self.draw(play, t), self.state.grid.midpoint
-        value = midpoint(played)
+        play = self.play(case)
+        t = self.open()
+        slot, phi = self.draw(play, t)
+        born = self.state.values.born
+        value = float(born[slot])
         return Forecast(
             value=value,
             round=t,
             forecaster=self.state.identity,
-            other=midpoint(play.lower + play.upper - played),
-            probability=play.p_lower if played == play.lower else 1.0 - play.p_lower,
-            evidence_at=play.evidence_at(value),
+            other=float(born[play.lower + play.upper - slot]),
+            probability=play.p_lower if slot == play.lower else 1.0 - play.p_lower,
+            evidence_at=value if play.evidence_at is None else play.evidence_at,
             context=Forecast.packed(*case.row),
+            kind=play.kind,
+            phi=phi,
             hint=case.hint,
             base=case.base,
             features=None if case.features is None else tuple(case.features.tolist()),
+            scores=case.scores,
         )
 
     def distribution(self, x: Any, hint: Any, features: Any) -> dict[float, float]:
         """The forecasts that `predict` would draw from, with their probabilities; changes nothing."""
         look = getattr(self.rules.hypotheses, "peek", self.rules.hypotheses.row)
-        play = self.engine.play(self.see(look(x), *self.rules.given(hint, features)))
-        lower, upper = self.state.grid.midpoint(play.lower), self.state.grid.midpoint(play.upper)
-        return {lower: 1.0} if lower == upper else {lower: play.p_lower, upper: 1.0 - play.p_lower}
+        case = self.see(look(x), *self.rules.given(hint, features))
+        values = self.state.values
+        if not values.n and case.hint is None:
+            start = Values(values.low, values.high)
+            start.spread(cuts.FIRST)
+            return {start.value(start.nearest(0.5 * (start.low + start.high))): 1.0}
+        play = self.engine.play(case)
+        if play.lower == FRESH:
+            return {float(case.hint or 0.0): 1.0}
+        lower, upper = float(values.born[play.lower]), float(values.born[play.upper])
+        return {lower: 1.0} if play.lower == play.upper else {lower: play.p_lower, upper: 1.0 - play.p_lower}
 
     def update(self, forecast: Any, y: Any) -> None:
         """Learn the outcome of a forecast that was made here and has not had one."""
@@ -82,62 +97,117 @@ class Round:
         if forecast.forecaster != state.identity:
             raise UnknownForecast(f"{forecast!r} was made by another forecaster; update the one that made it")
         state.pending.check(forecast.round)
-        played = state.grid.bin(forecast.value)
+        slot, (low, high) = state.values.find(forecast.value), self.rules.property.domain
         row = checked.stored_row(forecast.indices, forecast.values, self.rules.functions.n)
-        low, high = self.rules.property.domain
         inside = low <= forecast.evidence_at <= high and (forecast.hint is None or low <= forecast.hint <= high)
-        if state.grid.midpoint(played) != forecast.value or not inside:
+        if slot < 0 or state.values.find(forecast.other) < 0 or not inside:
             raise UnknownForecast(f"{forecast!r} is not on this forecaster's grid; it was changed after it was made")
         extra = None if forecast.features is None else np.array(forecast.features)
-        case = Case(row, forecast.hint, forecast.base, extra)
-        late = forecast.round != state.pending.issued - 1
+        case = Case(row, forecast.hint, forecast.base, extra, forecast.scores)
         label = self.rules.label(y)
-        self.learn(case, played, forecast.evidence_at, label, forecast.round)
-        state.ledger.rounds[1] += late
+        played = Learned(slot, forecast.other, forecast.evidence_at, forecast.kind, forecast.phi)
+        self.learn(case, played, label, forecast.round)
         self.notice(label)
 
     def see(self, row: Row, base: float | None, extra: Float64Array | None) -> Case:
         """All that is known before the forecast: the learning hint's word, and its level set in the context."""
-        state = self.state
-        guide = base if state.hint is None else state.hint.forecast(row, extra, base)
-        if guide is not None and not state.grid.low <= guide <= state.grid.high:
+        values, model = self.state.values, self.state.hint
+        guide, scores = (base, None) if model is None else model.said(row, extra, base)
+        if guide is not None and not values.low <= guide <= values.high:
             raise InvalidInput(
                 f"the learning hint {self.rules.hint!r} forecast {guide!r}, outside the property's domain"
             )
         own = self.rules.hypotheses.n
-        return Case(level_sets.active(row, guide, self.rules.level_grid, own), guide, base, extra)
+        return Case(level_sets.active(row, guide, self.rules.level_grid, own), guide, base, extra, scores)
 
-    def draw(self, play: Play, t: int) -> int:
-        """The bin that round `t` plays."""
-        return play.lower if uniform(self.rules.seed, t) < play.p_lower else play.upper
+    def play(self, case: Case) -> Play:
+        """What to play; a first grid, or a value for a hint that has none near it, is made on the way."""
+        values = self.state.values
+        if not values.n and case.hint is None:
+            values.spread(cuts.FIRST)
+        play = self.engine.play(case)
+        if play.lower != FRESH or case.hint is None:
+            return play
+        slot = self.add(case.hint)
+        self.state.record.totals[4] += 1.0
+        return outright(slot, play.kind)
 
-    def learn(self, case: Case, bin: int, evidence_at: float, label: float, t: int) -> None:
-        """The played bin records what happened. Everything that can fail comes before the first change."""
-        errors = self._errors(case, bin, evidence_at, self.rules.jittered(label, t))
-        if self.state.hint is not None:
+    def open(self) -> int:
+        """The number of a new round. One that has waited for too long expires for it."""
+        self.make_room()
+        t, expired = self.state.pending.issue()
+        self.state.ledger.rounds[2] += expired
+        return t
+
+    def draw(self, play: Play, t: int) -> tuple[int, float]:
+        """The slot that round `t` plays, and the evidence that the draw has canceled there."""
+        lower = uniform(self.rules.seed, t) < play.p_lower
+        phi = play.phi_lower if lower else play.phi_upper
+        self.state.ledger.draw(self.state.evidence, phi)
+        return (play.lower if lower else play.upper), phi
+
+    def learn(self, case: Case, played: Learned, label: float, t: int) -> None:
+        """The played value records what happened. Everything that can fail comes before the first change."""
+        state = self.state
+        errors = self._errors(case, played, self.rules.jittered(label, t))
+        lag = state.pending.issued - 1 - t
+        if state.hint is not None:
             own = case.row.indices < self.rules.hypotheses.n
             row = Row(case.row.indices[own], case.row.values[own])
-            self.state.hint.update(row, case.features, case.base, label)
-        self.engine.learn(case, bin, errors, t)
+            state.hint.update(row, case.features, case.base, label, case.hint, case.scores, lag)
+        middle = self.engine.learn(case, played, errors, t)
+        state.ledger.rounds[1] += lag > 0
+        if middle is not None:
+            self.add(middle)
         self.follow(case.hint)
 
-    def _errors(self, case: Case, bin: int, evidence_at: float, label: float) -> Errors:
-        grid, target = self.state.grid, self.rules.property
-        value = grid.midpoint(bin)
+    def _errors(self, case: Case, played: Learned, label: float) -> Errors:
+        values, target = self.state.values, self.rules.property
+        value = float(values.born[played.slot])
         v = checked.identified(target, value, label)
-        v_evidence = v if evidence_at == value else checked.identified(target, evidence_at, label)
-        if case.hint is None or self.state.record is None:
-            return Errors(v, v_evidence, 0.0)
-        return Errors(v, v_evidence, checked.identified(target, grid.midpoint(grid.bin(case.hint)), label))
+        v_evidence = v if played.evidence_at == value else checked.identified(target, played.evidence_at, label)
+        # Labels at an end of the domain may give V the sign that does not heal there; what is left out is rounding.
+        if played.kind == "low":
+            v_evidence = min(v_evidence, 0.0)
+        elif played.kind == "high":
+            v_evidence = max(v_evidence, 0.0)
+        if case.hint is None:
+            return Errors(v, v_evidence, 0.0, 0.0)
+        nearest = values.value(values.nearest(case.hint))
+        v_hint = checked.identified(target, case.hint, label)
+        return Errors(
+            v, v_evidence, v_hint, v_hint if nearest == case.hint else checked.identified(target, nearest, label)
+        )
+
+    def add(self, value: float) -> int:
+        """A new value, with no evidence yet, and its slot."""
+        self.make_room()
+        return self.state.values.add(value)
+
+    def drop(self, t: int, phi: float) -> None:
+        """Close a round whose outcome is not known and will not be."""
+        state = self.state
+        reserved = state.ledger.drift[RESERVED] - state.evidence.reserve(phi)
+        state.ledger.drift[RESERVED] = reserved if state.pending.open > 1 else 0.0
+        state.pending.close(t)
 
     def follow(self, hint: float | None) -> None:
-        """What an outcome may change besides the arrays: the first hint, and a grid that is due to be refined."""
-        state = self.state
-        if hint is not None and not state.hinted:
-            state.hinted = True
+        """What an outcome may change besides the arrays: a first hint, and room before there is need."""
+        if hint is not None and not self.state.hinted:
+            self.state.hinted = True
             self.engine.assemble()
-        if state.ledger.n_rounds >= self.rules.refined_at(state.grid.n):
-            state.refine()
+        self.make_room()
+
+    def make_room(self) -> None:
+        """For a value more, and for a round more that waits."""
+        state = self.state
+        crowded = state.values.n == state.values.capacity and not self.rules.fixed
+        if crowded:
+            state.grow()
+        if state.pending.full:
+            state.pending.grow()
+            crowded = True
+        if crowded:
             self.engine.assemble()
 
     def notice(self, label: float) -> None:

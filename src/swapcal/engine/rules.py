@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine import schedule
 from swapcal.engine.grid import Grid
 from swapcal.engine.randomness import mix64, uniform
 from swapcal.errors import InvalidInput
@@ -16,9 +15,6 @@ from swapcal.roles import Elicitable, Hypotheses, LearningHint
 from swapcal.typing import Float64Array
 
 __all__ = ["Rules"]
-
-NEVER = 2**62
-"""So many rounds are never played."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +29,10 @@ class Rules:
     bins: int | None = None
     seed: int = 0
     levels: int = 10
-    trust: float = 1.0 / 3.0
+    trust: float = 0.25
     outside: str = "error"
     jitter: float = 0.0
-    max_pending: int = 65_536
+    max_pending: int = 1 << 20
     functions: Hypotheses = field(init=False)
     """The class with the level sets of the hint behind its own functions."""
 
@@ -51,7 +47,7 @@ class Rules:
             "bins": None if self.bins is None else checked.whole(self.bins, "bins", 1),
             "seed": checked.whole(self.seed, "seed", 0),
             "levels": checked.whole(self.levels, "levels", 0),
-            "trust": checked.number(self.trust, "trust", 0.0, 100.0),
+            "trust": checked.number(self.trust, "trust", 0.0, 1.0),
             "outside": checked.one_of(self.outside, "outside", ("error", "clip")),
             "jitter": checked.number(self.jitter, "jitter", 0.0, self.property.high - self.property.low),
             "max_pending": checked.whole(self.max_pending, "max_pending", 1),
@@ -72,23 +68,9 @@ class Rules:
         return Grid(*self.property.domain, n_levels) if n_levels else None
 
     @cached_property
-    def share(self) -> float:
-        """The factor of T^(1/(r+1)) in the number of bins."""
-        return schedule.share_for(self.property.lipschitz, self.r, learning=self.hint is not None)
-
-    @cached_property
-    def first_bins(self) -> int:
-        """Bins with which a run starts."""
-        return self.bins or schedule.first_bins(self.horizon, self.r, self.share)
-
-    @cached_property
-    def refines(self) -> bool:
-        """Whether the grid gets finer as rounds go by."""
-        return self.horizon is None and self.bins is None
-
-    def refined_at(self, n_bins: int) -> int:
-        """After how many outcomes a grid of `n_bins` bins is refined."""
-        return schedule.next_refinement(n_bins, self.r, self.share) if self.refines else NEVER
+    def fixed(self) -> bool:
+        """Whether the values that can be forecast were given, as a number of bins."""
+        return self.bins is not None
 
     @cached_property
     def n_features(self) -> int:

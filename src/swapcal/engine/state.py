@@ -6,39 +6,43 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swapcal.engine import schedule
 from swapcal.engine.atoms import Atoms
-from swapcal.engine.grid import Grid
 from swapcal.engine.ledger import Ledger
 from swapcal.engine.pending import Pending
+from swapcal.engine.record import HintRecord
 from swapcal.engine.rules import Rules
-from swapcal.roles import Evidence, HintRecord, HintState
+from swapcal.engine.values import ROOM, Values
+from swapcal.roles import Evidence, HintState
 
 __all__ = ["Arrays", "State"]
 
 Arrays = dict[str, npt.NDArray[Any]]
 
+PARTS = ("values", "evidence", "record", "atoms", "hint")
+
 
 class State:
-    """Grid, evidence, the hint's record, ledger, open rounds, the learning hint, labels that heap.
+    """Values, evidence, the hint's record, ledger, open rounds, the learning hint, labels that heap.
 
     `hinted` says whether a hint has been learned from. The identity is that of the forecaster, which its forecasts
-    carry. Evidence, record, ledger and open rounds are arrays that kernels change in place; after `refine` and
-    `restore` they are others.
+    carry. All but the last two are arrays that kernels change in place; after `grow` and `restore` they are others.
     """
 
-    __slots__ = ("atoms", "evidence", "grid", "hint", "hinted", "identity", "ledger", "pending", "record")
+    __slots__ = ("atoms", "evidence", "hint", "hinted", "identity", "ledger", "pending", "record", "values")
 
-    def __init__(self, rules: Rules, n_bins: int) -> None:
+    def __init__(self, rules: Rules, capacity: int | None = None) -> None:
         self.identity = secrets.token_hex(8)
-        self.start(rules, n_bins)
+        self.start(rules, capacity)
 
-    def start(self, rules: Rules, n_bins: int) -> None:
+    def start(self, rules: Rules, capacity: int | None = None) -> None:
         """Before the first round: nothing has been seen, and nothing learned."""
-        self.grid = Grid(*rules.property.domain, n_bins)
-        self.evidence: Evidence = rules.functions.start(n_bins)
-        self.record: HintRecord | None = rules.functions.start_record(n_bins)
-        self.ledger = Ledger(n_bins, rules.functions.n)
+        room = max(ROOM if rules.bins is None else rules.bins, capacity or 0)
+        self.values = Values(*rules.property.domain, room)
+        if rules.bins is not None:
+            self.values.spread(rules.bins)
+        self.evidence: Evidence = rules.functions.start(room)
+        self.record = HintRecord(rules.functions.n)
+        self.ledger = Ledger(room, rules.functions.n)
         self.hint: HintState | None = None
         if rules.hint is not None:
             self.hint = rules.hint.start(rules.property, rules.hypotheses.n)
@@ -46,44 +50,57 @@ class State:
         self.atoms = Atoms()
         self.hinted = rules.hint is not None
 
-    def refine(self) -> None:
-        """Cut every bin; the middle part keeps its value and all that it has gathered."""
-        factor = schedule.REFINEMENT
-        self.grid = self.grid.refined(factor)
-        for part in (self.evidence, self.ledger, self.record):
-            if part is not None:
-                part.refine(factor)
+    @property
+    def counts(self) -> npt.NDArray[np.float64]:
+        """Visits of the values there are, by slot."""
+        return self.evidence.counts[: self.values.n]
+
+    def grow(self) -> None:
+        """Make room for twice as many values."""
+        capacity = 2 * self.values.capacity
+        for part in (self.values, self.evidence, self.ledger):
+            part.grow(capacity)
 
     def snapshot(self) -> tuple[dict[str, Any], Arrays]:
-        """Counters and arrays, as copies."""
+        """Counters and arrays, as copies, without the room behind them."""
+        n, ledger = self.values.n, self.ledger
         counters = {
-            "n_bins": self.grid.n,
+            "n_values": n,
             "issued": self.pending.issued,
             "open": self.pending.open,
-            "n_rounds": self.ledger.n_rounds,
-            "n_late": self.ledger.n_late,
+            "n_rounds": ledger.n_rounds,
+            "n_late": ledger.n_late,
+            "n_expired": ledger.n_expired,
             "hinted": self.hinted,
             "identity": self.identity,
         }
-        arrays: Arrays = {"ledger.sums": self.ledger.sums.copy(), "ledger.rounding": self.ledger.rounding.copy()}
-        arrays["pending.flags"] = self.pending.flags.copy()
-        for name in ("evidence", "atoms", "hint", "record"):
+        arrays: Arrays = {
+            "ledger.sums": ledger.sums[:n].copy(),
+            "ledger.rounding": ledger.rounding[:n].copy(),
+            "ledger.drift": ledger.drift.copy(),
+            "ledger.totals": ledger.totals.copy(),
+            "pending.rounds": self.pending.waiting(),
+        }
+        for name in PARTS:
             part = getattr(self, name)
             if part is not None:
-                arrays |= {f"{name}.{key}": array.copy() for key, array in part.arrays().items()}
+                by_slot = name == "evidence"
+                arrays |= {f"{name}.{k}": (a[:n] if by_slot else a).copy() for k, a in part.arrays().items()}
         return counters, arrays
 
     def restore(self, rules: Rules, counters: dict[str, Any], arrays: Arrays) -> None:
         """Put a `snapshot` back."""
-        self.grid = Grid(*rules.property.domain, counters["n_bins"])
-        self.evidence, self.record = rules.functions.start(self.grid.n), rules.functions.start_record(self.grid.n)
-        for name in ("evidence", "atoms", "hint", "record"):
+        n = counters["n_values"]
+        self.start(rules, 1 << max(n - 1, 0).bit_length())
+        room = self.values.capacity
+        for name in PARTS:
             part = getattr(self, name)
             if part is not None:
-                own = {key.partition(".")[2]: each for key, each in arrays.items() if key.startswith(f"{name}.")}
-                part.restore(own)
-        self.ledger.sums, self.ledger.rounding = arrays["ledger.sums"].copy(), arrays["ledger.rounding"].copy()
-        self.ledger.rounds[:] = counters["n_rounds"], counters["n_late"]
-        self.pending.flags = np.array(arrays["pending.flags"])
-        self.pending.numbers[:] = counters["issued"], counters["open"]
+                part.restore({k.partition(".")[2]: each for k, each in arrays.items() if k.startswith(f"{name}.")})
+        self.evidence.grow(room)
+        ledger = self.ledger
+        ledger.sums[:n], ledger.rounding[:n] = arrays["ledger.sums"], arrays["ledger.rounding"]
+        ledger.drift[:], ledger.totals[:] = arrays["ledger.drift"], arrays["ledger.totals"]
+        ledger.rounds[:] = counters["n_rounds"], counters["n_late"], counters["n_expired"]
+        self.pending.restore(counters["issued"], arrays["pending.rounds"])
         self.hinted, self.identity = counters["hinted"], counters["identity"]

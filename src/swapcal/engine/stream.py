@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.protocol import StreamPart
+from swapcal.engine.protocol import Learned, StreamPart
 from swapcal.engine.round import Round
 from swapcal.engine.rules import Rules
 from swapcal.hypotheses.rows import can_be_cut, cut
@@ -38,7 +38,7 @@ def run(round: Round, X: Any, y: Any, hints: Any, features: Any, missing: str) -
     chunk = _chunk(rules.hypotheses.n)
     # A few native rounds are read before they are played, and nothing comes between them.
     keep = len(labels) > min(chunk, _FEW) or not alone
-    fresh, n_bins = keep and state.pending.issued == 0, state.grid.n
+    fresh = keep and state.pending.issued == 0
     before = state.snapshot() if keep and not fresh else None
     groups = rules.hypotheses.snapshot() if hasattr(rules.hypotheses, "snapshot") else None
     play = _whole if alone else _each
@@ -51,7 +51,7 @@ def run(round: Round, X: Any, y: Any, hints: Any, features: Any, missing: str) -
             play(round, StreamPart(contexts, labels[part], guides, inputs, out[part]))
     except BaseException:
         if fresh:
-            state.start(rules, n_bins)
+            state.start(rules)
         elif before is not None:
             state.restore(rules, *before)
         engine.assemble()
@@ -95,12 +95,11 @@ def _parts(round: Round, X: Any, n_rows: int, chunk: int, alone: bool) -> Iterat
 
 
 def _whole(round: Round, part: StreamPart) -> None:
-    """The engine plays by itself, and stops where the grid is to be refined, which replaces the arrays."""
-    rules, state, done = round.rules, round.state, 0
+    """The engine plays by itself, and stops where more room is needed, which replaces the arrays."""
+    done = 0
     while done < len(part.labels):
-        until = rules.refined_at(state.grid.n) - state.ledger.n_rounds
-        done = round.engine.run(part, done, until)
-        round.follow(None)
+        done = round.engine.run(part, done)
+        round.make_room()
 
 
 def _each(round: Round, part: StreamPart) -> None:
@@ -113,11 +112,14 @@ def _each(round: Round, part: StreamPart) -> None:
         row = Row(contexts.indices[inside], contexts.values[inside])
         extra = None if part.features is None else part.features[t]
         case = round.see(row, None if math.isnan(hint) else hint, extra)
-        play = round.engine.play(case)
-        opened = state.pending.issue()
-        played = round.draw(play, opened)
-        part.out[t] = value = state.grid.midpoint(played)
+        play = round.play(case)
+        opened = round.open()
+        slot, phi = round.draw(play, opened)
+        born = state.values.born
+        part.out[t] = value = float(born[slot])
         if math.isnan(label):
-            state.pending.close(opened)
+            round.drop(opened, phi)
         else:
-            round.learn(case, played, play.evidence_at(value), label, opened)
+            other = float(born[play.lower + play.upper - slot])
+            point = value if play.evidence_at is None else play.evidence_at
+            round.learn(case, Learned(slot, other, point, play.kind, phi), label, opened)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swapcal.engine import kernels
-from swapcal.errors import InvalidInput, StateFileError
+from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.hints.inputs import N_OWN, N_TOTALS, Inputs
-from swapcal.hints.mixture import Mixture
+from swapcal.hints.mixture import Mixture, packed, unpacked
 from swapcal.hints.sums import in_order, rows_in_order
 from swapcal.properties.kernel import constants, has_kernel
 from swapcal.roles import Elicitable, Row, Rows
@@ -23,7 +23,7 @@ _EDGE = 1.0 - 2e-12
 LARGEST = 1e100
 _NOTHING = np.empty(0)
 # The parts of the totals: the state's own, those of `Inputs`, that of `Mixture`.
-_N_OWN_TOTALS = 4
+_N_OWN_TOTALS = 5
 _N_TOTALS = _N_OWN_TOTALS + N_TOTALS + 1
 # The only total that may be negative: the mean of the base.
 _BASE_MEAN = _N_OWN_TOTALS + 2
@@ -45,7 +45,8 @@ class _Look(NamedTuple):
 class RegressionState:
     """What an `OnlineRegression` has learned; made by its `start`.
 
-    `update` recomputes everything from its own arguments, so outcomes may come late and in any order.
+    Outcomes may come late and in any order. Experts are scored by what they said, which a forecast carries; the step is
+    taken from where they are now.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ class RegressionState:
         self._n_dense = N_OWN + n_features
         self._always = np.arange(self._n_dense)
         self._weights = np.zeros((self._n_dense + n_inputs, len(self._rates)))
-        # Over the learned rounds: their number, |s|^2, |y - p| in half-widths, |V|; then what the parts keep.
+        # Over the learned rounds: their number, |s|^2, |y - p| in half-widths, |V|, lags; then what the parts keep.
         self._totals = np.zeros(_N_TOTALS)
         self._inputs = Inputs(n_features, self._totals[_N_OWN_TOTALS:-1])
         self._mixture = Mixture(len(self._rates), self._totals[-1:])
@@ -100,14 +101,35 @@ class RegressionState:
 
     def forecast(self, row: Row, features: Float64Array | None, base: float | None) -> float:
         """The hint for this round, in the property's domain; changes nothing."""
-        return self._value(self._look(row, features, base).combined)
+        return self.said(row, features, base)[0]
 
-    def update(self, row: Row, features: Float64Array | None, base: float | None, y: float) -> None:
-        """Learn from a round whose outcome is `y`; the other arguments are those of its forecast."""
+    def said(self, row: Row, features: Float64Array | None, base: float | None) -> tuple[float, bytes]:
+        """The hint, and how far it is from what each expert says, for the update; changes nothing."""
+        look = self._look(row, features, base)
+        return self._value(look.combined), packed(look.combined - look.units)
+
+    def update(
+        self,
+        row: Row,
+        features: Float64Array | None,
+        base: float | None,
+        y: float,
+        said: float | None = None,
+        scores: bytes | None = None,
+        lag: int = 0,
+    ) -> None:
+        """Learn from a round whose outcome is `y`: the arguments of its forecast, what was `said`, and how late it is.
+
+        Where it is not told what was said, the outcome is taken as known at once: what would be said now.
+        """
         look = self._look(row, features, base)
         if not math.isfinite(y):
             raise InvalidInput(f"a label must be a finite number; got {y!r}")
-        self._learn(look, y)
+        if said is None or scores is None:
+            said, scores = self._value(look.combined), packed(look.combined - look.units)
+        if len(scores) != 2 * len(self._rates):
+            raise UnknownForecast("this forecast carries the scores of another learning hint; it has been changed")
+        self._learn(look, y, said, unpacked(scores), lag)
 
     def run(
         self, rows: Rows, features: Float64Array | None, bases: Float64Array | None, y: Float64Array
@@ -142,8 +164,8 @@ class RegressionState:
                 row = Row(rows.indices[part], rows.values[part])
                 extra = None if extras is None else extras[t]
                 look = self._look(row, extra, None if given is None else float(given[t]))
-                forecasts[t] = self._value(look.combined)
-                self._learn(look, label)
+                forecasts[t] = said = self._value(look.combined)
+                self._learn(look, label, said, unpacked(packed(look.combined - look.units)), 0)
         except BaseException:
             self.restore(before)
             raise
@@ -212,21 +234,20 @@ class RegressionState:
         units = np.array(cut + curved)
         return _Look(features, known, squares, positions, inputs, rows, units, self._mixture.combine(units))
 
-    def _learn(self, look: _Look, y: float) -> None:
+    def _learn(self, look: _Look, y: float, said: float, apart: Float64Array, lag: int) -> None:
         """Everything that can fail, a user's own identification function, comes before the first change."""
         inputs, units = look.inputs, look.units
-        value = self._value(look.combined)
-        v = float(self._property.identification(value, y))
+        v = float(self._property.identification(said, y))
         step = self._property.identification(self._middle + self._half * units, y) * self._rates
 
-        self._mixture.learn(units, look.combined, v)
+        totals = self._totals
+        rounds, norms, errors, sizes, lags = totals[:_N_OWN_TOTALS].tolist()
+        rounds, lags = rounds + 1.0, lags + lag
+        self._mixture.learn(apart, v, rounds, lags)
         self._inputs.learn(look.features, look.base, len(inputs) - self._n_dense, look.squares)
         norm = in_order(inputs * inputs)
-        totals = self._totals
-        rounds, norms, errors, sizes = totals[:_N_OWN_TOTALS].tolist()
-        rounds, norms = rounds + 1.0, norms + norm
-        errors, sizes = errors + abs(y - value) / self._half, sizes + abs(v)
-        totals[0], totals[1], totals[2], totals[3] = rounds, norms, errors, sizes
+        norms, errors, sizes = norms + norm, errors + abs(y - said) / self._half, sizes + abs(v)
+        totals[0], totals[1], totals[2], totals[3], totals[4] = rounds, norms, errors, sizes, lags
         scale = errors / sizes if sizes > 0.0 else 2.0
         step *= scale / max(norm, norms / rounds)
         # Positions are distinct, so no entry is written twice.

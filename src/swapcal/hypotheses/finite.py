@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.engine.bounds import Tally
+from swapcal.engine.bounds import Tally, quadratic_drift, quadratic_reserve
+from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput
-from swapcal.hypotheses.refinement import refined
 from swapcal.hypotheses.rows import read_row, read_rows
 from swapcal.potentials import AdaNormalHedge, PNorm, Potential
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, Spec
 
-__all__ = ["Finite", "FiniteEvidence", "FiniteRecord"]
+__all__ = ["Finite", "FiniteEvidence"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -94,14 +94,10 @@ class Finite:
         names = None if self.names is None else [*self.names, *(f"hint level {k}" for k in range(extra))]
         return Finite(self.n + extra, potential=self.potential, names=names)
 
-    def start(self, n_bins: int) -> "FiniteEvidence":
-        """No evidence in any of `n_bins` bins."""
+    def start(self, capacity: int) -> "FiniteEvidence":
+        """No evidence, and room for that of `capacity` values."""
         potential = self.potential.for_class(self.n) if isinstance(self.potential, PNorm) else self.potential
-        return FiniteEvidence(self.n, potential, n_bins)
-
-    def start_record(self, n_bins: int) -> "FiniteRecord":
-        """An empty record of a hint's own errors."""
-        return FiniteRecord(self.n, self.potential, n_bins)
+        return FiniteEvidence(self.n, potential, capacity)
 
     def spec(self) -> Spec:
         """Plain data."""
@@ -118,12 +114,12 @@ class FiniteEvidence:
 
     __slots__ = ("counts", "potential", "spreads", "sums", "weights")
 
-    def __init__(self, n: int, potential: Potential, n_bins: int) -> None:
+    def __init__(self, n: int, potential: Potential, capacity: int) -> None:
         self.potential = potential
-        self.sums = np.zeros((n_bins, n))
-        self.spreads = np.zeros((n_bins, n))
-        self.weights = np.zeros((n_bins, n))
-        self.counts = np.zeros(n_bins)
+        self.sums = np.zeros((capacity, n))
+        self.spreads = np.zeros((capacity, n))
+        self.weights = np.zeros((capacity, n))
+        self.counts = np.zeros(capacity)
 
     def phi(self, bin: int, row: Row) -> float:
         """sum_j w_ij x_j, added up in the order of the positions."""
@@ -150,10 +146,31 @@ class FiniteEvidence:
         """Logarithm of the largest potential that an active function has in the bin; infinite for the p-norm."""
         return _level(self.potential, self.sums[bin], self.spreads[bin], row)
 
-    def refine(self, factor: int) -> None:
-        """Cut every bin into `factor`; the middle bin keeps what its parent had."""
+    def grow(self, capacity: int) -> None:
+        """Make room for the evidence of `capacity` values."""
         for name in ("sums", "spreads", "weights", "counts"):
-            setattr(self, name, refined(getattr(self, name), factor))
+            setattr(self, name, grown(getattr(self, name), capacity))
+
+    def drift(self, bin: int, row: Row, phi: float, v: float) -> float:
+        """(Phi now - Phi at the draw) V; for the p-norm as for every quadratic potential."""
+        now = self.phi(bin, row)
+        if not isinstance(self.potential, PNorm):
+            return (now - phi) * v
+        return quadratic_drift(now, phi, v, self.potential.radius(self.sums.shape[1]), self._pull(bin))
+
+    def reserve(self, phi: float) -> float:
+        """|Phi|; for the p-norm as for every quadratic potential."""
+        if not isinstance(self.potential, PNorm):
+            return abs(phi)
+        return quadratic_reserve(phi, self.potential.radius(self.sums.shape[1]))
+
+    def _pull(self, bin: int) -> float:
+        """How much a visit of the bin lowers ||S||_p^2 / n by itself."""
+        n = float(self.counts[bin])
+        if not n or not isinstance(self.potential, PNorm):
+            return 0.0
+        norm = self.potential.norm(self.sums[bin])
+        return norm * norm / (n * (n + 1.0))
 
     @property
     def theorem(self) -> str:
@@ -190,39 +207,3 @@ def _level(potential: Potential, sums: Float64Array, spreads: Float64Array, row:
     if levels is None:
         return math.inf
     return float(levels.max()) if levels.size else 0.0
-
-
-class FiniteRecord:
-    """The errors that the hint would have made by itself, per (bin, function): sums and spreads, without weights."""
-
-    __slots__ = ("counts", "potential", "spreads", "sums")
-
-    def __init__(self, n: int, potential: Potential, n_bins: int) -> None:
-        self.potential = potential
-        self.sums = np.zeros((n_bins, n))
-        self.spreads = np.zeros((n_bins, n))
-        self.counts = np.zeros(n_bins)
-
-    def record(self, bin: int, row: Row, v: float) -> None:
-        """Add a round in which the hint lay in bin `bin`."""
-        gains = row.values * v
-        self.sums[bin, row.indices] += gains
-        self.spreads[bin, row.indices] += self.potential.spread(gains)
-        self.counts[bin] += 1.0
-
-    def level(self, bin: int, row: Row) -> float:
-        """Logarithm of the largest potential that an active function has in the bin."""
-        return _level(self.potential, self.sums[bin], self.spreads[bin], row)
-
-    def refine(self, factor: int) -> None:
-        """Cut every bin into `factor`; the middle bin keeps what its parent had."""
-        self.sums, self.spreads = refined(self.sums, factor), refined(self.spreads, factor)
-        self.counts = refined(self.counts, factor)
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state."""
-        return {"sums": self.sums, "spreads": self.spreads, "counts": self.counts}
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Take the state of `arrays` over."""
-        self.sums, self.spreads, self.counts = (arrays[name].copy() for name in ("sums", "spreads", "counts"))

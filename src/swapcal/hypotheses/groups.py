@@ -9,7 +9,7 @@ import numpy as np
 from swapcal import potentials
 from swapcal.checked import real, shown, whole
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
-from swapcal.hypotheses.finite import Finite, FiniteEvidence, FiniteRecord
+from swapcal.hypotheses.finite import Finite, FiniteEvidence
 from swapcal.hypotheses.rows import check_rows
 from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.roles import Row, Rows
@@ -237,10 +237,6 @@ class Groups:
     def start(self, n_bins: int) -> FiniteEvidence:
         """No evidence in any of `n_bins` bins."""
         return self._finite.start(n_bins)
-
-    def start_record(self, n_bins: int) -> FiniteRecord:
-        """An empty record of a hint's own errors."""
-        return self._finite.start_record(n_bins)
 
     def snapshot(self) -> tuple[Vocabulary, dict[str, tuple[float, ...]]]:
         """What has been learned so far, for `restore`."""

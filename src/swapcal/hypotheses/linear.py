@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from swapcal.engine import kernels
-from swapcal.engine.bounds import Tally, quadratic
+from swapcal.engine.bounds import Tally, quadratic, quadratic_drift, quadratic_reserve
+from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput
-from swapcal.hypotheses.refinement import refined
 from swapcal.hypotheses.rows import read_row, read_rows
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, Spec
@@ -106,10 +106,6 @@ class Linear:
         """No evidence in any of `n_bins` bins."""
         return LinearEvidence(self.n, n_bins)
 
-    def start_record(self, n_bins: int) -> None:
-        """None: a linear class trusts no hint, so that no record of one is needed."""
-        return
-
     def spec(self) -> Spec:
         """Plain data."""
         return {"kind": "Linear", "n": self.n, "radius": self.radius}
@@ -141,9 +137,18 @@ class LinearEvidence:
         """Infinite: the quadratic potential's argument leaves no room to trust a hint."""
         return math.inf
 
-    def refine(self, factor: int) -> None:
-        """Cut every bin into `factor`; the middle bin keeps what its parent had."""
-        self.sums, self.counts = refined(self.sums, factor), refined(self.counts, factor)
+    def grow(self, capacity: int) -> None:
+        """Make room for the evidence of `capacity` values."""
+        self.sums, self.counts = grown(self.sums, capacity), grown(self.counts, capacity)
+
+    def drift(self, bin: int, row: Row, phi: float, v: float) -> float:
+        """As for every quadratic potential."""
+        n, norm = float(self.counts[bin]), float((self.sums[bin] * self.sums[bin]).cumsum()[-1])
+        return quadratic_drift(self.phi(bin, row), phi, v, 1.0, norm / (n * (n + 1.0)) if n else 0.0)
+
+    def reserve(self, phi: float) -> float:
+        """As for every quadratic potential."""
+        return quadratic_reserve(phi, 1.0)
 
     @property
     def theorem(self) -> str:

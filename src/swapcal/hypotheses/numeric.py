@@ -161,10 +161,6 @@ class Numeric:
         """No evidence in any of `n_bins` bins."""
         return self._linear.start(n_bins)
 
-    def start_record(self, n_bins: int) -> None:
-        """None: a linear class trusts no hint, so that no record of one is needed."""
-        return
-
     def snapshot(self) -> tuple[Float64Array, ...]:
         """What has been learned so far, for `restore`."""
         return tuple(array.copy() for array in (self._firsts, self._counts, self._sums, self._squares))

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.engine.bounds import Tally, combine, quadratic
+from swapcal.engine.bounds import Tally, combine, quadratic, quadratic_drift, quadratic_reserve
+from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.finite import Finite
 from swapcal.hypotheses.linear import Linear
-from swapcal.hypotheses.refinement import refined
 from swapcal.learners import Learner
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, Spec
@@ -110,10 +110,6 @@ class Oracle:
         """No evidence in any of `n_bins` bins, and learners that have seen nothing."""
         return OracleEvidence(self.learner, n_bins)
 
-    def start_record(self, n_bins: int) -> None:
-        """None: a quadratic potential trusts no hint, so that no record of one is needed."""
-        return
-
     def spec(self) -> Spec:
         """Plain data."""
         return {"kind": "Oracle", "learner": dict(self.learner.spec())}
@@ -169,12 +165,24 @@ class OracleEvidence:
         """Infinite: the quadratic potential's argument leaves no room to trust a hint."""
         return math.inf
 
-    def refine(self, factor: int) -> None:
-        """Cut every bin into `factor`; the middle bin keeps what its parent had, learners included."""
-        states = self._fresh(len(self.counts) * factor)
-        states[factor // 2 :: factor] = self.states
-        self.states = states
-        self.sums, self.counts = refined(self.sums, factor), refined(self.counts, factor)
+    def grow(self, capacity: int) -> None:
+        """Make room for the evidence of `capacity` values, with learners that have seen nothing."""
+        states = self._fresh(capacity)
+        states[: len(self.states)] = self.states
+        self.states, self.sums, self.counts = states, grown(self.sums, capacity), grown(self.counts, capacity)
+
+    def drift(self, bin: int, row: Row, phi: float, v: float) -> float:
+        """As for every quadratic potential."""
+        n = float(self.counts[bin])
+        square = 0.0
+        for s in self.sums[bin].tolist():
+            square += max(s, 0.0) * max(s, 0.0)
+        now = self.phi(bin, row)
+        return quadratic_drift(now, phi, v, float(len(self.signs)), square / (n * (n + 1.0)) if n else 0.0)
+
+    def reserve(self, phi: float) -> float:
+        """As for every quadratic potential."""
+        return quadratic_reserve(phi, float(len(self.signs)))
 
     @property
     def theorem(self) -> str:
@@ -217,7 +225,7 @@ def _missed(learner: Learner, tally: Tally, r: float) -> float:
     psi = np.minimum(before * (np.minimum(_regret(learner, after), after) / before) ** r, after)
     slopes = np.concatenate([[0.0], 0.5 ** np.arange(50)])
     peaks = np.max(psi - slopes[:, None] * before, axis=1)
-    return float(np.min(slopes * tally.n_rounds + tally.n_bins * np.maximum(peaks, 0.0)))
+    return float(np.min(slopes * tally.n_rounds + tally.n_values * np.maximum(peaks, 0.0)))
 
 
 def _regret(learner: Learner, n: Float64Array) -> Float64Array:

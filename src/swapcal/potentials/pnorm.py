@@ -19,7 +19,7 @@ class PNorm:
     Phi_i(x) = <gradient of 1/2 ||S_i||_p^2, x> / (n_i + 1). The norm couples the functions of a bin, so that an update
     costs O(n), not only O(active); the other potentials are cheaper on sparse contexts.
 
-    Guarantee (`bounds.quadratic`): with probability 1 - delta, Psi <= e ((p - 1) sum_i H(n_i) + 9 ln(1/delta)), H the
+    Guarantee (`bounds.quadratic`): with probability 1 - delta, Psi <= e ((p - 1) sum_i H(n_i) + 4 ln(1/delta)), H the
     harmonic numbers.
 
     Parameters
@@ -78,13 +78,27 @@ class PNorm:
         factor = largest * math.pow(total, (2.0 - p) / p) / (n + 1.0)
         return np.copysign([factor * math.pow(share, p - 1.0) for share in shares], sums)
 
+    def radius(self, n: int) -> float:
+        """The largest squared p-norm of a context of `n` values in [-1, 1]."""
+        return float(n) ** (2.0 / self.exponent)
+
+    def norm(self, sums: Float64Array) -> float:
+        """||S||_p, scaled as in `row_weights`."""
+        largest = float(np.max(np.abs(sums)))
+        if largest == 0.0:
+            return 0.0
+        total = 0.0
+        for share in (np.abs(sums) / largest).tolist():
+            total += math.pow(share, self.exponent)
+        return largest * math.pow(total, 1.0 / self.exponent)
+
     def level(self, s: Float64Array, c: Float64Array) -> None:
         """None: not an exponential potential, so a trusted hint would not keep its guarantee."""
         return
 
     def bound(self, tally: Tally, r: float, delta: float) -> float:
         """Theorem B in the p-norm: a context's squared p-norm is at most n^(2/p), the smoothness is p - 1."""
-        return quadratic(tally, self.exponent - 1.0, tally.n_functions ** (2.0 / self.exponent), r, delta)
+        return quadratic(tally, self.exponent - 1.0, self.radius(tally.n_functions), r, delta)
 
     def spec(self) -> Spec:
         """Plain data."""

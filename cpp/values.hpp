@@ -1,0 +1,65 @@
+// The values that can be forecast: twin of engine/values.py.
+#pragma once
+
+#include <cstdint>
+
+namespace swapcal {
+
+struct Values {
+    double low, high;
+    double *born;       // in order of birth: the place of a value here is its slot
+    int64_t *order;     // slots in increasing order of their values
+    int64_t *numbers;   // how many
+    double *gaps;       // three for each rank and one more: rounds, rounding, noise
+    int64_t capacity;
+
+    int64_t n() const { return numbers[0]; }
+    bool full() const { return numbers[0] == capacity; }
+    int64_t slot(int64_t rank) const { return order[rank]; }
+    double value(int64_t rank) const { return born[order[rank]]; }
+
+    // The first rank whose value is at least x.
+    int64_t above(double x) const {
+        int64_t first = 0, last = n();
+        while (first < last) {
+            int64_t middle = (first + last) / 2;
+            if (value(middle) < x) {
+                first = middle + 1;
+            } else {
+                last = middle;
+            }
+        }
+        return first;
+    }
+
+    int64_t nearest(double x) const {
+        int64_t i = above(x);
+        return i == n() || (i > 0 && x - value(i - 1) <= value(i) - x) ? i - 1 : i;
+    }
+
+    double unit(double x) const { return (x - low) / (high - low); }
+
+    // The slot of the value x; -1 if it is not one.
+    int64_t find(double x) const {
+        int64_t i = above(x);
+        return i < n() && value(i) == x ? slot(i) : -1;
+    }
+
+    int64_t add(double x) {
+        int64_t i = above(x), count = n();
+        born[count] = x;
+        for (int64_t k = count; k > i; --k) order[k] = order[k - 1];
+        order[i] = count;
+        for (int64_t k = 3 * (count + 2) - 1; k >= 3 * (i + 1); --k) gaps[k] = gaps[k - 3];
+        for (int64_t k = 3 * i; k < 3 * (i + 2); ++k) gaps[k] = 0.0;
+        numbers[0] = count + 1;
+        return count;
+    }
+
+    // The mid-points of m equal bins.
+    void spread(int64_t m) {
+        for (int64_t i = 0; i < m; ++i) add(low + (high - low) * (double(2 * i + 1) / double(2 * m)));
+    }
+};
+
+}  // namespace swapcal

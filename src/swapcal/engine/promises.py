@@ -1,0 +1,93 @@
+"""What the theorems promise of a forecaster: of the rounds it has played, or of rounds to come."""
+
+import math
+
+from swapcal.engine import cuts
+from swapcal.engine.bounds import Guarantee, Tally, combine
+from swapcal.engine.ledger import DRIFT, PEAK, RESERVED
+from swapcal.engine.rules import Rules
+from swapcal.engine.state import State
+
+__all__ = ["ahead", "most_values", "so_far"]
+
+ALWAYS = (
+    "an outcome does not depend on the draw of its own forecast, nor on later draws",
+    "nobody who chooses outcomes knows the seed, or sees a forecast before its outcome is settled",
+)
+"""What every number rests on."""
+
+
+def so_far(rules: Rules, state: State, delta: float) -> Guarantee:
+    """The theorem on the rounds so far: with their visits, spread, rounding and drift, and no assumption on labels."""
+    n, ledger, counts = state.values.n, state.ledger, state.counts
+    drift = ledger.drift.tolist()
+    tally = Tally(
+        n,
+        _functions(rules, state),
+        ledger.n_rounds + state.pending.open,
+        counts=counts,
+        spread=state.evidence.spread()[:n],
+        rounding=rules.functions.supremum(ledger.rounding[:n]),
+        drift=drift[DRIFT] + drift[RESERVED],
+        peak=drift[PEAK],
+    )
+    notes = ()
+    if rules.jitter:
+        notes = (f"labels are those spread by jitter={rules.jitter:g}, for which the error is counted too",)
+    value = min(state.evidence.bound(tally, rules.r, delta), float(ledger.n_rounds))
+    return _guarantee(value, rules, state, ledger.n_rounds, delta, notes)
+
+
+def ahead(rules: Rules, state: State, n_rounds: int, delta: float) -> Guarantee:
+    """The theorem ahead of a run: with the most values that so many rounds can make, and the rounding they can leave.
+
+    Between two cuts a gap gathers rounding of at most 4 sqrt(n) + 1 in n rounds, or the floor has refused the cut, and
+    then |V| changes by less than that over the gap; so n_i D_i^2 / n_i^2 summed over values is at most 40 for each
+    value there can be.
+    """
+    n = max(rules.bins or most_values(n_rounds), state.values.n)
+    functions = _functions(rules, state)
+    trusted = 0.52 * functions * n_rounds * math.pow(math.e * n_rounds, rules.trust) if state.hinted else 0.0
+    tally = Tally(n, functions, n_rounds, drift=trusted, peak=trusted)
+    rounded = 40.0 * n if rules.r >= 2.0 else n_rounds ** (1.0 - rules.r / 2.0) * (40.0 * n) ** (rules.r / 2.0)
+    if rules.fixed:
+        lipschitz = 1.0 if rules.property.lipschitz is None else rules.property.lipschitz
+        rounded = n_rounds * min(lipschitz / (2.0 * n), 2.0) ** rules.r
+    value = combine(state.evidence.bound(tally, rules.r, delta), rounded, rules.r)
+    notes = ["each outcome comes before the next forecast", rules.property.assumption]
+    if not state.hinted:
+        notes.append("no hint is given; with hints the bound is larger, so ask again after the first one")
+    return _guarantee(min(value, float(n_rounds)), rules, state, n_rounds, delta, tuple(notes))
+
+
+def most_values(n_rounds: int) -> int:
+    """The most values that `n_rounds` rounds can make.
+
+    Gaps of a width between 2^-d and 2^(1-d) are disjoint, so there are at most 2^d of them; each is cut after 4^-d n >=
+    FLOOR x (1 - x) rounds, a round counts in one gap, and the sum over d of the smaller of both numbers is at most 4.7
+    (2 T / FLOOR)^(1/3), with logarithms near the ends. Hints add order T^(1/3) more by themselves.
+
+    Examples
+    --------
+    >>> most_values(1000) < 1000, 300 < most_values(10**6) / 100 < 1000
+    (True, True)
+    """
+    cuts_made = 4.7 * math.pow(2.0 * n_rounds / cuts.FLOOR, 1.0 / 3.0) + 2.0 * math.log2(1.0 + n_rounds)
+    return min(n_rounds, math.ceil(cuts_made + math.pow(n_rounds, 1.0 / 3.0))) + 2 * cuts.FIRST
+
+
+def _functions(rules: Rules, state: State) -> int:
+    return rules.functions.n if state.hinted else rules.hypotheses.n
+
+
+def _guarantee(
+    value: float, rules: Rules, state: State, n_rounds: int, delta: float, notes: tuple[str, ...]
+) -> Guarantee:
+    return Guarantee(
+        value,
+        theorem=state.evidence.theorem,
+        delta=delta,
+        r=rules.r,
+        n_rounds=n_rounds,
+        assumptions=(*ALWAYS, *notes),
+    )

@@ -1,0 +1,127 @@
+"""The values that can be forecast: a sorted set that only grows, the one place that turns numbers into values."""
+
+from typing import Any
+
+import numpy as np
+
+from swapcal.engine.grid import Grid
+from swapcal.typing import Float64Array, IntArray
+
+__all__ = ["Values", "grown"]
+
+ROOM = 32
+"""For how many values there is room at first."""
+
+
+class Values:
+    """Values in [low, high], each with a slot that it keeps for good: its place in order of birth.
+
+    Whatever is gathered for a value is kept under its slot; its rank is its place in increasing order. The gap of rank
+    i lies between the values of ranks i - 1 and i; the first one begins at `low`, and that of rank n ends at `high`. A
+    gap counts what `cuts` adds to it: rounds, their rounding, and their noise. Values are found by bisection, and added
+    by shifting ranks: O(log n) and O(n).
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the domain.
+    capacity : int
+        For how many values there is room.
+
+    Examples
+    --------
+    >>> values = Values(0.0, 1.0)
+    >>> values.add(0.5), values.add(0.1), values.add(0.3)
+    (0, 1, 2)
+    >>> values.sorted, values.nearest(0.24), values.slot(1)
+    (array([0.1, 0.3, 0.5]), 1, 2)
+    """
+
+    __slots__ = ("born", "gaps", "high", "low", "numbers", "order")
+
+    def __init__(self, low: float, high: float, capacity: int = ROOM) -> None:
+        self.low, self.high = low, high
+        self.born: Float64Array = np.zeros(capacity)
+        self.order: IntArray = np.zeros(capacity, dtype=np.int64)
+        self.gaps: Float64Array = np.zeros((capacity + 1, 3))
+        # How many; in an array, because kernels count too.
+        self.numbers: IntArray = np.zeros(1, dtype=np.int64)
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        return int(self.numbers[0])
+
+    @property
+    def capacity(self) -> int:
+        """How many there is room for."""
+        return len(self.born)
+
+    @property
+    def sorted(self) -> Float64Array:
+        """The values in increasing order."""
+        return self.born[self.order[: self.n]]
+
+    def unit(self, x: float) -> float:
+        """Where `x` lies between the ends, in [0, 1]."""
+        return (x - self.low) / (self.high - self.low)
+
+    def slot(self, rank: int) -> int:
+        """The slot of the value of a rank."""
+        return int(self.order[rank])
+
+    def value(self, rank: int) -> float:
+        """The value of a rank."""
+        return float(self.born[self.order[rank]])
+
+    def above(self, x: float) -> int:
+        """The first rank whose value is at least `x`; n if there is none."""
+        return int(np.searchsorted(self.sorted, x, side="left"))
+
+    def nearest(self, x: float) -> int:
+        """The rank of the value next to `x`, the lower one of two that are as near."""
+        i = self.above(x)
+        return i - 1 if i == self.n or (i > 0 and x - self.value(i - 1) <= self.value(i) - x) else i
+
+    def find(self, x: float) -> int:
+        """The slot of the value `x`; -1 if it is not one."""
+        i = self.above(x)
+        return self.slot(i) if i < self.n and self.value(i) == x else -1
+
+    def add(self, x: float) -> int:
+        """A new value, and its slot. It must not be there yet; both parts of the gap in which it lies start anew."""
+        n, i = self.n, self.above(x)
+        self.born[n] = x
+        self.order[i + 1 : n + 1] = self.order[i:n].copy()
+        self.order[i] = n
+        self.gaps[i + 1 : n + 2] = self.gaps[i : n + 1].copy()
+        self.gaps[i : i + 2] = 0.0
+        self.numbers[0] = n + 1
+        return n
+
+    def spread(self, n: int) -> None:
+        """Start with the mid-points of `n` equal bins."""
+        for midpoint in Grid(self.low, self.high, n).midpoints.tolist():
+            self.add(midpoint)
+
+    def grow(self, capacity: int) -> None:
+        """Make room for `capacity` values."""
+        self.born, self.order = grown(self.born, capacity), grown(self.order, capacity)
+        self.gaps = grown(self.gaps, capacity + 1)
+
+    def arrays(self) -> dict[str, Any]:
+        """The whole state."""
+        return {"born": self.born[: self.n], "gaps": self.gaps[: self.n + 1]}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """Continue from the state in `arrays`; there must be room for it."""
+        n = len(arrays["born"])
+        self.born[:n], self.gaps[: n + 1], self.numbers[0] = arrays["born"], arrays["gaps"], n
+        self.order[:n] = np.argsort(arrays["born"], kind="stable")
+
+
+def grown(array: Any, n_rows: int) -> Any:
+    """`array` with empty rows behind it, `n_rows` in all."""
+    larger = np.zeros((n_rows, *array.shape[1:]), dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger
