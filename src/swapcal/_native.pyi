@@ -21,15 +21,20 @@ class Engine:
     def hold(self, held: bool) -> None: ...
     def play(
         self, indices: IntArray, values: Float64Array, hint: float | None
-    ) -> tuple[int, int, float, float | None]: ...
+    ) -> tuple[int, int, float, float | None, str, float, float]: ...
     def learn(
         self,
         indices: IntArray,
         values: Float64Array,
-        bin: int,
+        slot: int,
+        other: float,
+        evidence_at: float,
+        kind: str,
+        phi: float,
         v: float,
         v_evidence: float,
         v_hint: float,
+        v_nearest: float,
         t: int,
         hint: float | None,
     ) -> None: ...
@@ -42,7 +47,6 @@ class Engine:
         out: Float64Array,
         start: int,
         stop: int,
-        until: int,
     ) -> int: ...
     def run_sparse(
         self,
@@ -55,7 +59,6 @@ class Engine:
         out: Float64Array,
         start: int,
         stop: int,
-        until: int,
     ) -> int: ...
 
 class Regression:
@@ -80,7 +83,7 @@ class Regression:
     ) -> None: ...
 
 def has_forecast_type() -> bool: ...
-def set_forecast_type(cls: type[Forecast]) -> None: ...
+def set_forecast_type(cls: type[Forecast], kinds: tuple[str, ...]) -> None: ...
 def audit_distinct(values: Float64Array) -> tuple[Float64Array, IntArray]: ...
 def audit_add_sparse(
     arrays: dict[str, Float64Array],

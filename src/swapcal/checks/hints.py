@@ -60,7 +60,7 @@ def _taught(hint: LearningHint, property: Elicitable, n_rounds: int = 30) -> Hin
 
 
 def _forecasts(state: HintState, cases: list[_Case]) -> list[float]:
-    return [state.forecast(case.row, case.features, case.base) for case in cases]
+    return [state.said(case.row, case.features, case.base)[0] for case in cases]
 
 
 def has_the_role(hint: LearningHint) -> None:
@@ -85,13 +85,13 @@ def forecasts_stay_in_the_domain(hint: LearningHint) -> None:
         for t, case in enumerate(_stream(hint, each, 60, seed=2)):
             wild = None if case.features is None else case.features * (1e6 if t % 7 == 0 else 1.0)
             for base in (case.base, low, high, None):
-                value = state.forecast(case.row, wild, base)
+                value = state.said(case.row, wild, base)[0]
                 expect(isinstance(value, float) and low <= value <= high, f"it forecasts {value!r} for {each!r}")
             state.update(case.row, wild, case.base, each.high if t % 5 == 0 else case.y)
 
 
 def forecasting_changes_nothing(hint: LearningHint) -> None:
-    """`forecast` leaves the state, and its arguments, as they are.
+    """`said` leaves the state, and its arguments, as they are.
 
     Forecasts whose outcome never comes must leave no trace.
     """
@@ -110,10 +110,10 @@ def learns_from_outcomes(hint: LearningHint) -> None:
     """
     for target in (0.9, 0.1):
         state, case = hint.start(Mean(), _INPUTS), _stream(hint, Mean(), 3, seed=4)[2]
-        first = abs(state.forecast(case.row, case.features, case.base) - target)
+        first = abs(state.said(case.row, case.features, case.base)[0] - target)
         for _ in range(200):
             state.update(case.row, case.features, case.base, target)
-        last = abs(state.forecast(case.row, case.features, case.base) - target)
+        last = abs(state.said(case.row, case.features, case.base)[0] - target)
         expect(last < 0.5 * first, f"the distance from {target} goes from {first:g} to {last:g} in 200 rounds")
 
 
@@ -166,12 +166,12 @@ def bad_input_changes_nothing(hint: LearningHint) -> None:
         attempts: list[tuple[str, Callable[[], object]]] = [
             ("update with the label", lambda w=wrong: state.update(row, features, 0.5, w)),  # type: ignore[misc]
             ("update with the base", lambda w=wrong: state.update(row, features, w, y)),  # type: ignore[misc]
-            ("forecast with the base", lambda w=wrong: state.forecast(row, features, w)),  # type: ignore[misc]
+            ("forecast with the base", lambda w=wrong: state.said(row, features, w)),  # type: ignore[misc]
         ]
         if features is not None:
             bad = np.full(len(features), wrong)
             attempts.append(("update with features", lambda b=bad: state.update(row, b, 0.5, y)))  # type: ignore[misc]
-            attempts.append(("forecast with features", lambda b=bad: state.forecast(row, b, 0.5)))  # type: ignore[misc]
+            attempts.append(("forecast with features", lambda b=bad: state.said(row, b, 0.5)))  # type: ignore[misc]
         for what, attempt in attempts:
             try:
                 attempt()

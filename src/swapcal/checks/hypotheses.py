@@ -9,7 +9,7 @@ from swapcal.checks.plain import copied, dense, expect_plain, expect_state, same
 from swapcal.checks.rules import apply, expect, missing
 from swapcal.engine.bounds import Tally
 from swapcal.errors import SwapcalError
-from swapcal.roles import Evidence, HintRecord, Hypotheses, Row
+from swapcal.roles import Evidence, Hypotheses, Row
 from swapcal.typing import Float64Array
 
 __all__ = ["HYPOTHESES_RULES", "check_hypotheses"]
@@ -196,39 +196,50 @@ def phi_has_the_sign_of_the_bias(hypotheses: Hypotheses) -> None:
 
 
 def level_rises_with_the_bias(hypotheses: Hypotheses) -> None:
-    """The level of a bin is zero without evidence and rises as bias gathers, in the evidence and in a hint's record.
+    """The level of a value is zero without evidence and rises as bias gathers.
 
-    A hint is played at its word while both are low; a class that trusts no hint has infinite levels and no record.
+    A hint is played at its word while it is low; a class that trusts no hint has infinite levels.
     """
-    row = Row(np.array([0]), np.array([0.9]))
-    for part in (hypotheses.start(_BINS), hypotheses.start_record(_BINS)):
-        if part is None or part.level(2, row) == np.inf:
-            continue
-        levels = [part.level(2, row)]
-        for n_rounds in (1, 5, 40):
-            for _ in range(n_rounds):
-                part.record(2, row, 0.7)
-            levels.append(part.level(2, row))
-        expect(levels[0] == 0.0 and np.isfinite(levels).all(), f"{type(part).__name__} has the levels {levels}")
-        expect((np.diff(levels) > 0.0).all(), f"{type(part).__name__} has the levels {levels} as bias gathers")
-        expect(part.level(1, row) == 0.0, f"{type(part).__name__} has a level in a bin without rounds")
-        expect(np.array_equal(part.counts, [0, 0, 46, 0, 0]), f"{type(part).__name__} counts {part.counts!r}")
+    row, evidence = Row(np.array([0]), np.array([0.9])), hypotheses.start(_BINS)
+    if evidence.level(2, row) == np.inf:
+        return
+    levels = [evidence.level(2, row)]
+    for n_rounds in (1, 5, 40):
+        for _ in range(n_rounds):
+            evidence.record(2, row, 0.7)
+        levels.append(evidence.level(2, row))
+    expect(levels[0] == 0.0 and np.isfinite(levels).all(), f"the levels are {levels}")
+    expect((np.diff(levels) > 0.0).all(), f"the levels are {levels} as bias gathers")
+    expect(evidence.level(1, row) == 0.0, "a value without rounds has a level")
 
 
-def refining_keeps_the_middle(hypotheses: Hypotheses) -> None:
-    """After `refine(3)` the middle part of each bin has its Phi and visits to the last bit, and the others none.
+def growing_keeps_the_evidence(hypotheses: Hypotheses) -> None:
+    """After `grow` every value has its Phi and visits to the last bit, and the new ones have none.
 
-    The middle part forecasts the old value; a forecaster without a horizon forgets nothing that way.
+    The grid follows the forecasts: values are added, and nothing is forgotten.
     """
     n, evidence = hypotheses.n, _taught(hypotheses)
     before, counts = _phis(evidence, n), evidence.counts.copy()
-    evidence.refine(3)
-    expect(_phis(evidence, n, range(1, 3 * _BINS, 3)) == before, "Phi of the middle parts has changed")
-    expect(not any(_phis(evidence, n, range(0, 3 * _BINS, 3))), "an outer part has evidence")
-    expect(np.array_equal(evidence.counts[1::3], counts) and evidence.counts.sum() == counts.sum(), "visits moved")
-    expect(
-        len(evidence.spread()) == len(evidence.counts) == 3 * _BINS, "the number of bins is not three times as large"
-    )
+    evidence.grow(3 * _BINS)
+    expect(_phis(evidence, n, range(_BINS)) == before, "Phi has changed")
+    expect(not any(_phis(evidence, n, range(_BINS, 3 * _BINS))), "a new value has evidence")
+    expect(np.array_equal(evidence.counts[:_BINS], counts) and evidence.counts.sum() == counts.sum(), "visits moved")
+    expect(len(evidence.spread()) == len(evidence.counts) == 3 * _BINS, "there is no room for three times as many")
+
+
+def drift_is_zero_at_once(hypotheses: Hypotheses) -> None:
+    """Where nothing was learned between a draw and its outcome, a round does not raise the drift.
+
+    The draw has canceled the evidence; only outcomes that come late, or plays that were not drawn, may add to it.
+    """
+    evidence = _taught(hypotheses)
+    for row in sample_rows(hypotheses.n, 10, seed=12):
+        for slot in range(_BINS):
+            phi = evidence.phi(slot, row)
+            for v in (-1.0, -0.3, 0.8):
+                added = evidence.drift(slot, row, phi, v)
+                expect(added <= 1e-12 * (1.0 + abs(phi)), f"the drift rises by {added!r} with Phi {phi!r} and V {v}")
+            expect(evidence.reserve(phi) >= abs(phi), f"a draw at Phi {phi!r} reserves {evidence.reserve(phi)!r}")
 
 
 def evidence_is_saved_exactly(hypotheses: Hypotheses) -> None:
@@ -249,33 +260,6 @@ def evidence_is_saved_exactly(hypotheses: Hypotheses) -> None:
     expect(same(evidence.arrays(), again.arrays()), "the next round leads to another state")
     expect(_phis(again, n) == _phis(evidence, n), "Phi differs one round after restore")
     expect(same(handed, kept), "recording changed the arrays that were restored from")
-
-
-def records_are_saved_exactly(hypotheses: Hypotheses) -> None:
-    """A hint's record, if the class keeps one, is refined, saved and restored as evidence is.
-
-    A loaded forecaster has to trust the hints that the original would have trusted.
-    """
-    one, two = hypotheses.start_record(_BINS), hypotheses.start_record(_BINS)
-    if one is None or two is None:
-        expect(one is two, "start_record gives a record only sometimes")
-        return
-    lacking = missing(one, HintRecord)
-    expect(not lacking, f"{type(one).__name__} has no {', '.join(lacking)}")
-    empty, rng = copied(two.arrays()), np.random.default_rng(8)
-    rows = sample_rows(hypotheses.n, 20, seed=8)
-    for row in rows:
-        one.record(int(rng.integers(_BINS)), row, float(rng.uniform(-1.0, 1.0)))
-    expect(same(two.arrays(), empty), "recording in one has changed another")
-    expect_state(one.arrays())
-    handed = copied(one.arrays())
-    two.restore(handed)
-    levels = [one.level(i, row) for i in range(_BINS) for row in rows]
-    expect([two.level(i, row) for i in range(_BINS) for row in rows] == levels, "levels differ after restore")
-    two.record(1, rows[-1], 0.3)
-    expect(same(handed, one.arrays()), "recording changed the arrays that were restored from")
-    one.refine(3)
-    expect([one.level(3 * i + 1, row) for i in range(_BINS) for row in rows] == levels, "refine moved the record")
 
 
 def evidence_is_shared_with_nobody(hypotheses: Hypotheses) -> None:
@@ -321,8 +305,8 @@ HYPOTHESES_RULES = (
     phi_is_linear,
     phi_has_the_sign_of_the_bias,
     level_rises_with_the_bias,
-    refining_keeps_the_middle,
-    records_are_saved_exactly,
+    growing_keeps_the_evidence,
+    drift_is_zero_at_once,
     evidence_is_shared_with_nobody,
     evidence_is_saved_exactly,
     bound_moves_as_it_should,

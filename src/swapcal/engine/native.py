@@ -121,7 +121,8 @@ class NativeEngine:
 
     def learn(self, case: Case, played: Learned, errors: Errors, t: int) -> None:
         """As the twin in Python; it adds a value by itself, for which there is room."""
-        self._kernel.learn(case.row.indices, case.row.values, *played, *errors, t, case.hint)
+        learn: Callable[..., None] = self._kernel.learn
+        learn(case.row.indices, case.row.values, *played, *errors, t, case.hint)
 
     @property
     def alone(self) -> bool:

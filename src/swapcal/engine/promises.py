@@ -31,7 +31,7 @@ def so_far(rules: Rules, state: State, delta: float) -> Guarantee:
         drift=drift[DRIFT] + drift[RESERVED],
         peak=drift[PEAK],
     )
-    notes = ()
+    notes: tuple[str, ...] = ()
     if rules.jitter:
         notes = (f"labels are those spread by jitter={rules.jitter:g}, for which the error is counted too",)
     value = min(state.evidence.bound(tally, rules.r, delta), float(ledger.n_rounds))

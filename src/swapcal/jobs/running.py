@@ -320,7 +320,7 @@ def _result(source: str, course: Course, files: _Files) -> Result:
             **files.asked,
             "horizon": course.forecaster.rules.horizon,
             "trust": course.forecaster.rules.trust,
-            "bins": course.forecaster.grid.n,
+            "bins": len(course.forecaster.values),
             "limit": course.audience.groups.limit,
             "range": reading.stated,
             **({} if course.binning is None else {"binning": course.binning.stated}),

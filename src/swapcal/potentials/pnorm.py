@@ -80,7 +80,7 @@ class PNorm:
 
     def radius(self, n: int) -> float:
         """The largest squared p-norm of a context of `n` values in [-1, 1]."""
-        return float(n) ** (2.0 / self.exponent)
+        return math.pow(n, 2.0 / self.exponent)
 
     def norm(self, sums: Float64Array) -> float:
         """||S||_p, scaled as in `row_weights`."""
