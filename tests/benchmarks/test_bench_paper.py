@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import swapcal as sc
 from swapcal.cli import app
-from swapcal.engine.planned import Plan
+from swapcal.engine.method import Plan
 from swapcal.errors import InvalidInput
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.paper.algorithm1 import Algorithm1

@@ -32,11 +32,11 @@ TINY = Settings(
     seeds=2,
 )
 TOY = """
-from swapcal.rivals.card import Card
-from swapcal.engine.planned import Plan, Rounds
+from swapcal.rivals.shared.card import Card
+from swapcal.engine.method import Plan, Method
 
 
-class Toy(Rounds):
+class Toy(Method):
     card = Card(
         name="toy", reference="a test", assumes="nothing", properties=("mean",), classes=("none",), exponent=None,
         error="", cost="O(1)",

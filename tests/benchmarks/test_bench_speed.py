@@ -35,13 +35,14 @@ from swapcal_benchmarks.speed import run as runs
 from swapcal_benchmarks.speed.page import page
 from swapcal_benchmarks.speed.ratio import compare, median
 from swapcal_benchmarks.speed.streams import dense, groups, sparse
+from swapcal_benchmarks.speed.yardsticks import compiled
 
 TINY = Sizes(rounds=300, events=60, slow_events=20, short=100, long=300, repeats=2, starts=1)
 MET = Row(section="run", what="a thing", against="another", measured=1.5, target=2.0, low=1.4, high=1.6)
 MISSED = Row(section="peers", what="a peer", against="ours", measured=3.0, target=10.0, least=True)
 SKIPPED = Row(section="peers", what="no peer", target=10.0, least=True, note="it is not installed")
 
-needs_kernels = pytest.mark.skipif(kernels.native is None, reason="the yardsticks are compiled")
+needs_kernels = pytest.mark.skipif(kernels.native is None or compiled is None, reason="the yardsticks are compiled")
 needs_driver = pytest.mark.skipif(driver.missing(counting=False) is not None, reason="there is no compiler")
 
 
@@ -101,7 +102,7 @@ def naive_search(X: Any, rows: Any) -> float:
 def test_the_bare_loop_searches_and_updates_as_the_page_says(n_rows: int) -> None:
     rng = np.random.default_rng(3)
     X, rows = rng.uniform(-1, 1, (50, 10)), rng.uniform(-1, 1, (n_rows, 10))
-    expected, total = rows.copy(), kernels.native.bare_loop(X, rows)
+    expected, total = rows.copy(), compiled.bare_loop(X, rows)
     assert total == naive_search(X, expected)
     np.testing.assert_array_equal(rows, expected)
 
@@ -115,7 +116,7 @@ def test_the_stricter_loops_visit_the_rows_that_they_are_told() -> None:
         products = [np.cumsum(expected[i] * x)[-1] for i in visited]
         total += sum(products)
         expected[visited[-1]] += x * (-0.125 if products[-1] > 0.0 else 0.125)
-    for loop in (kernels.native.bare_known, kernels.native.bare_known_any_order):
+    for loop in (compiled.bare_known, compiled.bare_known_any_order):
         own = rows.copy()
         assert loop(X, own, trail) == pytest.approx(total, rel=1e-12)
         np.testing.assert_allclose(own, expected, rtol=1e-12)
@@ -138,7 +139,7 @@ def test_a_trail_is_a_bisection_of_the_bare_loops_length(n_bins: int) -> None:
 def test_empty_calls_have_the_engines_signatures() -> None:
     native = kernels.native
     for name in ("predict", "update"):
-        ours, theirs = getattr(native.Engine, name).__doc__, getattr(native.Empty, name).__doc__
+        ours, theirs = getattr(native.Engine, name).__doc__, getattr(compiled.Empty, name).__doc__
         taken = re.findall(r"(\w+): object", theirs.split("->")[0])
         assert ours.startswith(f"{name}({', '.join(taken)})")
 

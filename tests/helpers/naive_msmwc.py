@@ -6,7 +6,16 @@ Notation: w weights, v sums of squared gains, e rates, b corrected losses, lam t
 import math
 from collections.abc import Sequence
 
-__all__ = ["NaiveMaster", "NaiveMsMwC", "naive_projection"]
+import numpy as np
+
+from swapcal.typing import Float64Array
+
+__all__ = ["NaiveMaster", "NaiveMsMwC", "divergence", "naive_projection"]
+
+
+def divergence(u: Float64Array, w: Float64Array, rates: Float64Array) -> float:
+    """The sum of (u_i ln(u_i / w_i) - u_i + w_i) / e_i."""
+    return float(((u * np.log(u / w) - u + w) / rates).sum())
 
 
 def naive_projection(w: Sequence[float], b: Sequence[float], e: Sequence[float], floor: float) -> list[float]:

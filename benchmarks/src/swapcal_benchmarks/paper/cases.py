@@ -16,7 +16,7 @@ __all__ = [
     "PROPERTIES",
     "Case",
     "Maker",
-    "Method",
+    "PaperAlgorithm",
     "all_cases",
     "finite",
     "gradient",
@@ -24,24 +24,24 @@ __all__ = [
     "weights",
 ]
 
-Method = Algorithm1 | Algorithm2
-Maker = Callable[[Elicitable, int, int, float, int], Method]
+PaperAlgorithm = Algorithm1 | Algorithm2
+Maker = Callable[[Elicitable, int, int, float, int], PaperAlgorithm]
 
 LEVEL = 0.7
 """Of the quantile; the expectile's is 0.8, on the same labels."""
 
 
-def finite(property: Elicitable, n: int, horizon: int, r: float, seed: int) -> Method:
+def finite(property: Elicitable, n: int, horizon: int, r: float, seed: int) -> PaperAlgorithm:
     """Algorithm 1."""
     return Algorithm1(property, n, horizon=horizon, r=r, seed=seed)
 
 
-def weights(property: Elicitable, n: int, horizon: int, r: float, seed: int) -> Method:
+def weights(property: Elicitable, n: int, horizon: int, r: float, seed: int) -> PaperAlgorithm:
     """Algorithm 2 with Algorithm 3 for its learner."""
     return Algorithm2(property, MultiplicativeWeights(n), horizon=horizon, r=r, seed=seed)
 
 
-def gradient(property: Elicitable, n: int, horizon: int, r: float, seed: int) -> Method:
+def gradient(property: Elicitable, n: int, horizon: int, r: float, seed: int) -> PaperAlgorithm:
     """Algorithm 2 with Algorithm 4 for its learner."""
     return Algorithm2(property, GradientDescent(n), horizon=horizon, r=r, seed=seed)
 
@@ -78,7 +78,7 @@ class Case:
             return binary_scene(n_rounds, n=self.n, seed=seed, linear=self.linear)
         return wide_scene(n_rounds, n=self.n, seed=seed, level=LEVEL, linear=self.linear)
 
-    def method(self, n_rounds: int, r: float, seed: int) -> Method:
+    def method(self, n_rounds: int, r: float, seed: int) -> PaperAlgorithm:
         """The algorithm, before its first round."""
         return self.make(self.elicitable, self.n, n_rounds, r, seed)
 

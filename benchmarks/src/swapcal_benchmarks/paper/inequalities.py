@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.engine.planned import Plan
+from swapcal.engine.method import Plan
 from swapcal.paper.algorithm2 import Algorithm2
 from swapcal.paper.two_points import Support
 from swapcal.roles import Row
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.fitting import exponent
 from swapcal_benchmarks.measurement import Measurement
-from swapcal_benchmarks.paper.cases import Case, Method
+from swapcal_benchmarks.paper.cases import Case, PaperAlgorithm
 from swapcal_benchmarks.paper.runs import DELTA, Outcome, Run
 
 __all__ = ["Watch", "Watched", "lemma_rows", "proposition_rows"]
@@ -74,7 +74,7 @@ class Watch:
         return Watched(supremum, expected)
 
 
-def _support_weights(method: Method, row: Row) -> list[tuple[int, float]]:
+def _support_weights(method: PaperAlgorithm, row: Row) -> list[tuple[int, float]]:
     """(j, P_t(j/T) Phi_t(j/T)) for the points that P_t may draw: h_t is the sum of these times V(j/T, y)."""
     plan: Plan = method.plan(row, None)
     if isinstance(method, Algorithm2):

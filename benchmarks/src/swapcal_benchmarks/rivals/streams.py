@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swapcal.errors import InvalidInput
-from swapcal.rivals.card import kind_of
+from swapcal.rivals.shared.card import kind_of
 from swapcal.roles import Elicitable
 from swapcal.simulate import synthetic
 from swapcal.typing import Float64Array

@@ -20,6 +20,7 @@ from swapcal_benchmarks.speed.page import page
 from swapcal_benchmarks.speed.plan import Question, chosen
 from swapcal_benchmarks.speed.row import Row
 from swapcal_benchmarks.speed.sizes import FULL, QUICK
+from swapcal_benchmarks.speed.yardsticks import compiled
 
 __all__ = ["speed"]
 
@@ -42,6 +43,8 @@ def speed(
         raise InvalidInput("--docs needs all questions at full size; leave --only and --quick out")
     if kernels.native is None:
         raise InvalidInput("there is nothing to measure without the compiled kernels; see `swapcal.backend()`")
+    if compiled is None:
+        raise InvalidInput("the yardsticks are not compiled; reinstall the benchmarks where there is a C++ compiler")
     # Peers may hand small matrix products to threads; that would slow them down.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")

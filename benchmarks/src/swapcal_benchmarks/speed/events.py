@@ -12,6 +12,7 @@ from swapcal_benchmarks.speed import streams
 from swapcal_benchmarks.speed.ratio import Side, compare
 from swapcal_benchmarks.speed.row import Row
 from swapcal_benchmarks.speed.sizes import Sizes
+from swapcal_benchmarks.speed.yardsticks import compiled
 
 __all__ = ["measure"]
 
@@ -63,7 +64,7 @@ def forecasting(
 
 
 def _nothing(contexts: list[Float64Array], labels: list[float]) -> Side:
-    empty: Any = kernels.native.Empty()
+    empty: Any = compiled.Empty()
 
     def ready() -> Callable[[], None]:
         predict, update = empty.predict, empty.update

@@ -113,10 +113,11 @@ forecaster belongs to one thread at a time. Whatever else the machine does at th
 stands beside it: hashing, of which it is known that it lets go of the lock."""
 
 _INSTRUCTIONS = """\
-`cpp/driver.cpp` plays one fixed stream through the kernels without Python, and valgrind's callgrind counts what two
-more passes over it add. The counts are kept in [instructions.json](instructions.json) with the compiler that made
-them, so that a later change shows its cost on any machine: `swapcal bench speed --only instructions` prints the
-difference. It is judged (2 % more is a miss) only where the compiler and the vector instructions are the same."""
+`benchmarks/cpp/driver.cpp` plays one fixed stream through the kernels without Python, and valgrind's callgrind
+counts what two more passes over it add. The counts are kept in [instructions.json](instructions.json) with the
+compiler that made them, so that a later change shows its cost on any machine: `swapcal bench speed --only
+instructions` prints the difference. It is judged (2 % more is a miss) only where the compiler and the vector
+instructions are the same."""
 
 _FLOAT32 = """\
 The driver also plays the engine with sums, spreads and weights in single precision; numbers above 1 mean that this is
@@ -130,7 +131,7 @@ _NATIVE = """\
 
 Compiled are the loops that a profile named: `predict`, `update` and `run` for `Finite` with each potential (dense and
 sparse), `Linear`, and `Oracle` with both learners, for all properties; the learning hint `OnlineRegression`; the sums
-of `Audit`; the projection inside MsMwC. Kernels hold no state of their own: they work in the NumPy arrays of the
+of `Audit`. Kernels hold no state of their own: they work in the NumPy arrays of the
 Python objects, so a forecaster can be saved, looked at and continued from either side.
 
 Parts of your own stay Python and work as before. Around a property or a learning hint of your own, the search and the

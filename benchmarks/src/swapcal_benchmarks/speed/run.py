@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swapcal.engine import kernels
 from swapcal.engine.protocol import StreamPart
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Linear
@@ -16,6 +15,7 @@ from swapcal_benchmarks.speed import streams
 from swapcal_benchmarks.speed.ratio import Side, compare
 from swapcal_benchmarks.speed.row import Row
 from swapcal_benchmarks.speed.sizes import Sizes
+from swapcal_benchmarks.speed.yardsticks import compiled
 
 __all__ = ["measure"]
 
@@ -53,11 +53,10 @@ def _dense(name: str, hypotheses: Linear | Finite, target: float, sizes: Sizes) 
 
         return ready
 
-    native = kernels.native
     yardsticks = (
-        (_BARE, bare(native.bare_loop), target),
-        ("the same with rows known in advance", bare(native.bare_known, trail), None),
-        ("and with sums in any order", bare(native.bare_known_any_order, trail), None),
+        (_BARE, bare(compiled.bare_loop), target),
+        ("the same with rows known in advance", bare(compiled.bare_known, trail), None),
+        ("and with sums in any order", bare(compiled.bare_known_any_order, trail), None),
     )
     return [compare(ours, side, sizes.repeats).row("run", name, against, asked) for against, side, asked in yardsticks]
 

@@ -1,6 +1,4 @@
-// What the engine is measured against: loops with the memory traffic that no engine can avoid, and calls that do nothing.
-#pragma once
-
+// swapcal_benchmarks._yardsticks, which the engine is measured against: loops with the memory traffic that no engine can avoid, and calls that do nothing.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -8,25 +6,23 @@
 #include <cstdint>
 #include <stdexcept>
 
-namespace swapcal {
-
 namespace nb = nanobind;
 
-namespace bare {
+namespace {
 
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Rows = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Trail = nb::ndarray<const int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // From left to right, as the engine and its Python twin must add for their bits to agree.
-inline double in_order(const double *a, const double *x, int64_t n) {
+double in_order(const double *a, const double *x, int64_t n) {
     double sum = 0.0;
     for (int64_t j = 0; j < n; ++j) sum += a[j] * x[j];
     return sum;
 }
 
 // In four partial sums, for whoever need not give the same bits everywhere.
-inline double in_any_order(const double *a, const double *x, int64_t n) {
+double in_any_order(const double *a, const double *x, int64_t n) {
     double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
     int64_t j = 0;
     for (; j + 4 <= n; j += 4) {
@@ -37,18 +33,18 @@ inline double in_any_order(const double *a, const double *x, int64_t n) {
 }
 
 // The sign keeps the products near zero, as the engine keeps its evidence.
-inline void update(double *row, const double *x, int64_t n, double product) {
+void update(double *row, const double *x, int64_t n, double product) {
     double v = product > 0.0 ? -0.125 : 0.125;
     for (int64_t j = 0; j < n; ++j) row[j] += x[j] * v;
 }
 
-inline void fits(bool holds) {
+void fits(bool holds) {
     if (!holds) throw std::invalid_argument("the arrays of a bare loop differ in length, or name rows that are not there");
 }
 
 // For every context: the products with the two outer rows, a bisection on the signs of products down to two neighbors,
 // and one row update. No weights, no draw, no books, no checks.
-inline double search(Matrix contexts, Rows rows) {
+double search(Matrix contexts, Rows rows) {
     int64_t n_rounds = int64_t(contexts.shape(0)), n = int64_t(contexts.shape(1)), n_rows = int64_t(rows.shape(0));
     fits(int64_t(rows.shape(1)) == n && n_rows > 0);
     double total = 0.0;
@@ -100,17 +96,15 @@ struct Empty {
     bool update(nb::handle, nb::handle) { return true; }
 };
 
-}  // namespace bare
+}  // namespace
 
-inline void bind_bare(nb::module_ &m) {
-    m.def("bare_loop", &bare::search, nb::arg("contexts"), nb::arg("rows"));
-    m.def("bare_known", &bare::follow<bare::in_order>, nb::arg("contexts"), nb::arg("rows"), nb::arg("trail"));
-    m.def("bare_known_any_order", &bare::follow<bare::in_any_order>, nb::arg("contexts"), nb::arg("rows"),
-          nb::arg("trail"));
-    nb::class_<bare::Empty>(m, "Empty")
+NB_MODULE(_yardsticks, m) {
+    m.doc() = "Loops and calls that do what cannot be avoided, and nothing else.";
+    m.def("bare_loop", &search, nb::arg("contexts"), nb::arg("rows"));
+    m.def("bare_known", &follow<in_order>, nb::arg("contexts"), nb::arg("rows"), nb::arg("trail"));
+    m.def("bare_known_any_order", &follow<in_any_order>, nb::arg("contexts"), nb::arg("rows"), nb::arg("trail"));
+    nb::class_<Empty>(m, "Empty")
         .def(nb::init<>())
-        .def("predict", &bare::Empty::predict, nb::arg("x").none(), nb::arg("hint").none(), nb::arg("features").none())
-        .def("update", &bare::Empty::update, nb::arg("forecast").none(), nb::arg("y").none());
+        .def("predict", &Empty::predict, nb::arg("x").none(), nb::arg("hint").none(), nb::arg("features").none())
+        .def("update", &Empty::update, nb::arg("forecast").none(), nb::arg("y").none());
 }
-
-}  // namespace swapcal
