@@ -25,5 +25,5 @@ def test_everything_behind_the_word_is_for_the_benchmarks() -> None:
     assert all(name in listed.output for name in ("paper", "rivals", "speed", "streams"))
     assert "--quick" in RUN.invoke(app, ["bench", "speed", "--help"]).output
     wrong = RUN.invoke(app, ["bench", "speed", "--only", "nonsense"])
-    assert (wrong.exit_code, "there is no question nonsense" in wrong.output) == (2, True)
+    assert (wrong.exit_code, "there is no section nonsense" in wrong.output) == (2, True)
     assert RUN.invoke(app, ["bench", "nonsense"]).exit_code == 2

@@ -9,7 +9,7 @@ import pytest
 
 import swapcal as sc
 from hedging_games import CASES, N_FUNCTIONS, T, alike, every_rival, far_label, make, play, state, stream
-from swapcal.engine.method import Plan
+from swapcal.engine.published import Plan
 from swapcal.errors import AlreadyUpdated, InvalidInput
 from swapcal.rivals import all_rivals
 from swapcal.rivals.ghuge2025 import Ghuge2025

@@ -39,7 +39,7 @@ def bench_paper(
     from dataclasses import replace
 
     from swapcal_benchmarks import paper
-    from swapcal_benchmarks.paper import figure, output
+    from swapcal_benchmarks.paper import claim_tables, figure
 
     sizes = paper.FULL if full else paper.DEFAULT
     jobs = paper.plan(sizes if seeds is None else replace(sizes, n_seeds=seeds))
@@ -64,14 +64,14 @@ def bench_paper(
             report = paper.measure(jobs, workers=workers, done=lambda cost: progress.advance(bar, cost))
     except KeyboardInterrupt:
         stop("interrupted; nothing was written", code=130)
-    (out / "paper.json").write_text(output.to_json(report.rows), encoding="utf-8")
-    (out / "paper.csv").write_text(output.to_csv(report.rows), encoding="utf-8")
+    (out / "paper.json").write_text(claim_tables.to_json(report.rows), encoding="utf-8")
+    (out / "paper.csv").write_text(claim_tables.to_csv(report.rows), encoding="utf-8")
     figure.save(report.curves, out / "paper.png")
     if json:
-        typer.echo(output.to_json(report.rows), nl=False)
+        typer.echo(claim_tables.to_json(report.rows), nl=False)
         return
     console = Console()
-    console.print(output.tables(report.rows))
+    console.print(claim_tables.tables(report.rows))
     console.print(f"\nWritten to {out}: paper.json, paper.csv, paper.png", highlight=False)
 
 
@@ -109,8 +109,8 @@ def bench_rivals(
     Example: swapcal bench rivals --only swapcal,garg --streams iid,greedy --out results
     """
     from swapcal.errors import InvalidInput
-    from swapcal_benchmarks.rivals.arguments import settings_from
-    from swapcal_benchmarks.rivals.command import compare
+    from swapcal_benchmarks.rivals.command_line import settings_from
+    from swapcal_benchmarks.rivals.rivals_command import compare
 
     try:
         settings = settings_from(
@@ -155,7 +155,7 @@ def bench_speed(
     Example: swapcal bench speed --only run,events
     """
     from swapcal.errors import InvalidInput
-    from swapcal_benchmarks.speed.command import speed
+    from swapcal_benchmarks.speed.speed_command import speed
 
     try:
         code = speed(out, only=only, quick=quick, docs=docs, json=json, echo=typer.echo)
@@ -179,6 +179,6 @@ def bench_streams(
     Example: swapcal bench streams data --only fte_games
     """
     with guarded():
-        from swapcal_benchmarks.streams.command import chosen, show
+        from swapcal_benchmarks.streams.streams_command import chosen, show
 
         show(directory, chosen(only), docs=docs, json=json, echo=typer.echo)

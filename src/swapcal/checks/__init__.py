@@ -12,11 +12,11 @@ from swapcal.checks.learners import check_learner
 from swapcal.checks.potentials import check_potential
 from swapcal.checks.properties import check_property
 from swapcal.checks.rules import CheckFailed
-from swapcal.checks.streams import Stream
+from swapcal.checks.trial import Trial
 
 __all__ = [
     "CheckFailed",
-    "Stream",
+    "Trial",
     "check",
     "check_forecaster",
     "check_hint",

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.method import Method, Plan
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite
 from swapcal.paper.experts import Experts
@@ -34,7 +34,7 @@ def experts_for(make: Callable[[int], Experts] | None, n_experts: int, horizon: 
     return made
 
 
-class Algorithm1(Method):
+class Algorithm1(PublishedMethod):
     """2 N |F| experts, one for each function, bin and sign; slow, and the measure of everything else here.
 
     Guarantee (theorem 1 of the paper): SMCal_r = O~(rho^r T^(1/(r+1)) + T^(1/(r+1)) (log(|F|/delta))^(r/2)) with

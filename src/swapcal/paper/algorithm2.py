@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.method import Method, Plan
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Oracle
 from swapcal.learners import Learner
@@ -23,7 +23,7 @@ _ROUNDING = 1e-9
 """By how much a learner's answer may leave [-1, 1]; it is cut back."""
 
 
-class Algorithm2(Method):
+class Algorithm2(PublishedMethod):
     """2N experts (i, sigma), each with a learner OAL_{i,sigma} that supplies the function q to audit against.
 
     Guarantee (theorem 2 of the paper): SMCal_r = O~((rho^r + (log 1/delta)^(r/2) + comp(F)^r) T^(1/(r+1))) with

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from swapcal import checked
 from swapcal.engine.grid import Grid
-from swapcal.engine.method import Method, Plan
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.errors import InvalidInput
 from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
@@ -13,7 +13,7 @@ from swapcal.roles import Elicitable, Hypotheses, Row
 __all__ = ["Clairvoyant"]
 
 
-class Clairvoyant(Method):
+class Clairvoyant(PublishedMethod):
     """Knows the true conditional property, passed as the hint, and rounds it to the grid.
 
     What it suffers is the labels' noise, of the order of log |F| in each bin, and rounding, at most rho^2 T / (4 N^2):

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.method import Method, Plan
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.errors import InvalidInput
 from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
@@ -15,7 +15,7 @@ from swapcal.typing import Float64Array
 __all__ = ["FosterHart2023"]
 
 
-class FosterHart2023(Method):
+class FosterHart2023(PublishedMethod):
     r"""Forecast the mean outcome of past rounds with the same hint: as sharp as the hint, without its bias.
 
     Guarantee, `calibrated=False`: for hints that take values in a finite set B,

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from swapcal import checked
-from swapcal.engine.method import Method, Plan
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.rivals.shared.card import Card
 from swapcal.rivals.shared.quadratics import Quadratics, grid_points
 from swapcal.rivals.shared.sign_change import first_change, play_points
@@ -12,7 +12,7 @@ from swapcal.roles import Elicitable, Hypotheses, Row
 __all__ = ["Garg2024Finite"]
 
 
-class Garg2024Finite(Method):
+class Garg2024Finite(PublishedMethod):
     r"""sqrt(T) for real-valued functions, at the price of enumerating them: the oracle versions measure by it.
 
     Guarantee: E max_f sum_g R_{f,g}^2 / n_g = O~(sqrt(T)), with R the sum of f(x_t) V(g, y_t) over the n_g rounds with

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.method import Method, Plan
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.errors import InvalidInput
 from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
@@ -15,7 +15,7 @@ from swapcal.typing import Float64Array, IntArray
 __all__ = ["Ghuge2025Oracle"]
 
 
-class Ghuge2025Oracle(Method):
+class Ghuge2025Oracle(PublishedMethod):
     r"""Follow the perturbed leader: the group and the signs that look worst in past rounds plus made-up ones.
 
     Guarantee: E[MCal_1] = O~(T^(3/4)) for groups (functions with values 0 and 1) and contexts that are known in advance
@@ -67,7 +67,7 @@ class Ghuge2025Oracle(Method):
     Dudik, Haghtalab, Luo, Schapire, Syrgkanis, Vaughan (2020), Oracle-efficient online learning and auction design.
     """
 
-    check_exceptions: ClassVar[dict[str, str]] = Method.check_exceptions | {
+    check_exceptions: ClassVar[dict[str, str]] = PublishedMethod.check_exceptions | {
         "predict_learns_nothing": "the leader's perturbation is drawn anew for every round, before the forecast"
     }
     card: ClassVar[Card] = Card(

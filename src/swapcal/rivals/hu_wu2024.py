@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.method import Method, Plan
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.paper.msmwc import MsMwC
 from swapcal.rivals.shared.card import Card
 from swapcal.rivals.shared.inner_game import simulated, two_spots
@@ -15,7 +15,7 @@ from swapcal.roles import Elicitable, Hypotheses, Row
 __all__ = ["HuWu2024"]
 
 
-class HuWu2024(Method):
+class HuWu2024(PublishedMethod):
     r"""The algorithm that the paper starts from: calibrated bins, and no groups.
 
     Guarantee: whoever best-responds to the forecasts has expected swap regret O(sqrt(T) ln T), at once for all payoffs

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from swapcal import checked
-from swapcal.engine.method import Method, Plan
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.rivals.shared.card import Card
 from swapcal.rivals.shared.quadratics import Quadratics, grid_points
 from swapcal.rivals.shared.sign_change import first_change, play_points
@@ -12,7 +12,7 @@ from swapcal.roles import Elicitable, Hypotheses, Row
 __all__ = ["NoarovRoth2023"]
 
 
-class NoarovRoth2023(Method):
+class NoarovRoth2023(PublishedMethod):
     r"""The paper's closest relative: the same class of properties, the l2 error of the worst group, and sqrt(T).
 
     Guarantee (theorem F.10), with R the sum of f(x_t) V(g, y_t) over the n rounds of group f with forecast g, |V| <= C

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.method import Method, Plan
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
 from swapcal.rivals.shared.card import Card
 from swapcal.rivals.shared.sign_change import first_change, play_points
@@ -16,7 +16,7 @@ from swapcal.typing import Float64Array
 __all__ = ["Okoroafor2025"]
 
 
-class Okoroafor2025(Method):
+class Okoroafor2025(PublishedMethod):
     r"""Calibrated only as far as proper losses can see, and multiaccurate: enough to beat a class under every loss.
 
     Guarantee, in units of the domain, with A_v the sum of p_t - y_t over the rounds with p_t >= v/N, B_f the sum of

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from swapcal import checked
-from swapcal.engine.method import Method, Plan
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.rivals.shared.card import Card
 from swapcal.rivals.shared.quadratics import Quadratics, grid_points
 from swapcal.rivals.shared.sign_change import first_change, play_points
@@ -12,7 +12,7 @@ from swapcal.roles import Elicitable, Hypotheses, Row
 __all__ = ["Roth2022"]
 
 
-class Roth2022(Method):
+class Roth2022(PublishedMethod):
     r"""The quadratic error of each group, for quantiles.
 
     Guarantee: sum_g R_{f,g}^2 / n_{f,g} = O~(sqrt(T)) in expectation for each group f, with R the sum of 1{y_t <= g} -

@@ -22,7 +22,7 @@ def parsed(source: Source, delimiter: str, width: int, parse: Callable[[bytes, i
     Reading happens here, in the caller's thread: a library that reads ahead in threads of its own, from a Python
     stream, brings the interpreter down if the program ends before the file.
     """
-    rows = Rows(delimiter, width)
+    rows = RowEnds(delimiter, width)
     rest, done = b"", 0
     while data := source.read(BLOCK):
         rest += data
@@ -48,7 +48,7 @@ def parsed(source: Source, delimiter: str, width: int, parse: Callable[[bytes, i
 
 
 def _parsed(
-    data: bytes, end: int, done: int, rows: "Rows", parse: Callable[[bytes, int], Piece]
+    data: bytes, end: int, done: int, rows: "RowEnds", parse: Callable[[bytes, int], Piece]
 ) -> tuple[Piece | None, int]:
     """A piece and where it ends; None if there is no whole row yet."""
     if not end:
@@ -66,7 +66,7 @@ def _parsed(
     return (parse(data[:exact], done), exact) if exact else (None, 0)
 
 
-class Rows:
+class RowEnds:
     """Where rows end. A quotation mark counts only where a cell begins, and there until the next single one."""
 
     def __init__(self, delimiter: str, width: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["Coded", "coded", "number", "text"]
+__all__ = ["Coded", "as_number", "coded", "text"]
 
 _NOT_AVAILABLE = ("NAType", "NaTType")
 """Type names of the missing values of pandas, which are equal to nothing and have no truth value."""
@@ -51,7 +51,7 @@ def text(value: Any) -> str | None:
     return str(value) or None
 
 
-def number(value: Any) -> float:
+def as_number(value: Any) -> float:
     """A value, or the number that its text spells; NaN if it is missing or no number. True and "True" are 1."""
     if isinstance(value, str) and value in ("True", "False"):
         return float(value == "True")

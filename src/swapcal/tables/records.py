@@ -7,9 +7,9 @@ from typing import Any, cast
 from swapcal.checked import shown, whole
 from swapcal.errors import DataError
 from swapcal.tables.batch import Batch
+from swapcal.tables.data_frames import open_arrays, open_frame
 from swapcal.tables.delimited import open_delimited
 from swapcal.tables.extras import package
-from swapcal.tables.frames import open_arrays, open_frame
 from swapcal.tables.json_lines import open_json_lines, open_mappings
 from swapcal.tables.parquet import open_parquet
 from swapcal.tables.sources import open_source

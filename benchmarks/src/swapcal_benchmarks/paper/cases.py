@@ -8,15 +8,15 @@ from swapcal.paper.algorithm1 import Algorithm1
 from swapcal.paper.algorithm2 import Algorithm2
 from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.roles import Elicitable
-from swapcal_benchmarks.paper.scene import Scene, binary_scene, narrow_scene, wide_scene
+from swapcal_benchmarks.paper.known_laws import KnownLaws, binary_scene, narrow_scene, wide_scene
 
 __all__ = [
     "ALGORITHMS",
     "LEVEL",
     "PROPERTIES",
-    "Case",
     "Maker",
     "PaperAlgorithm",
+    "PaperCase",
     "all_cases",
     "finite",
     "gradient",
@@ -55,7 +55,7 @@ PROPERTIES: dict[str, Elicitable] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PaperCase:
     """One algorithm, one class, one property, by names that a table can show."""
 
     algorithm: str
@@ -70,7 +70,7 @@ class Case:
         """Whether the class is the linear one."""
         return self.algorithm.endswith("linear")
 
-    def scene(self, n_rounds: int, seed: int) -> Scene:
+    def scene(self, n_rounds: int, seed: int) -> KnownLaws:
         """Binary labels for the mean, labels with a density for the others: narrow ones if `density` is given."""
         if self.density is not None:
             return narrow_scene(n_rounds, n=self.n, seed=seed, level=LEVEL, density=self.density, linear=self.linear)
@@ -83,12 +83,12 @@ class Case:
         return self.make(self.elicitable, self.n, n_rounds, r, seed)
 
 
-def narrow_cases() -> tuple[Case, ...]:
+def narrow_cases() -> tuple[PaperCase, ...]:
     """The quantile, with labels of density 4, so narrow that few bins are narrower."""
     name = f"quantile {LEVEL}"
-    return tuple(Case(a, name, make, PROPERTIES[name], density=4.0) for a, make in ALGORITHMS.items())
+    return tuple(PaperCase(a, name, make, PROPERTIES[name], density=4.0) for a, make in ALGORITHMS.items())
 
 
-def all_cases() -> tuple[Case, ...]:
+def all_cases() -> tuple[PaperCase, ...]:
     """Three algorithms on three properties."""
-    return tuple(Case(a, p, make, prop) for a, make in ALGORITHMS.items() for p, prop in PROPERTIES.items())
+    return tuple(PaperCase(a, p, make, prop) for a, make in ALGORITHMS.items() for p, prop in PROPERTIES.items())

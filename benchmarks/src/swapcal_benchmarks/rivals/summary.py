@@ -6,20 +6,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from swapcal.typing import Float64Array
-from swapcal_benchmarks.fitting import Interval, exponent
+from swapcal_benchmarks.exponents import Interval, exponent
 from swapcal_benchmarks.rivals.contestants import Contestant
+from swapcal_benchmarks.rivals.fixtures import Fixtures
 from swapcal_benchmarks.rivals.match import Result
-from swapcal_benchmarks.rivals.plan import Plan
 from swapcal_benchmarks.rivals.scores import CLAIMS
 
-__all__ = ["Row", "Summary", "summarize"]
+__all__ = ["Standing", "Summary", "summarize"]
 
 Cells = dict[tuple[str, int], dict[int, dict[str, float | None]]]
 """Scores by (stream, horizon) and seed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class Standing:
     """One method on one board.
 
     Parameters
@@ -87,8 +87,8 @@ class Row:
 class Summary:
     """Rows by board: the clairvoyant first, then by SMCal, then those that do not take part."""
 
-    plan: Plan
-    rows: dict[str, list[Row]]
+    plan: Fixtures
+    rows: dict[str, list[Standing]]
     failures: list[Result] = field(default_factory=list)
 
     def streams(self, board: str) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def geometric(values: list[float]) -> float:
     return float(np.exp(np.mean(np.log(np.maximum(values, 1e-12)))))
 
 
-def summarize(plan: Plan, results: Iterable[Result]) -> Summary:
+def summarize(plan: Fixtures, results: Iterable[Result]) -> Summary:
     """Sort the results into rows."""
     cells: dict[tuple[str, str], Cells] = {}
     failures, refused = [], {key[:2]: why for key, why in plan.refusals.items() if not key[2]}
@@ -121,7 +121,7 @@ def summarize(plan: Plan, results: Iterable[Result]) -> Summary:
             mine = cells.get((board.name, each.name), {})
             seen = plan.probes[board.name, each.name]
             why = None if mine else refused.get((board.name, each.name), _reason(summary, board.name, each.name))
-            rows.append(Row(each, mine, max((t for _, t in mine), default=0), seen.uses_hint, why))
+            rows.append(Standing(each, mine, max((t for _, t in mine), default=0), seen.uses_hint, why))
         summary.rows[board.name] = sorted(rows, key=lambda row: _place(row, board.streams, plan.horizons[-1]))
     return summary
 
@@ -134,7 +134,7 @@ def _reason(summary: Summary, board: str, method: str) -> str:
     return reasons[0] if reasons else "no finished run"
 
 
-def _place(row: Row, streams: tuple[str, ...], top: int) -> tuple[int, float]:
+def _place(row: Standing, streams: tuple[str, ...], top: int) -> tuple[int, float]:
     if row.refused is not None:
         return 3, 0.0
     if row.contestant.hint == "truth":

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from swapcal.engine.grid import Grid
-from swapcal.engine.method import Plan
+from swapcal.engine.published import Plan
 from swapcal.roles import Row
 from swapcal.typing import Float64Array, IntArray
 

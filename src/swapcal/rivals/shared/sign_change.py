@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swapcal.engine.grid import Grid
-from swapcal.engine.method import Plan
+from swapcal.engine.published import Plan
 from swapcal.typing import Float64Array
 
 __all__ = ["Change", "first_change", "play_borders", "play_points", "sinh_sums"]

@@ -12,7 +12,7 @@ from swapcal.simulate.adversaries.arena import Arena
 from swapcal.simulate.adversaries.books import Books, Scored
 from swapcal.typing import Float64Array
 
-__all__ = ["Adversary", "Odds", "Opponent", "Played", "Round", "play", "rounds"]
+__all__ = ["Adversary", "Odds", "Opponent", "Played", "PlayedRound", "play", "rounds"]
 
 
 class Odds(NamedTuple):
@@ -23,7 +23,7 @@ class Odds(NamedTuple):
     p_lower: float
 
 
-class Round(NamedTuple):
+class PlayedRound(NamedTuple):
     """One round as it went."""
 
     x: Float64Array
@@ -73,7 +73,7 @@ class Adversary(Protocol):
         """Where in the label range the label shall be, given the forecasts' distribution."""
 
 
-def rounds(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Iterator[Round]:
+def rounds(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Iterator[PlayedRound]:
     """Play and hand out each round once its outcome is learned; the same game for the same seeds."""
     if isinstance(n_rounds, bool) or not isinstance(n_rounds, int) or n_rounds < 1:
         raise InvalidInput(f"n_rounds must be a whole number, 1 or more; got {n_rounds!r}")
@@ -89,7 +89,7 @@ def rounds(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Iterato
         y = arena.label(location, for_label, sought.low, sought.high)
         forecaster.update(forecast, y)
         books.record(forecast.value, x, y)
-        yield Round(x, hint, forecast, y)
+        yield PlayedRound(x, hint, forecast, y)
 
 
 def _odds(forecast: Forecast) -> Odds:

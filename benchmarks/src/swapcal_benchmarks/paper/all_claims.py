@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
-from swapcal_benchmarks.jobs import Job, run_jobs
+from swapcal_benchmarks.cores import Job, run_jobs
 from swapcal_benchmarks.measurement import Measurement
-from swapcal_benchmarks.paper import examples, growth, inequalities, rates, regrets
+from swapcal_benchmarks.paper import class_growth, examples, inequalities, rates, regrets
 from swapcal_benchmarks.paper.cases import ALGORITHMS, all_cases, narrow_cases
-from swapcal_benchmarks.paper.runs import Run
-from swapcal_benchmarks.paper.sizes import DEFAULT, Sizes
+from swapcal_benchmarks.paper.one_run import Run
+from swapcal_benchmarks.paper.paper_sizes import DEFAULT, PaperSizes
 
 __all__ = ["Report", "measure", "plan"]
 
@@ -23,20 +23,20 @@ class Report:
     """The rows of the table, and the curves of the figure."""
 
     rows: tuple[Measurement, ...]
-    curves: tuple[rates.Curve, ...]
+    curves: tuple[rates.ErrorCurve, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class ClaimJobs:
     """Every job of a report, by the claim that it serves."""
 
     runs: list[Run]
     narrow: list[Run]
     watches: list[inequalities.Watch]
-    classes: list[growth.ClassSize]
-    densities: list[growth.Density]
-    contests: list[regrets.Contest]
-    sizes: list[regrets.Contest]
+    classes: list[class_growth.ClassSize]
+    densities: list[class_growth.Density]
+    contests: list[regrets.LearnerGame]
+    sizes: list[regrets.LearnerGame]
 
     @property
     def groups(self) -> tuple[list[Any], ...]:
@@ -49,34 +49,34 @@ class Plan:
         return float(sum(job.cost for group in self.groups for job in group))
 
 
-def plan(sizes: Sizes = DEFAULT) -> Plan:
+def plan(sizes: PaperSizes = DEFAULT) -> ClaimJobs:
     """The jobs for these sizes; every seed is fixed here."""
     cases, seeds = all_cases(), range(sizes.n_seeds)
     learners: dict[str, Learner] = {"Alg. 3": MultiplicativeWeights(16), "Alg. 4": GradientDescent(4)}
-    return Plan(
+    return ClaimJobs(
         runs=rates.rate_runs(cases, sizes.roots, sizes.n_seeds),
         narrow=rates.rate_runs(narrow_cases(), {2.0: sizes.roots[2.0]}, sizes.n_seeds),
         watches=[inequalities.Watch(case, sizes.watch_rounds, s) for case in cases for s in range(_N_WATCHES)],
         classes=[
-            growth.ClassSize(name, ALGORITHMS[name], n, sizes.class_rounds, seed)
+            class_growth.ClassSize(name, ALGORITHMS[name], n, sizes.class_rounds, seed)
             for name in _FINITE
             for n in sizes.class_sizes
             for seed in seeds
         ],
         densities=[
-            growth.Density(name, ALGORITHMS[name], rho, sizes.density_rounds, seed)
+            class_growth.Density(name, ALGORITHMS[name], rho, sizes.density_rounds, seed)
             for name in _FINITE
             for rho in sizes.densities
             for seed in seeds
         ],
         contests=[
-            regrets.Contest(name, learner, sequence, sizes.looks, seed)
+            regrets.LearnerGame(name, learner, sequence, sizes.looks, seed)
             for name, learner in learners.items()
             for sequence in regrets.SEQUENCES
             for seed in seeds
         ],
         sizes=[
-            regrets.Contest(
+            regrets.LearnerGame(
                 "Alg. 3", MultiplicativeWeights(n), sequence, (min(sizes.looks[-1] // 4, 4096),), seed, n_repeats=2
             )
             for sequence in regrets.SEQUENCES
@@ -87,7 +87,7 @@ def plan(sizes: Sizes = DEFAULT) -> Plan:
 
 
 def measure(
-    jobs: Plan | None = None, *, workers: int | None = None, done: Callable[[float], None] | None = None
+    jobs: ClaimJobs | None = None, *, workers: int | None = None, done: Callable[[float], None] | None = None
 ) -> Report:
     """Run all jobs and make the rows, in the order of the claims."""
     planned = plan() if jobs is None else jobs
@@ -102,8 +102,8 @@ def measure(
         *rates.narrow_rows(rates.curves(planned.narrow, narrow)),
         *inequalities.proposition_rows(planned.watches, watches),
         *inequalities.lemma_rows(planned.runs, runs),
-        *growth.class_rows(planned.classes, classes),
-        *growth.density_rows(planned.densities, densities),
+        *class_growth.class_rows(planned.classes, classes),
+        *class_growth.density_rows(planned.densities, densities),
         *rates.remark_rows(planned.runs, runs, found),
         *examples.variance_rows(),
         *examples.swap_regret_rows(),

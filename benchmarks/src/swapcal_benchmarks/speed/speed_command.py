@@ -15,11 +15,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from swapcal.engine import kernels
 from swapcal.errors import InvalidInput
 from swapcal.version import __version__
-from swapcal_benchmarks.speed import instructions, output
-from swapcal_benchmarks.speed.page import page
-from swapcal_benchmarks.speed.plan import Question, chosen
-from swapcal_benchmarks.speed.row import Row
-from swapcal_benchmarks.speed.sizes import FULL, QUICK
+from swapcal_benchmarks.speed import instructions, speed_tables
+from swapcal_benchmarks.speed.sections import Section, chosen
+from swapcal_benchmarks.speed.speed_page import page
+from swapcal_benchmarks.speed.speed_sizes import FULL, QUICK
+from swapcal_benchmarks.speed.target_row import TargetRow
 from swapcal_benchmarks.speed.yardsticks import compiled
 
 __all__ = ["speed"]
@@ -38,9 +38,9 @@ def speed(
 
     0: every target that could be measured is met. 1: one is missed. 130: interrupted.
     """
-    questions = chosen(only)
+    sections = chosen(only)
     if docs is not None and (only is not None or quick):
-        raise InvalidInput("--docs needs all questions at full size; leave --only and --quick out")
+        raise InvalidInput("--docs needs all sections at full size; leave --only and --quick out")
     if kernels.native is None:
         raise InvalidInput("there is nothing to measure without the compiled kernels; see `swapcal.backend()`")
     if compiled is None:
@@ -50,12 +50,12 @@ def speed(
         os.environ.setdefault(name, "1")
     sizes = QUICK if quick else FULL
     try:
-        rows = _measured(questions, lambda question: question.measure(sizes))
+        rows = _measured(sections, lambda section: section.measure(sizes))
     except KeyboardInterrupt:
         echo("interrupted; nothing was written")
         return 130
     about = _about(quick=quick)
-    text = output.to_json(rows, about)
+    text = speed_tables.to_json(rows, about)
     try:
         out.mkdir(parents=True, exist_ok=True)
         (out / "speed.json").write_text(text, encoding="utf-8")
@@ -71,14 +71,14 @@ def speed(
         echo(text.rstrip())
     else:
         console = Console()
-        console.print(output.tables(rows))
+        console.print(speed_tables.tables(rows))
         if quick:
             console.print("Targets are meant for the full size; leave --quick out before you judge.")
         console.print(f"Written to {out}: speed.json", highlight=False)
     return 1 if any(row.met is False for row in rows) else 0
 
 
-def _measured(questions: tuple[Question, ...], answer: Callable[[Question], list[Row]]) -> list[Row]:
+def _measured(sections: tuple[Section, ...], answer: Callable[[Section], list[TargetRow]]) -> list[TargetRow]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -86,13 +86,13 @@ def _measured(questions: tuple[Question, ...], answer: Callable[[Question], list
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    rows: list[Row] = []
+    rows: list[TargetRow] = []
     with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=1) as progress:
-        bar = progress.add_task("", total=sum(question.cost for question in questions))
-        for question in questions:
-            progress.update(bar, description=question.name)
-            rows += answer(question)
-            progress.advance(bar, question.cost)
+        bar = progress.add_task("", total=sum(section.cost for section in sections))
+        for section in sections:
+            progress.update(bar, description=section.name)
+            rows += answer(section)
+            progress.advance(bar, section.cost)
     return rows
 
 

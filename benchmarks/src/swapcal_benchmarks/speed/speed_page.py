@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from swapcal_benchmarks.speed.output import markdown, verdict_sentence
-from swapcal_benchmarks.speed.row import Row
-from swapcal_benchmarks.speed.state import FILE_EXTRA, FORMULAS
+from swapcal_benchmarks.speed.speed_tables import markdown, verdict_sentence
+from swapcal_benchmarks.speed.state_bytes import FILE_EXTRA, FORMULAS
+from swapcal_benchmarks.speed.target_row import TargetRow
 
 __all__ = ["page"]
 
 
-def page(rows: list[Row], about: dict[str, Any]) -> str:
+def page(rows: list[TargetRow], about: dict[str, Any]) -> str:
     """The whole page, in Markdown."""
     formulas = ["| part | bytes | where |", "| --- | --- | --- |", *(f"| {' | '.join(each)} |" for each in FORMULAS)]
     parts = [

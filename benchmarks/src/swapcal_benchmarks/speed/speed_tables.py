@@ -8,20 +8,20 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from swapcal_benchmarks.speed.plan import QUESTIONS
-from swapcal_benchmarks.speed.row import Row
+from swapcal_benchmarks.speed.sections import SECTIONS
+from swapcal_benchmarks.speed.target_row import TargetRow
 
 __all__ = ["markdown", "tables", "to_json", "verdict", "verdict_sentence"]
 
 _STYLES = {"met": "green", "MISSED": "bold red", "": ""}
 
 
-def verdict(row: Row) -> str:
+def verdict(row: TargetRow) -> str:
     """One word: met, MISSED, or nothing where there is no target or no measurement."""
     return {True: "met", False: "MISSED", None: ""}[row.met]
 
 
-def verdict_sentence(rows: list[Row]) -> str:
+def verdict_sentence(rows: list[TargetRow]) -> str:
     """How many targets were met, and which were not."""
     judged = [row for row in rows if row.met is not None]
     missed = [row for row in judged if not row.met]
@@ -34,14 +34,14 @@ def verdict_sentence(rows: list[Row]) -> str:
     return text
 
 
-def tables(rows: list[Row]) -> RenderableType:
-    """A table for each question, and the verdict."""
+def tables(rows: list[TargetRow]) -> RenderableType:
+    """A table for each section, and the verdict."""
     parts: list[RenderableType] = []
-    for question in QUESTIONS:
-        own = [row for row in rows if row.section == question.name]
+    for section in SECTIONS:
+        own = [row for row in rows if row.section == section.name]
         if not own:
             continue
-        table = Table(title=question.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+        table = Table(title=section.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
         for name in ("measured", "against"):
             table.add_column(name, overflow="fold")
         for name in ("result", "target"):
@@ -54,8 +54,8 @@ def tables(rows: list[Row]) -> RenderableType:
     return Group(*parts, Text(verdict_sentence(rows)))
 
 
-def markdown(rows: list[Row], section: str) -> str:
-    """The table of one question for a page, with notes under it."""
+def markdown(rows: list[TargetRow], section: str) -> str:
+    """The table of one section for a page, with notes under it."""
     lines = ["| measured | against | result | quartiles | target | |", "| --- | --- | ---: | ---: | ---: | --- |"]
     own = [row for row in rows if row.section == section]
     for row in own:
@@ -65,11 +65,11 @@ def markdown(rows: list[Row], section: str) -> str:
     return "\n".join(lines) + ("\n\n" + "\n".join(notes) if notes else "")
 
 
-def to_json(rows: list[Row], about: dict[str, Any]) -> str:
+def to_json(rows: list[TargetRow], about: dict[str, Any]) -> str:
     """Everything as plain data."""
     data = {"about": about, "met": all(row.met is not False for row in rows), "rows": [row.to_dict() for row in rows]}
     return json.dumps(data, indent=2) + "\n"
 
 
-def _quartiles(row: Row) -> str:
+def _quartiles(row: TargetRow) -> str:
     return "" if row.low is None or row.high is None else f"{row.low:.2f} to {row.high:.2f}"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal_benchmarks.fitting import Interval
-from swapcal_benchmarks.rivals.summary import Row, Summary, geometric
+from swapcal_benchmarks.exponents import Interval
+from swapcal_benchmarks.rivals.summary import Standing, Summary, geometric
 
 __all__ = ["TextTable", "cards_table", "claims_table", "reasons", "scores_table", "streams_table"]
 
@@ -54,7 +54,7 @@ def _cut(cell: str, width: int) -> str:
     return cell if len(cell) <= width else cell[: width - 1] + "…"
 
 
-def number(value: float | None) -> str:
+def table_number(value: float | None) -> str:
     """Three digits, or a dash."""
     if value is None:
         return "-"
@@ -68,7 +68,9 @@ def number(value: float | None) -> str:
 def streams_table(summary: Summary, board: str) -> TextTable:
     """SMCal_2 on each stream, at the largest horizon; refused methods have dashes."""
     streams = summary.streams(board)
-    rows = [(_name(row, summary), *(number(row.at(each, "smcal")) for each in streams)) for row in summary.rows[board]]
+    rows = [
+        (_name(row, summary), *(table_number(row.at(each, "smcal")) for each in streams)) for row in summary.rows[board]
+    ]
     top = summary.plan.horizons[-1]
     return TextTable(
         f"{_title(summary, board)}: SMCal_2 after {top:,} rounds",
@@ -84,13 +86,13 @@ def scores_table(summary: Summary, board: str) -> TextTable:
     rows = [
         (
             _name(row, summary),
-            number(row.over(streams, "smcal", geometric)),
-            number(row.over(streams, "mcal", geometric)),
-            number(row.over(streams, "cal", geometric)),
+            table_number(row.over(streams, "smcal", geometric)),
+            table_number(row.over(streams, "mcal", geometric)),
+            table_number(row.over(streams, "cal", geometric)),
             _digits(row.over(streams, "worst", _mean)),
             _digits(row.over(streams, "loss", _mean)),
             _digits(row.over(streams, "excess", _mean)),
-            number(row.over(streams, "microseconds", _median)),
+            table_number(row.over(streams, "microseconds", _median)),
             _bytes(row.over(streams, "state_bytes", max)),
         )
         for row in summary.rows[board]
@@ -176,7 +178,7 @@ def verdict(measured: Interval | None, claimed: float | None) -> str:
     return "within noise" if measured.low <= claimed else "above"
 
 
-def _played(row: Row, streams: tuple[str, ...]) -> list[str]:
+def _played(row: Standing, streams: tuple[str, ...]) -> list[str]:
     return [each for each in streams if (each, row.horizon) in row.cells]
 
 
@@ -184,7 +186,7 @@ def _title(summary: Summary, board: str) -> str:
     return next(each.title for each in summary.plan.boards if each.name == board)
 
 
-def _name(row: Row, summary: Summary) -> str:
+def _name(row: Standing, summary: Summary) -> str:
     return row.contestant.name + ("*" if row.contestant.name in summary.plan.slow else "")
 
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from swapcal.audit import swap_multicalibration_error
 from swapcal.properties import Mean, Quantile
-from swapcal_benchmarks.fitting import exponent
+from swapcal_benchmarks.exponents import exponent
 from swapcal_benchmarks.measurement import Measurement
 from swapcal_benchmarks.paper.cases import LEVEL, Maker
-from swapcal_benchmarks.paper.scene import binary_scene, narrow_scene
+from swapcal_benchmarks.paper.known_laws import binary_scene, narrow_scene
 
 __all__ = ["ClassSize", "Density", "class_rows", "density_rows"]
 

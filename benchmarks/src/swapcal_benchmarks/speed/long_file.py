@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from swapcal_benchmarks.speed.row import Row
-from swapcal_benchmarks.speed.sizes import Sizes
+from swapcal_benchmarks.speed.speed_sizes import SpeedSizes
+from swapcal_benchmarks.speed.target_row import TargetRow
 
 __all__ = ["measure", "play", "write"]
 
@@ -20,7 +20,7 @@ _FASTEST, _LARGEST = 300_000.0, 500.0
 _CHUNK = 500_000
 
 
-def measure(sizes: Sizes) -> list[Row]:
+def measure(sizes: SpeedSizes) -> list[TargetRow]:
     """`swapcal audit` and `swapcal run` on a file of as many rows as a long run has rounds."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cases.csv"
@@ -42,19 +42,21 @@ def write(path: Path, n_rows: int) -> None:
             file.writelines(f"{y},{p:.4f},region {a},plan {b},device {c}\n" for y, p, a, b, c in lines)
 
 
-def _rows(command: str, path: Path, n_rows: int) -> list[Row]:
+def _rows(command: str, path: Path, n_rows: int) -> list[TargetRow]:
     what = f"swapcal {command}, {n_rows:,} CSV rows, 20 groups, one core"
-    child = [sys.executable, "-m", "swapcal_benchmarks.speed.files", command, str(path)]
+    child = [sys.executable, "-m", "swapcal_benchmarks.speed.long_file", command, str(path)]
     done = subprocess.run(child, capture_output=True, text=True, check=False)
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        return [Row(section="files", what=what, target=_FASTEST, least=True, unit="rows/s", note=f"it failed: {why}")]
+        return [
+            TargetRow(section="files", what=what, target=_FASTEST, least=True, unit="rows/s", note=f"it failed: {why}")
+        ]
     found = json.loads(done.stdout)
     speed = n_rows / found["seconds"]
     note = f"{found['seconds']:.1f} seconds of processor time, the start of the program included"
     return [
-        Row(section="files", what=what, measured=speed, target=_FASTEST, least=True, unit="rows/s", note=note),
-        Row(section="files", what=f"{what}: peak", measured=found["peak"] / 1e6, target=_LARGEST, unit="MB"),
+        TargetRow(section="files", what=what, measured=speed, target=_FASTEST, least=True, unit="rows/s", note=note),
+        TargetRow(section="files", what=f"{what}: peak", measured=found["peak"] / 1e6, target=_LARGEST, unit="MB"),
     ]
 
 

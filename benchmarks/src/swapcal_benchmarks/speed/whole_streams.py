@@ -11,10 +11,10 @@ from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Mean
 from swapcal.typing import Float64Array
-from swapcal_benchmarks.speed import streams
+from swapcal_benchmarks.speed import timed_streams
 from swapcal_benchmarks.speed.ratio import Side, compare
-from swapcal_benchmarks.speed.row import Row
-from swapcal_benchmarks.speed.sizes import Sizes
+from swapcal_benchmarks.speed.speed_sizes import SpeedSizes
+from swapcal_benchmarks.speed.target_row import TargetRow
 from swapcal_benchmarks.speed.yardsticks import compiled
 
 __all__ = ["measure"]
@@ -22,15 +22,15 @@ __all__ = ["measure"]
 _BARE = "the bare loop"
 
 
-def measure(sizes: Sizes) -> list[Row]:
+def measure(sizes: SpeedSizes) -> list[TargetRow]:
     """Dense rows against the bare loops, sparse rows of a wide class against those of a narrow one."""
     rows = _dense("Linear(10)", Linear(10), 2.0, sizes) + _dense("Finite(20), dense", Finite(20), 3.0, sizes)
     return rows + _sparse(sizes)
 
 
-def _dense(name: str, hypotheses: Linear | Finite, target: float, sizes: Sizes) -> list[Row]:
+def _dense(name: str, hypotheses: Linear | Finite, target: float, sizes: SpeedSizes) -> list[TargetRow]:
     n, T = hypotheses.n, sizes.rounds
-    X, y = streams.dense(T, n)
+    X, y = timed_streams.dense(T, n)
     if isinstance(hypotheses, Finite):
         X = X * math.sqrt(n)  # values of functions fill [-1, 1]
 
@@ -81,18 +81,18 @@ def trails(n_rounds: int, n_bins: int, *, seed: int = 0) -> npt.NDArray[np.int32
     return trail
 
 
-def _sparse(sizes: Sizes) -> list[Row]:
+def _sparse(sizes: SpeedSizes) -> list[TargetRow]:
     T = sizes.rounds
-    (wide, y), (narrow, y_narrow) = streams.sparse(T, 10_000, 10), streams.sparse(T, 100, 10)
+    (wide, y), (narrow, y_narrow) = timed_streams.sparse(T, 10_000, 10), timed_streams.sparse(T, 100, 10)
 
-    def whole(n: int, X: streams.Compressed, labels: Float64Array) -> Side:
+    def whole(n: int, X: timed_streams.Compressed, labels: Float64Array) -> Side:
         def ready() -> Any:
             forecaster = Forecaster(Mean(), Finite(n), horizon=T, seed=1)
             return lambda: forecaster.run(X, labels)
 
         return ready
 
-    def rounds_only(n: int, X: streams.Compressed, labels: Float64Array) -> Side:
+    def rounds_only(n: int, X: timed_streams.Compressed, labels: Float64Array) -> Side:
         rows = Finite(n).rows(X, T)
         out = np.empty(T)
 

@@ -5,11 +5,11 @@ from types import MappingProxyType
 
 from swapcal.errors import InvalidInput
 
-__all__ = ["DEFAULT", "FULL", "Sizes"]
+__all__ = ["DEFAULT", "FULL", "PaperSizes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
+class PaperSizes:
     """The sizes of all measurements.
 
     Parameters
@@ -46,7 +46,7 @@ class Sizes:
             raise InvalidInput(f"intervals come from seeds, so there must be 2 or more; got {self.n_seeds}")
 
 
-DEFAULT = Sizes(
+DEFAULT = PaperSizes(
     roots=MappingProxyType({2.0: (5, 6, 8, 10, 13, 16), 3.0: (3, 4, 5, 6, 7, 8), 4.0: (3, 4, 5, 6)}),
     n_seeds=5,
     watch_rounds=512,
@@ -58,7 +58,7 @@ DEFAULT = Sizes(
 )
 """T up to 7,776: minutes."""
 
-FULL = Sizes(
+FULL = PaperSizes(
     roots=MappingProxyType({2.0: (10, 16, 25, 40, 63, 100), 3.0: (6, 8, 11, 16, 22, 32), 4.0: (4, 5, 7, 9, 12, 16)}),
     n_seeds=3,
     watch_rounds=8000,

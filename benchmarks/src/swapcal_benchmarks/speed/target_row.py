@@ -6,17 +6,17 @@ from typing import Any
 
 from swapcal.errors import InvalidInput
 
-__all__ = ["Row"]
+__all__ = ["TargetRow"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TargetRow:
     """A measurement beside its target.
 
     Parameters
     ----------
     section : str
-        The question it belongs to.
+        The section it belongs to.
     what, against : str
         What was measured, and what it was divided by.
     measured : float, optional
@@ -34,10 +34,10 @@ class Row:
 
     Examples
     --------
-    >>> row = Row(section="run", what="Linear(10)", against="the bare loop", measured=1.6, target=2.0)
+    >>> row = TargetRow(section="run", what="Linear(10)", against="the bare loop", measured=1.6, target=2.0)
     >>> row.met, row.asked
     (True, 'at most 2 x')
-    >>> Row(section="peers", what="an event", against="river", measured=5.6, target=10.0, least=True).met
+    >>> TargetRow(section="peers", what="an event", against="river", measured=5.6, target=10.0, least=True).met
     False
     """
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from swapcal_benchmarks.rivals.tables import TextTable, number
-from swapcal_benchmarks.streams.row import FLOOR, LOSS, Row
-from swapcal_benchmarks.streams.run import HINTS, N_SEEDS
+from swapcal_benchmarks.rivals.board_tables import TextTable, table_number
+from swapcal_benchmarks.streams.before_after import HINTS, N_SEEDS
+from swapcal_benchmarks.streams.stream_row import FLOOR, LOSS, StreamRow
 
 __all__ = ["misses", "page", "summary", "tables"]
 
 
-def tables(rows: Sequence[Row]) -> list[TextTable]:
+def tables(rows: Sequence[StreamRow]) -> list[TextTable]:
     """Errors and losses for each kind of hint, and the details of all rows."""
     made = []
     for hint in HINTS:
@@ -18,7 +18,7 @@ def tables(rows: Sequence[Row]) -> list[TextTable]:
     return [*made, _measures_table(rows), _settings_table(rows)]
 
 
-def summary(rows: Sequence[Row]) -> list[str]:
+def summary(rows: Sequence[StreamRow]) -> list[str]:
     """How many rows meet the criterion, for each kind of hint."""
     lines = []
     for hint in HINTS:
@@ -33,15 +33,15 @@ def summary(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def misses(rows: Sequence[Row]) -> list[str]:
+def misses(rows: Sequence[StreamRow]) -> list[str]:
     """A sentence for each row that misses the criterion."""
     return [_miss(row) for row in rows if not (row.halved and row.loss_kept)]
 
 
-def _miss(row: Row) -> str:
+def _miss(row: StreamRow) -> str:
     parts = []
     if not row.halved and row.to_halve is not None:
-        parts.append(f"swap error {number(row.to_halve)} before and {number(row.swap_after)} after")
+        parts.append(f"swap error {table_number(row.to_halve)} before and {table_number(row.swap_after)} after")
     if not row.loss_kept:
         parts.append(
             f"loss {row.loss_ratio:.4f} times the model's, {row.rounding:.4f} by rounding it to the grid alone"
@@ -52,17 +52,17 @@ def _miss(row: Row) -> str:
 _HEAD = ("stream", "question", "model")
 
 
-def _head(row: Row) -> tuple[str, str, str]:
+def _head(row: StreamRow) -> tuple[str, str, str]:
     return row.stream, row.question, row.model
 
 
-def _error_table(hint: str, rows: Sequence[Row]) -> TextTable:
+def _error_table(hint: str, rows: Sequence[StreamRow]) -> TextTable:
     header = (*_HEAD, "T", "T^(1/3)", "before", "after", "ratio", "guaranteed", "criterion")
     lines = []
     for row in rows:
         before = min(each.swap for each in row.before.values()) if row.to_halve is None else row.to_halve
         ratio = "-" if row.swap_ratio is None else f"{row.swap_ratio:.2f}"
-        numbers = number(before), number(row.swap_after), ratio, number(row.guaranteed)
+        numbers = table_number(before), table_number(row.swap_after), ratio, table_number(row.guaranteed)
         met = "-" if row.to_halve is None else _met(row.halved)
         lines.append((*_head(row), f"{row.n_rounds:,}", f"{row.unit:.1f}", *numbers, met))
     note = (
@@ -72,7 +72,7 @@ def _error_table(hint: str, rows: Sequence[Row]) -> TextTable:
     return TextTable(f"Swap error, hint = {hint}", header, tuple(lines), note)
 
 
-def _loss_table(hint: str, rows: Sequence[Row]) -> TextTable:
+def _loss_table(hint: str, rows: Sequence[StreamRow]) -> TextTable:
     header = (*_HEAD, "before", "after", "ratio", "change, 95 %", "criterion")
     lines = []
     for row in rows:
@@ -83,7 +83,7 @@ def _loss_table(hint: str, rows: Sequence[Row]) -> TextTable:
     return TextTable(f"Loss, hint = {hint}", header, tuple(lines), note)
 
 
-def _measures_table(rows: Sequence[Row]) -> TextTable:
+def _measures_table(rows: Sequence[StreamRow]) -> TextTable:
     header = (*_HEAD, "bins", "own values", "rounded", "48 bins", "after", "group error", "overall error", "rounding")
     lines = []
     for row in rows:
@@ -93,10 +93,10 @@ def _measures_table(rows: Sequence[Row]) -> TextTable:
             (
                 *_head(row),
                 str(row.bins),
-                *(number(row.before[way].swap) for way in ("own values", "rounded", "48 bins")),
-                number(row.swap_after),
-                f"{number(theirs.group)} → {number(group)}",
-                f"{number(theirs.overall)} → {number(overall)}",
+                *(table_number(row.before[way].swap) for way in ("own values", "rounded", "48 bins")),
+                table_number(row.swap_after),
+                f"{table_number(theirs.group)} → {table_number(group)}",
+                f"{table_number(theirs.overall)} → {table_number(overall)}",
                 f"{row.rounding:.4f}",
             )
         )
@@ -108,7 +108,7 @@ def _measures_table(rows: Sequence[Row]) -> TextTable:
     return TextTable("Ways of measuring", header, tuple(lines), note)
 
 
-def _settings_table(rows: Sequence[Row]) -> TextTable:
+def _settings_table(rows: Sequence[StreamRow]) -> TextTable:
     header = (*_HEAD, "outcome", "groups", "range", "outcomes outside", "forecasts outside", "jitter")
     lines = [
         (
@@ -134,7 +134,7 @@ def _loss(value: float) -> str:
     return f"{value:.4f}" if value < 10.0 else f"{value:.1f}" if value < 1000.0 else f"{value:,.0f}"
 
 
-def page(rows: Sequence[Row], command: str) -> str:
+def page(rows: Sequence[StreamRow], command: str) -> str:
     """The whole page, in Markdown."""
     missed = misses(rows)
     coarse = any(row.rounding > LOSS and not (row.halved and row.loss_kept) for row in rows)

@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 from swapcal.errors import InvalidInput
-from swapcal_benchmarks.rivals.plan import Settings
+from swapcal_benchmarks.rivals.fixtures import Settings
 from swapcal_benchmarks.rivals.table_file import TableFile
 
 __all__ = ["command_line", "settings_from"]

@@ -7,10 +7,10 @@ from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Mean
 from swapcal.typing import Float64Array
-from swapcal_benchmarks.speed import streams
+from swapcal_benchmarks.speed import timed_streams
 from swapcal_benchmarks.speed.ratio import Side, compare
-from swapcal_benchmarks.speed.row import Row
-from swapcal_benchmarks.speed.sizes import Sizes
+from swapcal_benchmarks.speed.speed_sizes import SpeedSizes
+from swapcal_benchmarks.speed.target_row import TargetRow
 
 __all__ = ["measure"]
 
@@ -20,7 +20,7 @@ _SHORT_RUNS = 20
 _LONG_REPEATS = 3
 
 
-def measure(sizes: Sizes) -> list[Row]:
+def measure(sizes: SpeedSizes) -> list[TargetRow]:
     """Rounds of the long stream over rounds of the short one, with the horizon given and without."""
     rows = []
     for name, hypotheses, anytime in (
@@ -28,7 +28,7 @@ def measure(sizes: Sizes) -> list[Row]:
         ("Linear(10)", Linear(10), False),
         ("Linear(10), without a horizon", Linear(10), True),
     ):
-        X, y = streams.dense(sizes.long, hypotheses.n)
+        X, y = timed_streams.dense(sizes.long, hypotheses.n)
         short = X[: sizes.short], y[: sizes.short]
         ratio = compare(
             _runs(hypotheses, X, y, 1, anytime=anytime),

@@ -16,8 +16,8 @@ from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.roles import Elicitable, Rows
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.streams.models import frozen
-from swapcal_benchmarks.streams.recorded import Stream, load
-from swapcal_benchmarks.streams.row import Errors, Row
+from swapcal_benchmarks.streams.recorded import RecordedStream, load
+from swapcal_benchmarks.streams.stream_row import Errors, StreamRow
 
 __all__ = ["HINTS", "measure"]
 
@@ -32,9 +32,9 @@ Property = Mean | Quantile | Expectile
 
 def measure(
     directory: Path, names: Sequence[str], *, done: Callable[[str], None] | None = None, seeds: int = N_SEEDS
-) -> list[Row]:
+) -> list[StreamRow]:
     """All rows of the streams `names`, read from a directory; `done` is told each stream when it is finished."""
-    rows: list[Row] = []
+    rows: list[StreamRow] = []
     for name in names:
         stream = load(directory, name)
         for question, asked in _questions(stream):
@@ -46,13 +46,13 @@ def measure(
     return rows
 
 
-def _models(stream: Stream) -> tuple[str, ...]:
+def _models(stream: RecordedStream) -> tuple[str, ...]:
     if stream.forecast is not None:
         return ("published",)
     return ("trees",) if stream.day is None else ("trees", "trees + past")
 
 
-def _questions(stream: Stream) -> list[tuple[str, Property]]:
+def _questions(stream: RecordedStream) -> list[tuple[str, Property]]:
     if not stream.real:
         return [("mean", Mean())]
     first = stream.y[: stream.start]
@@ -65,8 +65,8 @@ def _questions(stream: Stream) -> list[tuple[str, Property]]:
 
 
 def _rows(
-    stream: Stream, question: str, property: Property, model: str, forecasts: Float64Array, seeds: int
-) -> Iterator[Row]:
+    stream: RecordedStream, question: str, property: Property, model: str, forecasts: Float64Array, seeds: int
+) -> Iterator[StreamRow]:
     y, p = stream.y[stream.start :], forecasts[stream.start :]
     low, high = property.domain
     known = np.flatnonzero(~np.isnan(y))
@@ -99,7 +99,7 @@ def _rows(
         pair = blocks.paired()
         if pair is None:
             raise DataError(f"{stream.name}.csv has no outcome behind its first fifth; there is nothing to score")
-        yield Row(
+        yield StreamRow(
             stream=stream.name,
             outcome=stream.outcome,
             question=question,
@@ -127,7 +127,7 @@ def _rows(
 class _Scored:
     """The rounds that have an outcome, and how forecasts of them are scored."""
 
-    def __init__(self, stream: Stream, property: Elicitable, y: Float64Array, known: np.ndarray) -> None:
+    def __init__(self, stream: RecordedStream, property: Elicitable, y: Float64Array, known: np.ndarray) -> None:
         self.property, self.y = property, y
         self.inside = np.clip(y, *property.domain)
         groups = _fitted(stream)
@@ -153,7 +153,7 @@ class _Scored:
         }
 
 
-def _fitted(stream: Stream) -> Groups:
+def _fitted(stream: RecordedStream) -> Groups:
     groups = Groups(list(stream.table), bands=stream.bands)
     groups.fit(stream.groups(slice(stream.start)))
     return groups

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-__all__ = ["FULL", "QUICK", "Sizes"]
+__all__ = ["FULL", "QUICK", "SpeedSizes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
+class SpeedSizes:
     """Rounds and repeats.
 
     Parameters
@@ -34,5 +34,7 @@ class Sizes:
     starts: int
 
 
-FULL = Sizes(rounds=100_000, events=20_000, slow_events=2_000, short=10_000, long=10_000_000, repeats=21, starts=11)
-QUICK = Sizes(rounds=20_000, events=4_000, slow_events=400, short=10_000, long=500_000, repeats=3, starts=3)
+FULL = SpeedSizes(
+    rounds=100_000, events=20_000, slow_events=2_000, short=10_000, long=10_000_000, repeats=21, starts=11
+)
+QUICK = SpeedSizes(rounds=20_000, events=4_000, slow_events=400, short=10_000, long=500_000, repeats=3, starts=3)

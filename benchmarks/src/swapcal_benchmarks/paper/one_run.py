@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swapcal.audit import swap_multicalibration_error
-from swapcal_benchmarks.paper.cases import Case
+from swapcal_benchmarks.paper.cases import PaperCase
 from swapcal_benchmarks.paper.deviation import bins_of, explicit_bound, plain_bound
 
 __all__ = ["DELTA", "Outcome", "Run", "powers_of"]
@@ -45,7 +45,7 @@ class Outcome:
 class Run:
     """A case, a horizon, an exponent r and a seed, to be played in any process."""
 
-    case: Case
+    case: PaperCase
     n_rounds: int
     r: float
     seed: int

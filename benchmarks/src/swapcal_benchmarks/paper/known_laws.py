@@ -7,7 +7,7 @@ import numpy as np
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
 
-__all__ = ["Scene", "binary_scene", "narrow_scene", "wide_scene"]
+__all__ = ["KnownLaws", "binary_scene", "narrow_scene", "wide_scene"]
 
 _CYCLES = 2.0
 _GROUP_SHARE = 0.2
@@ -15,7 +15,7 @@ _MARGIN = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scene:
+class KnownLaws:
     """Contexts, labels, and the law of each label.
 
     A location sweeps twice from 0 to 1 and back, and a fifth of it is the context's: 0.8 wave(t) + 0.2 times the share
@@ -68,7 +68,7 @@ class Scene:
         return total
 
 
-def binary_scene(n_rounds: int, *, n: int, seed: int, linear: bool = False) -> Scene:
+def binary_scene(n_rounds: int, *, n: int, seed: int, linear: bool = False) -> KnownLaws:
     """Labels 0 and 1.
 
     Examples
@@ -80,10 +80,10 @@ def binary_scene(n_rounds: int, *, n: int, seed: int, linear: bool = False) -> S
     rng, x, location = _contexts(n_rounds, n, seed)
     y = (rng.random(n_rounds) < location).astype(np.float64)
     knots = np.column_stack([np.zeros(n_rounds), location, np.ones(n_rounds)])
-    return Scene(_scaled(x, linear), y, knots, None)
+    return KnownLaws(_scaled(x, linear), y, knots, None)
 
 
-def wide_scene(n_rounds: int, *, n: int, seed: int, level: float, linear: bool = False) -> Scene:
+def wide_scene(n_rounds: int, *, n: int, seed: int, level: float, linear: bool = False) -> KnownLaws:
     """Labels all over [0, 1], whose quantile at `level` sweeps over [0.1, 0.9].
 
     A wide label is what short horizons need: the paper's bound speaks of rho / N, and says nothing while that is not
@@ -99,16 +99,16 @@ def wide_scene(n_rounds: int, *, n: int, seed: int, level: float, linear: bool =
     rng, x, location = _contexts(n_rounds, n, seed)
     middle = _MARGIN + (1.0 - 2.0 * _MARGIN) * location
     knots = np.column_stack([np.zeros(n_rounds), middle, np.ones(n_rounds)])
-    return Scene(_scaled(x, linear), _drawn(rng, knots, level), knots, level)
+    return KnownLaws(_scaled(x, linear), _drawn(rng, knots, level), knots, level)
 
 
-def narrow_scene(n_rounds: int, *, n: int, seed: int, level: float, density: float, linear: bool = False) -> Scene:
+def narrow_scene(n_rounds: int, *, n: int, seed: int, level: float, density: float, linear: bool = False) -> KnownLaws:
     """Labels uniform on an interval of length 1 / density, which sweeps over [0, 1]."""
     rng, x, location = _contexts(n_rounds, n, seed)
     width = 1.0 / density
     low = (1.0 - width) * location
     knots = np.column_stack([low, low + level * width, low + width])
-    return Scene(_scaled(x, linear), _drawn(rng, knots, level), knots, level)
+    return KnownLaws(_scaled(x, linear), _drawn(rng, knots, level), knots, level)
 
 
 def _contexts(n_rounds: int, n: int, seed: int) -> tuple[np.random.Generator, Float64Array, Float64Array]:

@@ -1,8 +1,8 @@
 """The page: the tables and figures of a run, what is surprising in them, and where this package loses."""
 
+from swapcal_benchmarks.rivals.board_tables import claims_table, hint_word, reasons, scores_table, streams_table
 from swapcal_benchmarks.rivals.findings import losses, surprises
 from swapcal_benchmarks.rivals.summary import Summary
-from swapcal_benchmarks.rivals.tables import claims_table, hint_word, reasons, scores_table, streams_table
 
 __all__ = ["page"]
 

@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from swapcal.errors import InvalidInput
-from swapcal_benchmarks.rivals import curves_figure, files, frontier_figure, tables
-from swapcal_benchmarks.rivals.arena import Contest, prepare
-from swapcal_benchmarks.rivals.arguments import command_line
+from swapcal_benchmarks.rivals import board_tables, curves_figure, frontier_figure, run_files
+from swapcal_benchmarks.rivals.command_line import command_line
+from swapcal_benchmarks.rivals.contest import Contest, prepare
+from swapcal_benchmarks.rivals.fixtures import Settings
 from swapcal_benchmarks.rivals.match import Result
-from swapcal_benchmarks.rivals.page import page
-from swapcal_benchmarks.rivals.plan import Settings
 from swapcal_benchmarks.rivals.results import LOG, finished
+from swapcal_benchmarks.rivals.rivals_page import page
 from swapcal_benchmarks.rivals.summary import Summary
 
 __all__ = ["compare", "report"]
@@ -53,7 +53,7 @@ def compare(
         echo(f"interrupted; {kept:,} finished runs are kept in {log}, and the same command goes on from there")
         return 130
     text = report(summary, results, out, docs=docs, command=command_line(settings, docs))
-    echo(files.to_json(summary, results).rstrip() if json else text)
+    echo(run_files.to_json(summary, results).rstrip() if json else text)
     return 1 if summary.failures else 0
 
 
@@ -77,20 +77,20 @@ def report(
     for board in summary.plan.boards:
         name = board.name
         made = (
-            tables.streams_table(summary, name),
-            tables.scores_table(summary, name),
-            tables.claims_table(summary, name),
+            board_tables.streams_table(summary, name),
+            board_tables.scores_table(summary, name),
+            board_tables.claims_table(summary, name),
         )
         shown += [table.text() for table in made]
-    shown.append(tables.cards_table(summary).text())
+    shown.append(board_tables.cards_table(summary).text())
     shown += [
         f"FAILED {each['key']['method']} on {each['key']['stream']}: {each['failed']}" for each in summary.failures
     ]
     shown.append(f"Written to {out}: rivals.json (with the reasons for every -), rivals.csv, tables.txt and figures.")
     text = "\n\n".join(shown)
     try:
-        (out / "rivals.json").write_text(files.to_json(summary, results), encoding="utf-8")
-        (out / "rivals.csv").write_text(files.to_csv(results), encoding="utf-8")
+        (out / "rivals.json").write_text(run_files.to_json(summary, results), encoding="utf-8")
+        (out / "rivals.csv").write_text(run_files.to_csv(results), encoding="utf-8")
         (out / "tables.txt").write_text(text + "\n", encoding="utf-8")
         _draw(summary, out, "", _DPI)
         if docs is not None:

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["FLOOR", "LOSS", "Errors", "Row"]
+__all__ = ["FLOOR", "LOSS", "Errors", "StreamRow"]
 
 FLOOR = 0.8
 """Swap errors below this many times T^(1/3) need not be halved."""
@@ -22,7 +22,7 @@ class Errors:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StreamRow:
     """A stream, a question, a model and a kind of hint.
 
     before: the model's errors, measured in three ways, by name. after: ours, on the values that were spoken, one for

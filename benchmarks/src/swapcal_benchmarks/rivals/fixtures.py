@@ -12,7 +12,7 @@ from swapcal_benchmarks.rivals.match import NO_TRUTH, Match
 from swapcal_benchmarks.rivals.probe import Probe, probe
 from swapcal_benchmarks.rivals.table_file import TableFile
 
-__all__ = ["DEFAULT_HORIZONS", "DEFAULT_SEEDS", "FULL_HORIZONS", "FULL_SEEDS", "Plan", "Settings", "make_plan"]
+__all__ = ["DEFAULT_HORIZONS", "DEFAULT_SEEDS", "FULL_HORIZONS", "FULL_SEEDS", "Fixtures", "Settings", "make_plan"]
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Fixtures:
     """The runs, and what is known beforehand.
 
     Parameters
@@ -78,7 +78,7 @@ class Plan:
     slow: list[str] = field(default_factory=list)
 
 
-def make_plan(settings: Settings, log: str | None = None) -> Plan:
+def make_plan(settings: Settings, log: str | None = None) -> Fixtures:
     """All runs of a contest, with fixed seeds 0, 1, ...; methods that do not cover a board are asked why."""
     people = _chosen(settings.only, all_contestants(), "method")
     boards = _boards(settings)
@@ -87,7 +87,7 @@ def make_plan(settings: Settings, log: str | None = None) -> Plan:
         sizes = (settings.file.n_rounds,)
     horizons = tuple(sorted(set(sizes)))
     n_seeds = settings.seeds or (FULL_SEEDS if settings.full else DEFAULT_SEEDS)
-    plan = Plan(boards, people, horizons, [])
+    plan = Fixtures(boards, people, horizons, [])
     for board in boards:
         for each in people:
             seen = plan.probes[board.name, each.name] = probe(each, board, horizons[-1])

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swapcal.errors import InvalidInput
-from swapcal_benchmarks.jobs import run_jobs
+from swapcal_benchmarks.cores import run_jobs
+from swapcal_benchmarks.rivals.fixtures import Fixtures, Settings, make_plan
 from swapcal_benchmarks.rivals.match import Match, Result
-from swapcal_benchmarks.rivals.plan import Plan, Settings, make_plan
 from swapcal_benchmarks.rivals.results import LOG, finished, identity
 from swapcal_benchmarks.rivals.summary import Summary, summarize
 
@@ -18,7 +18,7 @@ __all__ = ["Contest", "prepare"]
 class Contest:
     """A plan, and what of it has been finished before."""
 
-    plan: Plan
+    plan: Fixtures
     before: dict[str, Result]
 
     @property

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from swapcal_benchmarks.rivals.duels import ADVERSARIES
-from swapcal_benchmarks.rivals.summary import Row, Summary, geometric
+from swapcal_benchmarks.rivals.summary import Standing, Summary, geometric
 
 __all__ = ["GRAY", "Style", "featured"]
 
@@ -31,7 +31,7 @@ class Style:
 
 def featured(summary: Summary, board: str) -> dict[str, Style]:
     """Styles by method: the fixed ones that take part, the best other, and the best other on recorded streams."""
-    rows: list[Row] = [row for row in summary.rows[board] if row.refused is None]
+    rows: list[Standing] = [row for row in summary.rows[board] if row.refused is None]
     names = [row.contestant.name for row in rows]
     others = [row for row in rows if row.contestant.name not in _FIXED]
     calm = [stream for stream in summary.streams(board) if stream not in ADVERSARIES]

@@ -14,7 +14,7 @@ from swapcal.forecast import Forecast
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.typing import Float64Array
 
-__all__ = ["Method", "Plan"]
+__all__ = ["Plan", "PublishedMethod"]
 
 _MAX_PENDING = 1024
 
@@ -33,7 +33,7 @@ class _Open(NamedTuple):
     drawn: int
 
 
-class Method(ABC):
+class PublishedMethod(ABC):
     """A method says what it would play (`plan`) and how it learns (`learn`); the rest of a round is the same for all.
 
     Concrete methods are final. A forecast waits for its outcome inside the method that made it: the last 1,024 can be

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from swapcal.errors import InvalidInput
-from swapcal_benchmarks.streams.page import misses, page, summary, tables
+from swapcal_benchmarks.streams.before_after import measure
 from swapcal_benchmarks.streams.recorded import STREAMS
-from swapcal_benchmarks.streams.row import Row
-from swapcal_benchmarks.streams.run import measure
+from swapcal_benchmarks.streams.stream_row import StreamRow
+from swapcal_benchmarks.streams.streams_page import misses, page, summary, tables
 
 __all__ = ["chosen", "show"]
 
@@ -42,11 +42,11 @@ def show(directory: Path, names: Sequence[str], *, docs: Path | None, json: bool
     echo(_json(rows) if json else _text(rows))
 
 
-def _json(rows: Sequence[Row]) -> str:
+def _json(rows: Sequence[StreamRow]) -> str:
     return json_format.dumps({"rows": [row.data() for row in rows], "summary": summary(rows)}, indent=1)
 
 
-def _text(rows: Sequence[Row]) -> str:
+def _text(rows: Sequence[StreamRow]) -> str:
     parts = [table.text() for table in tables(rows)[:-2]]
     parts += ["\n".join([*summary(rows), *(f"MISSED {each}" for each in misses(rows))])]
     return "\n\n".join([*parts, "More of every row: --json, or --docs DIR for a page."])

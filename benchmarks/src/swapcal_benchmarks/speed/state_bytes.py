@@ -9,8 +9,8 @@ from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite, Linear, Oracle
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.properties import Mean
-from swapcal_benchmarks.speed.row import Row
-from swapcal_benchmarks.speed.sizes import Sizes
+from swapcal_benchmarks.speed.speed_sizes import SpeedSizes
+from swapcal_benchmarks.speed.target_row import TargetRow
 
 __all__ = ["FILE_EXTRA", "FORMULAS", "array_bytes", "file_bound", "formula", "measure"]
 
@@ -74,7 +74,7 @@ def file_bound(forecaster: Forecaster) -> int:
     return formula(forecaster) + FILE_EXTRA
 
 
-def measure(sizes: Sizes) -> list[Row]:
+def measure(sizes: SpeedSizes) -> list[TargetRow]:
     """The formula beside the arrays that are there, for each kind of class."""
     rows = []
     cases: tuple[tuple[str, Any, Any], ...] = (
@@ -87,7 +87,7 @@ def measure(sizes: Sizes) -> list[Row]:
     for name, hypotheses, hint in cases:
         forecaster = Forecaster(Mean(), hypotheses, horizon=sizes.rounds, hint=hint)
         rows.append(
-            Row(
+            TargetRow(
                 section="state",
                 what=f"{name}, T = {sizes.rounds:,}, {forecaster.grid.n} bins",
                 against=f"formula: {formula(forecaster):,} bytes",

@@ -10,10 +10,10 @@ import numpy as np
 
 from swapcal.typing import Float64Array
 
-__all__ = ["Stream", "default_stream", "saved", "state", "takes_hints"]
+__all__ = ["Trial", "default_stream", "saved", "state", "takes_hints"]
 
 
-class Stream(NamedTuple):
+class Trial(NamedTuple):
     """Rounds for a forecaster: contexts, labels and, where it takes them, hints and features for a learning hint."""
 
     contexts: Float64Array
@@ -53,7 +53,7 @@ class Stream(NamedTuple):
         return [float(value) for value in found]
 
 
-def default_stream(forecaster: Any, n_rounds: int, *, hinted: bool) -> Stream:
+def default_stream(forecaster: Any, n_rounds: int, *, hinted: bool) -> Trial:
     """Contexts that are sparse and inside the unit ball, labels that depend on them, and hints that are biased.
 
     Their sizes come from `forecaster.hypotheses.n` (or `n_functions`), `forecaster.property` and `forecaster.hint`.
@@ -70,7 +70,7 @@ def default_stream(forecaster: Any, n_rounds: int, *, hinted: bool) -> Stream:
         labels = np.where(rng.random(n_rounds) < unit, target.high, target.low)
     (low, high), k = target.domain, int(getattr(getattr(forecaster, "hint", None), "n_features", 0))
     hints = low + (high - low) * np.clip(unit + 0.2, 0.0, 1.0) if hinted else None
-    return Stream(contexts, labels, hints, rng.normal(size=(n_rounds, k)) if k else None)
+    return Trial(contexts, labels, hints, rng.normal(size=(n_rounds, k)) if k else None)
 
 
 def takes_hints(forecaster: Any) -> bool:
