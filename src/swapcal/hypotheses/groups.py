@@ -13,13 +13,13 @@ from swapcal.hypotheses.finite import Finite, FiniteEvidence, FiniteRecord
 from swapcal.hypotheses.rows import check_rows
 from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.roles import Row, Rows
-from swapcal.tables.assembly import assembled
 from swapcal.tables.bands import band_edges
 from swapcal.tables.coded import Coded, as_number, text
 from swapcal.tables.columns import RowView, combined, fetch, texts_of
 from swapcal.tables.comparisons import ColumnComparison
 from swapcal.tables.definitions import Function, definitions, groups_from_spec
 from swapcal.tables.fitting import frequent, listed, quantities
+from swapcal.tables.sparse_rows import assembled
 from swapcal.tables.vocabulary import Keyed, Token, Vocabulary
 from swapcal.typing import Float64Array, Spec
 
