@@ -34,6 +34,11 @@ def check(part: Any) -> None:
     learner. A function without arguments, or a class with `predict` and `update`, is taken for a factory of
     forecasters.
 
+    Parameters
+    ----------
+    part : object
+        What is checked: a part, or a factory of forecasters.
+
     Raises
     ------
     CheckFailed

@@ -23,6 +23,11 @@ def check_hint(hint: LearningHint) -> None:
 
     `CheckFailed` says what it does not. Takes a few hundredths of a second.
 
+    Parameters
+    ----------
+    hint : LearningHint
+        Such as `OnlineRegression()`.
+
     Examples
     --------
     >>> from swapcal import OnlineRegression

@@ -22,6 +22,11 @@ def check_hypotheses(hypotheses: Hypotheses) -> None:
 
     `CheckFailed` says what it does not. Takes a few hundredths of a second.
 
+    Parameters
+    ----------
+    hypotheses : Hypotheses
+        A class of functions, such as `Finite(3)`.
+
     Examples
     --------
     >>> from swapcal import Finite, Linear

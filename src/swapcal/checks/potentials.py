@@ -22,6 +22,11 @@ def check_potential(potential: Potential) -> None:
     The inequality of the proof is checked through its consequence: an adversary whose weighted gain is zero in every
     round must not push the sums beyond the bound. Takes about a tenth of a second.
 
+    Parameters
+    ----------
+    potential : Potential
+        Such as `Squint()`.
+
     Examples
     --------
     >>> from swapcal.potentials import Squint

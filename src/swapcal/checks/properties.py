@@ -23,6 +23,11 @@ def check_property(property: Elicitable) -> None:
 
     Takes about a hundredth of a second, and a second where loss and value are found numerically.
 
+    Parameters
+    ----------
+    property : Elicitable
+        Such as `Mean()`, or a `Property` of your own functions.
+
     Examples
     --------
     >>> from swapcal import Mean, Property

@@ -14,7 +14,25 @@ __all__ = ["Trial", "default_stream", "saved", "state", "takes_hints"]
 
 
 class Trial(NamedTuple):
-    """Rounds for a forecaster: contexts, labels and, where it takes them, hints and features for a learning hint."""
+    """Rounds for a forecaster: contexts, labels and, where it takes them, hints and features for a learning hint.
+
+    Parameters
+    ----------
+    contexts : array of shape (T, n)
+        What `predict` is given.
+    labels : array of shape (T,)
+        The outcomes.
+    hints : array of shape (T,), optional
+        Somebody's own forecasts.
+    features : array of shape (T, d), optional
+        Inputs of a learning hint.
+
+    Examples
+    --------
+    >>> trial = Trial(np.ones((2, 3)), np.array([0.0, 1.0]), hints=np.array([0.2, 0.7]))
+    >>> trial.options(1)
+    {'hint': 0.7}
+    """
 
     contexts: Float64Array
     labels: Float64Array

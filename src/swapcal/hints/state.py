@@ -61,6 +61,17 @@ class RegressionState:
     Sums run from left to right: over inputs in the order intercepts, base, features, context; over experts in the order
     rate 0, identity, logistic. Hyperbolic functions are those of the C library, one number at a time. So the compiled
     twin in ``cpp/regression.hpp`` gives the same bits. It works in the arrays of `buffers`, which are never replaced.
+
+    Examples
+    --------
+    >>> from swapcal import Mean, OnlineRegression
+    >>> from swapcal.roles import Row
+    >>> state = OnlineRegression(n_features=1).start(Mean(), 0)
+    >>> nobody = Row(np.array([], dtype=np.int64), np.array([]))
+    >>> for _ in range(50):
+    ...     state.update(nobody, np.array([1.0]), None, 0.9)
+    >>> state.forecast(nobody, np.array([1.0]), None) > 0.7
+    True
     """
 
     def __init__(

@@ -70,6 +70,15 @@ class Algorithm1(PublishedMethod):
     References
     ----------
     Hu, Luo, Senapati, Sharan (2026), Efficient Swap Multicalibration of Elicitable Properties, Algorithm 1.
+
+    Examples
+    --------
+    >>> from swapcal import Mean
+    >>> method = Algorithm1(Mean(), 2, horizon=27, seed=1)
+    >>> forecast = method.predict([1.0, -0.5])
+    >>> method.update(forecast, 1.0)
+    >>> {round(value, 3): round(p, 3) for value, p in method.distribution([1.0, -0.5]).items()}
+    {1.0: 1.0}
     """
 
     rate_exponent = "1/(r+1) for r >= 2, 1 - r/3 for r < 2"

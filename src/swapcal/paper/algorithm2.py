@@ -48,6 +48,16 @@ class Algorithm2(PublishedMethod):
     References
     ----------
     Hu, Luo, Senapati, Sharan (2026), Efficient Swap Multicalibration of Elicitable Properties, Algorithm 2.
+
+    Examples
+    --------
+    >>> from swapcal import Mean
+    >>> from swapcal.learners import GradientDescent
+    >>> method = Algorithm2(Mean(), GradientDescent(2), horizon=27, seed=1)
+    >>> forecast = method.predict([0.6, 0.8])
+    >>> method.update(forecast, 1.0)
+    >>> {round(value, 3): round(p, 3) for value, p in method.distribution([0.6, 0.8]).items()}
+    {1.0: 1.0}
     """
 
     rate_exponent = "1/(r+1) for r >= 2, 1 - r/3 for r < 2"

@@ -17,7 +17,21 @@ _NOT_AVAILABLE = ("NAType", "NaTType")
 
 
 class Coded(NamedTuple):
-    """A column by its distinct values: `values[codes[t]]` is the entry of row t, and code -1 says it is missing."""
+    """A column by its distinct values: `values[codes[t]]` is the entry of row t, and code -1 says it is missing.
+
+    Parameters
+    ----------
+    codes : array of int
+        One for each row.
+    values : tuple
+        The distinct values.
+
+    Examples
+    --------
+    >>> column = Coded(np.array([0, 1, -1, 0]), ("f", "m"))
+    >>> [column.values[code] if code >= 0 else None for code in column.codes]
+    ['f', 'm', None, 'f']
+    """
 
     codes: IntArray
     values: tuple[Any, ...]

@@ -33,6 +33,17 @@ class Card:
         Time per round.
     reconstructed : str
         Which step had to be filled in because the source is not specific; empty if none.
+
+    Examples
+    --------
+    >>> from swapcal import Finite, Mean
+    >>> from swapcal.rivals import MVP
+    >>> MVP.card.properties, MVP.card.classes
+    (('quantile',), ('finite',))
+    >>> MVP.card.check(Mean(), Finite(3))
+    Traceback (most recent call last):
+    ...
+    swapcal.errors.InvalidInput: MVP forecasts quantile only; got Mean()
     """
 
     name: str
