@@ -33,7 +33,7 @@ NAMES = (
 
 
 def _flights(n: int) -> list[dict[str, Any]]:
-    """Flights as the package has them: months in the order of their names, days by departure, some cancelled."""
+    """Flights as the package has them: months in the order of their names, days by departure, some canceled."""
     rng = np.random.default_rng(5)
     found = []
     for k in range(n):
@@ -118,7 +118,7 @@ def test_flights_come_in_the_order_of_the_timetable(path: Path) -> None:
     np.testing.assert_array_equal(shorter.columns["arr_delay"], delay[:7])
 
 
-def test_the_model_learns_from_the_past_alone_and_not_from_cancelled_flights() -> None:
+def test_the_model_learns_from_the_past_alone_and_not_from_canceled_flights() -> None:
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(300, 2)), rng.random(300)
     y[rng.random(300) < 0.2] = np.nan

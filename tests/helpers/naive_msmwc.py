@@ -47,7 +47,7 @@ class NaiveMsMwC:
         self.cap, self.c = cap, c
         self.floor = 1.0 / (d * T)
         self.log_term = max(math.log(d * T), math.log(2.0))
-        # The prior, pulled towards uniform just enough to lie above the floor.
+        # The prior, pulled toward uniform just enough to lie above the floor.
         self.w = [self.floor + (1.0 - d * self.floor) * q for q in prior]
         self.v = [0.0] * d
 

@@ -65,7 +65,7 @@ def linear_bounds(counts: Float64Array, sums: Float64Array, r: float) -> Bounds:
 
     q_i proportional to n_i^(2/r) gives the textbook T^(1 - r/2) MCal_2^(r/2). Better ones come from the concave
     relaxation that replaces theta theta^T by a positive matrix of trace 1, q_i = a_i^T rho a_i: a Frank-Wolfe step
-    moves q towards <u, a_i>^2 with u the leading eigenvector. If the q_i of the best direction make it the leading
+    moves q toward <u, a_i>^2 with u the leading eigenvector. If the q_i of the best direction make it the leading
     eigenvector, the two bounds meet and the direction is proved optimal.
 
     r = 1 asks for the largest value of a positive form over signs, which is NP-hard in general, so some gap has to

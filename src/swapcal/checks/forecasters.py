@@ -200,7 +200,7 @@ def outcomes_come_in_any_order(case: _Tested) -> None:
         forecaster.update(forecasts[t], float(stream.labels[t]))
     low, high = forecaster.property.domain
     for value in stream.play(forecaster, 20, 40):
-        expect(low <= value <= high, f"afterwards it forecasts {value!r}")
+        expect(low <= value <= high, f"afterward it forecasts {value!r}")
 
 
 def forecasts_are_updated_once(case: _Tested) -> None:

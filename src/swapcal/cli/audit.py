@@ -19,8 +19,8 @@ def audit(
     ] = None,
     linear: Annotated[str | None, typer.Option(help="Columns of numbers: all linear functions of them.")] = None,
     property: Annotated[str, typer.Option(help="mean, median, quantile:0.9, expectile:0.8 or moment:2.")] = "mean",
-    low: Annotated[float | None, typer.Option(help="Smallest outcome; else learnt from 10,000 rows.")] = None,
-    high: Annotated[float | None, typer.Option(help="Largest outcome; else learnt from 10,000 rows.")] = None,
+    low: Annotated[float | None, typer.Option(help="Smallest outcome; else learned from 10,000 rows.")] = None,
+    high: Annotated[float | None, typer.Option(help="Largest outcome; else learned from 10,000 rows.")] = None,
     positive: Annotated[str | None, typer.Option(help="The outcome is 1 where the column equals this text.")] = None,
     weight: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
     bins: Annotated[

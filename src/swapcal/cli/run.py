@@ -31,8 +31,8 @@ def run(
         str | None, typer.Option(help="Columns of numbers: all linear functions of them; with --learn, features.")
     ] = None,
     property: Annotated[str, typer.Option(help="mean, median, quantile:0.9, expectile:0.8 or moment:2.")] = "mean",
-    low: Annotated[float | None, typer.Option(help="Smallest outcome; else learnt from 10,000 rows.")] = None,
-    high: Annotated[float | None, typer.Option(help="Largest outcome; else learnt from 10,000 rows.")] = None,
+    low: Annotated[float | None, typer.Option(help="Smallest outcome; else learned from 10,000 rows.")] = None,
+    high: Annotated[float | None, typer.Option(help="Largest outcome; else learned from 10,000 rows.")] = None,
     positive: Annotated[str | None, typer.Option(help="The outcome is 1 where the column equals this text.")] = None,
     weight: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
     learn: Annotated[bool, typer.Option("--learn", help="Let a model learn between the hint and the engine.")] = False,
@@ -62,7 +62,7 @@ def run(
 ) -> None:
     """Forecast every row from the rows before it; before and after beside each other.
 
-    Rows without an outcome are forecast and not learnt from. With --state, a run that was stopped or killed at any
+    Rows without an outcome are forecast and not learned from. With --state, a run that was stopped or killed at any
     moment goes on with the same command, no row lost and none twice; when it is done, rows that were added to the file
     since are next. Without --out there is only the summary.
 

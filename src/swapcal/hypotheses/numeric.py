@@ -87,7 +87,7 @@ class Numeric:
         return ("all", *self.columns)
 
     def row(self, x: Any) -> Row:
-        """One case, a mapping from column to number; afterwards its numbers count for the mean and the deviation."""
+        """One case, a mapping from column to number; afterward its numbers count for the mean and the deviation."""
         if isinstance(x, Row):
             return self._linear.row(x)
         values = self._pass(self._numbers(x))[0]

@@ -260,7 +260,7 @@ def _context(n_rounds: int, seed: int, n_groups: int) -> tuple[np.random.Generat
         raise InvalidInput(f"seed must be a whole number, 0 or more; got {seed!r}")
     rng = np.random.default_rng(seed)
     features = rng.standard_normal((n_rounds, N_FEATURES))
-    # About two thirds of the groups are half-spaces; the others are intersections of neighbouring half-spaces.
+    # About two thirds of the groups are half-spaces; the others are intersections of neighboring half-spaces.
     n_half = max(1, min(n_groups - 1, 1 + 2 * (n_groups - 1) // 3))
     directions = rng.normal(size=(N_FEATURES, n_half))
     directions /= np.sqrt(np.sum(directions**2, axis=0))

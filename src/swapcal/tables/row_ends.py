@@ -35,7 +35,7 @@ def parsed(source: Source, delimiter: str, width: int, parse: Callable[[bytes, i
                 f"{source.name}, row {done + 1}: it is longer than {LONGEST >> 20} MB; "
                 "look for a quotation mark that is not closed"
             )
-        # Not to be alive beside the next one.
+        # Free this piece before the next one is parsed, so that only one is in memory.
         del piece
     n_rows, end = rows.count(rest) if b'"' in rest else (0, len(rest))
     if rows.last.fullmatch(rest, end) is None:
