@@ -81,7 +81,7 @@ def test_every_public_class_is_in_the_list_of_instances() -> None:
             if not inspect.isclass(each) or issubclass(each, Exception) or getattr(each, "_is_protocol", False):
                 continue
             refused = each in (sc.Variance, sc.CVaR, sc.Mode)
-            assert refused or name in NOT_PARTS or each in seen, f"{name} needs a line in tests/instances.py"
+            assert refused or name in NOT_PARTS or each in seen, f"{name} needs a line in tests/helpers/instances.py"
 
 
 # The inequality of each potential: one round adds at most the weighted gain and the theorem's additive term.

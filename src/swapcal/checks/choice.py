@@ -60,7 +60,9 @@ def check(part: Any) -> None:
             return
     forecasts = hasattr(part, "predict") and hasattr(part, "update")
     if forecasts and not made:
-        raise InvalidInput("checks make many fresh forecasters; pass a function without arguments that makes one, not a forecaster")
+        raise InvalidInput(
+            "checks make many fresh forecasters; pass a function without arguments that makes one, not a forecaster"
+        )
     if forecasts or (callable(part) and not made):
         check_forecaster(part)
         return

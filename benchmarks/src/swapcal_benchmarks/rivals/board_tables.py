@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swapcal_benchmarks.exponents import Interval
-from swapcal_benchmarks.rivals.summary import Standing, Summary, geometric
+from swapcal_benchmarks.rivals.standings import Standing, Summary, geometric
 
 __all__ = ["TextTable", "cards_table", "claims_table", "reasons", "scores_table", "streams_table"]
 

@@ -9,7 +9,7 @@ from swapcal_benchmarks.cores import run_jobs
 from swapcal_benchmarks.rivals.fixtures import Fixtures, Settings, make_plan
 from swapcal_benchmarks.rivals.match import Match, Result
 from swapcal_benchmarks.rivals.results import LOG, finished, identity
-from swapcal_benchmarks.rivals.summary import Summary, summarize
+from swapcal_benchmarks.rivals.standings import Summary, summarize
 
 __all__ = ["Contest", "prepare"]
 

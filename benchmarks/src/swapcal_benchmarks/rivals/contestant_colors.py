@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from swapcal_benchmarks.rivals.duels import ADVERSARIES
-from swapcal_benchmarks.rivals.summary import Standing, Summary, geometric
+from swapcal_benchmarks.rivals.standings import Standing, Summary, geometric
 
 __all__ = ["GRAY", "Style", "featured"]
 

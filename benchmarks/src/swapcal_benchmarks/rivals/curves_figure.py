@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.rivals.contestant_colors import GRAY, featured
-from swapcal_benchmarks.rivals.summary import Standing, Summary
+from swapcal_benchmarks.rivals.standings import Standing, Summary
 
 __all__ = ["cost_figure", "growth_figure"]
 

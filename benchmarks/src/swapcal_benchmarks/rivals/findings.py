@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from swapcal_benchmarks.rivals.board_tables import table_number, verdict
 from swapcal_benchmarks.rivals.duels import ADVERSARIES
-from swapcal_benchmarks.rivals.summary import Standing, Summary, geometric
+from swapcal_benchmarks.rivals.standings import Standing, Summary, geometric
 
 __all__ = ["losses", "surprises"]
 

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from swapcal_benchmarks.rivals.contestant_colors import GRAY, Style, featured
-from swapcal_benchmarks.rivals.summary import Summary
+from swapcal_benchmarks.rivals.standings import Summary
 
 __all__ = ["frontier", "frontier_figure"]
 

@@ -17,7 +17,7 @@ from swapcal_benchmarks.rivals.fixtures import Settings
 from swapcal_benchmarks.rivals.match import Result
 from swapcal_benchmarks.rivals.results import LOG, finished
 from swapcal_benchmarks.rivals.rivals_page import page
-from swapcal_benchmarks.rivals.summary import Summary
+from swapcal_benchmarks.rivals.standings import Summary
 
 __all__ = ["compare", "report"]
 

@@ -2,7 +2,7 @@
 
 from swapcal_benchmarks.rivals.board_tables import claims_table, hint_word, reasons, scores_table, streams_table
 from swapcal_benchmarks.rivals.findings import losses, surprises
-from swapcal_benchmarks.rivals.summary import Summary
+from swapcal_benchmarks.rivals.standings import Summary
 
 __all__ = ["page"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from swapcal_benchmarks.rivals.match import Result
 from swapcal_benchmarks.rivals.scores import Scores
-from swapcal_benchmarks.rivals.summary import Summary
+from swapcal_benchmarks.rivals.standings import Summary
 
 __all__ = ["to_csv", "to_json"]
 

@@ -36,7 +36,7 @@ def page(rows: list[TargetRow], about: dict[str, Any]) -> str:
         "\n".join(formulas),
         f"and nothing grows with the rounds. A state file is at most {FILE_EXTRA:,} bytes larger than that (plus the "
         "names of groups, if there are any) and usually far smaller: weights are not stored, and the rest is "
-        "compressed. `tests/test_state_size.py` confirms both.",
+        "compressed. `tests/benchmarks/test_state_size.py` confirms both.",
         markdown(rows, "state"),
         "## Starting",
         _STARTUP,

@@ -1,4 +1,4 @@
-"""How many bytes a forecaster holds: a formula of its settings, which `tests/test_state_size.py` confirms."""
+"""How many bytes a forecaster holds: a formula of its settings that `tests/benchmarks/test_state_size.py` confirms."""
 
 from typing import Any
 

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from swapcal.errors import InvalidInput
-from swapcal_benchmarks.streams.before_after import measure
 from swapcal_benchmarks.streams.recorded import STREAMS
 from swapcal_benchmarks.streams.stream_row import StreamRow
+from swapcal_benchmarks.streams.stream_scores import measure
 from swapcal_benchmarks.streams.streams_page import misses, page, summary, tables
 
 __all__ = ["chosen", "show"]

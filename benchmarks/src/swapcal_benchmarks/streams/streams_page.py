@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from swapcal_benchmarks.rivals.board_tables import TextTable, table_number
-from swapcal_benchmarks.streams.before_after import HINTS, N_SEEDS
 from swapcal_benchmarks.streams.stream_row import FLOOR, LOSS, StreamRow
+from swapcal_benchmarks.streams.stream_scores import HINTS, N_SEEDS
 
 __all__ = ["misses", "page", "summary", "tables"]
 
