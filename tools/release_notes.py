@@ -12,12 +12,12 @@ CHANGELOG = Path(__file__).resolve().parents[1] / "CHANGELOG.md"
 
 
 def notes(text: str, version: str) -> str:
-    """What stands under `## [version]`, up to the next such heading; KeyError if there is none or it is empty.
+    r"""What stands under `## [version]`, up to the next such heading; KeyError if there is none or it is empty.
 
     Examples
     --------
-    >>> notes("# Changelog\\n\\n## [0.2.0] - 2030-01-01\\n\\n- New.\\n\\n## [0.1.0]\\n\\n- First.\\n", "0.2.0")
-    '- New.\\n'
+    >>> notes("# Changelog\n\n## [0.2.0] - 2030-01-01\n\n- New.\n\n## [0.1.0]\n\n- First.\n", "0.2.0")
+    '- New.\n'
     """
     parts = re.split(r"^## \[([^\]]+)\].*\n", text, flags=re.MULTILINE)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
