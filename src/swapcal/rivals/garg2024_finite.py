@@ -65,13 +65,7 @@ class Garg2024Finite(PublishedMethod):
     )
 
     def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)

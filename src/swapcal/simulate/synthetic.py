@@ -123,17 +123,13 @@ def miscalibrated(n_rounds: int, seed: int, n_groups: int = 20) -> Stream:
 
     Parameters
     ----------
-    n_rounds : int
-        T.
-    seed : int
-        Of everything that is drawn.
-    n_groups : int
-        Groups, the first of which holds everybody.
+    n_rounds, seed, n_groups : int
+        As in `drifting`.
 
     Returns
     -------
     Stream
-        Contexts, labels, hints and the truth.
+        With binary labels, so that `truth_scale` is None.
 
     Examples
     --------
@@ -155,17 +151,13 @@ def noisy(n_rounds: int, seed: int, n_groups: int = 20) -> Stream:
 
     Parameters
     ----------
-    n_rounds : int
-        T.
-    seed : int
-        Of everything that is drawn.
-    n_groups : int
-        Groups, the first of which holds everybody.
+    n_rounds, seed, n_groups : int
+        As in `drifting`.
 
     Returns
     -------
     Stream
-        Contexts, labels, hints and the truth.
+        With real labels.
 
     Examples
     --------
@@ -188,17 +180,13 @@ def interacting(n_rounds: int, seed: int, n_groups: int = 20) -> Stream:
 
     Parameters
     ----------
-    n_rounds : int
-        T.
-    seed : int
-        Of everything that is drawn.
-    n_groups : int
-        At least 7, the first of which holds everybody.
+    n_rounds, seed, n_groups : int
+        As in `drifting`; at least 7 groups.
 
     Returns
     -------
     Stream
-        Contexts, labels, hints and the truth.
+        With binary labels.
 
     Examples
     --------
@@ -223,19 +211,15 @@ def oscillating(n_rounds: int, seed: int, n_groups: int = 20, *, period: float =
 
     Parameters
     ----------
-    n_rounds : int
-        T.
-    seed : int
-        Of everything that is drawn.
-    n_groups : int
-        Groups, the first of which holds everybody.
+    n_rounds, seed, n_groups : int
+        As in `drifting`.
     period : float
         Rounds of one swing.
 
     Returns
     -------
     Stream
-        Contexts, labels, hints and the truth.
+        With binary labels, and a truth that comes back to where it was.
 
     Examples
     --------

@@ -122,17 +122,13 @@ def signed(n: int, seed: int, n_rows: int = 256) -> Float64Array:
 
     Parameters
     ----------
-    n : int
-        Length of a context.
-    seed : int
-        Of the draws.
-    n_rows : int
-        Size of the pool.
+    n, seed, n_rows : int
+        As in `groups`.
 
     Returns
     -------
     array of shape (n_rows, n)
-        For `Arena`.
+        Values in [-1, 1], for `Finite`.
 
     Examples
     --------
@@ -153,16 +149,14 @@ def ball(n: int, seed: int, n_rows: int = 256) -> Float64Array:
     Parameters
     ----------
     n : int
-        Length of a context.
-    seed : int
-        Of the draws.
-    n_rows : int
-        Size of the pool.
+        The dimension.
+    seed, n_rows : int
+        As in `groups`.
 
     Returns
     -------
     array of shape (n_rows, n)
-        For `Arena`.
+        Points of norm below 1, for `Linear`.
 
     Examples
     --------

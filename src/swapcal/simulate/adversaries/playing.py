@@ -181,12 +181,8 @@ def play(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Played:
 
     Parameters
     ----------
-    forecaster : Opponent
-        With `predict`, `update`, `property` and `hypotheses`: a `Forecaster`, or a method of `swapcal.rivals`.
-    adversary : Adversary
-        Such as `Greedy(Arena(groups(5, seed=0)))`.
-    n_rounds : int
-        1 or more.
+    forecaster, adversary, n_rounds
+        As in `rounds`.
 
     Returns
     -------
