@@ -15,7 +15,7 @@ from swapcal import cli
 from swapcal_benchmarks.streams import STREAMS, measure
 from swapcal_benchmarks.streams.models import frozen, with_past
 from swapcal_benchmarks.streams.recorded import RecordedStream, load
-from swapcal_benchmarks.streams.stream_row import Errors, StreamRow
+from swapcal_benchmarks.streams.stream_row import StreamErrors, StreamRow
 from swapcal_benchmarks.streams.streams_page import misses, page, summary
 
 N = 400
@@ -220,7 +220,7 @@ def test_the_past_is_the_last_known_outcome_and_that_of_a_day_ago(folder: Path) 
 
 
 def _row(before: float, after: tuple[float, ...], losses: tuple[float, ...]) -> StreamRow:
-    one = Errors(before, before, before)
+    one = StreamErrors(before, before, before)
     return StreamRow(
         stream="adult",
         outcome="income",
@@ -235,8 +235,8 @@ def _row(before: float, after: tuple[float, ...], losses: tuple[float, ...]) -> 
         jitter=0.0,
         clipped=0,
         hints_clipped=0,
-        before={"own values": one, "rounded": Errors(2 * before, 0.0, 0.0), "48 bins": one},
-        after=tuple(Errors(each, each, each) for each in after),
+        before={"own values": one, "rounded": StreamErrors(2 * before, 0.0, 0.0), "48 bins": one},
+        after=tuple(StreamErrors(each, each, each) for each in after),
         guaranteed=100.0,
         loss_before=1.0,
         losses_after=losses,

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+from swapcal.checks.check_rules import members, missing
 from swapcal.checks.forecasters import check_forecaster
 from swapcal.checks.hints import check_hint
 from swapcal.checks.hypotheses import check_hypotheses
 from swapcal.checks.learners import check_learner
 from swapcal.checks.potentials import check_potential
 from swapcal.checks.properties import check_property
-from swapcal.checks.rules import members, missing
 from swapcal.errors import InvalidInput
 from swapcal.learners import Learner
 from swapcal.potentials import Potential

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.checks.rules import apply, expect
+from swapcal.checks.check_rules import apply, expect
 from swapcal.checks.trial import Trial, default_stream, saved, state, takes_hints
 from swapcal.errors import SwapcalError
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from swapcal.checks.check_rules import apply, expect, missing
 from swapcal.checks.plain import copied, expect_plain, expect_state, same, sample_rows
-from swapcal.checks.rules import apply, expect, missing
 from swapcal.errors import SwapcalError
 from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.roles import Elicitable, HintState, LearningHint, Row

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from swapcal.checks.check_rules import apply, expect, missing
 from swapcal.checks.plain import copied, dense, expect_plain, expect_state, same, sample_rows
-from swapcal.checks.rules import apply, expect, missing
 from swapcal.engine.bounds import Tally
 from swapcal.errors import SwapcalError
 from swapcal.roles import Evidence, HintRecord, Hypotheses, Row

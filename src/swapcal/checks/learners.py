@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from swapcal import learners
+from swapcal.checks.check_rules import apply, expect, missing
 from swapcal.checks.plain import expect_plain
-from swapcal.checks.rules import apply, expect, missing
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.learners import Learner
 from swapcal.roles import Row

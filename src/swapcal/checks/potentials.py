@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from swapcal.checks.check_rules import apply, expect, missing
 from swapcal.checks.plain import expect_plain
-from swapcal.checks.rules import apply, expect, missing
 from swapcal.engine.bounds import Tally
 from swapcal.potentials import Potential
 from swapcal.typing import Float64Array

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swapcal import properties
+from swapcal.checks.check_rules import apply, expect, missing
 from swapcal.checks.plain import expect_plain
-from swapcal.checks.rules import apply, expect, missing
 from swapcal.errors import StateFileError
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["FLOOR", "LOSS", "Errors", "StreamRow"]
+__all__ = ["FLOOR", "LOSS", "StreamErrors", "StreamRow"]
 
 FLOOR = 0.8
 """Swap errors below this many times T^(1/3) need not be halved."""
@@ -13,7 +13,7 @@ LOSS = 1.005
 
 
 @dataclass(frozen=True, slots=True)
-class Errors:
+class StreamErrors:
     """Swap, group and overall error: SMCal_2, MCal_2 and Cal_2, totals over the rounds."""
 
     swap: float
@@ -44,8 +44,8 @@ class StreamRow:
     jitter: float
     clipped: int
     hints_clipped: int
-    before: dict[str, Errors]
-    after: tuple[Errors, ...]
+    before: dict[str, StreamErrors]
+    after: tuple[StreamErrors, ...]
     guaranteed: float
     loss_before: float
     losses_after: tuple[float, ...]

@@ -17,7 +17,7 @@ from swapcal.roles import Elicitable, Rows
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.streams.models import frozen
 from swapcal_benchmarks.streams.recorded import RecordedStream, load
-from swapcal_benchmarks.streams.stream_row import Errors, StreamRow
+from swapcal_benchmarks.streams.stream_row import StreamErrors, StreamRow
 
 __all__ = ["HINTS", "measure"]
 
@@ -138,13 +138,13 @@ class _Scored:
         """Losses on the outcomes as they were recorded."""
         return np.asarray(self.property.loss(p, self.y), dtype=np.float64)
 
-    def errors(self, p: Float64Array, bins: int | Float64Array | None) -> Errors:
+    def errors(self, p: Float64Array, bins: int | Float64Array | None) -> StreamErrors:
         """Errors over the groups and everybody, on outcomes within the range; `bins` as `Tally` takes them."""
         tally = Tally(self.property, self.n, label="", audit_bins=bins)
         tally.add(self.inside, p, self.rows)
-        return Errors(tally.swap_error(), tally.group_error(), tally.overall_error())
+        return StreamErrors(tally.swap_error(), tally.group_error(), tally.overall_error())
 
-    def before(self, p: Float64Array, grid: Grid) -> dict[str, Errors]:
+    def before(self, p: Float64Array, grid: Grid) -> dict[str, StreamErrors]:
         """The model's errors: in the cells of our grid at its own values, rounded to our grid, rounded to 48 bins."""
         return {
             "own values": self.errors(p, np.linspace(grid.low, grid.high, grid.n + 1)),

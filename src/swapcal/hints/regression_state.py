@@ -10,7 +10,7 @@ from swapcal.engine import kernels
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hints.inputs import N_OWN, N_TOTALS, Inputs
 from swapcal.hints.mixture import Mixture
-from swapcal.hints.sums import in_order, rows_in_order
+from swapcal.hints.ordered_sums import in_order, rows_in_order
 from swapcal.properties.kernel import constants, has_kernel
 from swapcal.roles import Elicitable, Row, Rows
 from swapcal.typing import Float64Array, IntArray
