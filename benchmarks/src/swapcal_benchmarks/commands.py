@@ -23,7 +23,7 @@ bench = typer.Typer(
 
 @bench.command("paper")
 def bench_paper(
-    full: Annotated[bool, typer.Option("--full", help="T up to a million; about 5 hours on 2 cores.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="T up to a million; a night on 2 cores.")] = False,
     out: Annotated[Path, typer.Option(help="Directory for paper.json, paper.csv and paper.png.")] = Path("bench-paper"),
     seeds: Annotated[int | None, typer.Option(min=2, help="Repetitions, from which the intervals come.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; all cores if not given.")] = None,
@@ -31,7 +31,7 @@ def bench_paper(
 ) -> None:
     """Every claim of the paper that a computer can measure, beside its measurement.
 
-    Takes about 2 minutes on 2 cores that have nothing else to do. Seeds are fixed, so that two runs give the same
+    Takes some minutes on 2 cores that have nothing else to do. Seeds are fixed, so that two runs give the same
     numbers.
 
     Example: swapcal bench paper --out results
