@@ -33,10 +33,10 @@ TINY = Settings(
 )
 TOY = """
 from swapcal.rivals.shared.card import Card
-from swapcal.engine.published import Plan, Method
+from swapcal.engine.published import Plan, PublishedMethod
 
 
-class Toy(Method):
+class Toy(PublishedMethod):
     card = Card(
         name="toy", reference="a test", assumes="nothing", properties=("mean",), classes=("none",), exponent=None,
         error="", cost="O(1)",

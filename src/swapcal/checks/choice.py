@@ -60,9 +60,7 @@ def check(part: Any) -> None:
             return
     forecasts = hasattr(part, "predict") and hasattr(part, "update")
     if forecasts and not made:
-        raise InvalidInput(
-            "checks make many fresh forecasters; pass a function without arguments that makes one, not a forecaster"
-        )
+        raise InvalidInput("checks need many forecasters; pass a function that makes one, without arguments")
     if forecasts or (callable(part) and not made):
         check_forecaster(part)
         return

@@ -1,6 +1,6 @@
 """Every published method that the paper compares with, and what practitioners use, on one outer protocol.
 
-A file in this folder holds one method, and `__init__.pyi` has a line for it; every table finds it by that line.
+A file in this folder with a class that has a `card` is a rival, and every table lists it; `__init__.pyi` has its line.
 """
 
 from swapcal.exports import Exports

@@ -1,6 +1,6 @@
 """Every published method that the paper compares with, and what practitioners use, on one outer protocol.
 
-One line for each method; every table finds it by that line.
+One line for each method.
 """
 
 from swapcal.rivals.aci import AdaptiveConformal as AdaptiveConformal

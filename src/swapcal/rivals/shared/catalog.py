@@ -1,6 +1,8 @@
 """All methods of this room, for tables and tests that must leave none out."""
 
 import importlib
+import inspect
+import pkgutil
 
 from swapcal.engine.published import PublishedMethod
 
@@ -8,7 +10,7 @@ __all__ = ["all_rivals"]
 
 
 def all_rivals() -> dict[str, type[PublishedMethod]]:
-    """All methods in `swapcal.rivals`, by the name of their class.
+    """All methods in `swapcal.rivals`, by the name of their class: every file of the folder is looked at.
 
     Returns
     -------
@@ -21,5 +23,6 @@ def all_rivals() -> dict[str, type[PublishedMethod]]:
     'MVP'
     """
     room = importlib.import_module("swapcal.rivals")
-    listed = {name: getattr(room, name) for name in room.__all__}
-    return {name: kind for name, kind in listed.items() if isinstance(kind, type) and issubclass(kind, PublishedMethod)}
+    modules = (importlib.import_module(f"swapcal.rivals.{one.name}") for one in pkgutil.iter_modules(room.__path__))
+    members = (member for module in modules for member in inspect.getmembers(module, inspect.isclass))
+    return {name: kind for name, kind in sorted(members) if issubclass(kind, PublishedMethod) and hasattr(kind, "card")}
