@@ -27,19 +27,21 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T> &&values) {
     return {kept->data(), {kept->size()}, owner};
 }
 
-// The sums, kept alive while the interpreter is free to do other things, and checked against what will be added.
-struct Target {
+// The sums and the rounds that go into them, kept alive while the interpreter is free to do other things, and checked
+// against each other.
+struct Addition {
     AuditSums sums{};
-    int64_t n_rounds;
+    AuditRounds rounds{};
 
-    Target(const nb::dict &arrays, const Flat<const int64_t> &slots, const Flat<const double> &errors)
-        : n_rounds(int64_t(slots.shape(0))) {
+    Addition(const nb::dict &arrays, const Flat<const int64_t> &slots, const Flat<const double> &errors,
+             const Flat<const double> &forecasts, const Flat<const double> &weights)
+        : rounds{slots.data(), errors.data(), forecasts.data(), weights.data(), int64_t(slots.shape(0))} {
         Table<double> xv = in_place<Table<double>>(arrays, "xv");
         size_t n_slots = xv.shape(0), n = xv.shape(1);
         sums.n = int64_t(n);
-        const char *names[] = {"count", "v", "vv"};
-        double **lines[] = {&sums.count, &sums.v, &sums.vv};
-        for (int i = 0; i < 3; ++i) {
+        const char *names[] = {"rounds", "count", "v", "vv", "forecast"};
+        double **lines[] = {&sums.rounds, &sums.count, &sums.v, &sums.vv, &sums.forecast};
+        for (int i = 0; i < (arrays.contains("forecast") ? 5 : 4); ++i) {
             vectors_[i] = in_place<Flat<double>>(arrays, names[i]);
             if (vectors_[i].shape(0) != n_slots) throw std::invalid_argument("the arrays of sums differ in length");
             *lines[i] = vectors_[i].data();
@@ -53,12 +55,17 @@ struct Target {
             }
             *blocks[i] = tables_[i].data();
         }
-        if (errors.shape(0) != slots.shape(0)) throw std::invalid_argument("one slot for each round is needed");
-        if (!all_below(slots.data(), n_rounds, int64_t(n_slots))) throw std::out_of_range("a slot is outside the sums");
+        if (errors.shape(0) != slots.shape(0) || forecasts.shape(0) != slots.shape(0) ||
+            (weights.is_valid() && weights.shape(0) != slots.shape(0))) {
+            throw std::invalid_argument("one slot, V, forecast and weight for each round is needed");
+        }
+        if (!all_below(slots.data(), rounds.n_rounds, int64_t(n_slots))) {
+            throw std::out_of_range("a slot is outside the sums");
+        }
     }
 
   private:
-    Flat<double> vectors_[3];
+    Flat<double> vectors_[5];
     Table<double> tables_[4];
 
     // Never a copy: the sums of a copy would be lost.
@@ -83,31 +90,38 @@ inline void bind_audit(nanobind::module_ &m) {
         }
         return nb::make_tuple(owned(std::move(distinct)), owned(std::move(codes)));
     });
-    m.def("audit_add_sparse", [](nb::dict arrays, Flat<const int64_t> slots, Flat<const double> errors,
-                                 Flat<const int64_t> indptr, Flat<const int64_t> indices, Flat<const double> values) {
-        Target to(arrays, slots, errors);
-        nb::gil_scoped_release released;
-        int64_t size = int64_t(indices.shape(0));
-        if (indptr.shape(0) != slots.shape(0) + 1 || values.shape(0) != indices.shape(0) ||
-            !rises_within(indptr.data(), to.n_rounds, size)) {
-            throw std::invalid_argument("compressed rows do not fit the rounds");
-        }
-        if (!all_below(indices.data(), indptr.data()[to.n_rounds], to.sums.n)) {
-            throw std::out_of_range("a position is outside the context");
-        }
-        auto *add = to.sums.active ? add_sparse<true> : add_sparse<false>;
-        add(to.sums, slots.data(), errors.data(), to.n_rounds, indptr.data(), indices.data(), values.data());
-    });
-    m.def("audit_add_dense", [](nb::dict arrays, Flat<const int64_t> slots, Flat<const double> errors,
-                                Table<const double> x) {
-        Target to(arrays, slots, errors);
-        if (x.shape(0) != slots.shape(0) || int64_t(x.shape(1)) != to.sums.n) {
-            throw std::invalid_argument("the contexts do not fit the rounds");
-        }
-        nb::gil_scoped_release released;
-        auto *add = to.sums.active ? add_dense<true> : add_dense<false>;
-        add(to.sums, slots.data(), errors.data(), to.n_rounds, x.data());
-    });
+    m.def(
+        "audit_add_sparse",
+        [](nb::dict arrays, Flat<const int64_t> slots, Flat<const double> errors, Flat<const double> forecasts,
+           Flat<const double> weights, Flat<const int64_t> indptr, Flat<const int64_t> indices,
+           Flat<const double> values) {
+            Addition to(arrays, slots, errors, forecasts, weights);
+            nb::gil_scoped_release released;
+            int64_t size = int64_t(indices.shape(0));
+            if (indptr.shape(0) != slots.shape(0) + 1 || values.shape(0) != indices.shape(0) ||
+                !rises_within(indptr.data(), to.rounds.n_rounds, size)) {
+                throw std::invalid_argument("compressed rows do not fit the rounds");
+            }
+            if (!all_below(indices.data(), indptr.data()[to.rounds.n_rounds], to.sums.n)) {
+                throw std::out_of_range("a position is outside the context");
+            }
+            auto *add = to.sums.active ? add_sparse<true> : add_sparse<false>;
+            add(to.sums, to.rounds, indptr.data(), indices.data(), values.data());
+        },
+        nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
+    m.def(
+        "audit_add_dense",
+        [](nb::dict arrays, Flat<const int64_t> slots, Flat<const double> errors, Flat<const double> forecasts,
+           Flat<const double> weights, Table<const double> x) {
+            Addition to(arrays, slots, errors, forecasts, weights);
+            if (x.shape(0) != slots.shape(0) || int64_t(x.shape(1)) != to.sums.n) {
+                throw std::invalid_argument("the contexts do not fit the rounds");
+            }
+            nb::gil_scoped_release released;
+            auto *add = to.sums.active ? add_dense<true> : add_dense<false>;
+            add(to.sums, to.rounds, x.data());
+        },
+        nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
     m.def("first_bad", [](nb::ndarray<const double, nb::c_contig, nb::device::cpu> x, double limit) {
         nb::gil_scoped_release released;
         return find_bad(x.data(), int64_t(x.size()), limit);
