@@ -75,6 +75,23 @@ inline std::vector<double> number_values(const double *values, int64_t n, int64_
     return distinct;
 }
 
+// How many of the increasing `edges` lie below each value, or are not above it if those equal to it count too. Halving
+// without a branch: a processor cannot guess the bin of a forecast.
+template <bool Equal>
+inline void count_below(const double *edges, int64_t n_edges, const double *values, int64_t n_values, int64_t *bins) {
+    for (int64_t t = 0; t < n_values; ++t) {
+        double value = values[t];
+        int64_t at = 0, n = n_edges;
+        while (n > 1) {
+            int64_t half = n / 2;
+            double edge = edges[at + half - 1];
+            at += half & -int64_t(Equal ? edge <= value : edge < value);
+            n -= half;
+        }
+        bins[t] = at + (n == 1 && (Equal ? edges[at] <= value : edges[at] < value));
+    }
+}
+
 // Whether all of `indices` lie in [0, n).
 inline bool all_below(const int64_t *indices, int64_t size, int64_t n) {
     bool sound = true;

@@ -90,6 +90,15 @@ inline void bind_audit(nanobind::module_ &m) {
         }
         return nb::make_tuple(owned(std::move(distinct)), owned(std::move(codes)));
     });
+    m.def("audit_bins", [](Flat<const double> edges, Flat<const double> values, bool equal) {
+        std::vector<int64_t> bins(values.shape(0));
+        {
+            nb::gil_scoped_release released;
+            auto *count = equal ? count_below<true> : count_below<false>;
+            count(edges.data(), int64_t(edges.shape(0)), values.data(), int64_t(bins.size()), bins.data());
+        }
+        return owned(std::move(bins));
+    });
     m.def(
         "audit_add_sparse",
         [](nb::dict arrays, Flat<const int64_t> slots, Flat<const double> errors, Flat<const double> forecasts,

@@ -310,7 +310,7 @@ def test_results_survive_json() -> None:
 
 @pytest.mark.parametrize("property", ["mean", "quantile:0.9", "expectile:0.8", "moment:2"])
 def test_a_stored_result_knows_its_property(property: str) -> None:
-    result = audit(table(300), Question("y", "p", property=property, low=0.0, high=2.0))
+    result = audit(table(150), Question("y", "p", property=property, low=0.0, high=2.0))
     again = from_json(to_json(result))
     assert again.property == result.property
     assert type(again.property) is type(result.property)

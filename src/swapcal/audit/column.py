@@ -51,7 +51,8 @@ class ColumnAudit:
         edges = (
             np.linspace(*self.property.domain, shown + 1) if isinstance(shown, int) else np.array(shown, dtype=float)
         )
-        self.histograms = Histograms(self.property, edges)
+        slot_edges = audit.bins if isinstance(audit.bins, np.ndarray) else None
+        self.histograms = Histograms(self.property, edges, slot_edges)
         self._totals = np.zeros(3)
         """Weight, loss, and V squared, summed."""
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from swapcal.audit.bins import bins_between
 from swapcal.audit.outcomes import OutcomeBins
 from swapcal.roles import Elicitable, Rows
 from swapcal.typing import Float64Array, IntArray
@@ -21,6 +22,8 @@ class Histograms:
         What was forecast.
     edges : array
         Edges of the bins of the pictures.
+    slot_edges : array, optional
+        Edges of the bins of the audit whose slots come with the rounds, if it has any.
 
     Attributes
     ----------
@@ -32,12 +35,16 @@ class Histograms:
         Weight of the forecasts in each bin of the pictures.
     """
 
-    def __init__(self, property: Elicitable, edges: Float64Array) -> None:
+    def __init__(self, property: Elicitable, edges: Float64Array, slot_edges: Float64Array | None = None) -> None:
         self.property = property
         self.edges = edges
         self.outcomes: OutcomeBins | None = None
         self.by_slot = np.zeros((0, 0))
         self.forecasts = np.zeros(len(edges) - 1)
+        self._bin_of_slot: IntArray | None = None
+        if slot_edges is not None and np.isin(edges[1:-1], slot_edges[1:-1]).all():
+            # Bins of the pictures are unions of those of the audit, so that a slot tells its bin.
+            self._bin_of_slot = self.bins(slot_edges[:-1])
         self._by_group = np.zeros((len(edges) - 1, 0, 0))
         self._tracks = np.full(0, -1, dtype=np.int64)
         self._members = np.zeros(0)
@@ -55,7 +62,7 @@ class Histograms:
 
     def bins(self, values: Float64Array) -> IntArray:
         """The bins of the pictures that hold these forecasts."""
-        return np.searchsorted(self.edges[1:-1], values, side="right")
+        return bins_between(self.edges[1:-1], values)
 
     def add(
         self, y: Float64Array, p: Float64Array, slots: IntArray, rows: Rows, weights: Float64Array | None = None
@@ -68,7 +75,7 @@ class Histograms:
         n_labels = self.outcomes.n
         self.by_slot = _grown(self.by_slot, (int(slots.max()) + 1, n_labels))
         self.by_slot += _counted(slots * n_labels + labels, weights, self.by_slot.shape)
-        bins = self.bins(p)
+        bins = self.bins(p) if self._bin_of_slot is None else self._bin_of_slot[slots]
         self.forecasts += _counted(bins, weights, self.forecasts.shape)
         n_tracks, lengths = self._follow(rows), np.diff(rows.indptr)
         self._by_group = _grown(self._by_group, (len(self.forecasts), n_tracks, n_labels))

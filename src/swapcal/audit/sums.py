@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swapcal.audit.bins import bins_between, plain
 from swapcal.engine import kernels
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, IntArray
@@ -118,8 +119,8 @@ class Sums:
         n_columns = int(contexts.indices.max(initial=-1)) + 1 if isinstance(contexts, Rows) else self.n
         if n_columns > self.n:
             raise IndexError("a position is outside the context")
-        slots, values, v = self.slots(values), _plain(values), _plain(v)
-        weights = None if weights is None else _plain(weights)
+        slots, values, v = self.slots(values), plain(values), plain(v)
+        weights = None if weights is None else plain(weights)
         self._grow(0, n_columns)
         if isinstance(contexts, Rows):
             self._add_sparse(slots, v, values, weights, contexts)
@@ -129,14 +130,14 @@ class Sums:
         for start in range(0, len(v), step):
             part = slice(start, start + step)
             w = None if weights is None else weights[part]
-            self._add_dense(slots[part], v[part], values[part], w, _plain(contexts[part]))
+            self._add_dense(slots[part], v[part], values[part], w, plain(contexts[part]))
 
     def slots(self, values: Float64Array) -> IntArray:
         """The number of each forecast: in the order in which they first came up, or of its bin between edges."""
         if self._inner is not None:
-            return np.searchsorted(self._inner, values, side="right")
+            return bins_between(self._inner, values)
         if kernels.native is not None:
-            distinct, codes = kernels.native.audit_distinct(_plain(values))
+            distinct, codes = kernels.native.audit_distinct(plain(values))
         else:
             ordered, first, which = np.unique(values, return_index=True, return_inverse=True)
             order = np.argsort(first)
@@ -241,10 +242,6 @@ class Sums:
             larger = np.zeros(height if array.ndim == 1 else (height, width))
             larger[tuple(slice(size) for size in array.shape)] = array
             self._arrays[name] = larger
-
-
-def _plain(array: Float64Array) -> Float64Array:
-    return np.require(array, np.float64, ["C", "A"])
 
 
 def _tidy(values: Float64Array) -> Float64Array:

@@ -112,5 +112,7 @@ def find_witness(
         contribution=float(contributions[i]),
         share=share,
         confidence=float(confidence),
-        sentence=worst_cell_sentence(property, value, name, (mean, low, high), share, float(confidence), members=members),
+        sentence=worst_cell_sentence(
+            property, value, name, (mean, low, high), share, float(confidence), members=members
+        ),
     )

@@ -4,6 +4,7 @@ import json
 import math
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from swapcal.jobs.result import History, Result
 from swapcal.properties import from_spec
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
-from swapcal.words.property_words import NamedProperty
+from swapcal.words.property_words import NamedProperty, property_words
 from swapcal.words.verdicts import Verdict
 
 __all__ = ["from_json", "read_result", "to_json"]
@@ -88,17 +89,21 @@ def _plain(value: Any) -> Any:
 
 
 def _described(property: Elicitable | NamedProperty) -> dict[str, Any]:
-    """A property as plain data: its spec, from which this package's own are rebuilt, its name and how it prints."""
-    spec = {} if isinstance(property, NamedProperty) else dict(property.spec())
-    return {**spec, "name": str(getattr(property, "name", None) or repr(property)), "repr": repr(property)}
+    """A property as plain data: its spec, or its name and how it prints if it cannot be rebuilt from that."""
+    if not isinstance(property, NamedProperty):
+        with suppress(StateFileError):
+            spec = dict(property.spec())
+            return spec if from_spec(spec) == property else _named(property)
+    return _named(property)
+
+
+def _named(property: Elicitable | NamedProperty) -> dict[str, Any]:
+    return {"name": property_words(property).name, "repr": repr(property)}
 
 
 def _property(data: Any) -> Elicitable | NamedProperty:
-    """The property that `_described` has written, if its parts are this package's own; else its name."""
-    spec = {key: value for key, value in data.items() if key not in ("name", "repr")}
-    if spec.get("kind") not in ("Expectile", "Mean", "Moment", "Probability", "Quantile"):
-        return NamedProperty(str(data["name"]), str(data["repr"]))
-    return from_spec(spec)
+    """The property that `_described` has written."""
+    return NamedProperty(str(data["name"]), str(data["repr"])) if "repr" in data else from_spec(data)
 
 
 def _array(value: Any) -> Float64Array:
