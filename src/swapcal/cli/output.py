@@ -47,15 +47,15 @@ def tell(result: Result, *, report: Path | None, json: bool, fail_above: float |
 
 def show(result: Result, page: Path | None = None) -> None:
     """Print the result."""
-    console = Console(highlight=False)
-    console = Console(highlight=False, width=min(console.width, WIDTH))
-    console.print(view(result))
+    width = min(Console().width, WIDTH)
+    console = Console(highlight=False, width=width)
+    console.print(view(result, width))
     if page is not None:
         console.print(f"The page is {page}", soft_wrap=True)
 
 
-def view(result: Result) -> RenderableType:
-    """The result as something that rich prints."""
+def view(result: Result, width: int = WIDTH) -> RenderableType:
+    """The result as something that rich prints, within `width` columns."""
     said, words = result.verdict, property_words(result.property)
     columns = list(result.columns.values())
     shown = columns[-1] if result.kind == "run" else columns[0]
@@ -66,7 +66,7 @@ def view(result: Result) -> RenderableType:
         parts.append(_beside(result, columns[0], columns[1], words))
     else:
         parts.append(_totals(result, shown, words))
-    parts += [_worst(shown, words), Text(), Padding(Text(shown.witness), (0, 1)), *_notes(result)]
+    parts += [_worst(shown, words, width), Text(), Padding(Text(shown.witness), (0, 1)), *_notes(result)]
     return Group(*parts)
 
 
@@ -129,7 +129,7 @@ def _errors_table(r: float) -> Table:
     return table
 
 
-def _worst(side: ColumnSummary, words: PropertyWords) -> Table:
+def _worst(side: ColumnSummary, words: PropertyWords, width: int) -> Table:
     """The cells with the largest contributions; names are cut, numbers never."""
     cells = side.worst[:N_WORST]
     table = Table(
@@ -139,23 +139,25 @@ def _worst(side: ColumnSummary, words: PropertyWords) -> Table:
         title_justify="left",
         title_style="bold",
     )
-    table.add_column("forecast", justify="right", no_wrap=True)
-    table.add_column("group", overflow="ellipsis", no_wrap=True, ratio=1)
     numbers = {
+        "forecast": [number(cell.value) for cell in cells],
         "rows": [count(cell.count) for cell in cells],
         words.heading: aligned((words.scale * cell.mean for cell in cells), sign=True),
         "95 % interval": [interval(words.scale * cell.low, words.scale * cell.high) for cell in cells],
         "error": [number(cell.contribution) for cell in cells],
     }
-    for head, column in numbers.items():
-        # A least width, so that a long name gives way and a number does not.
-        table.add_column(head, justify="right", no_wrap=True, min_width=max(map(len, [head, *column])))
+    # Three columns of blanks stand between two columns; what numbers leave is for the names, which give way.
+    room = width - sum(3 + max(map(len, [head, *column])) for head, column in numbers.items()) - 2
+    for head in numbers:
+        table.add_column(head, justify="right", no_wrap=True)
+        if head == "forecast":
+            table.add_column("group", overflow="ellipsis", no_wrap=True, max_width=max(room, len("group")))
     for k, cell in enumerate(cells):
         sure = cell.low > 0 or cell.high < 0
-        figures = [
+        first, *others = (
             Text(column[k], style="bold" if sure and head == words.heading else "") for head, column in numbers.items()
-        ]
-        table.add_row(number(cell.value), Text(group_name(cell.name)), *figures)
+        )
+        table.add_row(first, Text(group_name(cell.name)), *others)
     table.show_edge = False
     return table
 
