@@ -217,17 +217,17 @@ def test_bins_of_forecasts() -> None:
     assert "11 forecast values" in few.stated
     assert isinstance(few.audit_bins, np.ndarray)
     assert len(few.audit_bins) == 12
-    one = column(sc.Mean(), 1, bins=few.audit_bins, shown=few.bins)
+    one = column(sc.Mean(), 1, bins=few.audit_bins, shown=few.shown)
     p = np.array([0.0, 0.1, 0.2, 0.21, 1.0])
     one.add(np.zeros(5), p, Rows(np.arange(6), np.zeros(5, dtype=np.int64), np.ones(5)))
     assert len(one.audit.contributions()) == 4, "0.21 was never seen at the start and joins 0.2"
     many = binning(sc.Mean(high=1000.0), np.exp(rng.normal(2.0, 0.5, 5000)), None)
     assert isinstance(many.audit_bins, np.ndarray)
     assert 40 <= len(many.audit_bins) - 1 <= 60
-    assert set(many.bins) <= set(many.audit_bins), "bins of the pictures are unions of those of the totals"
-    counts = np.histogram(np.exp(rng.normal(2.0, 0.5, 5000)), many.bins)[0]
+    assert set(many.shown) <= set(many.audit_bins), "bins of the pictures are unions of those of the totals"
+    counts = np.histogram(np.exp(rng.normal(2.0, 0.5, 5000)), many.shown)[0]
     assert counts.max() < 0.1 * 5000, "a long tail does not put all forecasts into one bin"
     given = binning(sc.Mean(), rng.random(50), 10)
     assert given.audit_bins == 10
-    np.testing.assert_allclose(given.bins, np.linspace(0, 1, 11))
+    np.testing.assert_allclose(given.shown, np.linspace(0, 1, 11))
     assert "all 0.5" in binning(sc.Mean(), np.full(9, 0.5), None).stated

@@ -59,6 +59,8 @@ def test_the_verdict_comes_first_and_fits_the_screen(tmp_path: Path) -> None:
     ):
         assert part in done.stdout, part
     assert "…" in done.stdout, "long names give way"
+    heads = next(line for line in lines if line.startswith(" forecast   group"))
+    assert heads.split()[-6:] == ["rows", "points", "95", "%", "interval", "error"], "and numbers do not"
     assert done.stderr == ""
 
 
@@ -90,11 +92,20 @@ def test_fail_above_is_for_pipelines(tmp_path: Path) -> None:
     assert failed.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("property", ["quantile:0.5", "expectile:0.3", "moment:2", "median"])
-def test_other_properties(tmp_path: Path, property: str) -> None:
+@pytest.mark.parametrize(
+    ("property", "name"),
+    [
+        ("quantile:0.5", "median"),
+        ("quantile:0.9", "0.9 quantile"),
+        ("expectile:0.3", "0.3 expectile"),
+        ("moment:2", "moment of order 2"),
+        ("median", "median"),
+    ],
+)
+def test_other_properties(tmp_path: Path, property: str, name: str) -> None:
     done = run("audit", write_scores(tmp_path / "s.csv", 500), "--y", "hour", "--p", "hour", "--property", property)
     assert done.exit_code == 0, done.output
-    assert f"{property} of hour" in done.stdout
+    assert f"{name} of hour" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 

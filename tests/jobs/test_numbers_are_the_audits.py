@@ -1,6 +1,7 @@
 """A number that a command prints, stores or draws is the number that `sc.Audit` gives: there is one accumulator."""
 
 import ast
+import io
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def test_what_is_stored_drawn_and_printed() -> None:
     data = table(8000, shift=0.4)
     result = from_json(to_json(audit(data, Question("y", "p", GROUPS, bins=12))))
     expected = reference(data, data["p"], bins=12)
-    console = Console(width=80, record=True, quiet=True)
+    console = Console(width=80, record=True, file=io.StringIO())
     console.print(view(result))
     html, printed = page.html(result), console.export_text()
     worst = expected.cells().biased[0]

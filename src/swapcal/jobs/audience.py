@@ -1,10 +1,12 @@
 """For whom forecasts are audited: groups, and linear functions of columns of numbers beside them."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swapcal.audit import Audit
 from swapcal.audit.column import ColumnAudit
+from swapcal.hypotheses import Groups
 from swapcal.hypotheses.numeric import Numeric
 from swapcal.jobs.binning import Binning
 from swapcal.jobs.question import Question
@@ -40,10 +42,33 @@ class AudienceRows(NamedTuple):
 class Audience:
     """The groups of a question, "all" first, and beside them its linear class, if there is one."""
 
-    def __init__(self, question: Question, batches: Sequence["Batch"]) -> None:
-        self.groups = question.grouping()
-        self.groups.fit(head_columns(batches, self.groups.columns, question.prefix))
-        self.numeric = Numeric(list(question.linear)) if question.linear else None
+    def __init__(self, groups: Groups, numeric: Numeric | None = None) -> None:
+        self.groups = groups
+        self.numeric = numeric
+
+    @classmethod
+    def fitted(cls, question: Question, batches: Sequence["Batch"]) -> "Audience":
+        """Those whom a question asks about, as far as the first rows show them."""
+        groups = question.grouping()
+        groups.fit(head_columns(batches, groups.columns, question.prefix))
+        return cls(groups, Numeric(list(question.linear)) if question.linear else None)
+
+    @classmethod
+    def resumed(cls, question: Question, spec: Mapping[str, Any]) -> "Audience":
+        """Those of a question, with all that `spec` had seen."""
+        groups = replace(question, limit=int(spec["groups"]["limit"])).grouping().resumed(spec["groups"])
+        numeric = Numeric(list(question.linear)).resumed(spec["numeric"]) if question.linear else None
+        return cls(groups, numeric)
+
+    def limited(self, question: Question, limit: int) -> "Audience":
+        """The same with room for no more than `limit` groups, which must not be fewer than have come up."""
+        spec = self.spec()
+        n = replace(question, limit=limit).grouping().n
+        return Audience.resumed(question, {**spec, "groups": {**spec["groups"], "limit": limit, "n": n}})
+
+    def spec(self) -> dict[str, Any]:
+        """Plain data: all that has been seen."""
+        return {"groups": self.groups.spec(), "numeric": None if self.numeric is None else self.numeric.spec()}
 
     def rows(self, batch: "Batch") -> AudienceRows:
         """The functions' values in each row of the batch."""

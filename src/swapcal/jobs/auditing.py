@@ -64,9 +64,9 @@ def audit(source: Any, question: Question, *, progress: Callable[[int], None] | 
 def _audit(records: Records, question: Question, p_column: str, progress: Callable[[int], None] | None) -> Result:
     first, rest = opening(records, question.prefix)
     values = RowValues(question, first, records.name)
-    audience = Audience(question, first)
+    audience = Audience.fitted(question, first)
     bins = _binning(question, values, first, p_column)
-    column = audience.column(values.property, bins, "the model", bins.bins)
+    column = audience.column(values.property, bins, "the model", bins.shown)
     history = ErrorHistory()
     n_rows = n_missing = n_unforecast = 0
     for batch in chain(first, rest):

@@ -42,7 +42,7 @@ class BeforeAfter:
         self, property: Elicitable, audience: Audience, binning: Binning | None, first: Float64Array, r: float
     ) -> None:
         self.r = r
-        shown = 20 if binning is None else binning.bins
+        shown = 20 if binning is None else binning.shown
         self.after = audience.column(property, None, "swapcal", shown)
         self.before = None if binning is None else audience.column(property, binning, "the model", shown)
         for column in (self.before, self.after):

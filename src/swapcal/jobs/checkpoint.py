@@ -24,7 +24,7 @@ from swapcal.version import __version__
 
 __all__ = ["SCHEMA_VERSION", "Checkpoint", "Fingerprint", "check_same", "read", "write"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _FORMAT = "swapcal.run"
 _LARGEST_HEADER = 1 << 26
 """Bytes; more is not what `write` wrote."""

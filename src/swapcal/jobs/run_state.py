@@ -139,7 +139,6 @@ class RunState:
         """All that it takes to go on."""
         stream = io.BytesIO()
         self.forecaster.save(stream)
-        groups, numeric, features = self.audience.groups, self.audience.numeric, self.features
         return Checkpoint(
             asked=asked,
             rows=self.n_rows,
@@ -149,10 +148,8 @@ class RunState:
             plain={
                 "settled": self.settled,
                 "head": self._head,
-                "limit": groups.limit,
-                "groups": groups.spec(),
-                "numeric": None if numeric is None else numeric.spec(),
-                "features": None if features is None else features.spec(),
+                "audience": self.audience.spec(),
+                "features": None if self.features is None else self.features.spec(),
             },
             forecaster=stream.getvalue(),
             arrays=dict(self.comparison.arrays()),
@@ -195,18 +192,12 @@ class RunState:
         """The class of the forecaster and of the audit. The fewer positions it has, the smaller the guarantee."""
         question = replace(self.question, linear=()) if self.features is not None else self.question
         if saved is not None:
-            question = replace(question, limit=int(saved.plain["limit"]))
-            audience = Audience(question, first)
-            audience.groups = question.grouping().resumed(saved.plain["groups"])
-            if audience.numeric is not None:
-                audience.numeric = audience.numeric.resumed(saved.plain["numeric"])
             if self.features is not None:
                 self.features = self.features.resumed(saved.plain["features"])
-            return audience
-        audience = Audience(question, first)
+            return Audience.resumed(question, saved.plain["audience"])
+        audience = Audience.fitted(question, first)
         n = len(audience.groups.names) - 1
-        limit = min(question.limit, 2 * n + _ROOM)
-        return audience if limit == question.limit else Audience(replace(question, limit=limit), first)
+        return audience.limited(question, min(question.limit, 2 * n + _ROOM))
 
     def _forecaster(self, saved: Checkpoint | None, residuals: Float64Array | None) -> Forecaster:
         numeric = self.audience.numeric
