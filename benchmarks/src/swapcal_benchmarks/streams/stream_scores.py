@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
+from swapcal.audit import Audit
+from swapcal.audit.paired import PairedLosses
 from swapcal.engine.grid import Grid
 from swapcal.errors import DataError
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
-from swapcal.hypotheses import Groups
-from swapcal.jobs.paired import Blocks
-from swapcal.jobs.tally import Tally
+from swapcal.hypotheses import Finite, Groups
 from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.roles import Elicitable, Rows
 from swapcal.typing import Float64Array
@@ -94,7 +94,7 @@ def _rows(
         theirs = np.clip(p[known], low, high)
         losses = [scored.losses(each) for each in ours]
         before = scored.losses(p[known])
-        blocks = Blocks()
+        blocks = PairedLosses()
         blocks.add(before, np.mean(losses, axis=0))
         pair = blocks.paired()
         if pair is None:
@@ -139,10 +139,10 @@ class _Scored:
         return np.asarray(self.property.loss(p, self.y), dtype=np.float64)
 
     def errors(self, p: Float64Array, bins: int | Float64Array | None) -> StreamErrors:
-        """Errors over the groups and everybody, on outcomes within the range; `bins` as `Tally` takes them."""
-        tally = Tally(self.property, self.n, label="", audit_bins=bins)
-        tally.add(self.inside, p, self.rows)
-        return StreamErrors(tally.swap_error(), tally.group_error(), tally.overall_error())
+        """Errors over the groups and everybody, on outcomes within the range; `bins` as `Audit` takes them."""
+        audit = Audit(self.property, Finite(self.n), bins=bins)
+        audit.update_many(self.inside, p, self.rows)
+        return StreamErrors(audit.swap_multicalibration(), audit.multicalibration(), audit.calibration())
 
     def before(self, p: Float64Array, grid: Grid) -> dict[str, StreamErrors]:
         """The model's errors: in the cells of our grid at its own values, rounded to our grid, rounded to 48 bins."""

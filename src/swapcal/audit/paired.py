@@ -1,21 +1,33 @@
 """Losses before and after on the same rounds: sums over blocks of the stream, and the interval of their difference."""
 
 import math
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
-from swapcal.jobs.result import Paired
 from swapcal.typing import Float64Array
 
-__all__ = ["Blocks", "student_quantile"]
+__all__ = ["Paired", "PairedLosses", "student_quantile"]
 
 N_BLOCKS = 1024
 FEWEST = 8
 """Blocks below which an interval means nothing."""
 
 
-class Blocks:
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Mean loss before and after, and the interval of the mean difference (after - before) from paired blocks."""
+
+    before: float
+    after: float
+    difference: float
+    low: float
+    high: float
+    confidence: float
+
+
+class PairedLosses:
     """Sums of losses over blocks of neighboring rounds; when the blocks run out, neighbors are joined in pairs.
 
     Memory: at most 1,024 blocks, whatever the length of the stream.
@@ -27,7 +39,7 @@ class Blocks:
 
     Examples
     --------
-    >>> blocks = Blocks()
+    >>> blocks = PairedLosses()
     >>> blocks.add(np.full(5000, 0.25), np.full(5000, 0.2) + np.arange(5000) % 2 / 100)
     >>> pair = blocks.paired()
     >>> round(pair.difference, 4), pair.low <= pair.difference <= pair.high < 0

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swapcal.audit.sums import Table
+from swapcal.audit.sums import SumTable
 from swapcal.typing import Float64Array
 
 __all__ = ["Chance", "chance"]
@@ -25,14 +25,14 @@ class Chance(NamedTuple):
     high: float
 
 
-def chance(own: Table | None, linear: Table | None, r: float, seed: int = 0) -> Chance:
+def chance(own: SumTable | None, linear: SumTable | None, r: float, seed: int = 0) -> Chance:
     """Chance of the swap error SMCal_r, from the sums of squares of an audit.
 
     Parameters
     ----------
-    own : Table, optional
+    own : SumTable, optional
         Sums of the functions that stand by themselves.
-    linear : Table, optional
+    linear : SumTable, optional
         Sums of the coordinates of a linear class, over the same places.
     r : float
         Power of the error.
@@ -72,7 +72,7 @@ def chance(own: Table | None, linear: Table | None, r: float, seed: int = 0) -> 
     return Chance(float(total.mean()), float(np.quantile(total, SHARE)))
 
 
-def _deviations(table: Table, i: int, square: float) -> Float64Array:
+def _deviations(table: SumTable, i: int, square: float) -> Float64Array:
     """Standard deviations of the sums at place `i`, of the functions that were not 0 there.
 
     `square` is the mean square of a term over all places.

@@ -16,7 +16,7 @@ from swapcal.typing import Float64Array
 if TYPE_CHECKING:
     from swapcal.tables.records import Batch
 
-__all__ = ["RangeWarning", "Reading", "head_columns"]
+__all__ = ["RangeWarning", "RowValues", "head_columns"]
 
 N_SHOWN = 5
 FEWEST, HEAP = 200, 0.02
@@ -28,7 +28,7 @@ class RangeWarning(UserWarning):
     """Outcomes, forecasts or weights outside the range that was given or that the first rows had settled."""
 
 
-class Reading:
+class RowValues:
     """How a question's columns become numbers.
 
     Parameters

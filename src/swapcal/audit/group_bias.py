@@ -5,11 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from swapcal.audit.intervals import adaptive_radius
-from swapcal.jobs.result import Side
-from swapcal.report.reading import Reading
+from swapcal.audit.summary import ColumnSummary
+from swapcal.properties import Expectile, Mean, Moment, Probability, Quantile
+from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
+from swapcal.words.property_words import NamedProperty
 
-__all__ = ["CONFIDENCE", "GroupBias", "group_bias"]
+__all__ = ["CONFIDENCE", "GroupBias", "extremes", "group_bias"]
 
 CONFIDENCE = 0.95
 """Probability with which the intervals of all groups hold together."""
@@ -30,7 +32,7 @@ class GroupBias:
     error: Float64Array
 
 
-def group_bias(side: Side, reading: Reading) -> GroupBias:
+def group_bias(side: ColumnSummary, property: Elicitable | NamedProperty) -> GroupBias:
     """Sum the cells of each group up.
 
     The interval holds for any stream, whatever the forecasts depended on (`adaptive_radius`). It needs the sum of
@@ -42,7 +44,7 @@ def group_bias(side: Side, reading: Reading) -> GroupBias:
     rows = counts.sum(axis=0)
     sums = bias * counts
     middles = 0.5 * (side.edges[:-1] + side.edges[1:])
-    ends = np.array([reading.extremes(float(p)) for p in middles]).reshape(-1, 2)
+    ends = np.array([extremes(property, float(p)) for p in middles]).reshape(-1, 2)
     least, greatest = ends[:, :1], ends[:, 1:]
     squares = np.clip((least + greatest) * bias - least * greatest, bias * bias, 1.0)
     total = np.sum(squares * counts, axis=0)
@@ -54,3 +56,17 @@ def group_bias(side: Side, reading: Reading) -> GroupBias:
     played = np.maximum(np.asarray(side.histogram, dtype=np.float64), counts.max(axis=1, initial=0.0))[:, None]
     error = np.sum(np.divide(sums * sums, played, out=np.zeros_like(sums), where=played > 0.0), axis=0)
     return GroupBias(rows, mean, low, high, error)
+
+
+def extremes(property: Elicitable | NamedProperty, p: float) -> tuple[float, float]:
+    """The least and the greatest identification that a forecast of `p` can meet."""
+    # V falls as the label rises, for all properties of this package; a quantile jumps at the label itself.
+    if isinstance(property, Quantile):
+        return -property.level, 1.0 - property.level
+    if isinstance(property, Moment):
+        low, high = property.domain
+        return (p - high) / (high - low), (p - low) / (high - low)
+    if isinstance(property, Expectile | Mean | Probability):
+        least, greatest = (float(property.identification(p, y)) for y in (property.high, property.low))
+        return least, greatest
+    return -1.0, 1.0

@@ -1,16 +1,31 @@
 """Reliability curves: the property of the outcomes in each bin of forecasts, with an interval."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from swapcal.audit.intervals import adaptive_radius
-from swapcal.jobs.outcomes import OutcomeBins, root
-from swapcal.jobs.result import Curve
+from swapcal.audit.outcomes import OutcomeBins, root
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
 
-__all__ = ["make_curve"]
+__all__ = ["Curve", "make_curve"]
 
 CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """A reliability curve: where forecasts were (mean forecast of a bin), and what came (the property of its labels).
+
+    All arrays have one entry for each bin that was forecast at all; [low, high] holds for all bins together.
+    """
+
+    forecast: Float64Array
+    outcome: Float64Array
+    low: Float64Array
+    high: Float64Array
+    count: Float64Array
 
 
 def make_curve(property: Elicitable, outcomes: OutcomeBins, histograms: Float64Array, forecast: Float64Array) -> Curve:

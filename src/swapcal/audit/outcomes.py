@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from swapcal.audit.bins import bins_between
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array, IntArray
 
@@ -45,7 +46,7 @@ class OutcomeBins:
 
     def add(self, y: Float64Array) -> IntArray:
         """Count these outcomes; returns their bins. An edge belongs to the bin below it."""
-        bins = np.searchsorted(self.edges, y, side="left")
+        bins = bins_between(self.edges, y, upper=False)
         count = np.bincount(bins, minlength=self.n)
         self.count += count
         self.total += np.bincount(bins, weights=y, minlength=self.n)

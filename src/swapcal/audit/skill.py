@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swapcal.jobs.outcomes import OutcomeBins, root
+from swapcal.audit.outcomes import OutcomeBins, root
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
 

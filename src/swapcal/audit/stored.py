@@ -2,25 +2,22 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal.audit.constant import Constant
-from swapcal.audit.functions import Functions
-from swapcal.audit.sums import Sums, Table
+from swapcal.audit.functions import Constant, Functions
+from swapcal.audit.sums import PER_CELL, PER_VALUE, Sums
 from swapcal.checked import shown
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import from_spec
 from swapcal.roles import Elicitable
-from swapcal.typing import Spec
+from swapcal.typing import Float64Array, Spec
 
-__all__ = ["SCHEMA_VERSION", "Stored", "dump", "same", "same_class", "undump"]
+__all__ = ["SCHEMA_VERSION", "Stored", "dump", "plain_bins", "same", "same_class", "undump"]
 
 SCHEMA_VERSION = 1
 KIND = "swapcal.audit"
-FIELDS = tuple(field.name for field in fields(Table))
 
 
 class Stored(NamedTuple):
@@ -28,7 +25,7 @@ class Stored(NamedTuple):
 
     functions: Functions | None
     sums: Sums
-    bins: int | None
+    bins: int | list[float] | None
     names: tuple[str, ...] | None
 
 
@@ -46,23 +43,31 @@ def same_class(one: Spec, two: Spec) -> bool:
     return isinstance(one, Mapping) and isinstance(two, Mapping) and same(functions(one), functions(two))
 
 
+def plain_bins(bins: Any) -> Any:
+    """A number of bins, or a list of their edges."""
+    return bins.tolist() if isinstance(bins, np.ndarray) else bins
+
+
 def dump(
-    table: Table,
+    sums: Sums,
     property: Elicitable,
     functions: Functions | None,
     *,
-    bins: int | None,
+    bins: Any,
     names: tuple[str, ...] | None,
 ) -> dict[str, Any]:
-    """Plain data from which `undump` rebuilds the sums."""
+    """Plain data from which `undump` rebuilds the sums; distinct forecasts in increasing order."""
+    arrays = sums.arrays()
+    order = np.argsort(arrays["value"]) if "value" in arrays else slice(None)
+    filled = {name: each if each.ndim == 1 else _filled(each, sums.n) for name, each in arrays.items()}
     return {
         "kind": KIND,
         "schema_version": SCHEMA_VERSION,
         "property": dict(property.spec()),
         "hypotheses": None if functions is None else dict(functions.spec()),
-        "bins": bins,
+        "bins": plain_bins(bins),
         "names": None if names is None else list(names),
-        "sums": {name: array.tolist() for name, array in ((name, getattr(table, name)) for name in FIELDS)},
+        "sums": {name: array[order].tolist() for name, array in filled.items()},
     }
 
 
@@ -86,7 +91,7 @@ def undump(data: Any, property: Elicitable, hypotheses: Functions | None) -> Sto
     ):
         raise StateFileError(f"this stored audit is damaged: its names are {shown(names)}, not {n} strings")
     try:
-        sums = _sums(data["sums"], n)
+        sums = _sums(data["sums"], n, data.get("bins"))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise StateFileError(
             f"the sums of this stored audit are incomplete or damaged ({error}); store it again"
@@ -112,16 +117,30 @@ def _functions(spec: Any, hypotheses: Functions | None) -> Functions | None:
     return from_spec(spec)
 
 
-def _sums(arrays: Any, n: int) -> Sums:
-    values = np.asarray(arrays["value"], dtype=np.float64)
-    columns = {}
-    for name in FIELDS:
-        array = np.asarray(arrays[name], dtype=np.float64)
-        shape = values.shape if name in ("value", "count", "v", "vv") else (len(values), n)
+def _filled(array: Float64Array, n: int) -> Float64Array:
+    """`array` with columns of zeros behind it, up to `n`."""
+    filled = np.zeros((len(array), n))
+    filled[:, : array.shape[1]] = array
+    return filled
+
+
+def _sums(stored: Any, n: int, bins: Any) -> Sums:
+    edges = np.array(bins, dtype=np.float64) if isinstance(bins, list) else None
+    sums = Sums(n, edges=edges)
+    names = ("value", *PER_VALUE, *PER_CELL) if edges is None else (*PER_VALUE, "forecast", *PER_CELL)
+    # Before there were weights, the rounds of a value were its weight.
+    stored = {"rounds": stored["count"], **stored}
+    n_slots = len(stored["value"]) if edges is None else len(edges) - 1
+    arrays = {}
+    for name in names:
+        array = np.asarray(stored[name], dtype=np.float64)
         # JSON keeps no shape of a matrix without rows.
-        columns[name] = array.reshape(shape)
+        arrays[name] = array.reshape((n_slots, n) if name in PER_CELL else (n_slots,))
         if not np.isfinite(array).all():
             raise ValueError(f"{name} is not finite")
-    if len(np.unique(values)) != len(values) or np.any(columns["count"] < 1):
+    if edges is None and (len(np.unique(arrays["value"])) != n_slots or np.any(arrays["rounds"] < 1)):
         raise ValueError("a forecast value is repeated or has no rounds")
-    return Sums.from_table(Table(**columns))
+    if np.any(arrays["count"] < 0) or np.any(arrays["count"] > arrays["rounds"]):
+        raise ValueError("the weights of a forecast value are not those of its rounds")
+    sums.restore(arrays)
+    return sums

@@ -1,4 +1,4 @@
-"""A run between two batches: how columns are read, the forecaster, the sums. It can be saved and gone on with."""
+"""A run between two batches: how columns are read, the forecaster, the audits. It can be saved, and resumed later."""
 
 import io
 import math
@@ -14,18 +14,17 @@ from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses.numeric import Numeric
-from swapcal.jobs.audience import Audience
+from swapcal.jobs.audience import Audience, AudienceRows
+from swapcal.jobs.before_after import BeforeAfter
 from swapcal.jobs.binning import Binning, binning
 from swapcal.jobs.checkpoint import Checkpoint, Fingerprint
-from swapcal.jobs.comparison import Comparison
 from swapcal.jobs.question import Question
-from swapcal.jobs.reading import RangeWarning, Reading
-from swapcal.jobs.rowcuts import sliced
+from swapcal.jobs.row_values import RangeWarning, RowValues
 from swapcal.roles import Hypotheses, Rows
 from swapcal.tables.records import Batch
 from swapcal.typing import Float64Array
 
-__all__ = ["Course", "Method"]
+__all__ = ["Method", "RunState"]
 
 _ENOUGH = 100
 _FINEST = 16
@@ -51,7 +50,7 @@ class Method:
         return {name: getattr(self, name) for name in ("learn", "horizon", "seed", "trust", "levels", "jitter", "bins")}
 
 
-class Course:
+class RunState:
     """Everything that changes as rows go by.
 
     Parameters
@@ -85,7 +84,7 @@ class Course:
         self.settled = int(saved.plain["settled"]) if saved else min(sum(batch.n for batch in first), question.prefix)
         # Only the rows that settled things then may settle them now, also if there are more by now.
         self.question = question = replace(question, prefix=self.settled)
-        self.reading = Reading(question, first, source)
+        self.values = RowValues(question, first, source)
         labels, hints = self._settling(first)
         self._head = Fingerprint.of(labels, hints)
         if saved is not None and saved.plain["head"] != self._head:
@@ -97,14 +96,8 @@ class Course:
         self.features = Numeric(question.linear) if question.linear and method.learn else None
         self.audience = self._audience(first, saved)
         self.forecaster = self._forecaster(saved, None if hints is None else labels - hints)
-        self.comparison = Comparison(
-            self.reading.property,
-            self.audience.n,
-            self.audience.n_linear,
-            self.binning,
-            labels[~np.isnan(labels)],
-            question.r,
-        )
+        known = labels[~np.isnan(labels)]
+        self.comparison = BeforeAfter(self.values.property, self.audience, self.binning, known, question.r)
         self.fingerprint = Fingerprint()
         self.n_rows = self.n_missing = self.n_unhinted = 0
         if saved is not None:
@@ -113,17 +106,18 @@ class Course:
     def advance(self, batch: Batch) -> dict[str, Any]:
         """Forecast the rows of a batch and learn from them; the columns of the output."""
         y, hints = self._count(batch)
-        weights = self.reading.weights(batch)
+        weights = self.values.weights(batch)
         if weights is not None:
             y = np.where(weights > 0.0, y, np.nan)  # rows of no weight are forecast, and not learned from
-        scored = self.audience.rows(batch)
-        contexts = scored if self.audience.numeric is None else _behind(scored, self.audience.groups.n)
+        rows = self.audience.rows(batch)
+        # The forecaster's class is the linear one where there is one, and else the groups.
+        contexts = rows.groups if rows.linear is None else rows.linear
         contexts = contexts if weights is None else _weighted(contexts, weights)
         features = None if self.features is None else _dense(self.features, batch)
         forecasts = np.empty(batch.n)
-        for part in self.comparison.cuts(~np.isnan(y)):
+        for part in self.comparison.parts(~np.isnan(y)):
             forecasts[part] = self.forecaster.run(
-                _cut(contexts, part),
+                _part(contexts, part),
                 y[part],
                 None if hints is None else hints[part],
                 features=None if features is None else features[part],
@@ -131,21 +125,20 @@ class Course:
             )
             w = None if weights is None else weights[part]
             before = None if hints is None else hints[part]
-            self.comparison.add(y[part], before, forecasts[part], _cut(scored, part), w)
-            self.comparison.look(self.forecaster)
+            self.comparison.add(y[part], before, forecasts[part], rows.part(part), w)
+            self.comparison.note(self.forecaster)
         numbers = np.arange(batch.first + 1, batch.first + batch.n + 1)
         return {"row": numbers, **({} if hints is None else {"before": hints}), "forecast": forecasts}
 
     def pass_over(self, batch: Batch) -> None:
         """Count rows that are done."""
         self._count(batch)
-        self.reading.weights(batch)
+        self.values.weights(batch)
 
     def save(self, asked: dict[str, Any], output: dict[str, Any] | None, *, finished: bool) -> Checkpoint:
         """All that it takes to go on."""
         stream = io.BytesIO()
         self.forecaster.save(stream)
-        groups, numeric, features = self.audience.groups, self.audience.numeric, self.features
         return Checkpoint(
             asked=asked,
             rows=self.n_rows,
@@ -155,10 +148,8 @@ class Course:
             plain={
                 "settled": self.settled,
                 "head": self._head,
-                "limit": groups.limit,
-                "groups": groups.spec(),
-                "numeric": None if numeric is None else numeric.spec(),
-                "features": None if features is None else features.spec(),
+                "audience": self.audience.spec(),
+                "features": None if self.features is None else self.features.spec(),
             },
             forecaster=stream.getvalue(),
             arrays=dict(self.comparison.arrays()),
@@ -166,8 +157,8 @@ class Course:
 
     def _count(self, batch: Batch) -> tuple[Float64Array, Float64Array | None]:
         """Labels and hints of the batch, which go into the fingerprint."""
-        y = self.reading.labels(batch)
-        hints = None if self.question.p is None else self.reading.forecasts(batch, self.question.p)
+        y = self.values.labels(batch)
+        hints = None if self.question.p is None else self.values.forecasts(batch, self.question.p)
         self.fingerprint.add(y, hints)
         self.n_rows += batch.n
         missing = np.isnan(y)
@@ -178,14 +169,14 @@ class Course:
 
     def _settling(self, first: Sequence[Batch]) -> tuple[Float64Array, Float64Array | None]:
         """Labels and hints of the rows that settle things; they are counted later, with all others."""
-        column, reading = self.question.p, self.reading
+        column, values = self.question.p, self.values
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RangeWarning)
-            labels = np.concatenate([reading.labels(batch) for batch in first])[: self.settled]
+            labels = np.concatenate([values.labels(batch) for batch in first])[: self.settled]
             hints = None
             if column is not None:
-                hints = np.concatenate([reading.forecasts(batch, column) for batch in first])[: self.settled]
-        reading.n_clipped = reading.n_clipped_forecasts = 0
+                hints = np.concatenate([values.forecasts(batch, column) for batch in first])[: self.settled]
+        values.n_clipped = values.n_clipped_forecasts = 0
         return labels, hints
 
     def _binning(self, hints: Float64Array) -> Binning:
@@ -193,37 +184,31 @@ class Course:
         if not len(known):
             raise DataError(
                 f"the hint {self.question.p!r} is missing in all of the first {self.settled:,} rows of "
-                f"{self.reading.source}; check the column"
+                f"{self.values.source}; check the column"
             )
-        return binning(self.reading.property, known, self.question.bins)
+        return binning(self.values.property, known, self.question.bins)
 
     def _audience(self, first: Sequence[Batch], saved: Checkpoint | None) -> Audience:
         """The class of the forecaster and of the audit. The fewer positions it has, the smaller the guarantee."""
         question = replace(self.question, linear=()) if self.features is not None else self.question
         if saved is not None:
-            question = replace(question, limit=int(saved.plain["limit"]))
-            audience = Audience(question, first)
-            audience.groups = question.grouping().resumed(saved.plain["groups"])
-            if audience.numeric is not None:
-                audience.numeric = audience.numeric.resumed(saved.plain["numeric"])
             if self.features is not None:
                 self.features = self.features.resumed(saved.plain["features"])
-            return audience
-        audience = Audience(question, first)
+            return Audience.resumed(question, saved.plain["audience"])
+        audience = Audience.fitted(question, first)
         n = len(audience.groups.names) - 1
-        limit = min(question.limit, 2 * n + _ROOM)
-        return audience if limit == question.limit else Audience(replace(question, limit=limit), first)
+        return audience.limited(question, min(question.limit, 2 * n + _ROOM))
 
     def _forecaster(self, saved: Checkpoint | None, residuals: Float64Array | None) -> Forecaster:
         numeric = self.audience.numeric
         hypotheses: Hypotheses = self.audience.groups if numeric is None else numeric
         if saved is not None:
             # A property or hint of the user's own is not in the file.
-            return Forecaster.load(io.BytesIO(saved.forecaster), property=self.reading.property, hypotheses=hypotheses)
+            return Forecaster.load(io.BytesIO(saved.forecaster), property=self.values.property, hypotheses=hypotheses)
         method, n_features = self.method, 0 if self.features is None else len(self.features.columns)
         given: dict[str, Any] = {} if method.trust is None else {"trust": method.trust}
         return Forecaster(
-            self.reading.property,
+            self.values.property,
             hypotheses,
             horizon=method.horizon,
             r=self.question.r,
@@ -246,28 +231,20 @@ class Course:
         error = float(np.sqrt(np.mean(known * known))) if len(known) >= _ENOUGH else 0.0
         if horizon is None or error == 0.0:
             return None
-        low, high = self.reading.property.domain
+        low, high = self.values.property.domain
         usual = horizons.bins_for(horizon, self.question.r)
         sharp = min(math.ceil(4.0 * (high - low) / error), _FINEST * usual) | 1
         return sharp if sharp > 2 * usual else None
 
 
-def _cut(rows: Rows, part: slice) -> Rows:
-    whole = part.start == 0 and part.stop == len(rows.indptr) - 1
-    return rows if whole else sliced(rows, part.start, part.stop)
+def _part(rows: Rows, part: slice) -> Rows:
+    return AudienceRows(rows, None).part(part).groups
 
 
 def _weighted(rows: Rows, weights: Float64Array) -> Rows:
     """Rows whose values are multiplied by the weight of their round; with no weight they stay as they are."""
     factors = np.where(weights > 0.0, weights, 1.0)
     return Rows(rows.indptr, rows.indices, rows.values * np.repeat(factors, np.diff(rows.indptr)))
-
-
-def _behind(rows: Rows, offset: int) -> Rows:
-    """The entries at positions from `offset` on, counted from there."""
-    kept = rows.indices >= offset
-    before = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
-    return Rows(before[rows.indptr], rows.indices[kept] - offset, rows.values[kept])
 
 
 def _dense(features: Numeric, batch: Batch) -> Float64Array:

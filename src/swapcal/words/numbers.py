@@ -1,8 +1,23 @@
 """Numbers for people: three significant digits, thousands separators, a real minus sign."""
 
 import math
+from collections.abc import Iterable
 
-__all__ = ["MINUS", "MISSING", "change", "count", "interval", "number", "precise", "range_text", "signed"]
+__all__ = [
+    "MINUS",
+    "MISSING",
+    "aligned",
+    "change",
+    "count",
+    "counted",
+    "interval",
+    "number",
+    "percent",
+    "precise",
+    "range_text",
+    "relative",
+    "signed",
+]
 
 MINUS = "\u2212"
 """A minus sign, as wide as a plus sign."""
@@ -71,6 +86,43 @@ def count(value: float) -> str:
     return MISSING if not math.isfinite(value) else f"{round(value):,}".replace("-", MINUS)
 
 
+def counted(rows: float) -> str:
+    """How many rows.
+
+    Examples
+    --------
+    >>> counted(1), counted(20_000.0)
+    ('1 row', '20,000 rows')
+    """
+    return "1 row" if rows == 1 else f"{count(rows)} rows"
+
+
+def percent(share: float) -> str:
+    """A probability, such as that of an interval, in percent.
+
+    Examples
+    --------
+    >>> percent(0.95), percent(0.999)
+    ('95 %', '99.9 %')
+    """
+    return f"{100.0 * share:g} %"
+
+
+def aligned(values: Iterable[float], *, sign: bool = False) -> list[str]:
+    """The numbers of a column, all with as many places as show three digits of the largest, six at most.
+
+    Examples
+    --------
+    >>> aligned([12.345, 0.5]), aligned([0.012, -0.5], sign=True) == ["+0.012", f"{MINUS}0.500"]
+    (['12.3', '0.5'], True)
+    """
+    given = list(values)
+    largest = max((abs(value) for value in given if math.isfinite(value)), default=0.0)
+    places = 2 if largest == 0.0 else min(max(2 - math.floor(math.log10(largest)), 0), 6)
+    form = f"{'+' if sign else ''},.{places}f"
+    return [f"{value:{form}}".replace("-", MINUS) if math.isfinite(value) else number(value) for value in given]
+
+
 def interval(low: float, high: float, unit: str = "") -> str:
     """The ends of an interval with signs, both to the place that is the third digit of the larger one.
 
@@ -119,3 +171,14 @@ def change(before: float, after: float) -> str:
     if ratio < 2.0:
         return f"{number(abs(ratio - 1.0) * 100.0, 2)} % {'smaller' if ratio < 1.0 else 'larger'}"
     return f"{number(ratio, 2)} times larger"
+
+
+def relative(difference: float, before: float) -> str:
+    """A difference of losses in percent of the loss before, or in units of the loss where that is not positive.
+
+    Examples
+    --------
+    >>> relative(0.003, 0.2), relative(0.25, 0.0)
+    ('+1.5 %', '+0.25')
+    """
+    return f"{signed(100.0 * difference / before)} %" if before > 0.0 else signed(difference)
