@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml benchmarks/pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+$(STAMP): pyproject.toml benchmarks/pyproject.toml CMakeLists.txt benchmarks/CMakeLists.txt $(wildcard cpp/* cpp/*/* benchmarks/cpp/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,dev]' -e ./benchmarks
 	touch $(STAMP)
@@ -40,7 +40,7 @@ slow: install
 	$(BIN)/python -m pytest -n 2 -m slow
 
 bench: install
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'online-cp>=0.4' 'river>=0.26'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './benchmarks[peers]'
 	$(BIN)/swapcal bench speed --out build/bench-speed --docs docs
 
 demo: install

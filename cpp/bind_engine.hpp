@@ -16,7 +16,7 @@
 
 namespace swapcal {
 
-constexpr double kLargestFeature = 1e100;  // as in hints/state.py
+constexpr double kLargestFeature = 1e100;  // as in hints/regression_state.py
 
 inline ForecastType &forecast_type() {
     static ForecastType type;

@@ -24,7 +24,7 @@ class Forecast:
     It can be stored as JSON and updated days later, in any order, by the forecaster that made it or by one loaded from
     its file.
 
-    Attributes
+    Parameters
     ----------
     value : float
         The forecast, in the property's units.
@@ -52,6 +52,16 @@ class Forecast:
         Extra features of the learning hint.
     scores : bytes or None
         What the experts of the learning hint said, packed: two bytes each.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(2), horizon=100, seed=1)
+    >>> forecast = forecaster.predict([1.0, 0.0], hint=0.3)
+    >>> float(forecast) == forecast.value, forecast.round, forecast.hint
+    (True, 0, 0.3)
+    >>> Forecast.from_dict(forecast.to_dict()) == forecast
+    True
     """
 
     value: float

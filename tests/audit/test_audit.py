@@ -19,7 +19,7 @@ from swapcal.audit import (
     swap_multicalibration_error,
 )
 from swapcal.audit.intervals import CURVATURES, TILTS, adaptive_radius, independent_radius
-from swapcal.audit.linear import linear_bounds
+from swapcal.audit.linear_bounds import linear_bounds
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.roles import Elicitable
@@ -318,8 +318,9 @@ def test_intervals_find_a_planted_bias_and_the_witness_names_it() -> None:
     witness = audit.witness()
     assert (witness.value, witness.function, witness.name, witness.direction) == (0.7, 4, "group 4", None)
     assert 0 < witness.low < 0.25 < witness.high
-    assert str(witness).startswith("forecasts near 0.7 are too high for group 4 by 0.2")
-    assert "95 % interval +0." in str(witness)
+    assert str(witness) == witness.sentence
+    assert str(witness).startswith("Forecasts near 0.7 are too high for group 4: the mean outcome was 0.4")
+    assert "95 % interval 0." in str(witness)
     worst = audit.worst(1)[0]
     assert (worst.value, worst.function, worst.mean, worst.low) == (0.7, 4, witness.mean, witness.low)
     # Only the planted forecast is biased, and the other groups see it only through their overlap with the planted one.

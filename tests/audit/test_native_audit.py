@@ -12,7 +12,7 @@ from scipy import sparse
 
 from swapcal.audit import Audit
 from swapcal.audit.rounds import first_bad
-from swapcal.audit.sums import Sums, Table
+from swapcal.audit.sums import Sums, SumTable
 from swapcal.engine import kernels
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite
@@ -23,7 +23,7 @@ native_only = pytest.mark.skipif(
     kernels.backend() == "python", reason="the compiled kernels are not in use, so there are no twins to compare"
 )
 BACKENDS = ("python", "native") if kernels.backend() == "native" else ("python",)
-COLUMNS = tuple(Table.__dataclass_fields__)
+COLUMNS = tuple(SumTable.__dataclass_fields__)
 
 forecasts = st.one_of(
     st.sampled_from([0.0, -0.0, 0.1, 0.1 + 2.0**-56, 0.5, 5e-324, -5e-324, 1.0]), st.floats(-1e300, 1e300)
@@ -33,10 +33,20 @@ entries = st.one_of(st.sampled_from([0.0, 0.0, 0.0, -0.0, 1.0, -1.0, 1 / 3, 1e-2
 
 
 class Stream:
-    """Rounds as a test needs them: forecasts, errors, dense contexts, and the same contexts as sparse rows."""
+    """Rounds as a test needs them: forecasts, errors, dense contexts, the same contexts as sparse rows, and weights.
 
-    def __init__(self, p: Float64Array, v: Float64Array, x: Float64Array) -> None:
-        self.p, self.v, self.x = p, v, x
+    `edges` are those of the bins that forecasts share, if they do.
+    """
+
+    def __init__(
+        self,
+        p: Float64Array,
+        v: Float64Array,
+        x: Float64Array,
+        w: Float64Array | None = None,
+        edges: Float64Array | None = None,
+    ) -> None:
+        self.p, self.v, self.x, self.w, self.edges = p, v, x, w, edges
 
     @property
     def rows(self) -> Rows:
@@ -45,7 +55,8 @@ class Stream:
         return Rows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data)
 
     def part(self, part: slice) -> "Stream":
-        return Stream(self.p[part], self.v[part], self.x[part])
+        w = None if self.w is None else self.w[part]
+        return Stream(self.p[part], self.v[part], self.x[part], w, self.edges)
 
 
 @st.composite
@@ -54,13 +65,22 @@ def streams(draw: st.DrawFn) -> Stream:
     p = draw(st.lists(st.sampled_from(draw(st.lists(forecasts, min_size=1, max_size=6))), min_size=n_rounds))
     v = draw(st.lists(errors, min_size=n_rounds, max_size=n_rounds))
     x = draw(st.lists(entries, min_size=n_rounds * n, max_size=n_rounds * n))
-    return Stream(np.array(p[:n_rounds]), np.array(v), np.array(x).reshape(n_rounds, n))
+    w = draw(st.none() | st.lists(st.sampled_from([0.0, 0.25, 1 / 3, 1.0]), min_size=n_rounds, max_size=n_rounds))
+    edges = draw(st.none() | st.lists(st.sampled_from([-1e9, -1.0, 0.0, 0.1, 0.4, 2.0, 7.0]), min_size=2, unique=True))
+    return Stream(
+        np.array(p[:n_rounds]),
+        np.array(v),
+        np.array(x).reshape(n_rounds, n),
+        None if w is None else np.array(w),
+        None if edges is None else np.array(sorted(edges)),
+    )
 
 
-def large(n_rounds: int = 3000, n: int = 70, n_values: int = 900) -> Stream:
+def large(n_rounds: int = 3000, n: int = 70, n_values: int = 900, *, weighted: bool = False) -> Stream:
     rng = np.random.default_rng(5)
     x = rng.uniform(-1.0, 1.0, (n_rounds, n)) * (rng.random((n_rounds, n)) < rng.random((n_rounds, 1)))
-    return Stream(rng.choice(rng.random(n_values), n_rounds), rng.uniform(-1.0, 1.0, n_rounds), x)
+    p, v = rng.choice(rng.random(n_values), n_rounds), rng.uniform(-1.0, 1.0, n_rounds)
+    return Stream(p, v, x, rng.random(n_rounds), np.linspace(0, 1, 40)) if weighted else Stream(p, v, x)
 
 
 def bits(sums: Sums) -> list[bytes]:
@@ -69,20 +89,22 @@ def bits(sums: Sums) -> list[bytes]:
 
 
 def summed(stream: Stream, *, backend: str, dense: bool, intervals: bool, parts: int = 1) -> list[bytes]:
-    sums, cuts = Sums(stream.x.shape[1], intervals=intervals), np.linspace(0, len(stream.p), parts + 1).astype(int)
+    sums = Sums(stream.x.shape[1], edges=stream.edges, intervals=intervals)
+    cuts = np.linspace(0, len(stream.p), parts + 1).astype(int)
     with kernels.using(backend):
         for start, end in pairwise(cuts.tolist()):
             piece = stream.part(slice(start, end))
             if len(piece.p):
-                sums.add_many(piece.p, piece.v, piece.x if dense else piece.rows)
+                sums.add_many(piece.p, piece.v, piece.x if dense else piece.rows, piece.w)
     return bits(sums)
 
 
 def in_turn(stream: Stream, *, intervals: bool) -> list[bytes]:
-    sums = Sums(stream.x.shape[1], intervals=intervals)
-    for p, v, x in zip(stream.p.tolist(), stream.v.tolist(), stream.x, strict=True):
+    sums = Sums(stream.x.shape[1], edges=stream.edges, intervals=intervals)
+    weights = [1.0] * len(stream.p) if stream.w is None else stream.w.tolist()
+    for p, v, x, w in zip(stream.p.tolist(), stream.v.tolist(), stream.x, weights, strict=True):
         indices = np.flatnonzero(x)
-        sums.add(p, v, Row(indices, x[indices]))
+        sums.add(p, v, Row(indices, x[indices]), w)
     return bits(sums)
 
 
@@ -95,9 +117,10 @@ def test_all_ways_to_add_rounds_have_the_same_bits(stream: Stream, intervals: bo
             assert summed(stream, backend=backend, dense=dense, intervals=intervals, parts=parts) == expected
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("intervals", [True, False])
-def test_many_values_and_wide_contexts_have_the_same_bits(intervals: bool) -> None:
-    stream = large()
+def test_many_values_and_wide_contexts_have_the_same_bits(intervals: bool, weighted: bool) -> None:
+    stream = large(weighted=weighted)
     expected = in_turn(stream, intervals=intervals)
     for backend in BACKENDS:
         for dense in (False, True):
@@ -216,6 +239,40 @@ def test_a_dense_audit_copies_no_contexts() -> None:
     assert peak < x.nbytes / 4
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_functions_take_room_when_they_come_up(backend: str) -> None:
+    """A class with a million functions of which three were ever not 0 takes the memory of a few."""
+    rows = Rows(np.array([0, 1, 3, 3]), np.array([0, 0, 5]), np.array([1.0, 1.0, -0.5]))
+    p, v, few, many = np.array([0.1, 0.2, 0.1]), np.array([0.5, -0.5, 1.0]), Sums(6), Sums(1_000_000)
+    with kernels.using(backend):
+        for sums in (few, many):
+            sums.add_many(p, v, rows)
+        assert sum(array.nbytes for array in many.arrays().values()) < 1000
+        with pytest.raises(IndexError):
+            few.add_many(p, v, Rows(rows.indptr, rows.indices + 1, rows.values))
+    assert (few.n_used, many.n_used, many.n_rounds) == (6, 6, 3)
+    for name in COLUMNS:
+        np.testing.assert_array_equal(getattr(many.table(6), name), getattr(few.table(), name))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_go_on_from_their_arrays_and_add_up(weighted: bool) -> None:
+    stream = large(600, 9, 50, weighted=weighted)
+    whole, again, second = (Sums(9, edges=stream.edges) for _ in range(3))
+    first = Sums(9, edges=stream.edges)
+    for sums, part in ((whole, slice(600)), (first, slice(250)), (second, slice(250, 600))):
+        piece = stream.part(part)
+        sums.add_many(piece.p, piece.v, piece.rows, piece.w)
+    again.restore({name: array.copy() for name, array in first.arrays().items()})
+    rest = stream.part(slice(250, 600))
+    again.add_many(rest.p, rest.v, rest.rows, rest.w)
+    assert bits(again) == bits(whole)
+    first.merge(second)
+    for name in COLUMNS:
+        if name != "slot":  # the order in which values came up
+            np.testing.assert_allclose(getattr(first.table(), name), getattr(whole.table(), name), atol=1e-12)
+
+
 @native_only
 @settings(max_examples=100, deadline=None)
 @given(values=st.lists(forecasts, max_size=60))
@@ -254,15 +311,20 @@ def test_distinct_values_may_be_many() -> None:
         ({"indices": np.array([-1, 0])}, IndexError),
         ({"values": np.ones(3)}, ValueError),
         ({"vv": np.zeros(1)}, ValueError),
+        ({"p": np.zeros(1)}, ValueError),
+        ({"w": np.zeros(1)}, ValueError),
+        ({"forecast": np.zeros(1)}, ValueError),
         ({"weight": np.zeros((2, 2))}, ValueError),
     ],
 )
 def test_kernels_refuse_what_does_not_fit(change: dict[str, Any], error: type[Exception]) -> None:
-    sums: dict[str, Any] = {name: np.zeros(2) for name in ("count", "v", "vv")}
+    sums: dict[str, Any] = {name: np.zeros(2) for name in ("rounds", "count", "v", "vv")}
     sums |= {name: np.zeros((2, 3)) for name in ("xv", "active", "weight", "xvxv")}
     rounds: dict[str, Any] = {
         "slots": np.array([0, 1]),
         "v": np.array([0.5, -0.5]),
+        "p": np.array([0.25, 0.75]),
+        "w": None,
         "indptr": np.array([0, 1, 2]),
         "indices": np.array([0, 2]),
         "values": np.ones(2),

@@ -16,23 +16,23 @@ from typer.testing import CliRunner
 
 import swapcal as sc
 from swapcal.cli import app
-from swapcal.engine.planned import Plan
+from swapcal.engine.published import Plan
 from swapcal.errors import InvalidInput
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.paper.algorithm1 import Algorithm1
 from swapcal.roles import Elicitable, Row
 from swapcal.typing import Float64Array
-from swapcal_benchmarks import jobs as bench_jobs
+from swapcal_benchmarks import cores as bench_jobs
 from swapcal_benchmarks import paper
-from swapcal_benchmarks.fitting import exponent, exponents, student_interval
+from swapcal_benchmarks.exponents import exponent, exponents, student_interval
 from swapcal_benchmarks.measurement import Measurement
-from swapcal_benchmarks.paper import examples, figure, growth, inequalities, output, rates, regrets
-from swapcal_benchmarks.paper.cases import Case, all_cases, finite, gradient, weights
+from swapcal_benchmarks.paper import claim_tables, class_growth, examples, figure, inequalities, rates, regrets
+from swapcal_benchmarks.paper.cases import PaperCase, all_cases, finite, gradient, weights
 from swapcal_benchmarks.paper.deviation import bins_of, explicit_bound
-from swapcal_benchmarks.paper.runs import Outcome, Run
-from swapcal_benchmarks.paper.scene import binary_scene, narrow_scene, wide_scene
+from swapcal_benchmarks.paper.known_laws import binary_scene, narrow_scene, wide_scene
+from swapcal_benchmarks.paper.one_run import Outcome, Run
 
-TINY = paper.Sizes(
+TINY = paper.PaperSizes(
     roots=MappingProxyType({2.0: (3, 4), 3.0: (2, 3), 4.0: (2, 3)}),
     n_seeds=2,
     watch_rounds=64,
@@ -94,7 +94,7 @@ def wrong_side(property: Elicitable, n: int, horizon: int, r: float, seed: int) 
     return WrongSide(property, n, horizon=horizon, r=r, seed=seed)
 
 
-def broken(make: Any, name: str = "mean") -> Case:
+def broken(make: Any, name: str = "mean") -> PaperCase:
     case = next(c for c in all_cases() if c.property_name.startswith(name) and c.algorithm == "Alg. 1, finite")
     return replace(case, make=make)
 
@@ -152,7 +152,7 @@ def test_an_algorithm_that_does_not_learn_fails_the_rates_and_the_lemma() -> Non
 
 def test_a_steeper_power_within_the_logarithms_is_left_open() -> None:
     horizons = np.array([125.0, 512.0, 4096.0])
-    curve = rates.Curve(broken(finite), 2.0, horizons, np.array([horizons**0.38, 1.1 * horizons**0.381]))
+    curve = rates.ErrorCurve(broken(finite), 2.0, horizons, np.array([horizons**0.38, 1.1 * horizons**0.381]))
     assert 0.38 < rates.exponent_with_logarithms(curve) < 0.55
     assert rates.rate_rows([curve])[0].holds is None
 
@@ -185,19 +185,21 @@ def test_a_violated_remark_is_seen() -> None:
 
 
 def test_a_learner_that_does_not_learn_fails_its_bound_and_its_rate() -> None:
-    contests = [regrets.Contest("deaf", Deaf(), "contrary", (16, 64, 256), seed) for seed in (0, 1)]
+    contests = [regrets.LearnerGame("deaf", Deaf(), "contrary", (16, 64, 256), seed) for seed in (0, 1)]
     rows = regrets.regret_rows(contests, [contest() for contest in contests])
     assert [row.holds for row in rows] == [False, False]
 
 
 def test_growth_beyond_the_claim_is_seen() -> None:
     sizes = (2, 16, 256)
-    classes = [growth.ClassSize("Alg. 1, finite", finite, n, 27, seed) for n in sizes for seed in (0, 1)]
-    assert growth.class_rows(classes, [math.log(c.n_functions) ** 2 for c in classes])[0].holds is False
-    assert growth.class_rows(classes, [math.log(c.n_functions) for c in classes])[0].holds is True
-    densities = [growth.Density("Alg. 1, finite", finite, rho, 27, seed) for rho in (1.0, 2.0, 4.0) for seed in (0, 1)]
-    assert growth.density_rows(densities, [d.rho**3 for d in densities])[0].holds is False
-    assert growth.density_rows(densities, [d.rho**1.5 for d in densities])[0].holds is True
+    classes = [class_growth.ClassSize("Alg. 1, finite", finite, n, 27, seed) for n in sizes for seed in (0, 1)]
+    assert class_growth.class_rows(classes, [math.log(c.n_functions) ** 2 for c in classes])[0].holds is False
+    assert class_growth.class_rows(classes, [math.log(c.n_functions) for c in classes])[0].holds is True
+    densities = [
+        class_growth.Density("Alg. 1, finite", finite, rho, 27, seed) for rho in (1.0, 2.0, 4.0) for seed in (0, 1)
+    ]
+    assert class_growth.density_rows(densities, [d.rho**3 for d in densities])[0].holds is False
+    assert class_growth.density_rows(densities, [d.rho**1.5 for d in densities])[0].holds is True
 
 
 def test_swap_regret_demonstration_against_the_definition() -> None:
@@ -297,16 +299,16 @@ def test_errors_and_interrupts_in_jobs_reach_the_caller(workers: int) -> None:
 
 def test_json_and_csv_round_trip(report: paper.Report) -> None:
     rows = list(report.rows)
-    assert output.from_json(output.to_json(rows)) == rows
-    assert output.from_csv(output.to_csv(rows)) == rows
+    assert claim_tables.from_json(claim_tables.to_json(rows)) == rows
+    assert claim_tables.from_csv(claim_tables.to_csv(rows)) == rows
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '[{"claim": "x"}]', "{"])
 def test_foreign_tables_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
-        output.from_json(text)
+        claim_tables.from_json(text)
     with pytest.raises(InvalidInput):
-        output.from_csv(text)
+        claim_tables.from_csv(text)
 
 
 def test_a_row_refuses_what_is_not_finite() -> None:
@@ -317,7 +319,7 @@ def test_a_row_refuses_what_is_not_finite() -> None:
 @pytest.mark.parametrize("width", [80, 100])
 def test_the_table_fits_a_terminal(report: paper.Report, width: int) -> None:
     console = Console(width=width, record=True, file=io.StringIO())
-    console.print(output.tables(report.rows))
+    console.print(claim_tables.tables(report.rows))
     lines = console.export_text().splitlines()
     assert max(map(len, lines)) <= width
     text = "\n".join(lines)
@@ -336,9 +338,9 @@ def test_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     runner, out = CliRunner(), tmp_path / "results"
     done = runner.invoke(app, ["bench", "paper", "--out", str(out), "--workers", "1", "--json"])
     assert done.exit_code == 0, done.output
-    rows = output.from_json(done.stdout)
+    rows = claim_tables.from_json(done.stdout)
     assert json.loads((out / "paper.json").read_text()) == [row.to_dict() for row in rows]
-    assert output.from_csv((out / "paper.csv").read_text()) == rows
+    assert claim_tables.from_csv((out / "paper.csv").read_text()) == rows
     assert (out / "paper.png").stat().st_size > 10_000
 
 

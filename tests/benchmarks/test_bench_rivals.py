@@ -13,16 +13,16 @@ import swapcal.rivals
 from swapcal import cli
 from swapcal.errors import InvalidInput
 from swapcal.rivals import all_rivals
-from swapcal_benchmarks.rivals import Settings, TableFile, prepare, tables
-from swapcal_benchmarks.rivals.arguments import command_line, settings_from
+from swapcal_benchmarks.rivals import Settings, TableFile, board_tables, prepare
 from swapcal_benchmarks.rivals.boards import BOARDS
-from swapcal_benchmarks.rivals.command import compare, report
+from swapcal_benchmarks.rivals.command_line import command_line, settings_from
 from swapcal_benchmarks.rivals.contestants import all_contestants
-from swapcal_benchmarks.rivals.files import to_csv, to_json
 from swapcal_benchmarks.rivals.findings import losses, surprises
 from swapcal_benchmarks.rivals.match import NO_TRUTH, Match
-from swapcal_benchmarks.rivals.page import page
 from swapcal_benchmarks.rivals.results import LOG, finished
+from swapcal_benchmarks.rivals.rivals_command import compare, report
+from swapcal_benchmarks.rivals.rivals_page import page
+from swapcal_benchmarks.rivals.run_files import to_csv, to_json
 
 TINY = Settings(
     only=("swapcal", "algorithm 1", "raw model", "clairvoyant", "mvp"),
@@ -32,11 +32,11 @@ TINY = Settings(
     seeds=2,
 )
 TOY = """
-from swapcal.rivals.card import Card
-from swapcal.engine.planned import Plan, Rounds
+from swapcal.rivals.shared.card import Card
+from swapcal.engine.published import Plan, PublishedMethod
 
 
-class Toy(Rounds):
+class Toy(PublishedMethod):
     card = Card(
         name="toy", reference="a test", assumes="nothing", properties=("mean",), classes=("none",), exponent=None,
         error="", cost="O(1)",
@@ -56,7 +56,7 @@ class Toy(Rounds):
 
 def test_rows_reasons_and_files(tmp_path: Path) -> None:
     summary, results = prepare(TINY, None).play(workers=1)
-    table = tables.streams_table(summary, "probability")
+    table = board_tables.streams_table(summary, "probability")
     names = [row[0] for row in table.rows]
     assert names[0] == "clairvoyant"
     assert names[-1] == "MVP"
@@ -68,7 +68,7 @@ def test_rows_reasons_and_files(tmp_path: Path) -> None:
     assert cells["clairvoyant"][0] != "-"
     assert cells["clairvoyant"][1] == "-"
     assert all(max(map(len, made.text().splitlines())) <= 100 for made in _tables(summary))
-    claims = {row[0]: row[4] for row in tables.claims_table(summary, "quantile").rows}
+    claims = {row[0]: row[4] for row in board_tables.claims_table(summary, "quantile").rows}
     assert claims["MVP"] == "altered"
     assert claims["raw model"] == "-"
     assert claims["Algorithm 1"] in ("yes", "within noise", "above")
@@ -90,9 +90,9 @@ def test_rows_reasons_and_files(tmp_path: Path) -> None:
     assert sum(file.stat().st_size for file in (tmp_path / "docs" / "figures").iterdir()) < 600_000
 
 
-def _tables(summary: Any) -> list[tables.TextTable]:
-    makers = (tables.streams_table, tables.scores_table, tables.claims_table)
-    return [tables.cards_table(summary), *(make(summary, board) for board in summary.rows for make in makers)]
+def _tables(summary: Any) -> list[board_tables.TextTable]:
+    makers = (board_tables.streams_table, board_tables.scores_table, board_tables.claims_table)
+    return [board_tables.cards_table(summary), *(make(summary, board) for board in summary.rows for make in makers)]
 
 
 def _links(text: str) -> list[str]:
@@ -138,7 +138,7 @@ def test_resuming_skips_finished_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Match, "scores", lambda self: 1 / 0)
     third, again = prepare(settings, tmp_path).play(workers=1)
     assert again == results
-    assert tables.streams_table(third, "quantile") == tables.streams_table(summary, "quantile")
+    assert board_tables.streams_table(third, "quantile") == board_tables.streams_table(summary, "quantile")
     # Other settings are other runs.
     assert (
         len(prepare(Settings(only=("raw model",), streams=("iid",), horizons=(41,), seeds=1), tmp_path).remaining) == 4
@@ -185,11 +185,11 @@ def test_a_new_rival_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "Toy" in all_rivals()
     settings = Settings(only=("toy", "raw"), streams=("iid", "greedy"), horizons=(40, 80), seeds=1)
     summary, results = prepare(settings, tmp_path / "out").play(workers=1)
-    for made in (tables.streams_table(summary, "probability"), tables.scores_table(summary, "linear")):
+    for made in (board_tables.streams_table(summary, "probability"), board_tables.scores_table(summary, "linear")):
         row = next(row for row in made.rows if row[0] == "toy")
         assert "-" not in row[1:3]
-    assert any(row[0] == "toy" for row in tables.cards_table(summary).rows)
-    assert "toy forecasts mean only" in tables.reasons(summary, "quantile")[0]
+    assert any(row[0] == "toy" for row in board_tables.cards_table(summary).rows)
+    assert "toy forecasts mean only" in board_tables.reasons(summary, "quantile")[0]
     assert "toy" in report(summary, results, tmp_path / "out")
 
 
@@ -203,12 +203,12 @@ def test_a_rival_that_fails_does_not_end_the_contest(tmp_path: Path, monkeypatch
 
 
 def test_slow_methods_get_the_smaller_horizons(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swapcal_benchmarks.rivals.plan.SLOW", 0.0)
+    monkeypatch.setattr("swapcal_benchmarks.rivals.fixtures.SLOW", 0.0)
     settings = Settings(only=("raw model",), streams=("iid",), boards=("quantile",), horizons=(40, 60, 80), seeds=1)
     contest = prepare(settings, None)
     assert [match.horizon for match in contest.plan.matches] == [40, 60]
     summary, _ = contest.play(workers=1)
-    table = tables.streams_table(summary, "quantile")
+    table = board_tables.streams_table(summary, "quantile")
     assert table.rows[0][0] == "raw model*"
     assert "* slow" in table.note
 
@@ -248,12 +248,12 @@ def test_real_data(tmp_path: Path) -> None:
     contest = prepare(settings, tmp_path / "out")
     assert contest.plan.horizons == (40,)
     summary, results = contest.play(workers=1)
-    table = tables.streams_table(summary, "csv")
+    table = board_tables.streams_table(summary, "csv")
     assert table.header == ("method", "loans")
     cells = {row[0]: row[1] for row in table.rows}
     assert cells["clairvoyant"] == "-"
     assert cells["raw model"] != "-"
-    assert tables.reasons(summary, "csv") == [f"clairvoyant: {NO_TRUTH}"]
+    assert board_tables.reasons(summary, "csv") == [f"clairvoyant: {NO_TRUTH}"]
     report(summary, results, tmp_path / "out", docs=tmp_path / "docs")
     stream = file.read(file.board().property, 40)
     assert stream.x.shape == (40, 3)

@@ -9,8 +9,9 @@ from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Expectile, Mean, Probability, Quantile
 from swapcal.rivals import all_rivals
-from swapcal.rivals.card import Card
+from swapcal.rivals.shared.card import Card
 from swapcal.simulate.adversaries import play
+from swapcal_benchmarks.rivals.board_streams import BINARY, REAL, record
 from swapcal_benchmarks.rivals.boards import BOARDS
 from swapcal_benchmarks.rivals.contestants import all_contestants
 from swapcal_benchmarks.rivals.curves_figure import spread
@@ -21,7 +22,6 @@ from swapcal_benchmarks.rivals.probe import probe
 from swapcal_benchmarks.rivals.rounding import Rounded
 from swapcal_benchmarks.rivals.scores import on_grid, score
 from swapcal_benchmarks.rivals.state_size import state_bytes
-from swapcal_benchmarks.rivals.streams import BINARY, REAL, record
 
 
 def test_scores_by_hand() -> None:

@@ -17,31 +17,32 @@ from swapcal.cli import app
 from swapcal.engine import kernels
 from swapcal.engine.randomness import uniform
 from swapcal_benchmarks.speed import (
-    Row,
-    Sizes,
-    command,
+    SpeedSizes,
+    TargetRow,
     driver,
     events,
-    files,
-    growth,
     instructions,
+    long_file,
+    long_streams,
     memory,
-    output,
     peers,
-    plan,
+    sections,
+    speed_command,
+    speed_tables,
     threads,
 )
-from swapcal_benchmarks.speed import run as runs
-from swapcal_benchmarks.speed.page import page
+from swapcal_benchmarks.speed import whole_streams as runs
 from swapcal_benchmarks.speed.ratio import compare, median
-from swapcal_benchmarks.speed.streams import dense, groups, sparse
+from swapcal_benchmarks.speed.speed_page import page
+from swapcal_benchmarks.speed.timed_streams import dense, groups, sparse
+from swapcal_benchmarks.speed.yardsticks import compiled
 
-TINY = Sizes(rounds=300, events=60, slow_events=20, short=100, long=300, repeats=2, starts=1)
-MET = Row(section="run", what="a thing", against="another", measured=1.5, target=2.0, low=1.4, high=1.6)
-MISSED = Row(section="peers", what="a peer", against="ours", measured=3.0, target=10.0, least=True)
-SKIPPED = Row(section="peers", what="no peer", target=10.0, least=True, note="it is not installed")
+TINY = SpeedSizes(rounds=300, events=60, slow_events=20, short=100, long=300, repeats=2, starts=1)
+MET = TargetRow(section="run", what="a thing", against="another", measured=1.5, target=2.0, low=1.4, high=1.6)
+MISSED = TargetRow(section="peers", what="a peer", against="ours", measured=3.0, target=10.0, least=True)
+SKIPPED = TargetRow(section="peers", what="no peer", target=10.0, least=True, note="it is not installed")
 
-needs_kernels = pytest.mark.skipif(kernels.native is None, reason="the yardsticks are compiled")
+needs_kernels = pytest.mark.skipif(kernels.native is None or compiled is None, reason="the yardsticks are compiled")
 needs_driver = pytest.mark.skipif(driver.missing(counting=False) is not None, reason="there is no compiler")
 
 
@@ -101,7 +102,7 @@ def naive_search(X: Any, rows: Any) -> float:
 def test_the_bare_loop_searches_and_updates_as_the_page_says(n_rows: int) -> None:
     rng = np.random.default_rng(3)
     X, rows = rng.uniform(-1, 1, (50, 10)), rng.uniform(-1, 1, (n_rows, 10))
-    expected, total = rows.copy(), kernels.native.bare_loop(X, rows)
+    expected, total = rows.copy(), compiled.bare_loop(X, rows)
     assert total == naive_search(X, expected)
     np.testing.assert_array_equal(rows, expected)
 
@@ -115,7 +116,7 @@ def test_the_stricter_loops_visit_the_rows_that_they_are_told() -> None:
         products = [np.cumsum(expected[i] * x)[-1] for i in visited]
         total += sum(products)
         expected[visited[-1]] += x * (-0.125 if products[-1] > 0.0 else 0.125)
-    for loop in (kernels.native.bare_known, kernels.native.bare_known_any_order):
+    for loop in (compiled.bare_known, compiled.bare_known_any_order):
         own = rows.copy()
         assert loop(X, own, trail) == pytest.approx(total, rel=1e-12)
         np.testing.assert_allclose(own, expected, rtol=1e-12)
@@ -138,7 +139,7 @@ def test_a_trail_is_a_bisection_of_the_bare_loops_length(n_bins: int) -> None:
 def test_empty_calls_have_the_engines_signatures() -> None:
     native = kernels.native
     for name in ("predict", "update"):
-        ours, theirs = getattr(native.Engine, name).__doc__, getattr(native.Empty, name).__doc__
+        ours, theirs = getattr(native.Engine, name).__doc__, getattr(compiled.Empty, name).__doc__
         taken = re.findall(r"(\w+): object", theirs.split("->")[0])
         assert ours.startswith(f"{name}({', '.join(taken)})")
 
@@ -149,7 +150,7 @@ def test_empty_calls_have_the_engines_signatures() -> None:
     [
         (runs.measure, 8, [2.0, None, None, 3.0, None, None, 2.5, None]),
         (events.measure, 4, [12.0, 20.0, 12.0, 20.0]),
-        (growth.measure, 3, [2.0, 2.0, 2.0]),
+        (long_streams.measure, 3, [2.0, 2.0, 2.0]),
         (threads.measure, 2, [None, None]),
     ],
     ids=["run", "events", "growth", "threads"],
@@ -163,7 +164,7 @@ def test_questions_have_their_rows_and_targets(measure: Any, n_rows: int, target
 
 
 def test_a_file_passes_both_commands() -> None:
-    rows = files.measure(TINY)
+    rows = long_file.measure(TINY)
     assert [row.target for row in rows] == [300_000.0, 500.0, 300_000.0, 500.0]
     assert all(row.measured is not None and row.measured > 0.0 for row in rows)
     assert [row.least for row in rows] == [True, False, True, False]
@@ -296,10 +297,10 @@ def test_the_repository_remembers_the_instructions_of_every_workload() -> None:
     assert kept["instructions_per_round"].keys() == driver.WORKLOADS.keys()
 
 
-def shown(rows: list[Row]) -> str:
+def shown(rows: list[TargetRow]) -> str:
     console = Console(width=120, file=io.StringIO())
     with console.capture() as capture:
-        console.print(output.tables(rows))
+        console.print(speed_tables.tables(rows))
     return capture.get()
 
 
@@ -317,15 +318,15 @@ def test_the_page_holds_every_row() -> None:
     assert "| a peer | ours | 3.00 x |  | at least 10 x | MISSED |" in text
 
 
-def answered(monkeypatch: pytest.MonkeyPatch, *rows: Row) -> None:
-    question = plan.Question("run", "Run", lambda sizes: list(rows), 1.0)
-    monkeypatch.setattr(plan, "QUESTIONS", (question,))
+def answered(monkeypatch: pytest.MonkeyPatch, *rows: TargetRow) -> None:
+    section = sections.Section("run", "Run", lambda sizes: list(rows), 1.0)
+    monkeypatch.setattr(sections, "SECTIONS", (section,))
 
 
 @needs_kernels
 @pytest.mark.parametrize(("row", "code"), [(MET, 0), (MISSED, 1), (SKIPPED, 0)])
 def test_the_command_fails_where_a_target_is_missed(
-    row: Row, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    row: TargetRow, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answered(monkeypatch, row)
     result = CliRunner().invoke(app, ["bench", "speed", "--quick", "--json", "--out", str(tmp_path / "out")])
@@ -352,8 +353,8 @@ def test_the_command_writes_the_page_and_shows_tables(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--only", "nonsense"], "there is no question nonsense"),
-        (["--only", "run", "--docs", "somewhere"], "--docs needs all questions"),
+        (["--only", "nonsense"], "there is no section nonsense"),
+        (["--only", "run", "--docs", "somewhere"], "--docs needs all sections"),
     ],
 )
 def test_wrong_arguments_are_one_sentence(arguments: list[str], sentence: str) -> None:
@@ -364,4 +365,4 @@ def test_wrong_arguments_are_one_sentence(arguments: list[str], sentence: str) -
 
 def test_without_kernels_there_is_nothing_to_measure(tmp_path: Path) -> None:
     with kernels.using("python"), pytest.raises(sc.InvalidInput, match="without the compiled kernels"):
-        command.speed(tmp_path, echo=lambda text: None)
+        speed_command.speed(tmp_path, echo=lambda text: None)

@@ -14,9 +14,9 @@ import swapcal as sc
 from swapcal import cli
 from swapcal_benchmarks.streams import STREAMS, measure
 from swapcal_benchmarks.streams.models import frozen, with_past
-from swapcal_benchmarks.streams.page import misses, page, summary
-from swapcal_benchmarks.streams.recorded import Stream, load
-from swapcal_benchmarks.streams.row import Errors, Row
+from swapcal_benchmarks.streams.recorded import RecordedStream, load
+from swapcal_benchmarks.streams.stream_row import StreamErrors, StreamRow
+from swapcal_benchmarks.streams.streams_page import misses, page, summary
 
 N = 400
 
@@ -183,10 +183,10 @@ def test_own_values_are_judged_unrounded_in_the_cells_of_the_grid(folder: Path) 
     assert row.before["own values"].overall == pytest.approx(overall, rel=1e-9)
 
 
-def _changed(stream: Stream, at: int) -> Stream:
+def _changed(stream: RecordedStream, at: int) -> RecordedStream:
     y = stream.y.copy()
     y[at:] = y[at:][::-1]
-    return Stream(
+    return RecordedStream(
         stream.name,
         stream.outcome,
         y,
@@ -219,9 +219,9 @@ def test_the_past_is_the_last_known_outcome_and_that_of_a_day_ago(folder: Path) 
     np.testing.assert_array_equal(day_ago[25:100], stream.y[1:76])
 
 
-def _row(before: float, after: tuple[float, ...], losses: tuple[float, ...]) -> Row:
-    one = Errors(before, before, before)
-    return Row(
+def _row(before: float, after: tuple[float, ...], losses: tuple[float, ...]) -> StreamRow:
+    one = StreamErrors(before, before, before)
+    return StreamRow(
         stream="adult",
         outcome="income",
         question="mean",
@@ -235,8 +235,8 @@ def _row(before: float, after: tuple[float, ...], losses: tuple[float, ...]) -> 
         jitter=0.0,
         clipped=0,
         hints_clipped=0,
-        before={"own values": one, "rounded": Errors(2 * before, 0.0, 0.0), "48 bins": one},
-        after=tuple(Errors(each, each, each) for each in after),
+        before={"own values": one, "rounded": StreamErrors(2 * before, 0.0, 0.0), "48 bins": one},
+        after=tuple(StreamErrors(each, each, each) for each in after),
         guaranteed=100.0,
         loss_before=1.0,
         losses_after=losses,

@@ -81,7 +81,7 @@ def test_every_public_class_is_in_the_list_of_instances() -> None:
             if not inspect.isclass(each) or issubclass(each, Exception) or getattr(each, "_is_protocol", False):
                 continue
             refused = each in (sc.Variance, sc.CVaR, sc.Mode)
-            assert refused or name in NOT_PARTS or each in seen, f"{name} needs a line in tests/instances.py"
+            assert refused or name in NOT_PARTS or each in seen, f"{name} needs a line in tests/helpers/instances.py"
 
 
 # The inequality of each potential: one round adds at most the weighted gain and the theorem's additive term.
@@ -257,8 +257,8 @@ def test_a_rival_without_files_is_checked_for_the_rest() -> None:
 def test_a_stream_of_ones_own() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 2, (3000, 2)).astype(float), rng.random(3000)
-    check_forecaster(forecaster, stream=checks.Stream(x, y, hints=np.full(3000, 0.4)))
+    check_forecaster(forecaster, stream=checks.Trial(x, y, hints=np.full(3000, 0.4)))
     with pytest.raises(CheckFailed, match="predicts_before_learning"):
-        check_forecaster(forecaster, stream=checks.Stream(x[:, :1], y))
+        check_forecaster(forecaster, stream=checks.Trial(x[:, :1], y))
     with pytest.raises(CheckFailed, match=r"saving_is_exact.*there is no load"):
-        check_forecaster(broken(), stream=checks.Stream(x, y))
+        check_forecaster(broken(), stream=checks.Trial(x, y))

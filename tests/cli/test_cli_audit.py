@@ -20,9 +20,9 @@ from typer.testing import CliRunner, Result
 import swapcal
 from swapcal.cli import app
 from swapcal.cli.output import above, view
-from swapcal.jobs.result import Words
 from swapcal.jobs.storage import from_json
-from swapcal.words.sentences import number
+from swapcal.words.numbers import number
+from swapcal.words.verdicts import Verdict
 
 SCORES = ["--y", "late", "--p", "score"]
 
@@ -50,7 +50,7 @@ def test_the_verdict_comes_first_and_fits_the_screen(tmp_path: Path) -> None:
     assert lines[0].startswith(" RECALIBRATE  Recalibrate: there is bias")
     assert max(map(len, lines)) <= 80
     for part in (
-        "swap (worst group for each forecast)",
+        "worst group's error",
         "T^(1/3)",
         "Worst cells",
         "carrier=a carrier",
@@ -59,6 +59,8 @@ def test_the_verdict_comes_first_and_fits_the_screen(tmp_path: Path) -> None:
     ):
         assert part in done.stdout, part
     assert "…" in done.stdout, "long names give way"
+    heads = next(line for line in lines if line.startswith(" forecast   group"))
+    assert heads.split()[-6:] == ["rows", "points", "95", "%", "interval", "error"], "and numbers do not"
     assert done.stderr == ""
 
 
@@ -90,11 +92,20 @@ def test_fail_above_is_for_pipelines(tmp_path: Path) -> None:
     assert failed.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("property", ["quantile:0.5", "expectile:0.3", "moment:2", "median"])
-def test_other_properties(tmp_path: Path, property: str) -> None:
+@pytest.mark.parametrize(
+    ("property", "name"),
+    [
+        ("quantile:0.5", "median"),
+        ("quantile:0.9", "0.9 quantile"),
+        ("expectile:0.3", "0.3 expectile"),
+        ("moment:2", "moment of order 2"),
+        ("median", "median"),
+    ],
+)
+def test_other_properties(tmp_path: Path, property: str, name: str) -> None:
     done = run("audit", write_scores(tmp_path / "s.csv", 500), "--y", "hour", "--p", "hour", "--property", property)
     assert done.exit_code == 0, done.output
-    assert f"{property} of hour" in done.stdout
+    assert f"{name} of hour" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
@@ -120,14 +131,16 @@ def test_before_and_after_stand_beside_each_other(tmp_path: Path, width: int) ->
     )
     assert after.before is not None
     new = replace(after.before, label="swapcal")
-    both = replace(before, kind="run", after=new, guarantee=123.0, words=Words("fine", "All is well.", ("Really.",)))
+    both = replace(
+        before, kind="run", after=new, guarantee=123.0, verdict=Verdict("fine", "All is well.", ("Really.",))
+    )
     console = Console(width=width, record=True, file=io.StringIO())
     console.print(view(both))
     lines = console.export_text().splitlines()
     assert before.before is not None
-    swap = next(line for line in lines if line.startswith(" swap (worst"))
+    swap = next(line for line in lines if line.startswith(" swap error"))
     assert swap.split()[-5:-3] == [number(before.before.swap_error), number(new.swap_error)]
-    assert any(line.split() == ["guaranteed", "swap", "error", "123"] for line in lines)
+    assert any(line.split() == ["guaranteed", "at", "most", "123"] for line in lines)
     assert max(map(len, lines)) <= width
     assert above(both, 1000.0) is None
     assert "swapcal" in (above(both, 0.0) or "")
@@ -249,7 +262,7 @@ def test_two_thousand_groups(tmp_path: Path) -> None:
     assert len(result.groups) == 2001
     assert result.before is not None
     assert len(result.before.curves) <= 30
-    assert result.words.kind == "fine"
+    assert result.verdict.kind == "fine"
     cramped = run("audit", path, *SCORES, "--groups", "city", "--limit", "100")
     assert cramped.exit_code == 0
     assert "warning: " in cramped.stderr

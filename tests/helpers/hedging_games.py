@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.engine.planned import Plan, Rounds
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.rivals.garg2024_finite import Garg2024Finite
 from swapcal.rivals.ghuge2025 import Ghuge2025
 from swapcal.rivals.gupta2022 import Gupta2022
@@ -22,7 +22,7 @@ from swapcal.rivals.roth2022 import Roth2022
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
 
-CASES: dict[str, tuple[type[Rounds], Elicitable, dict[str, Any]]] = {
+CASES: dict[str, tuple[type[PublishedMethod], Elicitable, dict[str, Any]]] = {
     "gupta": (Gupta2022, sc.Mean(), {}),
     "gupta middle": (Gupta2022, sc.Mean(), {"forecasts": "middle", "bins": 7}),
     "mvp": (MVP, sc.Quantile(0.8), {}),
@@ -59,7 +59,7 @@ def stream(n_rounds: int, n_functions: int = N_FUNCTIONS, seed: int = 0) -> tupl
     return x, np.clip(center + 0.25 * (rng.random(n_rounds) - 0.5), 0.0, 1.0)
 
 
-def state(method: Rounds) -> dict[str, Any]:
+def state(method: PublishedMethod) -> dict[str, Any]:
     """What a method has learned: all but the book of open rounds."""
     return {k: v for k, v in copy.deepcopy(method.__dict__).items() if k not in ("_open", "_issued", "_identity")}
 

@@ -6,7 +6,16 @@ Notation: w weights, v sums of squared gains, e rates, b corrected losses, lam t
 import math
 from collections.abc import Sequence
 
-__all__ = ["NaiveMaster", "NaiveMsMwC", "naive_projection"]
+import numpy as np
+
+from swapcal.typing import Float64Array
+
+__all__ = ["NaiveMaster", "NaiveMsMwC", "divergence", "naive_projection"]
+
+
+def divergence(u: Float64Array, w: Float64Array, rates: Float64Array) -> float:
+    """The sum of (u_i ln(u_i / w_i) - u_i + w_i) / e_i."""
+    return float(((u * np.log(u / w) - u + w) / rates).sum())
 
 
 def naive_projection(w: Sequence[float], b: Sequence[float], e: Sequence[float], floor: float) -> list[float]:
@@ -38,7 +47,7 @@ class NaiveMsMwC:
         self.cap, self.c = cap, c
         self.floor = 1.0 / (d * T)
         self.log_term = max(math.log(d * T), math.log(2.0))
-        # The prior, pulled towards uniform just enough to lie above the floor.
+        # The prior, pulled toward uniform just enough to lie above the floor.
         self.w = [self.floor + (1.0 - d * self.floor) * q for q in prior]
         self.v = [0.0] * d
 

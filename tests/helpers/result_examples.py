@@ -6,11 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from swapcal.audit import Cell
+from swapcal.audit.curves import Curve
 from swapcal.audit.intervals import adaptive_radius
-from swapcal.jobs.result import CellRow, Curve, History, Paired, Result, Side, Words
+from swapcal.audit.paired import Paired
+from swapcal.audit.summary import ColumnSummary
+from swapcal.jobs.result import History, Result
 from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
+from swapcal.words.verdicts import Verdict
 
 __all__ = [
     "HOSTILE",
@@ -56,7 +61,7 @@ def run_example(
     first, second = (float(np.mean(property.loss(v, y))) for v in (p, q))
     difference, reach = second - first, 0.003 * first
     paired = Paired(first, second, difference, difference - reach, difference + reach, 0.95)
-    words = Words(
+    said = Verdict(
         "recalibrate",
         "The model can be trusted for most, and recalibration makes it right for the others",
         ("The model's forecasts are biased for some groups.", "Use the corrected forecasts in the output file."),
@@ -64,7 +69,7 @@ def run_example(
     return Result(
         kind="run",
         source="flights.csv",
-        property=repr(property),
+        property=property,
         loss_name="pinball loss" if isinstance(property, Quantile) else "squared error",
         low=property.low,
         high=property.high,
@@ -76,7 +81,7 @@ def run_example(
         after=after,
         history=history,
         paired=paired,
-        words=words,
+        verdict=said,
         guarantee=float(history.guarantee[-1]) if history.guarantee is not None else None,
         settings={"y": "late", "hint": "model", "groups": ["carrier", "origin"], "seed": 0, "r": 2.0, "horizon": None},
         versions={"swapcal": "0.1.0", "numpy": np.__version__, "python": "3.11"},
@@ -86,8 +91,8 @@ def run_example(
 def audit_example(property: Elicitable = MEAN, n_groups: int = 12, n: int = 20_000) -> Result:
     """An audit: before only, no history, no guarantee."""
     result = run_example(property, n_groups, n)
-    words = Words("refit", "The model itself is off", ("Its forecasts miss what the groups show.",))
-    return replace(result, kind="audit", after=None, history=None, paired=None, guarantee=None, words=words)
+    said = Verdict("refit", "The model itself is off", ("Its forecasts miss what the groups show.",))
+    return replace(result, kind="audit", after=None, history=None, paired=None, guarantee=None, verdict=said)
 
 
 def after_only_example(n_groups: int = 3) -> Result:
@@ -95,8 +100,8 @@ def after_only_example(n_groups: int = 3) -> Result:
     result = run_example(n_groups=n_groups)
     assert result.history is not None
     history = replace(result.history, before=None)
-    words = Words("fine", "Nothing to correct", ("Every group is within chance.",))
-    return replace(result, before=None, paired=None, history=history, words=words)
+    said = Verdict("fine", "Nothing to correct", ("Every group is within chance.",))
+    return replace(result, before=None, paired=None, history=history, verdict=said)
 
 
 def constant_example() -> Result:
@@ -118,7 +123,7 @@ def hostile_example() -> Result:
         source=f"{script}.csv",
         before=replace(result.before, label=script, witness=script),
         after=replace(result.after, label="😀 model", worst=result.after.worst[:2]),
-        words=Words("recalibrate", f"Bad {script}", (script, "<b>bold</b>")),
+        verdict=Verdict("recalibrate", f"Bad {script}", (script, "<b>bold</b>")),
         settings={script: script, "<i>": ["<b>", None, 3.5]},
         versions={"<u>": script},
         loss_name="<loss>",
@@ -164,7 +169,7 @@ def _side(
     x: Float64Array,
     names: tuple[str, ...],
     bins: int = 20,
-) -> Side:
+) -> ColumnSummary:
     edges = np.linspace(property.low, property.high, bins + 1)
     at = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, bins - 1)
     v = np.asarray(property.identification(p, y), dtype=np.float64)
@@ -181,10 +186,12 @@ def _side(
     reach = np.divide(radius, counts, out=np.ones_like(radius), where=counts > 0)
     low, high = np.maximum(bias - reach, -1.0), np.minimum(bias + reach, 1.0)
     worst = tuple(
-        CellRow(
+        Cell(
             float(0.5 * (edges[i] + edges[i + 1])),
+            int(j),
             names[j],
             int(counts[i, j]),
+            float(counts[i, j]),
             float(bias[i, j]),
             float(low[i, j]),
             float(high[i, j]),
@@ -193,7 +200,7 @@ def _side(
         for i, j in cells
         if counts[i, j] > 0
     )
-    return Side(
+    return ColumnSummary(
         label,
         float(share.max(axis=1).sum()),
         float(share.sum(axis=0).max()),

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from swapcal.engine.planned import Rounds
+from swapcal.engine.published import PublishedMethod
 from swapcal.errors import AlreadyUpdated, UnknownForecast
 from swapcal.typing import Float64Array
 
 N_ROUNDS = 250
 N_GROUPS = 4
 
-Make = Callable[..., Rounds]
+Make = Callable[..., PublishedMethod]
 Data = tuple[Float64Array, Float64Array, Float64Array]
 
 
@@ -27,12 +27,12 @@ def stream(n_rounds: int = N_ROUNDS, seed: int = 0) -> Data:
     return x, np.clip(mean + rng.uniform(-0.15, 0.15, n_rounds), 0.0, 1.0), np.clip(mean**2 + 0.1, 0.0, 1.0)
 
 
-def learned(method: Rounds) -> bytes:
+def learned(method: PublishedMethod) -> bytes:
     """All that a method has learned: its state without the book of open rounds."""
     return pickle.dumps({k: v for k, v in vars(method).items() if k not in ("_issued", "_open", "_identity")})
 
 
-def looped(method: Rounds, data: Data) -> list[float]:
+def looped(method: PublishedMethod, data: Data) -> list[float]:
     values = []
     for x, y, hint in zip(*data, strict=True):
         forecast = method.predict(x, hint=float(hint))
@@ -69,7 +69,7 @@ def check_rival(make: Make) -> None:
         assert all(low <= v <= high for v in plan.values)
 
 
-def check_units(unit: Rounds, wide: Rounds) -> None:
+def check_units(unit: PublishedMethod, wide: PublishedMethod) -> None:
     """The same problem in other units, [-2, 6] for [0, 1], has the same forecasts in those units."""
     x, y, hints = stream()
     expected = 8.0 * unit.run(x, y, hints) - 2.0

@@ -216,7 +216,7 @@ def test_damaged_and_foreign_state_files_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     with pytest.raises(StateFileError, match="is not a state file of swapcal run"):
         checkpoint.read(tmp_path / "other.npz")
-    path.write_bytes(whole.replace(b'"schema_version": 1', b'"schema_version": 7'))
+    path.write_bytes(whole.replace(b'"schema_version": 2', b'"schema_version": 7'))
     with pytest.raises(StateFileError):
         checkpoint.read(path)
 

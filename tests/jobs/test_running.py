@@ -19,8 +19,8 @@ from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.hypotheses import Groups
 from swapcal.jobs import running
 from swapcal.jobs.question import Question
-from swapcal.jobs.reading import RangeWarning
 from swapcal.jobs.result import Result
+from swapcal.jobs.row_values import RangeWarning
 from swapcal.jobs.running import Stopped, run
 from swapcal.jobs.storage import to_json
 from swapcal.tables.records import read
@@ -94,7 +94,7 @@ def test_before_and_after_stand_beside_each_other() -> None:
     assert result.after.swap_error < result.before.swap_error / 2 < result.guarantee
     assert result.paired.difference == pytest.approx(result.after.loss - result.before.loss)
     assert result.paired.low < result.paired.difference < result.paired.high < 0
-    assert result.words.kind == "recalibrate"
+    assert result.verdict.kind == "recalibrate"
     history = result.history
     assert history.before is not None
     assert history.after is not None

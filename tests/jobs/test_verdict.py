@@ -2,20 +2,20 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import swapcal as sc
+from swapcal.audit.paired import Paired
 from swapcal.errors import DataError, InvalidInput
 from swapcal.jobs.auditing import audit
-from swapcal.jobs.paired import Blocks, student_quantile
 from swapcal.jobs.question import Question, parse_groups, parse_property
-from swapcal.jobs.reading import RangeWarning
-from swapcal.jobs.result import Paired
+from swapcal.jobs.row_values import RangeWarning
 from swapcal.jobs.storage import from_json, to_json
+from swapcal.words.property_words import NamedProperty, property_words
 from swapcal.words.verdicts import explained, verdict
 from verdict_streams import table
 
@@ -24,17 +24,17 @@ from verdict_streams import table
 
 def test_nothing_to_correct() -> None:
     result = audit(table(6000), Question("y", "p", ["g", "h", ("g", "h")]))
-    assert result.words.kind == "fine"
+    assert result.verdict.kind == "fine"
     assert result.groups[0] == "all"
     assert len(result.groups) == 1 + 3 + 4 + 12
     assert result.before is not None
     assert result.before.swap_error < (result.before.chance_high or 0)
-    assert "would have been seen" in " ".join(result.words.sentences)
+    assert "would have been seen" in " ".join(result.verdict.sentences)
 
 
 def test_recalibrate() -> None:
     result = audit(table(20_000, shift=0.2), Question("y", "p", ["g", "h"]))
-    assert result.words.kind == "recalibrate"
+    assert result.verdict.kind == "recalibrate"
     assert result.before is not None
     assert result.before.worst[0].name == "g=a"
     assert result.before.worst[0].high < 0, "forecasts for g=a are too low, beyond doubt"
@@ -46,39 +46,39 @@ def test_bias_of_one_group_is_found_though_all_is_well_overall() -> None:
     sign = np.where(data["g"] == "a", 1.0, np.where(data["g"] == "b", -1.0, 0.0))
     rng = np.random.default_rng(9)
     data["y"] = (rng.random(20_000) < np.clip(data["p"] + 0.15 * sign, 0, 1)).astype(float)
-    assert audit(data, Question("y", "p")).words.kind == "fine"
-    assert audit(data, Question("y", "p", ["g"])).words.kind == "recalibrate"
+    assert audit(data, Question("y", "p")).verdict.kind == "fine"
+    assert audit(data, Question("y", "p", ["g"])).verdict.kind == "recalibrate"
 
 
 def test_refit() -> None:
     rng = np.random.default_rng(4)
     noise = {"y": (rng.random(8000) < 0.3).astype(float), "p": rng.random(8000)}
     result = audit(noise, Question("y", "p"))
-    assert result.words.kind == "refit"
+    assert result.verdict.kind == "refit"
     assert result.before is not None
     assert (explained(result.before) or 0.0) < 0.01
     upside_down = table(8000)
     upside_down["p"] = 1.0 - upside_down["p"]
     result = audit(upside_down, Question("y", "p"))
-    assert result.words.kind == "refit"
-    assert "upside down" in " ".join(result.words.sentences)
+    assert result.verdict.kind == "refit"
+    assert "upside down" in " ".join(result.verdict.sentences)
 
 
 def test_one_constant_forecast() -> None:
     data = table(5000)
     data["p"] = np.full(5000, 0.9)
     result = audit(data, Question("y", "p", ["g"]))
-    assert result.words.kind == "refit"
+    assert result.verdict.kind == "refit"
     assert "all 0.9" in result.settings["binning"]
     honest = audit(data | {"p": np.full(5000, data["y"].mean())}, Question("y", "p"))
-    assert honest.words.kind == "fine"
-    assert "a constant would do as well" in " ".join(honest.words.sentences)
+    assert honest.verdict.kind == "fine"
+    assert "a constant would do as well" in " ".join(honest.verdict.sentences)
 
 
 def test_too_few_rows_are_called_that() -> None:
     result = audit({"y": [1, 0, 1], "p": [0.2, 0.9, 0.4]}, Question("y", "p"))
-    assert result.words.kind == "fine"
-    assert "too few rows" in result.words.headline
+    assert result.verdict.kind == "fine"
+    assert "too few rows" in result.verdict.headline
 
 
 def test_bias_below_what_is_worth_it_is_let_be() -> None:
@@ -90,8 +90,8 @@ def test_bias_below_what_is_worth_it_is_let_be() -> None:
     result = audit(data, Question("y", "p"))
     assert result.before is not None
     assert result.before.swap_error > (result.before.chance_high or 0)
-    assert (result.before.n_biased, result.words.kind) != (0, "recalibrate")
-    assert result.words.kind == "fine"
+    assert (result.before.n_biased, result.verdict.kind) != (0, "recalibrate")
+    assert result.verdict.kind == "fine"
 
 
 @pytest.mark.parametrize("property", ["quantile:0.9", "expectile:0.8", "median", "moment:2"])
@@ -106,10 +106,10 @@ def test_other_properties_are_judged_too(property: str) -> None:
     squares = base**2 + base * 20 + 400 / 3
     p = squares if property == "moment:2" else base + elicited.value(spread)
     question = Question("y", "p", ["g"], property=property, low=0.0, high=60.0)
-    assert audit({"y": y, "p": p, "g": g}, question).words.kind == "fine"
+    assert audit({"y": y, "p": p, "g": g}, question).verdict.kind == "fine"
     off = np.where(g == "a", p * 0.7, p)
     result = audit({"y": y, "p": off, "g": g}, question)
-    assert result.words.kind == "recalibrate"
+    assert result.verdict.kind == "recalibrate"
     assert result.before is not None
     assert "too low for g=a" in result.before.witness
     if property == "quantile:0.9":
@@ -122,10 +122,10 @@ def test_verdicts_of_runs() -> None:
     assert before is not None
     assert after is not None
     pair = Paired(before.loss, after.loss, after.loss - before.loss, -0.1, -0.05, 0.95)
-    words = verdict(before, after, property=sc.Mean(), loss_name="Brier score", paired=pair, guarantee=500.0)
-    assert words.kind == "recalibrate"
-    assert "interval -0.1 to -0.05" in " ".join(words.sentences)
-    assert "500 was guaranteed" in " ".join(words.sentences)
+    said = verdict(before, after, property=sc.Mean(), paired=pair, guarantee=500.0)
+    assert said.kind == "recalibrate"
+    assert "interval \u22120.1 to \u22120.05" in " ".join(said.sentences)
+    assert "500 was guaranteed" in " ".join(said.sentences)
     assert verdict(after, after, property=sc.Mean()).kind == "fine"
     assert verdict(None, after, property=sc.Mean()).kind == "fine"
     assert verdict(None, before, property=sc.Mean()).kind == "recalibrate"
@@ -217,9 +217,9 @@ def test_linear_functions_find_what_groups_do_not() -> None:
     z, p = rng.normal(50.0, 20.0, n), rng.choice([0.4, 0.5, 0.6], n)
     y = (rng.random(n) < p + 0.1 * np.clip((z - 50) / 20, -2, 2)).astype(float)
     data = {"y": y, "p": p, "z": z}
-    assert audit(data, Question("y", "p")).words.kind == "fine"
+    assert audit(data, Question("y", "p")).verdict.kind == "fine"
     result = audit(data, Question("y", "p", linear="z"))
-    assert result.words.kind == "recalibrate"
+    assert result.verdict.kind == "recalibrate"
     assert result.groups == ("all", "constant", "z")
     assert result.before is not None
     assert "on z" in result.before.witness
@@ -290,52 +290,6 @@ def test_bad_groups_on_the_command_line() -> None:
         audit({"y": [1]}, Question("y"))
 
 
-# Paired losses.
-
-
-def test_blocks_are_a_t_interval() -> None:
-    rng = np.random.default_rng(0)
-    before = rng.random(5000)
-    after = before - 0.01 + 0.1 * rng.normal(size=5000)
-    blocks, piecewise = Blocks(), Blocks()
-    blocks.add(before, after)
-    for start in range(0, 5000, 37):
-        piecewise.add(before[start : start + 37], after[start : start + 37])
-    pair = blocks.paired()
-    assert pair is not None
-    assert pair == piecewise.paired() or abs(pair.low - piecewise.paired().low) < 1e-12  # type: ignore[union-attr]
-    assert pair.difference == pytest.approx(np.mean(after - before))
-    reference = stats.ttest_1samp(after - before, 0.0).confidence_interval(0.95)
-    assert pair.high - pair.low == pytest.approx(reference.high - reference.low, rel=0.1)
-    assert blocks.sums.shape[1] <= 1024
-    assert blocks.sums[0].sum() == 5000
-
-
-def test_blocks_allow_for_neighbors_that_resemble_each_other() -> None:
-    """Differences that come in runs of 40 equal ones have an interval far wider than if they were independent."""
-    rng = np.random.default_rng(1)
-    difference = np.repeat(rng.normal(size=2000), 40)
-    pair, naive = Blocks(), difference.std() / np.sqrt(len(difference))
-    pair.add(np.zeros(80_000), difference)
-    found = pair.paired()
-    assert found is not None
-    assert (found.high - found.low) / 2 / 1.96 > 4 * naive
-
-
-def test_blocks_with_weights_state_and_few_rounds() -> None:
-    blocks = Blocks()
-    assert blocks.paired() is None
-    blocks.add(np.array([1.0, 5.0]), np.array([2.0, 9.0]), np.array([1.0, 0.0]))
-    pair = blocks.paired()
-    assert pair is not None
-    assert (pair.before, pair.after, pair.difference, pair.high) == (1.0, 2.0, 1.0, math.inf)
-    again = Blocks()
-    again.restore(blocks.arrays())
-    assert again.paired() == pair
-    for degrees in (7, 30, 500):
-        assert student_quantile(0.975, degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=2e-3)
-
-
 # Storage.
 
 
@@ -347,11 +301,30 @@ def test_results_survive_json() -> None:
     assert again.before is not None
     assert result.before is not None
     np.testing.assert_array_equal(again.before.bias, result.before.bias)
-    assert again.words == result.words
+    assert again.verdict == result.verdict
     assert again.before.worst == result.before.worst
     older = json.loads(text)
     del older["result"]["before"]["chance_mean"]
     assert from_json(json.dumps(older)).before.chance_mean is None  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("property", ["mean", "quantile:0.9", "expectile:0.8", "moment:2"])
+def test_a_stored_result_knows_its_property(property: str) -> None:
+    result = audit(table(150), Question("y", "p", property=property, low=0.0, high=2.0))
+    again = from_json(to_json(result))
+    assert again.property == result.property
+    assert type(again.property) is type(result.property)
+
+
+def test_of_a_property_of_the_users_own_a_stored_result_keeps_the_name() -> None:
+    own = sc.Property(identification=lambda p, y: p - y, name="my mean")
+    result = audit(table(300), Question("y", "p", property=own))
+    again = from_json(to_json(result))
+    assert result.property is own
+    assert again.property == NamedProperty("my mean", repr(own))
+    assert repr(again.property) == repr(own)
+    assert property_words(again.property) == replace(property_words(own), domain=None)
+    assert to_json(from_json(to_json(again))) == to_json(again)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"format": "swapcal.result"}', "\x00", '"a"'])
@@ -370,7 +343,7 @@ def test_damaged_results_are_refused() -> None:
             from_json(json.dumps(data | {"result": damaged}))
     for part, value in (
         ("before", {"label": "x"}),
-        ("words", 5),
+        ("verdict", 5),
         ("kind", "party"),
         ("history", []),
         ("n_rounds", "x"),

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from naive_learners import Algorithm, gradient_descent, multiplicative_weights
 from swapcal import learners
+from swapcal.checks.check_rules import CheckFailed
 from swapcal.checks.learners import LEARNER_RULES, check_learner
-from swapcal.checks.rules import CheckFailed
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
 from swapcal.roles import Row

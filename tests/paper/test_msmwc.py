@@ -1,4 +1,4 @@
-"""MsMwC: the authors' algorithm round by round, an exact projection, and a regret bound that nobody breaks."""
+"""MsMwC: the authors' algorithm round by round, and a regret bound that nobody breaks."""
 
 import math
 from collections.abc import Callable
@@ -6,26 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import LinearConstraint, minimize
 
 from msmwc_games import ADVERSARIES, MAKERS, Adversary, greedy, lured, noise, one_good, play
-from naive_msmwc import NaiveMaster, NaiveMsMwC, naive_projection
+from naive_msmwc import NaiveMaster, NaiveMsMwC, divergence
 from swapcal.errors import InvalidInput
 from swapcal.paper import Experts, MsMwC, MsMwCMaster
-from swapcal.paper.projection import kkt_residual, project
-from swapcal.typing import Float64Array
 
 NAIVE: dict[str, Callable[[int, int], NaiveMsMwC | NaiveMaster]] = {
     "theorem 2": NaiveMsMwC,
     "fast rates": lambda d, T: NaiveMsMwC(d, T, cap=1.0 / 16.0, c=8.0),
     "master": NaiveMaster,
 }
-
-
-def divergence(u: Float64Array, w: Float64Array, rates: Float64Array) -> float:
-    return float(((u * np.log(u / w) - u + w) / rates).sum())
 
 
 @pytest.mark.parametrize("adversary", ADVERSARIES, ids=lambda a: a.__name__)
@@ -71,62 +62,6 @@ def test_a_prior_gives_the_first_weights(prior: list[float]) -> None:
         assert single.weights == pytest.approx(single_naive.w, rel=1e-9)
         assert master.weights == pytest.approx(master_naive.w, rel=1e-9)
     assert np.argsort(single.regret_bound(10.0)).tolist() == np.argsort(prior)[::-1].tolist()
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    logits=st.lists(st.floats(-30.0, 0.0), min_size=1, max_size=8),
-    seed=st.integers(0, 10**6),
-    smallest=st.floats(-9.0, -0.9),
-    share=st.sampled_from([0.0, 1e-7, 0.01, 0.5, 1.0]),
-)
-def test_the_projection_is_exact_and_quick(logits: list[float], seed: int, smallest: float, share: float) -> None:
-    rng, n = np.random.default_rng(seed), len(logits)
-    floor = share / n
-    weights = np.exp(logits - np.max(logits))
-    weights = floor + (1.0 - share) * weights / weights.sum()
-    gradient = rng.uniform(-1.0, 2.0, n) * rng.integers(0, 2, n)
-    rates = 10.0 ** rng.uniform(smallest, -0.9, n)
-    step = project(weights, np.log(weights), gradient, rates, floor)
-    assert kkt_residual(np.log(weights), gradient, rates, floor, step) < 1e-12
-    assert step.iterations <= 12
-    oracle = naive_projection(weights.tolist(), gradient.tolist(), rates.tolist(), floor)
-    # The oracle's sum is good to 1e-16, its multiplier only to that over the rates; so allow for it.
-    slope = float(rates @ weights)
-    assert step.weights == pytest.approx(oracle, rel=1e-11 + 4e-16 * float(rates.max()) / slope, abs=0.0)
-
-
-def test_the_projection_minimizes_what_it_says() -> None:
-    rng = np.random.default_rng(5)
-
-    def objective(u: Float64Array, b: Float64Array, w: Float64Array, rates: Float64Array) -> float:
-        return float(u @ b) + divergence(u, w, rates)
-
-    for floor in (1e-9, 0.02, 0.1):
-        w = floor + (1.0 - 5 * floor) * rng.dirichlet(np.ones(5))
-        b, rates = rng.uniform(-1.0, 1.5, 5), rng.uniform(0.5, 3.0, 5)
-
-        step = project(w, np.log(w), b, rates, floor)
-        found = minimize(
-            objective,
-            w,
-            args=(b, w, rates),
-            method="SLSQP",
-            bounds=[(floor, 1.0)] * 5,
-            constraints=LinearConstraint(np.ones((1, 5)), 1.0, 1.0),
-            options={"ftol": 1e-14, "maxiter": 500},
-        )
-        assert step.weights == pytest.approx(found.x, abs=1e-5)
-        assert objective(step.weights, b, w, rates) <= found.fun + 1e-12
-
-
-def test_a_residual_sees_a_wrong_step() -> None:
-    w, b, rates = np.array([0.5, 0.3, 0.2]), np.array([-1.0, 0.0, 1.0]), np.array([0.02, 0.01, 0.03])
-    step = project(w, np.log(w), b, rates, 0.01)
-    assert kkt_residual(np.log(w), b, rates, 0.01, step) < 1e-14
-    assert kkt_residual(np.log(w), b, rates, 0.01, step._replace(multiplier=step.multiplier + 1e-6)) > 1e-9
-    assert kkt_residual(np.log(w), b, rates, 0.01, step._replace(weights=step.weights * 1.001)) > 1e-4
-    assert kkt_residual(np.log(w), -b, rates, 0.01, step) > 1e-3
 
 
 @pytest.mark.parametrize("adversary", ADVERSARIES, ids=lambda a: a.__name__)

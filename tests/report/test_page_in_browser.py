@@ -95,7 +95,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_opens_without_a_word_and_fetches_nothing(browser: Browser, path: Path) -> None:
     browser.open(path)
-    assert browser.one("h1").text == examples.run_example(n_groups=2, n=200).words.headline
+    assert browser.one("h1").text == examples.run_example(n_groups=2, n=200).verdict.headline
     assert set(browser.fetched()) <= {path.as_uri(), "data:,"}
     assert browser.complaints() == []
     assert browser.ask("return performance.getEntriesByType('resource').length") == 0

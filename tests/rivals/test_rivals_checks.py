@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.checks import Stream, check_forecaster
+from swapcal.checks import Trial, check_forecaster
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.rivals import Card, all_rivals
 
@@ -14,7 +14,7 @@ PROPERTIES = {"mean": sc.Mean(), "quantile": sc.Quantile(0.8), "expectile": sc.E
 N_ROUNDS, N = 3000, 3
 
 
-def stream(name: str, card: Card) -> Stream:
+def stream(name: str, card: Card) -> Trial:
     """Groups, so that every method can be asked; labels that follow them, and a biased hint."""
     rng = np.random.default_rng(5)
     if card.classes == ("linear",):
@@ -25,7 +25,7 @@ def stream(name: str, card: Card) -> Stream:
     else:
         contexts = (rng.random((N_ROUNDS, N)) < 0.6).astype(np.float64)
     labels = np.clip(0.2 + 0.4 * contexts[:, 0] + 0.3 * rng.random(N_ROUNDS), 0.0, 1.0)
-    return Stream(contexts, labels, np.clip(labels + 0.1 * rng.normal(size=N_ROUNDS), 0.0, 1.0))
+    return Trial(contexts, labels, np.clip(labels + 0.1 * rng.normal(size=N_ROUNDS), 0.0, 1.0))
 
 
 def maker(name: str) -> Any:

@@ -9,7 +9,7 @@ import pytest
 
 import swapcal as sc
 from hedging_games import CASES, N_FUNCTIONS, T, alike, every_rival, far_label, make, play, state, stream
-from swapcal.engine.planned import Plan
+from swapcal.engine.published import Plan
 from swapcal.errors import AlreadyUpdated, InvalidInput
 from swapcal.rivals import all_rivals
 from swapcal.rivals.ghuge2025 import Ghuge2025
@@ -19,7 +19,7 @@ from swapcal.rivals.hu_wu2024 import HuWu2024
 from swapcal.rivals.mvp import MVP
 from swapcal.rivals.noarov2025 import Noarov2025
 from swapcal.rivals.noarov_roth2023 import NoarovRoth2023
-from swapcal.rivals.sign_change import first_change
+from swapcal.rivals.shared.sign_change import first_change
 from swapcal.typing import Float64Array
 
 

@@ -17,7 +17,7 @@ from swapcal.rivals.foster_hart2023 import FosterHart2023
 from swapcal.rivals.garg2024 import Garg2024
 from swapcal.rivals.garg2024_quantile import Garg2024Quantile
 from swapcal.rivals.luo2025 import Luo2025, projected, stationary, two_neighbors
-from swapcal.rivals.regression_chain import cycle
+from swapcal.rivals.shared.regression_chain import cycle
 from swapcal.typing import Float64Array, IntArray
 
 MAKERS: dict[str, Make] = {

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from swapcal.audit.functions import Functions
-from swapcal.audit.linear import Bounds, linear_bounds
-from swapcal.audit.sums import Table
+from swapcal.audit.linear_bounds import Bounds, linear_bounds
+from swapcal.audit.sums import SumTable
 from swapcal.checked import real
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array
@@ -22,12 +22,12 @@ def check_power(r: Any) -> float:
     return power
 
 
-def calibration(table: Table, r: float) -> float:
+def calibration(table: SumTable, r: float) -> float:
     """Cal_r: sum over forecast values of n_p |mean of V|^r."""
     return float(np.sum(table.count * np.abs(table.v / table.count) ** r))
 
 
-def multicalibration_bounds(table: Table, functions: Functions, r: float) -> Bounds:
+def multicalibration_bounds(table: SumTable, functions: Functions, r: float) -> Bounds:
     """MCal_r: the worst single function. Equal bounds for a finite class, and for the linear one at r = 2."""
     dual = functions.dual
     if dual == "max":
@@ -42,6 +42,6 @@ def multicalibration_bounds(table: Table, functions: Functions, r: float) -> Bou
     )
 
 
-def swap_contributions(table: Table, functions: Functions, r: float) -> Float64Array:
+def swap_contributions(table: SumTable, functions: Functions, r: float) -> Float64Array:
     """n_p sup over f of |mean of f V|^r for each forecast value; their sum is SMCal_r."""
     return np.asarray(table.count * (functions.supremum(table.xv) / table.count) ** r)

@@ -9,8 +9,8 @@ from pathlib import Path
 from swapcal.demo.scene import MODEL, Scene, Task
 from swapcal.errors import AtomsWarning, InvalidInput
 from swapcal.jobs import running
-from swapcal.jobs.reading import RangeWarning
 from swapcal.jobs.result import Result
+from swapcal.jobs.row_values import RangeWarning
 from swapcal.report import page
 
 __all__ = ["Answer", "Steps", "play"]

@@ -31,6 +31,31 @@ class Guarantee(float):
 
     It is a float, so it can be compared and printed; the attributes say which theorem holds under which assumptions,
     and `broken` lists those that this run has not met.
+
+    Parameters
+    ----------
+    value : float
+        The bound itself.
+    theorem : str
+        Where it comes from.
+    delta : float
+        The probability with which it may fail.
+    r : float
+        Exponent of the error.
+    n_rounds : int
+        Rounds with an outcome so far.
+    assumptions : tuple of str
+        What the theorem asks for.
+    broken : tuple of str
+        Those of them that this run has not met.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(2), horizon=100, seed=1)
+    >>> guarantee = forecaster.guarantee(0.05)
+    >>> guarantee.delta, guarantee.r, guarantee.n_rounds, guarantee.broken
+    (0.05, 2.0, 100, ())
     """
 
     theorem: str

@@ -18,6 +18,13 @@ class Grid:
     Bin i is [border(i), border(i + 1)), the last one closed. Cutting every bin into three keeps the old mid-points:
     `refined(3)` is how a forecaster without a horizon gets finer and forgets nothing.
 
+    Parameters
+    ----------
+    low, high : float
+        The ends of the interval.
+    n : int
+        Number of bins, 1 or more.
+
     Examples
     --------
     >>> grid = Grid(0.0, 1.0, 4)

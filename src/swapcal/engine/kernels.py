@@ -39,6 +39,16 @@ def backend() -> str:
     """The word "native" where compiled kernels are in use, "python" where they are not.
 
     Forecasters keep the backend with which they were made. Numbers are the same on both, to the last bit.
+
+    Returns
+    -------
+    str
+        "native" or "python".
+
+    Examples
+    --------
+    >>> backend() in ("native", "python")
+    True
     """
     return "python" if native is None else "native"
 

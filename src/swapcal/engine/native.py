@@ -16,7 +16,7 @@ from swapcal.engine.state import State
 from swapcal.engine.trust import NOISE
 from swapcal.forecast import KINDS, Forecast
 from swapcal.hints import RegressionState
-from swapcal.hints.state import LARGEST
+from swapcal.hints.regression_state import LARGEST
 from swapcal.hypotheses import Finite, Linear, Oracle
 from swapcal.hypotheses.finite import FiniteEvidence
 from swapcal.hypotheses.linear import LinearEvidence

@@ -125,7 +125,7 @@ class LinearEvidence:
         if not row.indices.size:
             return 0.0
         product = float((self.sums[bin].take(row.indices) * row.values).cumsum()[-1])
-        # What rounding has left of nothing is nothing, so that dividing cannot change a sign into a zero.
+        # A product this small is a rounding error; calling it zero here keeps the division from doing so by underflow.
         return product / (float(self.counts[bin]) + 1.0) if abs(product) > _NOTHING else 0.0
 
     def record(self, bin: int, row: Row, v: float) -> None:

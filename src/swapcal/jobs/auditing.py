@@ -9,18 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from swapcal.audit.summary import summarize
 from swapcal.errors import DataError, InvalidInput
 from swapcal.jobs.audience import Audience
 from swapcal.jobs.binning import Binning, binning
-from swapcal.jobs.looks import Looks
+from swapcal.jobs.history import ErrorHistory
 from swapcal.jobs.question import Question
-from swapcal.jobs.reading import RangeWarning, Reading
-from swapcal.jobs.result import Result
-from swapcal.jobs.rowcuts import taken
-from swapcal.jobs.tally import Tally
+from swapcal.jobs.result import History, Result
+from swapcal.jobs.row_values import RangeWarning, RowValues
 from swapcal.tables.records import Batch, Records, read
 from swapcal.version import __version__
-from swapcal.words.sentences import loss_name
+from swapcal.words.property_words import loss_name
 from swapcal.words.verdicts import verdict
 
 __all__ = ["audit", "opening", "versions"]
@@ -50,7 +49,7 @@ def audit(source: Any, question: Question, *, progress: Callable[[int], None] | 
     >>> score = rng.random(4000)
     >>> table = {"late": rng.random(4000) < 0.7 * score, "score": score}
     >>> result = audit(table, Question("late", "score"))
-    >>> result.words.kind, result.words.headline
+    >>> result.verdict.kind, result.verdict.headline
     ('recalibrate', 'Recalibrate: there is bias that can be taken away.')
     """
     if question.p is None:
@@ -64,21 +63,14 @@ def audit(source: Any, question: Question, *, progress: Callable[[int], None] | 
 
 def _audit(records: Records, question: Question, p_column: str, progress: Callable[[int], None] | None) -> Result:
     first, rest = opening(records, question.prefix)
-    reading = Reading(question, first, records.name)
-    audience = Audience(question, first)
-    bins = _binning(question, reading, first, p_column)
-    tally = Tally(
-        reading.property,
-        audience.n,
-        label="the model",
-        bins=bins.bins,
-        audit_bins=bins.audit_bins,
-        n_linear=audience.n_linear,
-    )
-    looks = Looks(tally, question.r)
+    values = RowValues(question, first, records.name)
+    audience = Audience.fitted(question, first)
+    bins = _binning(question, values, first, p_column)
+    column = audience.column(values.property, bins, "the model", bins.shown)
+    history = ErrorHistory()
     n_rows = n_missing = n_unforecast = 0
     for batch in chain(first, rest):
-        y, p, w = reading.labels(batch), reading.forecasts(batch, p_column), reading.weights(batch)
+        y, p, w = values.labels(batch), values.forecasts(batch, p_column), values.weights(batch)
         rows = audience.rows(batch)
         missing, unforecast = np.isnan(y), np.isnan(p)
         n_missing += int(np.count_nonzero(missing))
@@ -93,47 +85,49 @@ def _audit(records: Records, question: Question, p_column: str, progress: Callab
         n_unforecast += int(np.count_nonzero(without))
         scored = np.flatnonzero(~(missing | unforecast))
         if len(scored) < batch.n:
-            y, p, rows = y[scored], p[scored], taken(rows, scored)
+            y, p, rows = y[scored], p[scored], rows.taken(scored)
             w = None if w is None else w[scored]
-        looks.add(y, p, rows, w)
+        for part in history.parts(column.n_rounds, np.ones(len(y), dtype=bool)):
+            column.add(y[part], p[part], *rows.part(part), None if w is None else w[part])
+            if history.due(column.n_rounds):
+                history.note(column.n_rounds, column.swap_error(question.r))
         n_rows += batch.n
         if progress is not None:
             progress(n_rows)
-    if not tally.weight > 0:
+    if not column.weight > 0:
         raise DataError(
             f"{records.name} has no row with both an outcome in {question.y!r} and a forecast in {p_column!r}"
             + ("" if question.weight is None else f" and a weight above 0 in {question.weight!r}")
             + "; check the columns"
         )
-    names = audience.names
-    side = tally.side(names, question.r)
-    name = loss_name(reading.property)
+    summary = summarize(column, question.r)
+    rounds, errors = history.series(column.n_rounds, summary.swap_error)
     return Result(
         kind="audit",
         source=records.name,
-        property=repr(reading.property),
-        loss_name=name,
-        low=reading.low,
-        high=reading.high,
-        groups=names,
-        n_rounds=tally.n_rounds,
+        property=values.property,
+        loss_name=loss_name(values.property),
+        low=values.low,
+        high=values.high,
+        groups=column.names,
+        n_rounds=column.n_rounds,
         n_missing=n_missing,
-        n_clipped=reading.n_clipped,
-        before=side,
+        n_clipped=values.n_clipped,
+        before=summary,
         after=None,
-        history=looks.history(),
+        history=History(rounds, before=errors, after=None, guarantee=None),
         paired=None,
-        words=verdict(side, property=reading.property, r=question.r, loss_name=name),
+        verdict=verdict(summary, property=values.property, r=question.r),
         guarantee=None,
         settings={
             **question.settings(),
-            "range": reading.stated,
+            "range": values.stated,
             "binning": bins.stated,
             "bands": {column: list(edges) for column, edges in audience.groups.edges.items()},
             "rows": n_rows,
             "rows_without_forecast": n_unforecast,
-            "forecasts_outside": reading.n_clipped_forecasts,
-            "weights_outside": reading.n_clipped_weights,
+            "forecasts_outside": values.n_clipped_forecasts,
+            "weights_outside": values.n_clipped_weights,
         },
         versions=versions(),
     )
@@ -152,18 +146,18 @@ def opening(records: Records, prefix: int) -> tuple[list[Batch], Iterator[Batch]
     return first, batches
 
 
-def _binning(question: Question, reading: Reading, first: list[Batch], p_column: str) -> Binning:
+def _binning(question: Question, values: RowValues, first: list[Batch], p_column: str) -> Binning:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)  # said when the rows are counted
-        p = np.concatenate([reading.forecasts(batch, p_column) for batch in first])[: question.prefix]
-    reading.n_clipped_forecasts = 0  # counted again with all rows
+        p = np.concatenate([values.forecasts(batch, p_column) for batch in first])[: question.prefix]
+    values.n_clipped_forecasts = 0  # counted again with all rows
     p = p[~np.isnan(p)]
     if not len(p):
         raise DataError(
-            f"column {p_column!r} has no forecast in the first {question.prefix:,} rows of {reading.source}; "
+            f"column {p_column!r} has no forecast in the first {question.prefix:,} rows of {values.source}; "
             "check the column"
         )
-    return binning(reading.property, p, question.bins)
+    return binning(values.property, p, question.bins)
 
 
 def versions() -> dict[str, str]:

@@ -17,10 +17,10 @@ FEW = 6
 
 
 class Binning(NamedTuple):
-    """audit_bins and bins as `Tally` takes them, and a clause that says what was done."""
+    """Bins as `Audit` takes them, edges of the bins of the pictures, and a clause that says what was done."""
 
     audit_bins: int | Float64Array
-    bins: Float64Array
+    shown: Float64Array
     stated: str
 
 

@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from swapcal.checked import shown
 from swapcal.errors import StateFileError
-from swapcal.jobs.outputs import fsync_directory
+from swapcal.jobs.outputs import rewriting
 from swapcal.typing import Float64Array
 from swapcal.version import __version__
 
 __all__ = ["SCHEMA_VERSION", "Checkpoint", "Fingerprint", "check_same", "read", "write"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _FORMAT = "swapcal.run"
 _LARGEST_HEADER = 1 << 26
 """Bytes; more is not what `write` wrote."""
@@ -88,25 +88,18 @@ def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
         "finished": checkpoint.finished,
         "plain": checkpoint.plain,
     }
-    target = Path(path)
-    beside = target.with_name(target.name + ".new")
     try:
-        with open(beside, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                archive.writestr("run.json", json.dumps(header))
-                archive.writestr("forecaster", checkpoint.forecaster)
-                for name, array in checkpoint.arrays.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                        np.lib.format.write_array(entry, array, allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
+        with rewriting(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            archive.writestr("run.json", json.dumps(header))
+            archive.writestr("forecaster", checkpoint.forecaster)
+            for name, array in checkpoint.arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    np.lib.format.write_array(entry, array, allow_pickle=False)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise StateFileError(
             f"the state file {path} cannot be written ({why}); give --state a file in a directory that can be"
         ) from None
-    fsync_directory(target.parent)
 
 
 def read(path: str | os.PathLike[str]) -> Checkpoint | None:

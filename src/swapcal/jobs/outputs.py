@@ -7,6 +7,7 @@ state). After a kill, `resume` at that position drops whatever came later, so no
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
@@ -14,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.errors import InvalidInput, StateFileError
+from swapcal.replacing import sync_folder
 from swapcal.tables.extras import package
 
-__all__ = ["Output", "ParquetOutput", "TextOutput", "fsync_directory", "open_output"]
+__all__ = ["Output", "ParquetOutput", "TextOutput", "open_output", "rewriting"]
 
 Columns = Mapping[str, npt.NDArray[Any]]
 Position = dict[str, Any]
@@ -58,16 +60,20 @@ def open_output(path: str | os.PathLike[str], names: tuple[str, ...], position: 
     raise InvalidInput(f"the output {target.name!r} must end in .csv, .jsonl, .ndjson or .parquet")
 
 
-def fsync_directory(path: Path) -> None:
-    """Make a rename or a new name in this directory survive a power cut, where the system can."""
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except OSError:
-        return  # Windows opens no directories, and keeps names by itself
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+@contextmanager
+def rewriting(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` in one step, when all of it is on the disk.
+
+    Unlike `swapcal.replacing`, the next attempt uses the same name beside it again: a run that is killed and goes on
+    leaves nothing behind. Two runs never write the same files at once.
+    """
+    beside = path.with_name(path.name + ".new")
+    with open(beside, "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+    sync_folder(str(path.parent))
 
 
 class TextOutput:
@@ -83,7 +89,7 @@ class TextOutput:
         if position is None:
             if not json:
                 self._file.write((",".join(names) + "\n").encode())
-            fsync_directory(path.parent)
+            sync_folder(str(path.parent))
         else:
             length = int(position["bytes"])
             if self._file.seek(0, os.SEEK_END) < length:
@@ -229,18 +235,12 @@ class ParquetOutput:
 def _write_parquet(path: Path, schema: Any, batches: Iterable[Any]) -> None:
     """Write a file under another name and give it its own when it is whole and on the disk."""
     parquet = package("pyarrow.parquet", "writing Parquet")
-    beside = path.with_name(path.name + ".new")
     try:
-        with open(beside, "wb") as file:
-            with parquet.ParquetWriter(file, schema) as writer:
-                for batch in batches:
-                    writer.write(batch)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
+        with rewriting(path) as file, parquet.ParquetWriter(file, schema) as writer:
+            for batch in batches:
+                writer.write(batch)
     except OSError as error:
         raise _unwritable(path, error) from None
-    fsync_directory(path.parent)
 
 
 def _opened(path: Path, mode: str) -> BinaryIO:

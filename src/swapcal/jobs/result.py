@@ -1,80 +1,17 @@
 """What an audit or a run has found: plain data, from which the terminal, the page and the JSON file are made."""
 
+import builtins
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from swapcal.audit.paired import Paired
+from swapcal.audit.summary import ColumnSummary
+from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
+from swapcal.words.property_words import NamedProperty
+from swapcal.words.verdicts import Verdict
 
-__all__ = ["CellRow", "Curve", "History", "Paired", "Result", "Side", "Words"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Curve:
-    """A reliability curve: where forecasts were (mean forecast of a bin), and what came (the property of its labels).
-
-    All arrays have one entry for each bin that was forecast at all; [low, high] holds for all bins together.
-    """
-
-    forecast: Float64Array
-    outcome: Float64Array
-    low: Float64Array
-    high: Float64Array
-    count: Float64Array
-
-
-@dataclass(frozen=True, slots=True)
-class CellRow:
-    """One cell: forecasts in the bin around `value`, for the group `name`; `mean` is the mean identification.
-
-    Positive: forecasts were too high. [low, high] allows for the choice among all cells.
-    """
-
-    value: float
-    name: str
-    count: int
-    mean: float
-    low: float
-    high: float
-    contribution: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Side:
-    """One column of forecasts: the model's own, or those of swapcal.
-
-    curves: by group, "all" first. bias: mean identification, shape (bins, groups), NaN where nothing was forecast;
-    counts: rounds of each such cell. edges: the borders of those bins, in the property's units. histogram: rounds per
-    bin.
-
-    chance_mean, chance_high: swap error that perfectly calibrated forecasts would have by chance, on average and in 95
-    streams of 100 at most. typical: root mean square of V. constant_loss: loss of the best constant forecast;
-    ideal_loss: loss of these forecasts after the best change of each value into another one; slope: of those others
-    against the forecasts. n_cells, n_biased, n_material: cells in use, those whose interval leaves out 0, and those
-    where it does by more than is negligible. weight: sum of the weights, the T of the totals.
-    """
-
-    label: str
-    swap_error: float
-    group_error: float
-    overall_error: float
-    loss: float
-    curves: dict[str, Curve]
-    edges: Float64Array
-    bias: Float64Array
-    counts: Float64Array
-    histogram: Float64Array
-    worst: tuple[CellRow, ...]
-    witness: str
-    chance_mean: float | None = None
-    chance_high: float | None = None
-    typical: float | None = None
-    constant_loss: float | None = None
-    ideal_loss: float | None = None
-    slope: float | None = None
-    n_cells: int | None = None
-    n_biased: int | None = None
-    n_material: int | None = None
-    weight: float | None = None
+__all__ = ["History", "Result"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,39 +27,19 @@ class History:
     guarantee: Float64Array | None
 
 
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """Mean loss before and after, and the interval of the mean difference (after - before) from paired blocks."""
-
-    before: float
-    after: float
-    difference: float
-    low: float
-    high: float
-    confidence: float
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """The verdict: `kind`, one headline, and sentences that say why and what to do."""
-
-    kind: Literal["fine", "recalibrate", "refit"]
-    headline: str
-    sentences: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
     """Everything that a page shows. `before` is None for a run without a hint, `after` for an audit.
 
-    property: its name and parameters as `repr` prints them; loss_name: how people call its loss. groups: names in the
-    order of the columns of `Side.bias`. n_rounds: rows with an outcome; n_missing: rows without; n_clipped: labels
-    outside the range that were moved to its end. settings and versions: what it takes to reproduce the result.
+    property: what was forecast; of a property of the user's own, a stored result keeps the name only. loss_name: how
+    people call its loss. groups: names in the order of the columns of `ColumnSummary.bias`. n_rounds: rows with an
+    outcome; n_missing: rows without; n_clipped: labels outside the range that were moved to its end. settings and
+    versions: what it takes to reproduce the result.
     """
 
     kind: Literal["audit", "run"]
     source: str
-    property: str
+    property: Elicitable | NamedProperty
     loss_name: str
     low: float
     high: float
@@ -130,11 +47,23 @@ class Result:
     n_rounds: int
     n_missing: int
     n_clipped: int
-    before: Side | None
-    after: Side | None
+    before: ColumnSummary | None
+    after: ColumnSummary | None
     history: History | None
     paired: Paired | None
-    words: Words
+    verdict: Verdict
     guarantee: float | None
     settings: dict[str, Any]
     versions: dict[str, str]
+
+    @builtins.property  # `property` is a field here
+    def r(self) -> float:
+        """The power of the errors, 2 unless the settings say otherwise."""
+        value = self.settings.get("r", 2.0)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else 2.0
+
+    @builtins.property
+    def columns(self) -> dict[str, ColumnSummary]:
+        """The columns of forecasts there are, by "before" and "after"."""
+        given = {"before": self.before, "after": self.after}
+        return {which: column for which, column in given.items() if column is not None}

@@ -9,17 +9,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from swapcal.audit.summary import summarize
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.jobs import checkpoint
 from swapcal.jobs.auditing import opening, versions
+from swapcal.jobs.before_after import DELTA
 from swapcal.jobs.checkpoint import Checkpoint
-from swapcal.jobs.comparison import DELTA
-from swapcal.jobs.course import Course, Method
 from swapcal.jobs.outputs import Output, open_output
 from swapcal.jobs.question import Question
 from swapcal.jobs.result import Result
+from swapcal.jobs.run_state import Method, RunState
 from swapcal.tables.records import Batch, Records, read
-from swapcal.words.sentences import loss_name
+from swapcal.words.property_words import loss_name
 from swapcal.words.verdicts import verdict
 
 __all__ = ["Stopped", "run"]
@@ -110,7 +111,7 @@ def run(
     >>> score, old = rng.random(4000), rng.random(4000) < 0.3
     >>> table = {"late": rng.random(4000) < (0.5 + 0.4 * old) * score, "score": score, "old": old}
     >>> result = run(table, Question("late", groups=["old"]), hint="score")
-    >>> bool(result.after.swap_error < result.before.swap_error / 3), result.words.headline
+    >>> bool(result.after.swap_error < result.before.swap_error / 3), result.verdict.headline
     (True, 'Use the recalibrated forecasts.')
     """
     question = question if hint is None else replace(question, p=hint)
@@ -170,12 +171,12 @@ class _Files:
             self.output = open_output(self.out, self.names, None if self.begun is None else self.begun.output)
         self._next = time.monotonic() + COMMIT_SECONDS
 
-    def commit(self, course: Course, *, finished: bool = False, force: bool = False) -> None:
+    def commit(self, current: RunState, *, finished: bool = False, force: bool = False) -> None:
         """Output first, then the state that says how far it goes; a run that is killed between goes back to before."""
         start = time.monotonic()
         if self.state is not None and (force or finished or start >= self._next):
             position = None if self.output is None else self.output.finish() if finished else self.output.commit()
-            checkpoint.write(self.state, course.save(self.asked, position, finished=finished))
+            checkpoint.write(self.state, current.save(self.asked, position, finished=finished))
             now = time.monotonic()
             self._next = now + max(COMMIT_SECONDS, COMMIT_SHARE * (now - start))
         elif finished and self.output is not None:
@@ -200,37 +201,37 @@ def _run(
     begun = files.begun
     known = records.n_rows or _expected_rows(records.name) if method.horizon is None else method.horizon
     first, rest = opening(records, question.prefix if begun is None else int(begun.plain["settled"]))
-    course = Course(question, replace(method, horizon=known), first, records.name, begun)
+    current = RunState(question, replace(method, horizon=known), first, records.name, begun)
     batches: Iterator[Batch] = chain(first, rest)
     if begun is not None:
-        batches = _behind(batches, course, begun, files)
+        batches = _behind(batches, current, begun, files)
     files.open()
     new, between = 0, True
     try:
         for batch in batches:
             if begun is not None and not new and say is not None:
-                say(f"going on after row {course.n_rows:,}")
+                say(f"going on after row {current.n_rows:,}")
             between = False
-            columns = course.advance(batch)
+            columns = current.advance(batch)
             if files.output is not None:
                 files.output.append(columns)
             new, between = new + batch.n, True
-            files.commit(course)
+            files.commit(current)
             if progress is not None:
-                progress(course.n_rows)
+                progress(current.n_rows)
             if stop is not None and stop():
-                raise Stopped(course.n_rows)
+                raise Stopped(current.n_rows)
         if new or begun is None or not begun.finished:
-            files.commit(course, finished=True)
+            files.commit(current, finished=True)
         elif say is not None:
-            say(f"nothing to do: all {course.n_rows:,} rows of {records.name} are done")
+            say(f"nothing to do: all {current.n_rows:,} rows of {records.name} are done")
     except KeyboardInterrupt:
         if between:
-            files.commit(course, force=True, finished=files.state is None)
+            files.commit(current, force=True, finished=files.state is None)
         raise
     finally:
         files.close()
-    return _result(records.name, course, files)
+    return _result(records.name, current, files)
 
 
 def _expected_rows(path: str) -> int | None:
@@ -251,25 +252,25 @@ def _expected_rows(path: str) -> int | None:
     return int(float(f"{rows:.1e}"))
 
 
-def _behind(batches: Iterator[Batch], course: Course, begun: Checkpoint, files: _Files) -> Iterator[Batch]:
+def _behind(batches: Iterator[Batch], current: RunState, begun: Checkpoint, files: _Files) -> Iterator[Batch]:
     """The batches behind the rows that are done, which must be the same rows as then."""
     ahead: list[Batch] = []
     for batch in batches:
-        left = begun.rows - course.n_rows
+        left = begun.rows - current.n_rows
         if batch.n > left:
-            course.pass_over(batch.cut(0, left))
+            current.pass_over(batch.cut(0, left))
             ahead.append(batch.cut(left, batch.n))
         else:
-            course.pass_over(batch)
-        if course.n_rows == begun.rows:
+            current.pass_over(batch)
+        if current.n_rows == begun.rows:
             break
-    source = course.reading.source
-    if course.n_rows < begun.rows:
+    source = current.values.source
+    if current.n_rows < begun.rows:
         raise StateFileError(
-            f"{source} has {course.n_rows:,} rows, and the state file {files.state} has {begun.rows:,} of them done; "
+            f"{source} has {current.n_rows:,} rows, and the state file {files.state} has {begun.rows:,} of them done; "
             "give the file it was made with, another --state, or --fresh to start over"
         )
-    if course.fingerprint.value() != begun.digest:
+    if current.fingerprint.value() != begun.digest:
         raise StateFileError(
             f"the first {begun.rows:,} rows of {source} are not those that the state file {files.state} has seen; "
             "give the file it was made with, another --state, or --fresh to start over"
@@ -277,58 +278,49 @@ def _behind(batches: Iterator[Batch], course: Course, begun: Checkpoint, files: 
     return chain(ahead, batches)
 
 
-def _result(source: str, course: Course, files: _Files) -> Result:
-    comparison, reading, question = course.comparison, course.reading, course.question
+def _result(source: str, current: RunState, files: _Files) -> Result:
+    comparison, values, question = current.comparison, current.values, current.question
     if not comparison.after.weight > 0:
         raise DataError(
             f"{source} has no row with an outcome in {question.y!r}"
             + ("" if question.weight is None else f" and a weight above 0 in {question.weight!r}")
             + "; forecasts can be made, but nothing can be learned or scored"
         )
-    names, name = course.audience.names, loss_name(reading.property)
     before = None
     if comparison.before is not None and comparison.before.weight > 0:
-        before = comparison.before.side(names, question.r)
-    after = comparison.after.side(names, question.r)
-    paired, guarantee = comparison.losses.paired(), float(course.forecaster.guarantee(DELTA))
+        before = summarize(comparison.before, question.r)
+    after = summarize(comparison.after, question.r)
+    paired, guarantee = comparison.losses.paired(), float(current.forecaster.guarantee(DELTA))
     return Result(
         kind="run",
         source=source,
-        property=repr(reading.property),
-        loss_name=name,
-        low=reading.low,
-        high=reading.high,
-        groups=names,
+        property=values.property,
+        loss_name=loss_name(values.property),
+        low=values.low,
+        high=values.high,
+        groups=comparison.after.names,
         n_rounds=comparison.after.n_rounds,
-        n_missing=course.n_missing,
-        n_clipped=reading.n_clipped,
+        n_missing=current.n_missing,
+        n_clipped=values.n_clipped,
         before=before,
         after=after,
-        history=comparison.history(course.forecaster),
+        history=comparison.history(current.forecaster),
         paired=paired,
-        words=verdict(
-            before,
-            after,
-            property=reading.property,
-            r=question.r,
-            loss_name=name,
-            paired=paired,
-            guarantee=guarantee,
-        ),
+        verdict=verdict(before, after, property=values.property, r=question.r, paired=paired, guarantee=guarantee),
         guarantee=guarantee,
         settings={
             **files.asked,
-            "horizon": course.forecaster.rules.horizon,
-            "trust": course.forecaster.rules.trust,
-            "bins": len(course.forecaster.values),
-            "limit": course.audience.groups.limit,
-            "range": reading.stated,
-            **({} if course.binning is None else {"binning": course.binning.stated}),
-            "bands": {column: list(edges) for column, edges in course.audience.groups.edges.items()},
-            "rows": course.n_rows,
-            "rows_without_hint": course.n_unhinted,
-            "forecasts_outside": reading.n_clipped_forecasts,
-            "weights_outside": reading.n_clipped_weights,
+            "horizon": current.forecaster.rules.horizon,
+            "trust": current.forecaster.rules.trust,
+            "bins": len(current.forecaster.values),
+            "limit": current.audience.groups.limit,
+            "range": values.stated,
+            **({} if current.binning is None else {"binning": current.binning.stated}),
+            "bands": {column: list(edges) for column, edges in current.audience.groups.edges.items()},
+            "rows": current.n_rows,
+            "rows_without_hint": current.n_unhinted,
+            "forecasts_outside": values.n_clipped_forecasts,
+            "weights_outside": values.n_clipped_weights,
         },
         versions=versions(),
     )

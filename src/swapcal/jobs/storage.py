@@ -4,25 +4,35 @@ import json
 import math
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from swapcal.errors import DataError
-from swapcal.jobs.result import CellRow, Curve, History, Paired, Result, Side, Words
+from swapcal.audit import Cell
+from swapcal.audit.curves import Curve
+from swapcal.audit.paired import Paired
+from swapcal.audit.summary import ColumnSummary
+from swapcal.errors import DataError, StateFileError
+from swapcal.jobs.result import History, Result
+from swapcal.properties import from_spec
+from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
+from swapcal.words.property_words import NamedProperty, property_words
+from swapcal.words.verdicts import Verdict
 
 __all__ = ["from_json", "read_result", "to_json"]
 
 FORMAT = "swapcal.result"
-VERSION = 1
+VERSION = 2
 
 
 def to_json(result: Result) -> str:
     """The result as JSON text, all numbers as they are; what is not a number (empty cells) becomes null."""
-    data = {"format": FORMAT, "version": VERSION, "result": _plain(result)}
+    plain = {**_plain(result), "property": _plain(_described(result.property))}
+    data = {"format": FORMAT, "version": VERSION, "result": plain}
     return json.dumps(data, allow_nan=False, ensure_ascii=False)
 
 
@@ -41,7 +51,7 @@ def from_json(text: str | bytes, name: str = "the text") -> Result:
         )
     try:
         return _result(data["result"])
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+    except (AttributeError, KeyError, StateFileError, TypeError, ValueError, OverflowError):
         raise DataError(
             f"{name} is damaged: a part of the result is missing or of the wrong kind; print it again"
         ) from None
@@ -60,7 +70,7 @@ def read_result(path: str | Path) -> Result:
 
 
 def _plain(value: Any) -> Any:
-    """JSON types only."""
+    """JSON types only; a property is described by `_described`."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
@@ -76,6 +86,24 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (str, int, float)):
         return value
     return str(value)
+
+
+def _described(property: Elicitable | NamedProperty) -> dict[str, Any]:
+    """A property as plain data: its spec, or its name and how it prints if it cannot be rebuilt from that."""
+    if not isinstance(property, NamedProperty):
+        with suppress(StateFileError):
+            spec = dict(property.spec())
+            return spec if from_spec(spec) == property else _named(property)
+    return _named(property)
+
+
+def _named(property: Elicitable | NamedProperty) -> dict[str, Any]:
+    return {"name": property_words(property).name, "repr": repr(property)}
+
+
+def _property(data: Any) -> Elicitable | NamedProperty:
+    """The property that `_described` has written."""
+    return NamedProperty(str(data["name"]), str(data["repr"])) if "repr" in data else from_spec(data)
 
 
 def _array(value: Any) -> Float64Array:
@@ -109,23 +137,23 @@ def _curve(data: Any) -> Curve:
     return curve
 
 
-def _side(data: Any) -> Side:
+def _column(data: Any) -> ColumnSummary:
     numbers = dict.fromkeys(("swap_error", "group_error", "overall_error", "loss"), _float)
     arrays = dict.fromkeys(("edges", "bias", "counts", "histogram"), _array)
-    side: Side = _build(
-        Side,
+    column: ColumnSummary = _build(
+        ColumnSummary,
         data,
         **numbers,
         **arrays,
         curves=lambda curves: {str(name): _curve(curve) for name, curve in curves.items()},
         worst=lambda rows: tuple(
-            _build(CellRow, row, **dict.fromkeys(("value", "mean", "low", "high", "contribution"), _float))
+            _build(Cell, row, **dict.fromkeys(("value", "weight", "mean", "low", "high", "contribution"), _float))
             for row in rows
         ),
     )
-    if side.bias.ndim != 2 or side.bias.shape != side.counts.shape or len(side.edges) != len(side.bias) + 1:
+    if column.bias.ndim != 2 or column.bias.shape != column.counts.shape or len(column.edges) != len(column.bias) + 1:
         raise ValueError
-    return side
+    return column
 
 
 def _history(data: Any) -> History:
@@ -141,17 +169,18 @@ def _result(data: Any) -> Result:
         data,
         **numbers,
         groups=lambda names: tuple(str(name) for name in names),
-        before=_optional(_side),
-        after=_optional(_side),
+        before=_optional(_column),
+        after=_optional(_column),
         history=_optional(_history),
         paired=_optional(lambda pair: _build(Paired, pair, **dict.fromkeys([f.name for f in fields(Paired)], _float))),
-        words=lambda words: _build(Words, words, sentences=lambda each: tuple(str(text) for text in each)),
+        property=_property,
+        verdict=lambda said: _build(Verdict, said, sentences=lambda each: tuple(str(text) for text in each)),
         n_rounds=int,
         n_missing=int,
         n_clipped=int,
         settings=dict,
         versions=dict,
     )
-    if result.kind not in ("audit", "run") or result.words.kind not in ("fine", "recalibrate", "refit"):
+    if result.kind not in ("audit", "run") or result.verdict.kind not in ("fine", "recalibrate", "refit"):
         raise ValueError
     return result

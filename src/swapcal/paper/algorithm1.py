@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite
 from swapcal.paper.experts import Experts
@@ -34,7 +34,7 @@ def experts_for(make: Callable[[int], Experts] | None, n_experts: int, horizon: 
     return made
 
 
-class Algorithm1(Rounds):
+class Algorithm1(PublishedMethod):
     """2 N |F| experts, one for each function, bin and sign; slow, and the measure of everything else here.
 
     Guarantee (theorem 1 of the paper): SMCal_r = O~(rho^r T^(1/(r+1)) + T^(1/(r+1)) (log(|F|/delta))^(r/2)) with
@@ -70,6 +70,15 @@ class Algorithm1(Rounds):
     References
     ----------
     Hu, Luo, Senapati, Sharan (2026), Efficient Swap Multicalibration of Elicitable Properties, Algorithm 1.
+
+    Examples
+    --------
+    >>> from swapcal import Mean
+    >>> method = Algorithm1(Mean(), 2, horizon=27, seed=1)
+    >>> forecast = method.predict([1.0, -0.5])
+    >>> method.update(forecast, 1.0)
+    >>> {round(value, 3): round(p, 3) for value, p in method.distribution([1.0, -0.5]).items()}
+    {1.0: 1.0}
     """
 
     rate_exponent = "1/(r+1) for r >= 2, 1 - r/3 for r < 2"

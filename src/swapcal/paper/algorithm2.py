@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Oracle
 from swapcal.learners import Learner
@@ -23,7 +23,7 @@ _ROUNDING = 1e-9
 """By how much a learner's answer may leave [-1, 1]; it is cut back."""
 
 
-class Algorithm2(Rounds):
+class Algorithm2(PublishedMethod):
     """2N experts (i, sigma), each with a learner OAL_{i,sigma} that supplies the function q to audit against.
 
     Guarantee (theorem 2 of the paper): SMCal_r = O~((rho^r + (log 1/delta)^(r/2) + comp(F)^r) T^(1/(r+1))) with
@@ -48,6 +48,16 @@ class Algorithm2(Rounds):
     References
     ----------
     Hu, Luo, Senapati, Sharan (2026), Efficient Swap Multicalibration of Elicitable Properties, Algorithm 2.
+
+    Examples
+    --------
+    >>> from swapcal import Mean
+    >>> from swapcal.learners import GradientDescent
+    >>> method = Algorithm2(Mean(), GradientDescent(2), horizon=27, seed=1)
+    >>> forecast = method.predict([0.6, 0.8])
+    >>> method.update(forecast, 1.0)
+    >>> {round(value, 3): round(p, 3) for value, p in method.distribution([0.6, 0.8]).items()}
+    {1.0: 1.0}
     """
 
     rate_exponent = "1/(r+1) for r >= 2, 1 - r/3 for r < 2"

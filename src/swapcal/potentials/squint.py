@@ -65,6 +65,11 @@ class Squint:
     ----------
     Koolen, van Erven (2015), Second-order quantile methods for experts and combinatorial games, COLT; equation (15),
     theorem 4.
+
+    Examples
+    --------
+    >>> round(Squint().weight(2.0, 4.0), 4), Squint().weight(0.0, 4.0)
+    (0.3388, 0.0)
     """
 
     @property

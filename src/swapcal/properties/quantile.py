@@ -135,6 +135,18 @@ class Quantile:
 def Median(*, low: float = 0.0, high: float = 1.0, density: float | None = None) -> Quantile:  # noqa: N802
     """`Quantile(0.5)` by its own name; half the absolute error is its loss.
 
+    Parameters
+    ----------
+    low, high : float
+        Ends of the label range.
+    density : float, optional
+        A bound on the density of the labels, as for `Quantile`.
+
+    Returns
+    -------
+    Quantile
+        With level 0.5.
+
     Examples
     --------
     >>> Median(), Median() == Quantile(0.5), Median().loss(0.25, 0.75)

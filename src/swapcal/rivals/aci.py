@@ -6,14 +6,14 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
 
 __all__ = ["AdaptiveConformal"]
 
 
-class AdaptiveConformal(Rounds):
+class AdaptiveConformal(PublishedMethod):
     r"""A quantile of past residuals to the hint, at a level that moves against the errors of coverage.
 
     Guarantee: for any labels above the lower end of the domain,

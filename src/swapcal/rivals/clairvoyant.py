@@ -5,15 +5,15 @@ from typing import ClassVar
 
 from swapcal import checked
 from swapcal.engine.grid import Grid
-from swapcal.engine.planned import Plan, Rounds
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.errors import InvalidInput
-from swapcal.rivals.card import Card
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
 
 __all__ = ["Clairvoyant"]
 
 
-class Clairvoyant(Rounds):
+class Clairvoyant(PublishedMethod):
     """Knows the true conditional property, passed as the hint, and rounds it to the grid.
 
     What it suffers is the labels' noise, of the order of log |F| in each bin, and rounding, at most rho^2 T / (4 N^2):
@@ -56,13 +56,7 @@ class Clairvoyant(Rounds):
     )
 
     def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)

@@ -6,16 +6,16 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.errors import InvalidInput
-from swapcal.rivals.card import Card
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.typing import Float64Array
 
 __all__ = ["FosterHart2023"]
 
 
-class FosterHart2023(Rounds):
+class FosterHart2023(PublishedMethod):
     r"""Forecast the mean outcome of past rounds with the same hint: as sharp as the hint, without its bias.
 
     Guarantee, `calibrated=False`: for hints that take values in a finite set B,

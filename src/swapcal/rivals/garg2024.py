@@ -7,16 +7,16 @@ import numpy as np
 
 from swapcal import checked
 from swapcal.engine.grid import Grid
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
-from swapcal.rivals.regression_chain import affine, play_cycle, rounded
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.regression_chain import affine, play_cycle, rounded
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.typing import Float64Array
 
 __all__ = ["Garg2024"]
 
 
-class Garg2024(Rounds):
+class Garg2024(PublishedMethod):
     r"""m copies of an online squared-loss regression, one for each value that may be forecast.
 
     Guarantee: with regret r(n) of the regression after n rounds, contextual swap regret of at most

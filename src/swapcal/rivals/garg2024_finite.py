@@ -3,16 +3,16 @@
 from typing import ClassVar
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
-from swapcal.rivals.quadratics import Quadratics, grid_points
-from swapcal.rivals.sign_change import first_change, play_points
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.quadratics import Quadratics, grid_points
+from swapcal.rivals.shared.sign_change import first_change, play_points
 from swapcal.roles import Elicitable, Hypotheses, Row
 
 __all__ = ["Garg2024Finite"]
 
 
-class Garg2024Finite(Rounds):
+class Garg2024Finite(PublishedMethod):
     r"""sqrt(T) for real-valued functions, at the price of enumerating them: the oracle versions measure by it.
 
     Guarantee: E max_f sum_g R_{f,g}^2 / n_g = O~(sqrt(T)), with R the sum of f(x_t) V(g, y_t) over the n_g rounds with
@@ -65,13 +65,7 @@ class Garg2024Finite(Rounds):
     )
 
     def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)

@@ -7,9 +7,9 @@ import numpy as np
 
 from swapcal import checked
 from swapcal.engine.grid import Grid
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
-from swapcal.rivals.regression_chain import affine, play_cycle, rounded
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.regression_chain import affine, play_cycle, rounded
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.typing import Float64Array
 
@@ -19,7 +19,7 @@ _RADIUS = math.sqrt(2.0)
 """Competitors are p + a f(x) with p and |a| in [0, 1]: at most this long, as coefficients of (x, 1)."""
 
 
-class Garg2024Quantile(Rounds):
+class Garg2024Quantile(PublishedMethod):
     r"""m copies of an online pinball-loss regression, one for each value that may be forecast.
 
     Guarantee: contextual swap regret of the pinball loss as in `Garg2024`; where labels have a bounded density it
@@ -76,13 +76,7 @@ class Garg2024Quantile(Rounds):
     )
 
     def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)

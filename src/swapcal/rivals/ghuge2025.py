@@ -6,16 +6,16 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
-from swapcal.rivals.sign_change import first_change, play_points
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.sign_change import first_change, play_points
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.typing import Float64Array
 
 __all__ = ["Ghuge2025"]
 
 
-class Ghuge2025(Rounds):
+class Ghuge2025(PublishedMethod):
     r"""Each function has a gradient ascent that looks for its worst signs; weights look for the worst function.
 
     Guarantee (theorem 3.1 of the source, for |f| <= 1), with S_{f,j} the sum of f(x_t) (p_t - y_t) over the rounds with

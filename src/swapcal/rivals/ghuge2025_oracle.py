@@ -6,16 +6,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.errors import InvalidInput
-from swapcal.rivals.card import Card
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["Ghuge2025Oracle"]
 
 
-class Ghuge2025Oracle(Rounds):
+class Ghuge2025Oracle(PublishedMethod):
     r"""Follow the perturbed leader: the group and the signs that look worst in past rounds plus made-up ones.
 
     Guarantee: E[MCal_1] = O~(T^(3/4)) for groups (functions with values 0 and 1) and contexts that are known in advance
@@ -67,7 +67,7 @@ class Ghuge2025Oracle(Rounds):
     Dudik, Haghtalab, Luo, Schapire, Syrgkanis, Vaughan (2020), Oracle-efficient online learning and auction design.
     """
 
-    check_exceptions: ClassVar[dict[str, str]] = Rounds.check_exceptions | {
+    check_exceptions: ClassVar[dict[str, str]] = PublishedMethod.check_exceptions | {
         "predict_learns_nothing": "the leader's perturbation is drawn anew for every round, before the forecast"
     }
     card: ClassVar[Card] = Card(

@@ -5,14 +5,14 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
 
 __all__ = ["GroupConformal"]
 
 
-class GroupConformal(Rounds):
+class GroupConformal(PublishedMethod):
     r"""The hint plus the sum of the active groups' offsets, each of which moves against the errors of coverage.
 
     Guarantee: for labels above the lower end of the domain, coverage in every group, whatever the labels do:

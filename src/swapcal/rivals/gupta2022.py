@@ -7,15 +7,15 @@ import numpy as np
 
 from swapcal import checked
 from swapcal.engine.grid import Grid
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
-from swapcal.rivals.sign_change import first_change, play_borders, sinh_sums
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.sign_change import first_change, play_borders, sinh_sums
 from swapcal.roles import Elicitable, Hypotheses, Row
 
 __all__ = ["Gupta2022"]
 
 
-class Gupta2022(Rounds):
+class Gupta2022(PublishedMethod):
     r"""The first online multicalibration algorithm: a sum of exponentials, kept small by two-point forecasts.
 
     Guarantee, with S_{f,i} the sum of f(x_t) (p_t - y_t) over the rounds with p_t in bin i, for any labels in [0, 1]:

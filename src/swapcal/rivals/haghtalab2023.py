@@ -7,16 +7,16 @@ import numpy as np
 
 from swapcal import checked
 from swapcal.engine.grid import Grid
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
-from swapcal.rivals.sign_change import first_change, play_borders, sinh_sums
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.sign_change import first_change, play_borders, sinh_sums
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.typing import Float64Array
 
 __all__ = ["Haghtalab2023"]
 
 
-class Haghtalab2023(Rounds):
+class Haghtalab2023(PublishedMethod):
     r"""An adversary learns which (function, bin, sign) is worst; the learner answers its mixture with two points.
 
     Guarantee, with S_{f,i} the sum of f(x_t) (p_t - y_t) over the rounds with p_t in bin i of n: with high probability

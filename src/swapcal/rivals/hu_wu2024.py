@@ -6,16 +6,16 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.paper.msmwc import MsMwC
-from swapcal.rivals.card import Card
-from swapcal.rivals.inner_game import simulated, two_spots
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.inner_game import simulated, two_spots
 from swapcal.roles import Elicitable, Hypotheses, Row
 
 __all__ = ["HuWu2024"]
 
 
-class HuWu2024(Rounds):
+class HuWu2024(PublishedMethod):
     r"""The algorithm that the paper starts from: calibrated bins, and no groups.
 
     Guarantee: whoever best-responds to the forecasts has expected swap regret O(sqrt(T) ln T), at once for all payoffs

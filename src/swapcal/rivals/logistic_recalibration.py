@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
 
 __all__ = ["LogisticRecalibration"]
@@ -16,7 +16,7 @@ _EDGE = 1e-6
 """Hints are kept this far from 0 and 1, where log-odds are infinite."""
 
 
-class LogisticRecalibration(Rounds):
+class LogisticRecalibration(PublishedMethod):
     r"""Platt scaling that never stops: logistic regression on the hint's log-odds and the context.
 
     Guarantee: none on calibration. Like any regression with these features it drives the mean of (p - y) x_j over all

@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.typing import Float64Array, IntArray
 
@@ -105,7 +105,7 @@ def projected(point: Float64Array, inverse: Float64Array, radius: float) -> Floa
     return result
 
 
-class Luo2025(Rounds):
+class Luo2025(PublishedMethod):
     r"""N + 1 online Newton steps, one for each value that may be forecast, and a stationary distribution over them.
 
     Guarantee: external regret O(d log T) of each learner gives contextual swap regret O(N d log T + T / N^2), which
@@ -167,13 +167,7 @@ class Luo2025(Rounds):
     )
 
     def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)

@@ -7,9 +7,9 @@ import numpy as np
 
 from swapcal import checked
 from swapcal.engine.grid import Grid
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
-from swapcal.rivals.sign_change import first_change, play_borders, sinh_sums
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.sign_change import first_change, play_borders, sinh_sums
 from swapcal.roles import Elicitable, Hypotheses, Row
 
 __all__ = ["MVP"]
@@ -18,7 +18,7 @@ _SQUARES = 1.6276
 """sum over n >= 0 of 1 / ((n + 1) log2(n + 2)^2): twenty million terms, and an integral for the rest."""
 
 
-class MVP(Rounds):
+class MVP(PublishedMethod):
     r"""Thresholds whose coverage is right in every group and at every value of the threshold.
 
     Guarantee, with S_{f,i} the sum of f(x_t) (1{y_t <= p_t} - q) over the n_{f,i} rounds of bin i with f(x_t) not 0:

@@ -6,17 +6,17 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.paper.msmwc import MsMwC
-from swapcal.rivals.card import Card
-from swapcal.rivals.inner_game import simulated, two_spots
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.inner_game import simulated, two_spots
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.typing import Float64Array
 
 __all__ = ["Noarov2025"]
 
 
-class Noarov2025(Rounds):
+class Noarov2025(PublishedMethod):
     r"""Forecasts whose bias on an event grows with the square root of how often the event happens.
 
     Guarantee (theorem 2.4 of the source), with S_{f,i} the sum of f(x_t) (p_t - y_t) over the n_i rounds with p_t in

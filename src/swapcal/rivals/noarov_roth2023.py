@@ -3,16 +3,16 @@
 from typing import ClassVar
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
-from swapcal.rivals.quadratics import Quadratics, grid_points
-from swapcal.rivals.sign_change import first_change, play_points
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.quadratics import Quadratics, grid_points
+from swapcal.rivals.shared.sign_change import first_change, play_points
 from swapcal.roles import Elicitable, Hypotheses, Row
 
 __all__ = ["NoarovRoth2023"]
 
 
-class NoarovRoth2023(Rounds):
+class NoarovRoth2023(PublishedMethod):
     r"""The paper's closest relative: the same class of properties, the l2 error of the worst group, and sqrt(T).
 
     Guarantee (theorem F.10), with R the sum of f(x_t) V(g, y_t) over the n rounds of group f with forecast g, |V| <= C
@@ -65,13 +65,7 @@ class NoarovRoth2023(Rounds):
     )
 
     def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)

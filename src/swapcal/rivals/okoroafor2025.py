@@ -6,17 +6,17 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
-from swapcal.rivals.card import Card
-from swapcal.rivals.sign_change import first_change, play_points
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.sign_change import first_change, play_points
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.typing import Float64Array
 
 __all__ = ["Okoroafor2025"]
 
 
-class Okoroafor2025(Rounds):
+class Okoroafor2025(PublishedMethod):
     r"""Calibrated only as far as proper losses can see, and multiaccurate: enough to beat a class under every loss.
 
     Guarantee, in units of the domain, with A_v the sum of p_t - y_t over the rounds with p_t >= v/N, B_f the sum of
@@ -80,13 +80,7 @@ class Okoroafor2025(Rounds):
     )
 
     def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)

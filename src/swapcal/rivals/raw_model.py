@@ -3,14 +3,14 @@
 from typing import ClassVar
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
 
 __all__ = ["RawModel"]
 
 
-class RawModel(Rounds):
+class RawModel(PublishedMethod):
     """Plays the hint, or the middle of the domain where there is none.
 
     Guarantee: none. What every other method has to improve on.

@@ -5,8 +5,8 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
 from swapcal.typing import Float64Array
 
@@ -40,7 +40,7 @@ def isotonic(y: Float64Array, weights: Float64Array) -> Float64Array:
     return np.repeat(np.array(means), lengths)
 
 
-class RollingIsotonic(Rounds):
+class RollingIsotonic(PublishedMethod):
     """The hint, sent through a monotone curve that is refitted to the last outcomes.
 
     Guarantee: none online. It presumes that the hint ranks cases rightly, and knows no groups.

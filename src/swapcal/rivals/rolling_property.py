@@ -5,14 +5,14 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
 
 __all__ = ["RollingProperty"]
 
 
-class RollingProperty(Rounds):
+class RollingProperty(PublishedMethod):
     """What the property was among the last labels of each group, averaged over the groups of the case.
 
     Guarantee: none, unless groups are disjoint and labels stationary.

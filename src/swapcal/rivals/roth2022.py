@@ -3,16 +3,16 @@
 from typing import ClassVar
 
 from swapcal import checked
-from swapcal.engine.planned import Plan, Rounds
-from swapcal.rivals.card import Card
-from swapcal.rivals.quadratics import Quadratics, grid_points
-from swapcal.rivals.sign_change import first_change, play_points
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.quadratics import Quadratics, grid_points
+from swapcal.rivals.shared.sign_change import first_change, play_points
 from swapcal.roles import Elicitable, Hypotheses, Row
 
 __all__ = ["Roth2022"]
 
 
-class Roth2022(Rounds):
+class Roth2022(PublishedMethod):
     r"""The quadratic error of each group, for quantiles.
 
     Guarantee: sum_g R_{f,g}^2 / n_{f,g} = O~(sqrt(T)) in expectation for each group f, with R the sum of 1{y_t <= g} -
@@ -64,13 +64,7 @@ class Roth2022(Rounds):
     )
 
     def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)

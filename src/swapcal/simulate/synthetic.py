@@ -84,6 +84,28 @@ def drifting(n_rounds: int, seed: int, n_groups: int = 20, *, binary: bool = Fal
 
     The hint is the mean of the first round's world, pulled to the middle and shifted in some groups. With one seed the
     binary and the real stream have the same contexts, hints and `truth_mean`; the truth is not linear under any link.
+
+    Parameters
+    ----------
+    n_rounds : int
+        T.
+    seed : int
+        Of everything that is drawn.
+    n_groups : int
+        Groups, the first of which holds everybody.
+    binary : bool
+        Labels 0 or 1 instead of real ones.
+
+    Returns
+    -------
+    Stream
+        Contexts, labels, hints and the truth.
+
+    Examples
+    --------
+    >>> stream = drifting(500, seed=0, n_groups=4, binary=True)
+    >>> stream.x.shape, sorted(set(stream.y.tolist())), stream.truth_scale
+    ((500, 4), [0.0, 1.0], None)
     """
     rng, features, x = _context(n_rounds, seed, n_groups)
     scale = 0.04 + 0.24 * _sigmoid(x[:, 1:] @ rng.normal(0.0, 0.9, x.shape[1] - 1) - 0.5)
@@ -97,7 +119,24 @@ def drifting(n_rounds: int, seed: int, n_groups: int = 20, *, binary: bool = Fal
 
 
 def miscalibrated(n_rounds: int, seed: int, n_groups: int = 20) -> Stream:
-    """S1: a binary label, additive in the log-odds and drifting; the hint is a frozen, badly overconfident model."""
+    """S1: a binary label, additive in the log-odds and drifting; the hint is a frozen, badly overconfident model.
+
+    Parameters
+    ----------
+    n_rounds, seed, n_groups : int
+        As in `drifting`.
+
+    Returns
+    -------
+    Stream
+        With binary labels, so that `truth_scale` is None.
+
+    Examples
+    --------
+    >>> stream = miscalibrated(2000, seed=0)
+    >>> bool(np.std(stream.hint) > np.std(stream.truth_mean))
+    True
+    """
     rng, features, x = _context(n_rounds, seed, n_groups)
     slopes, tilts = rng.normal(0.0, 0.22, N_FEATURES), rng.normal(0.0, 0.35, x.shape[1])
     still = _centered(features @ slopes + x @ tilts)
@@ -108,7 +147,24 @@ def miscalibrated(n_rounds: int, seed: int, n_groups: int = 20) -> Stream:
 
 
 def noisy(n_rounds: int, seed: int, n_groups: int = 20) -> Stream:
-    """S2: a real label whose noise depends on the groups; the hint is a point forecast of the mean, biased by group."""
+    """S2: a real label whose noise depends on the groups; the hint is a point forecast of the mean, biased by group.
+
+    Parameters
+    ----------
+    n_rounds, seed, n_groups : int
+        As in `drifting`.
+
+    Returns
+    -------
+    Stream
+        With real labels.
+
+    Examples
+    --------
+    >>> stream = noisy(2000, seed=0)
+    >>> bool(np.all((0.0 < stream.y) & (stream.y < 1.0)))
+    True
+    """
     rng, features, x = _context(n_rounds, seed, n_groups)
     widths = rng.exponential(0.022, x.shape[1]) * rng.choice([0.0, 1.0], x.shape[1])
     scale = np.minimum(0.05 + x @ widths, 0.4)
@@ -120,7 +176,23 @@ def noisy(n_rounds: int, seed: int, n_groups: int = 20) -> Stream:
 
 
 def interacting(n_rounds: int, seed: int, n_groups: int = 20) -> Stream:
-    """S1n: as S1, with pairs of groups that matter through their exclusive or, which no additive model can follow."""
+    """S1n: as S1, with pairs of groups that matter through their exclusive or, which no additive model can follow.
+
+    Parameters
+    ----------
+    n_rounds, seed, n_groups : int
+        As in `drifting`; at least 7 groups.
+
+    Returns
+    -------
+    Stream
+        With binary labels.
+
+    Examples
+    --------
+    >>> interacting(100, seed=0).n_rounds
+    100
+    """
     if n_groups < 7:
         raise InvalidInput(f"the interacting stream pairs up six groups besides the first; got n_groups={n_groups!r}")
     rng, features, x = _context(n_rounds, seed, n_groups)
@@ -135,7 +207,25 @@ def interacting(n_rounds: int, seed: int, n_groups: int = 20) -> Stream:
 
 
 def oscillating(n_rounds: int, seed: int, n_groups: int = 20, *, period: float = 2000.0) -> Stream:
-    """S1o: as S1, with group effects that swing to and fro every `period` rounds, however long the stream is."""
+    """S1o: as S1, with group effects that swing to and fro every `period` rounds, however long the stream is.
+
+    Parameters
+    ----------
+    n_rounds, seed, n_groups : int
+        As in `drifting`.
+    period : float
+        Rounds of one swing.
+
+    Returns
+    -------
+    Stream
+        With binary labels, and a truth that comes back to where it was.
+
+    Examples
+    --------
+    >>> oscillating(100, seed=0, period=50.0).truth_mean.shape
+    (100,)
+    """
     if not (math.isfinite(period) and period > 0.0):
         raise InvalidInput(f"period must be a positive number of rounds; got {period!r}")
     rng, features, x = _context(n_rounds, seed, n_groups)
@@ -154,7 +244,7 @@ def _context(n_rounds: int, seed: int, n_groups: int) -> tuple[np.random.Generat
         raise InvalidInput(f"seed must be a whole number, 0 or more; got {seed!r}")
     rng = np.random.default_rng(seed)
     features = rng.standard_normal((n_rounds, N_FEATURES))
-    # About two thirds of the groups are half-spaces; the others are intersections of neighbouring half-spaces.
+    # About two thirds of the groups are half-spaces; the others are intersections of neighboring half-spaces.
     n_half = max(1, min(n_groups - 1, 1 + 2 * (n_groups - 1) // 3))
     directions = rng.normal(size=(N_FEATURES, n_half))
     directions /= np.sqrt(np.sum(directions**2, axis=0))

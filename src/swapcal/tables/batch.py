@@ -23,6 +23,17 @@ _ADVICE = "; correct it, leave the cell empty if it is missing, or name another 
 class Batch:
     """Rows `first` to `first + n - 1` of a source, counted from 0; messages count from 1.
 
+    Parameters
+    ----------
+    name : str
+        What messages call the source.
+    first : int
+        Number of the first row.
+    n : int
+        Number of rows.
+    data : mapping
+        Columns by name: pyarrow arrays, NumPy arrays or lists.
+
     Examples
     --------
     >>> batch = Batch("a list", 0, 3, {"age": [30, None, 41], "sex": ["f", "m", "f"]})

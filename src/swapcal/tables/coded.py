@@ -10,14 +10,28 @@ import numpy as np
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["Coded", "coded", "number", "text"]
+__all__ = ["Coded", "as_number", "coded", "text"]
 
 _NOT_AVAILABLE = ("NAType", "NaTType")
 """Type names of the missing values of pandas, which are equal to nothing and have no truth value."""
 
 
 class Coded(NamedTuple):
-    """A column by its distinct values: `values[codes[t]]` is the entry of row t, and code -1 says it is missing."""
+    """A column by its distinct values: `values[codes[t]]` is the entry of row t, and code -1 says it is missing.
+
+    Parameters
+    ----------
+    codes : array of int
+        One for each row.
+    values : tuple
+        The distinct values.
+
+    Examples
+    --------
+    >>> column = Coded(np.array([0, 1, -1, 0]), ("f", "m"))
+    >>> [column.values[code] if code >= 0 else None for code in column.codes]
+    ['f', 'm', None, 'f']
+    """
 
     codes: IntArray
     values: tuple[Any, ...]
@@ -51,7 +65,7 @@ def text(value: Any) -> str | None:
     return str(value) or None
 
 
-def number(value: Any) -> float:
+def as_number(value: Any) -> float:
     """A value, or the number that its text spells; NaN if it is missing or no number. True and "True" are 1."""
     if isinstance(value, str) and value in ("True", "False"):
         return float(value == "True")

@@ -8,11 +8,11 @@ import numpy as np
 
 from swapcal.errors import InvalidInput
 from swapcal.tables.bands import band_labels, band_of
-from swapcal.tables.coded import Coded, coded, number, text
+from swapcal.tables.coded import Coded, as_number, coded, text
 from swapcal.tables.vocabulary import Keyed, Token
 from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["Case", "combined", "fetch", "floats_of", "texts_of"]
+__all__ = ["RowView", "combined", "fetch", "floats_of", "texts_of"]
 
 _DENSE = 1 << 20
 """Up to so many possible combinations, the ones that occur are marked in a table; beyond, they are sorted."""
@@ -78,7 +78,7 @@ def floats_of(column: Coded | Float64Array) -> Float64Array:
     try:
         values = [float(value) for value in column.values]
     except (TypeError, ValueError, OverflowError):
-        values = [number(value) for value in column.values]
+        values = [as_number(value) for value in column.values]
     return np.array([*values, np.nan])[column.codes]
 
 
@@ -103,7 +103,7 @@ def combined(parts: Sequence[tuple[IntArray, list[str]]]) -> Keyed:
     return Keyed(mixed, combinations)
 
 
-class Case(Mapping[str, Any]):
+class RowView(Mapping[str, Any]):
     """One row of a table as a mapping from column to plain value, for functions of a user's own; CSV gives texts."""
 
     __slots__ = ("_lists", "_row", "_table")

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.errors import InvalidInput
-from swapcal.tables.coded import Coded, number, text
+from swapcal.tables.coded import Coded, as_number, text
 from swapcal.typing import Float64Array
 
-__all__ = ["Comparison", "parse_comparison"]
+__all__ = ["ColumnComparison", "parse_comparison"]
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
@@ -27,7 +27,7 @@ _SHAPE = re.compile(r"\s*(?P<column>.*?\S)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<val
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ColumnComparison:
     """Whether a column stands in a relation to a number or, for == and !=, to a text. A missing value never does."""
 
     name: str
@@ -42,7 +42,7 @@ class Comparison:
             return False
         if isinstance(self.value, str):
             return bool(_OPERATORS[self.sign](given, self.value))
-        read = number(value)
+        read = as_number(value)
         # Text that is no number is neither above nor below any, and differs from all.
         return self.sign == "!=" if read != read else bool(_OPERATORS[self.sign](read, self.value))
 
@@ -50,7 +50,7 @@ class Comparison:
         """For a whole column."""
         if isinstance(column, Coded) and not isinstance(self.value, str):
             # As `holds`, for all values at once; they are many where a CSV file has a column of real numbers.
-            read = np.array([*map(number, column.values), np.nan])
+            read = np.array([*map(as_number, column.values), np.nan])
             told = _OPERATORS[self.sign](read, self.value) & ~np.isnan(read)
             if self.sign == "!=":
                 told |= np.isnan(read) & [*(text(value) is not None for value in column.values), False]
@@ -65,13 +65,13 @@ class Comparison:
         return held
 
 
-def parse_comparison(written: str) -> Comparison | None:
+def parse_comparison(written: str) -> ColumnComparison | None:
     """The comparison that a string spells; None if it has no comparison sign, so is the name of a column.
 
     Examples
     --------
     >>> parse_comparison("age>=60")
-    Comparison(name='age >= 60', column='age', sign='>=', value=60.0)
+    ColumnComparison(name='age >= 60', column='age', sign='>=', value=60.0)
     >>> parse_comparison("city == 'New York'").value
     'New York'
     """
@@ -80,7 +80,7 @@ def parse_comparison(written: str) -> Comparison | None:
         return None
     column, sign, right = found["column"], found["sign"], found["value"]
     quoted = len(right) >= 2 and right[0] == right[-1] and right[0] in "'\""
-    value: float | str = right[1:-1] if quoted else number(right)
+    value: float | str = right[1:-1] if quoted else as_number(right)
     if value != value:
         value = right
     if isinstance(value, str) and (not value or sign not in ("==", "!=")):
@@ -88,4 +88,4 @@ def parse_comparison(written: str) -> Comparison | None:
             f"the group {written!r} must compare a column with a number, or with a text by == or !=; "
             "write for example 'age >= 60' or \"city == 'Paris'\""
         )
-    return Comparison(f"{column} {sign} {right}", column, sign, value)
+    return ColumnComparison(f"{column} {sign} {right}", column, sign, value)

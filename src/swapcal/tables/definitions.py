@@ -6,7 +6,7 @@ from typing import Any
 
 from swapcal.checked import shown
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.tables.comparisons import Comparison, parse_comparison
+from swapcal.tables.comparisons import ColumnComparison, parse_comparison
 
 __all__ = ["Definitions", "Function", "Key", "definitions", "groups_from_spec"]
 
@@ -38,18 +38,20 @@ class Definitions:
     """Everything asked for: `keys` learn their values, each of `fixed` is one position."""
 
     keys: tuple[Key, ...]
-    fixed: tuple[Comparison | Function, ...]
+    fixed: tuple[ColumnComparison | Function, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are read, each once, in the order of the definitions."""
         named = [column for key in self.keys for column in key.columns]
-        named += [one.column for one in self.fixed if isinstance(one, Comparison)]
+        named += [one.column for one in self.fixed if isinstance(one, ColumnComparison)]
         return tuple(dict.fromkeys(named))
 
     def spec(self) -> dict[str, Any]:
         """Plain data; a function is known by its name alone."""
-        fixed = [{"compare": one.name} if isinstance(one, Comparison) else {"function": one.name} for one in self.fixed]
+        fixed = [
+            {"compare": one.name} if isinstance(one, ColumnComparison) else {"function": one.name} for one in self.fixed
+        ]
         return {"keys": [list(key.columns) for key in self.keys], "fixed": fixed}
 
 
@@ -67,7 +69,7 @@ def definitions(groups: Any) -> Definitions:
     return Definitions(keys, fixed)
 
 
-def _read(groups: Any) -> Iterator[Key | Comparison | Function]:
+def _read(groups: Any) -> Iterator[Key | ColumnComparison | Function]:
     for one in groups.items() if isinstance(groups, Mapping) else groups:
         if isinstance(one, Mapping):
             yield from _read(one)
@@ -84,7 +86,7 @@ def _read(groups: Any) -> Iterator[Key | Comparison | Function]:
             raise InvalidInput(f"a group must be {_ALLOWED}; got {shown(one)}")
 
 
-def _named(written: str) -> Key | Comparison:
+def _named(written: str) -> Key | ColumnComparison:
     if not written.strip():
         raise InvalidInput(f"a group must be {_ALLOWED}; got an empty name")
     return parse_comparison(written) or Key((written,))

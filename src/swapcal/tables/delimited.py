@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from swapcal.errors import DataError
-from swapcal.tables.blocks import BLOCK, parsed
 from swapcal.tables.extras import package
+from swapcal.tables.row_ends import BLOCK, parsed
 from swapcal.tables.sources import Source
 from swapcal.tables.table import Piece, Table, chosen
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swapcal.tables.bands import band_labels
-from swapcal.tables.coded import Coded, number, text
+from swapcal.tables.coded import Coded, as_number, text
 from swapcal.tables.columns import floats_of
 from swapcal.tables.definitions import Key
 from swapcal.tables.vocabulary import Keyed, Token
@@ -64,7 +64,7 @@ def listed(found: Sequence[Found], keys: Sequence[Key], edges: Mapping[str, tupl
         columns, part = keys[one.key].columns, one.token[0]
         if len(columns) == 1 and part is not None:
             own = edges.get(columns[0])
-            place = number(part) if own is None else float(band_labels(own).index(part))
+            place = as_number(part) if own is None else float(band_labels(own).index(part))
             if place == place:
                 return one.key, 0, place, one.shown
         return one.key, 1, -float(one.n_rows), one.shown

@@ -7,9 +7,9 @@ from typing import Any, cast
 from swapcal.checked import shown, whole
 from swapcal.errors import DataError
 from swapcal.tables.batch import Batch
+from swapcal.tables.data_frames import open_arrays, open_frame
 from swapcal.tables.delimited import open_delimited
 from swapcal.tables.extras import package
-from swapcal.tables.frames import open_arrays, open_frame
 from swapcal.tables.json_lines import open_json_lines, open_mappings
 from swapcal.tables.parquet import open_parquet
 from swapcal.tables.sources import open_source
@@ -19,7 +19,23 @@ __all__ = ["Batch", "Records", "read"]
 
 
 class Records:
-    """Batches of a source, one after the other, once: iterate, or take them with `next`."""
+    """Batches of a source, one after the other, once: iterate, or take them with `next`.
+
+    Parameters
+    ----------
+    table : Table
+        The opened source.
+    skip : int
+        Rows to pass over.
+    batch_rows : int
+        Rows of a batch.
+
+    Examples
+    --------
+    >>> records = read([{"y": 1.0}, {"y": 0.0}, {"y": 1.0}], batch_rows=2)
+    >>> [len(batch) for batch in records]
+    [2, 1]
+    """
 
     __slots__ = ("_batch_rows", "_done", "_piece", "_row", "_skip", "_table", "_used")
 
@@ -126,6 +142,11 @@ def read(source: Any, *, columns: Sequence[str] | None = None, skip: int = 0, ba
         Rows to pass over.
     batch_rows : int
         Rows of a batch; the last has fewer.
+
+    Returns
+    -------
+    Records
+        An iterator of batches.
 
     Examples
     --------

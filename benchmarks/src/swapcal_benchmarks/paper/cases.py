@@ -8,15 +8,15 @@ from swapcal.paper.algorithm1 import Algorithm1
 from swapcal.paper.algorithm2 import Algorithm2
 from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.roles import Elicitable
-from swapcal_benchmarks.paper.scene import Scene, binary_scene, narrow_scene, wide_scene
+from swapcal_benchmarks.paper.known_laws import KnownLaws, binary_scene, narrow_scene, wide_scene
 
 __all__ = [
     "ALGORITHMS",
     "LEVEL",
     "PROPERTIES",
-    "Case",
     "Maker",
-    "Method",
+    "PaperAlgorithm",
+    "PaperCase",
     "all_cases",
     "finite",
     "gradient",
@@ -24,24 +24,24 @@ __all__ = [
     "weights",
 ]
 
-Method = Algorithm1 | Algorithm2
-Maker = Callable[[Elicitable, int, int, float, int], Method]
+PaperAlgorithm = Algorithm1 | Algorithm2
+Maker = Callable[[Elicitable, int, int, float, int], PaperAlgorithm]
 
 LEVEL = 0.7
 """Of the quantile; the expectile's is 0.8, on the same labels."""
 
 
-def finite(property: Elicitable, n: int, horizon: int, r: float, seed: int) -> Method:
+def finite(property: Elicitable, n: int, horizon: int, r: float, seed: int) -> PaperAlgorithm:
     """Algorithm 1."""
     return Algorithm1(property, n, horizon=horizon, r=r, seed=seed)
 
 
-def weights(property: Elicitable, n: int, horizon: int, r: float, seed: int) -> Method:
+def weights(property: Elicitable, n: int, horizon: int, r: float, seed: int) -> PaperAlgorithm:
     """Algorithm 2 with Algorithm 3 for its learner."""
     return Algorithm2(property, MultiplicativeWeights(n), horizon=horizon, r=r, seed=seed)
 
 
-def gradient(property: Elicitable, n: int, horizon: int, r: float, seed: int) -> Method:
+def gradient(property: Elicitable, n: int, horizon: int, r: float, seed: int) -> PaperAlgorithm:
     """Algorithm 2 with Algorithm 4 for its learner."""
     return Algorithm2(property, GradientDescent(n), horizon=horizon, r=r, seed=seed)
 
@@ -55,7 +55,7 @@ PROPERTIES: dict[str, Elicitable] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PaperCase:
     """One algorithm, one class, one property, by names that a table can show."""
 
     algorithm: str
@@ -70,7 +70,7 @@ class Case:
         """Whether the class is the linear one."""
         return self.algorithm.endswith("linear")
 
-    def scene(self, n_rounds: int, seed: int) -> Scene:
+    def scene(self, n_rounds: int, seed: int) -> KnownLaws:
         """Binary labels for the mean, labels with a density for the others: narrow ones if `density` is given."""
         if self.density is not None:
             return narrow_scene(n_rounds, n=self.n, seed=seed, level=LEVEL, density=self.density, linear=self.linear)
@@ -78,17 +78,17 @@ class Case:
             return binary_scene(n_rounds, n=self.n, seed=seed, linear=self.linear)
         return wide_scene(n_rounds, n=self.n, seed=seed, level=LEVEL, linear=self.linear)
 
-    def method(self, n_rounds: int, r: float, seed: int) -> Method:
+    def method(self, n_rounds: int, r: float, seed: int) -> PaperAlgorithm:
         """The algorithm, before its first round."""
         return self.make(self.elicitable, self.n, n_rounds, r, seed)
 
 
-def narrow_cases() -> tuple[Case, ...]:
+def narrow_cases() -> tuple[PaperCase, ...]:
     """The quantile, with labels of density 4, so narrow that few bins are narrower."""
     name = f"quantile {LEVEL}"
-    return tuple(Case(a, name, make, PROPERTIES[name], density=4.0) for a, make in ALGORITHMS.items())
+    return tuple(PaperCase(a, name, make, PROPERTIES[name], density=4.0) for a, make in ALGORITHMS.items())
 
 
-def all_cases() -> tuple[Case, ...]:
+def all_cases() -> tuple[PaperCase, ...]:
     """Three algorithms on three properties."""
-    return tuple(Case(a, p, make, prop) for a, make in ALGORITHMS.items() for p, prop in PROPERTIES.items())
+    return tuple(PaperCase(a, p, make, prop) for a, make in ALGORITHMS.items() for p, prop in PROPERTIES.items())

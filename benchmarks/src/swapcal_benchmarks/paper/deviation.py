@@ -30,7 +30,7 @@ import numpy as np
 
 from swapcal.paper.algorithm2 import Algorithm2
 from swapcal.typing import Float64Array
-from swapcal_benchmarks.paper.cases import Method
+from swapcal_benchmarks.paper.cases import PaperAlgorithm
 
 __all__ = ["Bins", "bins_of", "explicit_bound", "plain_bound"]
 
@@ -42,7 +42,7 @@ class Bins(NamedTuple):
     deviations: Float64Array
 
 
-def bins_of(method: Method, x: Float64Array, y: Float64Array, p: Float64Array) -> Bins:
+def bins_of(method: PaperAlgorithm, x: Float64Array, y: Float64Array, p: Float64Array) -> Bins:
     """What a run left in each bin; `p` are the forecasts of a method with right ends."""
     grid = method.grid
     low, high = method.property.domain
@@ -54,7 +54,9 @@ def bins_of(method: Method, x: Float64Array, y: Float64Array, p: Float64Array) -
     return Bins(counts, method.hypotheses.supremum(sums))
 
 
-def explicit_bound(method: Method, counts: Float64Array, *, rho: float, lipschitz: bool, delta: float) -> Float64Array:
+def explicit_bound(
+    method: PaperAlgorithm, counts: Float64Array, *, rho: float, lipschitz: bool, delta: float
+) -> Float64Array:
     """The bound of Lemma 1 (Algorithm 1) or Lemma 2 (Algorithm 2) on dev_i, for every bin at once.
 
     Parameters
@@ -89,7 +91,7 @@ def explicit_bound(method: Method, counts: Float64Array, *, rho: float, lipschit
     return np.asarray(u + noise + z + w + _learner_regret(method, counts))
 
 
-def plain_bound(method: Method, counts: Float64Array, *, rho: float, delta: float) -> Float64Array:
+def plain_bound(method: PaperAlgorithm, counts: Float64Array, *, rho: float, delta: float) -> Float64Array:
     """What stands inside the O~ of the lemmas: rho n / N + sqrt(n l) + l + Reg(n), with l = ln(|F| N / delta).
 
     Lemma 2 has no |F| in its logarithm.
@@ -101,7 +103,7 @@ def plain_bound(method: Method, counts: Float64Array, *, rho: float, delta: floa
     return np.asarray(plain + _learner_regret(method, counts))
 
 
-def _learner_regret(method: Method, counts: Float64Array) -> Float64Array:
+def _learner_regret(method: PaperAlgorithm, counts: Float64Array) -> Float64Array:
     return np.asarray(method.learner.regret(counts)) if isinstance(method, Algorithm2) else np.zeros_like(counts)
 
 

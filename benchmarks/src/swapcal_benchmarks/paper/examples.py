@@ -9,10 +9,10 @@ from swapcal.audit import calibration_error
 from swapcal.errors import NotElicitable
 from swapcal.properties import Quantile, Variance
 from swapcal.typing import Float64Array
-from swapcal_benchmarks.fitting import exponents
+from swapcal_benchmarks.exponents import exponents
 from swapcal_benchmarks.measurement import Measurement
 
-__all__ = ["LOSSES", "Constant", "constant_sequences", "swap_regret_rows", "variance_rows"]
+__all__ = ["LOSSES", "ConstantForecast", "constant_sequences", "swap_regret_rows", "variance_rows"]
 
 Loss = Callable[[Float64Array, float, float], Float64Array]
 """f_q(p, y) for an array of p, a label y and a level q."""
@@ -50,7 +50,7 @@ LOSSES: dict[str, Loss] = {
 """The last one elicits nothing sensible: the lemma is about every loss."""
 
 
-class Constant(NamedTuple):
+class ConstantForecast(NamedTuple):
     """A sequence with one forecast and one label throughout: its swap regret and its l2 quantile calibration error."""
 
     p: float
@@ -97,7 +97,7 @@ def variance_rows(n_rounds: int = 1000) -> list[Measurement]:
     ]
 
 
-def constant_sequences(loss: Loss, y: float, level: float, n_rounds: int) -> tuple[Constant, Constant]:
+def constant_sequences(loss: Loss, y: float, level: float, n_rounds: int) -> tuple[ConstantForecast, ConstantForecast]:
     """The proof's two sequences: the best forecast below the label, and the best at or above it, `n_rounds` times.
 
     With one label throughout, sup over nu of sum f(p, y) - f(nu(p), y) is n (f(p, y) - min over p' of f(p', y)): it is
@@ -116,7 +116,7 @@ def constant_sequences(loss: Loss, y: float, level: float, n_rounds: int) -> tup
     for side in (y > _GRID, y <= _GRID):
         p, value = float(_GRID[side][np.argmin(values[side])]), float(values[side].min())
         error = calibration_error(labels, np.full(n_rounds, p), property=Quantile(level))
-        found.append(Constant(p, n_rounds * (value - best), error))
+        found.append(ConstantForecast(p, n_rounds * (value - best), error))
     return found[0], found[1]
 
 

@@ -10,8 +10,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from swapcal_benchmarks.fitting import exponent
-from swapcal_benchmarks.paper.rates import Curve, claimed_exponent
+from swapcal_benchmarks.exponents import exponent
+from swapcal_benchmarks.paper.rates import ErrorCurve, claimed_exponent
 
 __all__ = ["draw", "save"]
 
@@ -20,7 +20,7 @@ _COLORS = {1.0: "#0072B2", 1.5: "#56B4E9", 2.0: "#009E73", 3.0: "#E69F00", 4.0: 
 _GRAY = "#555555"
 
 
-def draw(curves: Sequence[Curve]) -> Figure:
+def draw(curves: Sequence[ErrorCurve]) -> Figure:
     """Rows are properties, columns algorithms; points are seeds, lines geometric means, dashes the claim."""
     properties = list(dict.fromkeys(curve.case.property_name for curve in curves))
     algorithms = list(dict.fromkeys(curve.case.algorithm for curve in curves))
@@ -48,12 +48,12 @@ def draw(curves: Sequence[Curve]) -> Figure:
     return figure
 
 
-def save(curves: Sequence[Curve], path: Path) -> None:
+def save(curves: Sequence[ErrorCurve], path: Path) -> None:
     """Write the figure; the ending of `path` sets the format."""
     draw(curves).savefig(path, dpi=160)
 
 
-def _panel(axes: Axes, curves: Sequence[Curve]) -> None:
+def _panel(axes: Axes, curves: Sequence[ErrorCurve]) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.grid(True, which="major", color="#e4e4e4", linewidth=0.6)

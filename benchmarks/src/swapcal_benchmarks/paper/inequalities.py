@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.engine.planned import Plan
+from swapcal.engine.published import Plan
 from swapcal.paper.algorithm2 import Algorithm2
 from swapcal.paper.two_points import Support
 from swapcal.roles import Row
 from swapcal.typing import Float64Array
-from swapcal_benchmarks.fitting import exponent
+from swapcal_benchmarks.exponents import exponent
 from swapcal_benchmarks.measurement import Measurement
-from swapcal_benchmarks.paper.cases import Case, Method
-from swapcal_benchmarks.paper.runs import DELTA, Outcome, Run
+from swapcal_benchmarks.paper.cases import PaperAlgorithm, PaperCase
+from swapcal_benchmarks.paper.one_run import DELTA, Outcome, Run
 
 __all__ = ["Watch", "Watched", "lemma_rows", "proposition_rows"]
 
@@ -41,7 +41,7 @@ class Watched:
 class Watch:
     """A run in which every round's P_t is looked at before its label is known."""
 
-    case: Case
+    case: PaperCase
     n_rounds: int
     seed: int
 
@@ -74,7 +74,7 @@ class Watch:
         return Watched(supremum, expected)
 
 
-def _support_weights(method: Method, row: Row) -> list[tuple[int, float]]:
+def _support_weights(method: PaperAlgorithm, row: Row) -> list[tuple[int, float]]:
     """(j, P_t(j/T) Phi_t(j/T)) for the points that P_t may draw: h_t is the sum of these times V(j/T, y)."""
     plan: Plan = method.plan(row, None)
     if isinstance(method, Algorithm2):
@@ -89,7 +89,7 @@ def _support_weights(method: Method, row: Row) -> list[tuple[int, float]]:
 
 def proposition_rows(watches: Sequence[Watch], seen: Sequence[Watched]) -> list[Measurement]:
     """One row for each case, and for quantiles one more: the supremum over labels that the proposition's text has."""
-    table: dict[Case, list[Watched]] = {}
+    table: dict[PaperCase, list[Watched]] = {}
     for watch, watched in zip(watches, seen, strict=True):
         table.setdefault(watch.case, []).append(watched)
     rows = []
@@ -107,7 +107,7 @@ def proposition_rows(watches: Sequence[Watch], seen: Sequence[Watched]) -> list[
     return rows
 
 
-def _proposition_row(case: Case, kind: str, worst: float, note: str) -> Measurement:
+def _proposition_row(case: PaperCase, kind: str, worst: float, note: str) -> Measurement:
     return Measurement(
         claim="2 Proposition 1: T h_t / rho",
         setting=f"{case.algorithm}, {case.property_name}, {kind}",

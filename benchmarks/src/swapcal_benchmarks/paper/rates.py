@@ -7,14 +7,14 @@ from fractions import Fraction
 import numpy as np
 
 from swapcal.typing import Float64Array
-from swapcal_benchmarks.fitting import exponent, exponents
+from swapcal_benchmarks.exponents import exponent, exponents
 from swapcal_benchmarks.measurement import Measurement
-from swapcal_benchmarks.paper.cases import Case
-from swapcal_benchmarks.paper.runs import DELTA, Outcome, Run, powers_of
+from swapcal_benchmarks.paper.cases import PaperCase
+from swapcal_benchmarks.paper.one_run import DELTA, Outcome, Run, powers_of
 
 __all__ = [
     "RATE",
-    "Curve",
+    "ErrorCurve",
     "claimed_exponent",
     "curves",
     "exponent_with_logarithms",
@@ -29,10 +29,10 @@ RATE = "1 rate of SMCal_r"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Curve:
+class ErrorCurve:
     """SMCal_r of one case at several horizons; `errors` has the shape (seeds, horizons)."""
 
-    case: Case
+    case: PaperCase
     r: float
     horizons: Float64Array
     errors: Float64Array
@@ -44,7 +44,7 @@ def claimed_exponent(r: float) -> Fraction:
     return 1 / (exact + 1) if exact >= 2 else 1 - exact / 3
 
 
-def rate_runs(cases: Iterable[Case], roots: Mapping[float, Sequence[int]], n_seeds: int) -> list[Run]:
+def rate_runs(cases: Iterable[PaperCase], roots: Mapping[float, Sequence[int]], n_seeds: int) -> list[Run]:
     """Runs at T = n^(r+1), n from `roots[r]`: there the paper's N = T^(1/(r+1)) needs no rounding."""
     return [
         Run(case, round(n ** (r + 1.0)), r, seed)
@@ -55,19 +55,19 @@ def rate_runs(cases: Iterable[Case], roots: Mapping[float, Sequence[int]], n_see
     ]
 
 
-def curves(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> list[Curve]:
+def curves(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> list[ErrorCurve]:
     """Gather the runs by case and exponent, in the order in which they came."""
-    table: dict[tuple[Case, float], dict[int, list[float]]] = {}
+    table: dict[tuple[PaperCase, float], dict[int, list[float]]] = {}
     for run, outcome in zip(runs, outcomes, strict=True):
         for r in powers_of(run.r):
             table.setdefault((run.case, r), {}).setdefault(run.n_rounds, []).append(outcome.errors[r])
     return [
-        Curve(case, r, np.array(list(by_horizon), dtype=np.float64), np.array(list(by_horizon.values())).T)
+        ErrorCurve(case, r, np.array(list(by_horizon), dtype=np.float64), np.array(list(by_horizon.values())).T)
         for (case, r), by_horizon in table.items()
     ]
 
 
-def exponent_with_logarithms(curve: Curve) -> float:
+def exponent_with_logarithms(curve: ErrorCurve) -> float:
     """The slope, over the curve's horizons, of T^claim (ln(|F| N T / delta))^(r/2).
 
     This is what the O~ of the theorems stands for: the regret of the experts has ln(|F| N T) under its root, Freedman's
@@ -79,7 +79,7 @@ def exponent_with_logarithms(curve: Curve) -> float:
     return float(exponents(curve.horizons, (curve.horizons**claim * logarithm ** (r / 2.0))[None, :])[0])
 
 
-def _verdict(curve: Curve, low: float) -> tuple[bool | None, str]:
+def _verdict(curve: ErrorCurve, low: float) -> tuple[bool | None, str]:
     if low <= float(claimed_exponent(curve.r)):
         return True, ""
     hidden = exponent_with_logarithms(curve)
@@ -88,7 +88,7 @@ def _verdict(curve: Curve, low: float) -> tuple[bool | None, str]:
     return False, "steeper at these T than the claim, even with the logarithms that O~ hides"
 
 
-def rate_rows(found: Iterable[Curve]) -> list[Measurement]:
+def rate_rows(found: Iterable[ErrorCurve]) -> list[Measurement]:
     """An exponent for every curve.
 
     The claim is an upper bound, so it holds if the interval reaches down to the claimed power. If it does not, but
@@ -114,7 +114,7 @@ def rate_rows(found: Iterable[Curve]) -> list[Measurement]:
     return rows
 
 
-def narrow_rows(found: Iterable[Curve]) -> list[Measurement]:
+def narrow_rows(found: Iterable[ErrorCurve]) -> list[Measurement]:
     """The rate of SMCal_2 for quantiles of labels so narrow that rho / N is not small at short horizons."""
     note = (
         "the same claim where rho / N is not small at these T: V is bounded, so the error first grows faster than its "
@@ -133,7 +133,7 @@ def narrow_rows(found: Iterable[Curve]) -> list[Measurement]:
     ]
 
 
-def remark_rows(runs: Sequence[Run], outcomes: Sequence[Outcome], found: Iterable[Curve]) -> list[Measurement]:
+def remark_rows(runs: Sequence[Run], outcomes: Sequence[Outcome], found: Iterable[ErrorCurve]) -> list[Measurement]:
     """Remark 1: SMCal_1 <= sqrt(T SMCal_2) in every run, and what follows for the l1 rate of the mean."""
     rows = []
     by_algorithm: dict[str, list[float]] = {}

@@ -8,17 +8,17 @@ import numpy as np
 from swapcal.learners import Learner
 from swapcal.roles import Row
 from swapcal.typing import Float64Array
-from swapcal_benchmarks.fitting import exponent
+from swapcal_benchmarks.exponents import exponent
 from swapcal_benchmarks.measurement import Measurement
 
-__all__ = ["SEQUENCES", "Contest", "Played", "regret_rows", "size_rows"]
+__all__ = ["SEQUENCES", "LearnerGame", "Regrets", "regret_rows", "size_rows"]
 
 SEQUENCES = ("random", "contrary")
 """Random: kappa is a fair sign. Contrary: minus the sign of the learner's answer, a fair sign where that is 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Played:
+class Regrets:
     """Regret at each look, one row per repetition, and the learner's declared bound there."""
 
     regrets: Float64Array
@@ -26,7 +26,7 @@ class Played:
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
+class LearnerGame:
     """A learner against one kind of sequence; contexts are random signs, unit vectors for the linear class.
 
     The mean over `n_repeats` sequences is what exponents are fitted to: a single regret may be negative.
@@ -44,10 +44,10 @@ class Contest:
         """Rounds, weighted by the class."""
         return self.n_repeats * self.looks[-1] * (0.1 + 0.0003 * self.learner.n)
 
-    def __call__(self) -> Played:
+    def __call__(self) -> Regrets:
         """Play the longest look's rounds, and note the regret on the way."""
         regrets = np.array([self._once(repeat) for repeat in range(self.n_repeats)])
-        return Played(regrets, np.asarray(self.learner.regret(np.array(self.looks, dtype=np.float64))))
+        return Regrets(regrets, np.asarray(self.learner.regret(np.array(self.looks, dtype=np.float64))))
 
     def _once(self, repeat: int) -> list[float]:
         rng = np.random.default_rng([self.seed, repeat, self.learner.n, len(self.sequence)])
@@ -78,10 +78,10 @@ def _verdict(low: float, share: float) -> bool | None:
     return None if share <= 1.0 else False
 
 
-def regret_rows(contests: Sequence[Contest], played: Sequence[Played]) -> list[Measurement]:
+def regret_rows(contests: Sequence[LearnerGame], played: Sequence[Regrets]) -> list[Measurement]:
     """For each learner and sequence the exponent in n; for each learner the largest share of its bound ever used."""
     rows, shares = [], dict[str, float]()
-    table: dict[tuple[str, str], list[tuple[Contest, Played]]] = {}
+    table: dict[tuple[str, str], list[tuple[LearnerGame, Regrets]]] = {}
     for contest, result in zip(contests, played, strict=True):
         table.setdefault((contest.name, contest.sequence), []).append((contest, result))
         shares[contest.name] = max(shares.get(contest.name, -np.inf), float(np.max(result.regrets / result.bounds)))
@@ -107,7 +107,7 @@ def regret_rows(contests: Sequence[Contest], played: Sequence[Played]) -> list[M
     return rows
 
 
-def size_rows(contests: Sequence[Contest], played: Sequence[Played]) -> list[Measurement]:
+def size_rows(contests: Sequence[LearnerGame], played: Sequence[Regrets]) -> list[Measurement]:
     """The exponent of the regret as a power of log |F|, after the last round."""
     rows = []
     for sequence in dict.fromkeys(contest.sequence for contest in contests):

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Expectile, Probability, Quantile
 from swapcal.roles import Elicitable, Hypotheses
+from swapcal_benchmarks.rivals.board_streams import BINARY, REAL
 from swapcal_benchmarks.rivals.duels import ADVERSARIES
-from swapcal_benchmarks.rivals.streams import BINARY, REAL
 
 __all__ = ["BOARDS", "Board"]
 

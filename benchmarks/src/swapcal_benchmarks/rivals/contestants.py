@@ -11,8 +11,8 @@ from swapcal.hints import OnlineRegression
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.paper import Algorithm1, Algorithm2
 from swapcal.rivals import all_rivals
-from swapcal.rivals.card import Card
 from swapcal.rivals.clairvoyant import Clairvoyant
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses
 from swapcal.typing import Float64Array
 

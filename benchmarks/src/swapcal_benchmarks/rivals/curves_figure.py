@@ -13,8 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from swapcal.typing import Float64Array
-from swapcal_benchmarks.rivals.palette import GRAY, featured
-from swapcal_benchmarks.rivals.summary import Row, Summary
+from swapcal_benchmarks.rivals.contestant_colors import GRAY, featured
+from swapcal_benchmarks.rivals.standings import Standing, Summary
 
 __all__ = ["cost_figure", "growth_figure"]
 
@@ -71,7 +71,7 @@ def cost_figure(summary: Summary) -> Figure:
     return _figure(summary, lines, "Processor time of a round against the number of rounds", "microseconds a round", "")
 
 
-def _typical(row: Row, streams: tuple[str, ...], horizon: int) -> float | None:
+def _typical(row: Standing, streams: tuple[str, ...], horizon: int) -> float | None:
     values = [value for each in streams if (value := row.at(each, "microseconds", horizon)) is not None]
     return float(np.median(values)) if values else None
 

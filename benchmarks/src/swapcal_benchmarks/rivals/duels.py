@@ -3,7 +3,7 @@
 import numpy as np
 
 from swapcal.errors import InvalidInput
-from swapcal.rivals.card import kind_of
+from swapcal.rivals.shared.card import kind_of
 from swapcal.roles import Elicitable, Hypotheses
 from swapcal.simulate.adversaries import (
     Adversary,

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from swapcal_benchmarks.rivals.board_tables import table_number, verdict
 from swapcal_benchmarks.rivals.duels import ADVERSARIES
-from swapcal_benchmarks.rivals.summary import Row, Summary, geometric
-from swapcal_benchmarks.rivals.tables import number, verdict
+from swapcal_benchmarks.rivals.standings import Standing, Summary, geometric
 
 __all__ = ["losses", "surprises"]
 
@@ -23,7 +23,7 @@ def losses(summary: Summary) -> list[str]:
         for stream in board.streams:
             mine, theirs = _best(ours, [stream], "smcal"), _best(others, [stream], "smcal")
             if mine is not None and theirs is not None and theirs[0] < mine[0]:
-                behind.append(f"{stream} ({theirs[1]} {number(theirs[0])}, ours {number(mine[0])})")
+                behind.append(f"{stream} ({theirs[1]} {table_number(theirs[0])}, ours {table_number(mine[0])})")
         if behind:
             found.append(
                 f"{board.title}: lower SMCal than all our entries on {len(behind)} of {len(board.streams)} streams: "
@@ -49,7 +49,7 @@ def losses(summary: Summary) -> list[str]:
     return found
 
 
-def _entries(ours: list[Row], others: list[Row], streams: tuple[str, ...]) -> str:
+def _entries(ours: list[Standing], others: list[Standing], streams: tuple[str, ...]) -> str:
     """Entry by entry, as the best of three on each stream is nothing that one can use."""
     counts = []
     for row in ours:
@@ -73,7 +73,7 @@ def surprises(summary: Summary) -> list[str]:
             for stream in board.streams:
                 best, truth = _best(rows, [stream], "smcal"), limit.at(stream, "smcal")
                 if best is not None and truth is not None and best[0] < truth:
-                    beaten.append(f"{stream} ({best[1]} {number(best[0])}, truth {number(truth)})")
+                    beaten.append(f"{stream} ({best[1]} {table_number(best[0])}, truth {table_number(truth)})")
             if beaten:
                 found.append(
                     f"{board.title}: lower SMCal than the clairvoyant, who rounds the truth, on {', '.join(beaten)}."
@@ -81,7 +81,7 @@ def surprises(summary: Summary) -> list[str]:
     return found
 
 
-def _claims(title: str, rows: list[Row], streams: tuple[str, ...]) -> list[str]:
+def _claims(title: str, rows: list[Standing], streams: tuple[str, ...]) -> list[str]:
     found = []
     for row in rows:
         name, claim = row.claimed_score(), row.contestant.card.exponent
@@ -96,7 +96,7 @@ def _claims(title: str, rows: list[Row], streams: tuple[str, ...]) -> list[str]:
     return found
 
 
-def _turned(title: str, rows: list[Row], streams: tuple[str, ...]) -> list[str]:
+def _turned(title: str, rows: list[Standing], streams: tuple[str, ...]) -> list[str]:
     """The method that falls most places from recorded streams to adversaries."""
     calm, hostile = [s for s in streams if s not in ADVERSARIES], [s for s in streams if s in ADVERSARIES]
     full = [r for r in rows if all(r.at(s, "smcal") is not None for s in streams)]
@@ -116,7 +116,7 @@ def _turned(title: str, rows: list[Row], streams: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _useless(title: str, rows: list[Row], streams: tuple[str, ...]) -> list[str]:
+def _useless(title: str, rows: list[Standing], streams: tuple[str, ...]) -> list[str]:
     """Proved methods that are worse than the frozen model which everybody was handed."""
     raw = next((r for r in rows if r.contestant.name == "raw model"), None)
     proved = [r for r in rows if r.contestant.card.exponent is not None and not r.contestant.ours]
@@ -134,11 +134,11 @@ def _useless(title: str, rows: list[Row], streams: tuple[str, ...]) -> list[str]
     ]
 
 
-def _players(summary: Summary, board: str) -> list[Row]:
+def _players(summary: Summary, board: str) -> list[Standing]:
     return [row for row in summary.rows[board] if row.refused is None and row.contestant.hint != "truth"]
 
 
-def _met(row: Row, streams: Iterable[str]) -> list[str]:
+def _met(row: Standing, streams: Iterable[str]) -> list[str]:
     return [each for each in streams if (each, row.horizon) in row.cells]
 
 
@@ -146,22 +146,26 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
-def _best(rows: list[Row], streams: Iterable[str], name: str) -> tuple[float, str] | None:
+def _best(rows: list[Standing], streams: Iterable[str], name: str) -> tuple[float, str] | None:
     wanted = list(streams)
     mean = geometric if name == "smcal" else _mean
     values = [(v, row.contestant.name) for row in rows if (v := row.over(wanted, name, mean)) is not None]
     return min(values) if values else None
 
 
-def _behind(title: str, words: str, ours: list[Row], others: list[Row], streams: Iterable[str], name: str) -> list[str]:
+def _behind(
+    title: str, words: str, ours: list[Standing], others: list[Standing], streams: Iterable[str], name: str
+) -> list[str]:
     wanted = list(streams)
     mine, theirs = _best(ours, wanted, name), _best(others, wanted, name)
     if mine is None or theirs is None or mine[0] <= theirs[0]:
         return []
-    return [f"{title}: {words}: {theirs[1]} {number(theirs[0])}, ours at best {number(mine[0])} ({mine[1]})."]
+    return [
+        f"{title}: {words}: {theirs[1]} {table_number(theirs[0])}, ours at best {table_number(mine[0])} ({mine[1]})."
+    ]
 
 
-def _less(row: Row, ours: list[Row], streams: Iterable[str], name: str) -> bool:
+def _less(row: Standing, ours: list[Standing], streams: Iterable[str], name: str) -> bool:
     wanted = list(streams)
     mine, theirs = _best(ours, wanted, name), _best([row], wanted, name)
     return mine is not None and theirs is not None and theirs[0] < mine[0]

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from swapcal_benchmarks.rivals.palette import GRAY, Style, featured
-from swapcal_benchmarks.rivals.summary import Summary
+from swapcal_benchmarks.rivals.contestant_colors import GRAY, Style, featured
+from swapcal_benchmarks.rivals.standings import Summary
 
 __all__ = ["frontier", "frontier_figure"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from swapcal.errors import InvalidInput
 from swapcal.simulate.adversaries import play
 from swapcal.version import __version__
-from swapcal_benchmarks.rivals import duels, streams
+from swapcal_benchmarks.rivals import board_streams, duels
 from swapcal_benchmarks.rivals.boards import BOARDS, Board
 from swapcal_benchmarks.rivals.contestants import Contestant, all_contestants
 from swapcal_benchmarks.rivals.probe import probe
@@ -100,7 +100,7 @@ class Match:
         if self.stream in duels.ADVERSARIES and self.file is None:
             return self._duel(board, contestant)
         if self.file is None:
-            stream = streams.record(self.stream, board.property, self.horizon, self.seed, self.n_groups)
+            stream = board_streams.record(self.stream, board.property, self.horizon, self.seed, self.n_groups)
         else:
             stream = self.file.read(board.property, self.horizon)
         n = stream.x.shape[1]

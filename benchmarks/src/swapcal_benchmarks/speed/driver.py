@@ -6,9 +6,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["FLAGS", "SOURCES", "WORKLOADS", "Driver", "compiler", "missing"]
+__all__ = ["FLAGS", "PROGRAM", "SOURCES", "WORKLOADS", "Driver", "compiler", "missing"]
 
-SOURCES = Path(__file__).resolve().parents[4] / "cpp"
+PROGRAM = Path(__file__).resolve().parents[3] / "cpp" / "driver.cpp"
+SOURCES = PROGRAM.parents[2] / "cpp"
 FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
 """As in CMakeLists.txt, so that the program runs the instructions that the package runs."""
 
@@ -24,7 +25,7 @@ ROUNDS = 2048
 
 def missing(*, counting: bool) -> str | None:
     """Why there can be no driver here, or no counting; None if all is there."""
-    if not (SOURCES / "driver.cpp").exists():
+    if not (PROGRAM.exists() and SOURCES.exists()):
         return "the sources of the kernels are not here; run it in the repository"
     if shutil.which("c++") is None:
         return "there is no C++ compiler (c++)"
@@ -49,7 +50,7 @@ class Driver:
     def built(cls, folder: Path) -> "Driver":
         """Compile it into `folder`; seconds."""
         path = folder / "swapcal-driver"
-        command = ["c++", *FLAGS, f"-I{SOURCES}", str(SOURCES / "driver.cpp"), "-o", str(path)]
+        command = ["c++", *FLAGS, f"-I{SOURCES}", str(PROGRAM), "-o", str(path)]
         subprocess.run(command, check=True, capture_output=True)
         return cls(path)
 

@@ -8,25 +8,28 @@ from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Probability
 from swapcal.typing import Float64Array
-from swapcal_benchmarks.speed import streams
+from swapcal_benchmarks.speed import timed_streams
 from swapcal_benchmarks.speed.ratio import Side, compare
-from swapcal_benchmarks.speed.row import Row
-from swapcal_benchmarks.speed.sizes import Sizes
+from swapcal_benchmarks.speed.speed_sizes import SpeedSizes
+from swapcal_benchmarks.speed.target_row import TargetRow
+from swapcal_benchmarks.speed.yardsticks import compiled
 
 __all__ = ["measure"]
 
 _EMPTY = "two empty calls of the same signatures"
 
 
-def measure(sizes: Sizes) -> list[Row]:
+def measure(sizes: SpeedSizes) -> list[TargetRow]:
     """Groups and a linear class, against calls that do nothing and against the Python twin."""
     return [
-        *_class("Finite(20), a third of the groups active", Finite(20), *streams.groups(sizes.events, 20), sizes),
-        *_class("Linear(10)", Linear(10), *streams.dense(sizes.events, 10), sizes),
+        *_class("Finite(20), a third of the groups active", Finite(20), *timed_streams.groups(sizes.events, 20), sizes),
+        *_class("Linear(10)", Linear(10), *timed_streams.dense(sizes.events, 10), sizes),
     ]
 
 
-def _class(name: str, hypotheses: Finite | Linear, X: Float64Array, y: Float64Array, sizes: Sizes) -> list[Row]:
+def _class(
+    name: str, hypotheses: Finite | Linear, X: Float64Array, y: Float64Array, sizes: SpeedSizes
+) -> list[TargetRow]:
     contexts, labels = list(X), y.tolist()
     n_slow = sizes.slow_events
     parts = contexts[:n_slow], labels[:n_slow]
@@ -63,7 +66,7 @@ def forecasting(
 
 
 def _nothing(contexts: list[Float64Array], labels: list[float]) -> Side:
-    empty: Any = kernels.native.Empty()
+    empty: Any = compiled.Empty()
 
     def ready() -> Callable[[], None]:
         predict, update = empty.predict, empty.update

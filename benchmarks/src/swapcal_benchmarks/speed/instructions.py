@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from swapcal_benchmarks.speed import driver
-from swapcal_benchmarks.speed.row import Row
-from swapcal_benchmarks.speed.sizes import Sizes
+from swapcal_benchmarks.speed.speed_sizes import SpeedSizes
+from swapcal_benchmarks.speed.target_row import TargetRow
 
 __all__ = ["FILE", "KEPT", "count", "counted", "float32", "kept", "measure", "rows"]
 
@@ -21,15 +21,15 @@ _TARGET = 1.02
 """A change that costs more instructions than this is a miss; smaller ones are what a compiler may do by itself."""
 
 
-def measure(sizes: Sizes) -> list[Row]:
+def measure(sizes: SpeedSizes) -> list[TargetRow]:
     """Counts beside the kept ones; nothing is random, so that one run is enough."""
     why = driver.missing(counting=True)
     if why is not None:
-        return [Row(section="instructions", what="instructions of a round", note=why)]
+        return [TargetRow(section="instructions", what="instructions of a round", note=why)]
     try:
         return rows(counted(), kept())
     except (subprocess.CalledProcessError, RuntimeError) as error:
-        return [Row(section="instructions", what="instructions of a round", note=f"it failed: {error}")]
+        return [TargetRow(section="instructions", what="instructions of a round", note=f"it failed: {error}")]
 
 
 @cache
@@ -53,7 +53,7 @@ def kept() -> dict[str, Any] | None:
     return json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else None
 
 
-def rows(found: dict[str, Any], before: dict[str, Any] | None) -> list[Row]:
+def rows(found: dict[str, Any], before: dict[str, Any] | None) -> list[TargetRow]:
     """The change of every count; judged only where compiler and vector instructions are the same."""
     result = []
     same = before is not None and all(before[name] == found[name] for name in ("compiler", "vectors"))
@@ -67,7 +67,7 @@ def rows(found: dict[str, Any], before: dict[str, Any] | None) -> list[Row]:
             against = f"kept: {then:,.0f}"
             note = f"change {change:+.1f} %" + ("" if same else "; counted by another compiler or processor")
         result.append(
-            Row(
+            TargetRow(
                 section="instructions",
                 what=what,
                 against=against,
@@ -80,7 +80,7 @@ def rows(found: dict[str, Any], before: dict[str, Any] | None) -> list[Row]:
     return result
 
 
-def float32(sizes: Sizes) -> list[Row]:
+def float32(sizes: SpeedSizes) -> list[TargetRow]:
     """Time with float64 state over time with float32 state, of the engine itself, in the driver."""
     why = driver.missing(counting=False)
     cases = ("Finite(20), dense", "Finite(10,000), 10 entries active")
@@ -92,6 +92,8 @@ def float32(sizes: Sizes) -> list[Row]:
         except subprocess.CalledProcessError as error:
             why = f"it failed: {error}"
     return [
-        Row(section="float32", what=f"{what}: float64 state", against="float32 state", measured=gain, note=why or "")
+        TargetRow(
+            section="float32", what=f"{what}: float64 state", against="float32 state", measured=gain, note=why or ""
+        )
         for what, gain in zip(cases, gains, strict=True)
     ]

@@ -11,9 +11,9 @@ import numpy as np
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite
 from swapcal.properties import Mean
-from swapcal_benchmarks.speed import streams
-from swapcal_benchmarks.speed.row import Row
-from swapcal_benchmarks.speed.sizes import Sizes
+from swapcal_benchmarks.speed import timed_streams
+from swapcal_benchmarks.speed.speed_sizes import SpeedSizes
+from swapcal_benchmarks.speed.target_row import TargetRow
 
 __all__ = ["KINDS", "measure", "peak", "play"]
 
@@ -28,22 +28,24 @@ _TARGET = 200.0
 _STATUS = Path("/proc/self/status")
 
 
-def measure(sizes: Sizes) -> list[Row]:
+def measure(sizes: SpeedSizes) -> list[TargetRow]:
     """For each kind of input, the largest memory of the whole process without the input arrays."""
     return [_row(kind, sizes) for kind in KINDS]
 
 
-def _row(kind: str, sizes: Sizes) -> Row:
+def _row(kind: str, sizes: SpeedSizes) -> TargetRow:
     what, against = f"{KINDS[kind]}, {sizes.long:,} rounds", "peak of the process beyond the input arrays"
     command = [sys.executable, "-m", "swapcal_benchmarks.speed.memory", kind, str(sizes.long)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        return Row(section="memory", what=what, against=against, target=_TARGET, unit="MB", note=f"it failed: {why}")
+        return TargetRow(
+            section="memory", what=what, against=against, target=_TARGET, unit="MB", note=f"it failed: {why}"
+        )
     found = json.loads(done.stdout)
     beyond = (found["peak"] - found["inputs"]) / _MEGABYTE
     why = "; compressed rows are checked as a whole, in arrays as long as theirs" if kind == "sparse" else ""
-    return Row(
+    return TargetRow(
         section="memory",
         what=what,
         against=against,
@@ -59,11 +61,11 @@ def play(kind: str, n_rounds: int) -> dict[str, int]:
     """Run a forecaster over a stream; bytes of the inputs, and the process's peaks before and after."""
     contexts: Any
     if kind == "sparse":
-        contexts, y = streams.sparse(n_rounds, 1_000, 5)
+        contexts, y = timed_streams.sparse(n_rounds, 1_000, 5)
         arrays = [contexts.indptr, contexts.indices, contexts.data, y]
         forecaster = Forecaster(Mean(), Finite(1_000), horizon=n_rounds, seed=1)
     else:
-        contexts, y = streams.dense(n_rounds, 10)
+        contexts, y = timed_streams.dense(n_rounds, 10)
         arrays = [contexts, y]
         forecaster = Forecaster(Mean(), Finite(10), horizon=n_rounds, seed=1)
     hints = np.full(n_rounds, 0.5) if kind == "hinted" else None

@@ -12,11 +12,11 @@ from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite
 from swapcal.properties import Probability
 from swapcal.typing import Float64Array
-from swapcal_benchmarks.speed import streams
+from swapcal_benchmarks.speed import timed_streams
 from swapcal_benchmarks.speed.events import forecasting
 from swapcal_benchmarks.speed.ratio import Side, compare
-from swapcal_benchmarks.speed.row import Row
-from swapcal_benchmarks.speed.sizes import Sizes
+from swapcal_benchmarks.speed.speed_sizes import SpeedSizes
+from swapcal_benchmarks.speed.target_row import TargetRow
 
 __all__ = ["measure"]
 
@@ -34,15 +34,17 @@ class _Peer:
     share: int = 1  # it plays one in `share` of the slow events
 
 
-def measure(sizes: Sizes) -> list[Row]:
+def measure(sizes: SpeedSizes) -> list[TargetRow]:
     """Logistic regression of river and ridge regression of online-cp, over our events one by one and over `run`."""
-    X, y = streams.groups(sizes.events, 20)
+    X, y = timed_streams.groups(sizes.events, 20)
     ours = (("predict + update", forecasting(Finite(20), list(X), y.tolist())), ("run", _run(X, y)))
     rows = []
     for peer in _PEERS:
         if find_spec(peer.module) is None:
             note = f"{peer.distribution} is not installed"
-            rows.append(Row(section="peers", what=peer.name, against="swapcal", target=10.0, least=True, note=note))
+            rows.append(
+                TargetRow(section="peers", what=peer.name, against="swapcal", target=10.0, least=True, note=note)
+            )
             continue
         timed = sizes.slow_events // peer.share
         stop = timed + peer.untimed

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal_benchmarks.speed.row import Row
+from swapcal_benchmarks.speed.target_row import TargetRow
 
 __all__ = ["Ratio", "Side", "compare", "median"]
 
@@ -28,9 +28,9 @@ class Ratio:
 
     def row(
         self, section: str, what: str, against: str, target: float | None = None, *, least: bool = False, note: str = ""
-    ) -> Row:
+    ) -> TargetRow:
         """A line of the benchmark."""
-        return Row(
+        return TargetRow(
             section=section,
             what=what,
             against=against,

@@ -5,15 +5,15 @@ import sys
 import time
 
 from swapcal_benchmarks.speed.ratio import median
-from swapcal_benchmarks.speed.row import Row
-from swapcal_benchmarks.speed.sizes import Sizes
+from swapcal_benchmarks.speed.speed_sizes import SpeedSizes
+from swapcal_benchmarks.speed.target_row import TargetRow
 
 __all__ = ["measure"]
 
 _TIMED = "import time; start = time.perf_counter(); {work}; print(time.perf_counter() - start)"
 
 
-def measure(sizes: Sizes) -> list[Row]:
+def measure(sizes: SpeedSizes) -> list[TargetRow]:
     """Imports without the interpreter's own start, which both sides share; commands with it."""
     numpy = "import numpy"
     imports = (

@@ -9,10 +9,10 @@ from threading import Thread
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Linear
 from swapcal.properties import Mean
-from swapcal_benchmarks.speed import streams
+from swapcal_benchmarks.speed import timed_streams
 from swapcal_benchmarks.speed.ratio import compare, median
-from swapcal_benchmarks.speed.row import Row
-from swapcal_benchmarks.speed.sizes import Sizes
+from swapcal_benchmarks.speed.speed_sizes import SpeedSizes
+from swapcal_benchmarks.speed.target_row import TargetRow
 
 __all__ = ["measure"]
 
@@ -20,9 +20,9 @@ _BYTES = 30_000_000
 _AGAINST = "the same one after the other, by the wall clock"
 
 
-def measure(sizes: Sizes) -> list[Row]:
+def measure(sizes: SpeedSizes) -> list[TargetRow]:
     """`run` twice at once, and as a control a hash, which lets go of Python's lock too."""
-    X, y = streams.dense(max(sizes.rounds, 100_000), 10)
+    X, y = timed_streams.dense(max(sizes.rounds, 100_000), 10)
 
     def run(k: int) -> Callable[[], object]:
         forecaster = Forecaster(Mean(), Linear(10), horizon=len(y), seed=k)

@@ -8,14 +8,14 @@ from swapcal.properties import Expectile, Quantile
 from swapcal.roles import Elicitable
 from swapcal.tables.extras import package
 from swapcal.typing import Float64Array
-from swapcal_benchmarks.streams.recorded import Stream
+from swapcal_benchmarks.streams.recorded import RecordedStream
 
 __all__ = ["frozen", "with_past"]
 
 _EXPECTILE_STEPS = 5
 
 
-def frozen(stream: Stream, property: Elicitable, *, past: bool) -> Float64Array:
+def frozen(stream: RecordedStream, property: Elicitable, *, past: bool) -> Float64Array:
     """The model's forecast for every round: what was published, or boosted trees that saw the first fifth only.
 
     There is no expectile among scikit-learn's losses; the expectile is the mean under weights that depend on which side
@@ -45,7 +45,7 @@ def frozen(stream: Stream, property: Elicitable, *, past: bool) -> Float64Array:
         return _floats(model.predict(features))
 
 
-def with_past(stream: Stream) -> Float64Array:
+def with_past(stream: RecordedStream) -> Float64Array:
     """The features, and two that are known in time: the last outcome, and that of a day ago; NaN before there is one.
 
     A missing outcome counts as the one before it.

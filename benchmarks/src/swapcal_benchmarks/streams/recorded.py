@@ -12,7 +12,7 @@ from swapcal.tables.coded import Coded
 from swapcal.tables.records import read
 from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["STREAMS", "Stream", "load"]
+__all__ = ["STREAMS", "RecordedStream", "load"]
 
 _WHOLE_FILE = 10_000_000
 """Rows of a batch: more than any of the files has."""
@@ -21,7 +21,7 @@ Column = Coded | Float64Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stream:
+class RecordedStream:
     """One stream; row t of everything is round t.
 
     y: outcomes, NaN where missing. features, categorical: what a model may see, and which columns of it are codes.
@@ -54,7 +54,7 @@ class Stream:
         }
 
 
-def load(directory: Path, name: str) -> Stream:
+def load(directory: Path, name: str) -> RecordedStream:
     """Read the stream `name` from its file `<name>.csv` in a directory."""
     batch = next(iter(read(directory / f"{name}.csv", batch_rows=_WHOLE_FILE)), None)
     if batch is None or len(batch) < _FEWEST:
@@ -65,14 +65,14 @@ def load(directory: Path, name: str) -> Stream:
 _FEWEST = 100
 
 
-def _adult(batch: Batch) -> Stream:
+def _adult(batch: Batch) -> RecordedStream:
     words = ("workclass", "education", "marital_status", "occupation", "relationship", "race", "sex", "native_country")
     numbers = ("age", "education_num", "capital_gain", "capital_loss", "hours_per_week")
     features, categorical = _features(batch, numbers, words)
     income = _coded(batch, "income")
     above = np.array([">50K" in str(value) for value in income.values] + [False])
     groups = ("sex", "race", "education", "marital_status", "workclass")
-    return Stream(
+    return RecordedStream(
         name="adult",
         outcome="income > 50K",
         y=above[income.codes].astype(np.float64),
@@ -82,12 +82,12 @@ def _adult(batch: Batch) -> Stream:
     )
 
 
-def _elec2(batch: Batch) -> Stream:
+def _elec2(batch: Batch) -> RecordedStream:
     rounds = np.arange(len(batch))
     weekday = rounds // 48 % 7
     seen = ("period", "nswprice", "nswdemand", "vicprice", "vicdemand", "transfer")
     features, categorical = _features(batch, seen, ())
-    return Stream(
+    return RecordedStream(
         name="elec2",
         outcome="class",
         y=batch.numbers("class"),
@@ -99,10 +99,10 @@ def _elec2(batch: Batch) -> Stream:
     )
 
 
-def _fte_games(batch: Batch) -> Stream:
+def _fte_games(batch: Batch) -> RecordedStream:
     table = {name: batch[name] for name in ("league", "season", "team1", "team2")}
     forecast = batch.numbers("prob1")
-    return Stream(
+    return RecordedStream(
         name="fte_games",
         outcome="prob1_outcome",
         y=batch.numbers("prob1_outcome"),
@@ -111,11 +111,11 @@ def _fte_games(batch: Batch) -> Stream:
     )
 
 
-def _bike_hour(batch: Batch) -> Stream:
+def _bike_hour(batch: Batch) -> RecordedStream:
     days = ("season", "mnth", "hr", "holiday", "weekday", "workingday", "weathersit")
     features, categorical = _features(batch, (*days, "temp", "atemp", "hum", "windspeed"), ())
     table = {name: batch[name] for name in ("weekday", "season", "weathersit", "workingday")}
-    return Stream(
+    return RecordedStream(
         name="bike_hour",
         outcome="cnt",
         y=batch.numbers("cnt"),
@@ -127,12 +127,12 @@ def _bike_hour(batch: Batch) -> Stream:
     )
 
 
-def _beijing_pm25(batch: Batch) -> Stream:
+def _beijing_pm25(batch: Batch) -> RecordedStream:
     numbers = ("month", "hour", "DEWP", "TEMP", "PRES", "Iws", "Is", "Ir")
     features, categorical = _features(batch, numbers, ("cbwd",))
     hour, month = (batch.numbers(name).astype(np.int64) for name in ("hour", "month"))
     table = {"hour": _hours(hour), "season": _texts(month % 12 // 3), "wind": batch["cbwd"], "year": batch["year"]}
-    return Stream(
+    return RecordedStream(
         name="beijing_pm25",
         outcome="pm2.5",
         y=batch.numbers("pm2.5"),
@@ -144,7 +144,7 @@ def _beijing_pm25(batch: Batch) -> Stream:
     )
 
 
-STREAMS: dict[str, Callable[[Batch], Stream]] = {
+STREAMS: dict[str, Callable[[Batch], RecordedStream]] = {
     "adult": _adult,
     "elec2": _elec2,
     "fte_games": _fte_games,

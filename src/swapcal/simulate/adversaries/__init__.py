@@ -2,7 +2,7 @@
 
 from swapcal.simulate.adversaries.arena import Arena, ball, groups, signed
 from swapcal.simulate.adversaries.books import Books
-from swapcal.simulate.adversaries.playing import Adversary, Odds, Opponent, Played, Round, play, rounds
+from swapcal.simulate.adversaries.playing import Adversary, Odds, Opponent, Played, PlayedRound, play, rounds
 from swapcal.simulate.adversaries.strategies import AntiHint, Far, Greedy, GroupTargeted, Sine, Sweep
 
 __all__ = [
@@ -16,7 +16,7 @@ __all__ = [
     "Odds",
     "Opponent",
     "Played",
-    "Round",
+    "PlayedRound",
     "Sine",
     "Sweep",
     "ball",

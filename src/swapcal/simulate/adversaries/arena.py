@@ -89,7 +89,28 @@ class Arena:
 
 
 def groups(n: int, seed: int, n_rows: int = 256) -> Float64Array:
-    """A pool of memberships in `n` overlapping groups of different sizes; the first group holds everybody."""
+    """A pool of memberships in `n` overlapping groups of different sizes; the first group holds everybody.
+
+    Parameters
+    ----------
+    n : int
+        Length of a context.
+    seed : int
+        Of the draws.
+    n_rows : int
+        Size of the pool.
+
+    Returns
+    -------
+    array of shape (n_rows, n)
+        For `Arena`.
+
+    Examples
+    --------
+    >>> groups(4, seed=0, n_rows=2)
+    array([[1., 1., 1., 1.],
+           [1., 0., 0., 0.]])
+    """
     rng = np.random.default_rng(seed)
     pool = (rng.random((n_rows, n)) < rng.uniform(0.1, 0.7, n)).astype(np.float64)
     pool[:, 0] = 1.0
@@ -97,7 +118,24 @@ def groups(n: int, seed: int, n_rows: int = 256) -> Float64Array:
 
 
 def signed(n: int, seed: int, n_rows: int = 256) -> Float64Array:
-    """A pool of values of `n` functions in [-1, 1]: random signs for the first half of them, uniform for the others."""
+    """A pool of values of `n` functions in [-1, 1]: random signs for the first half of them, uniform for the others.
+
+    Parameters
+    ----------
+    n, seed, n_rows : int
+        As in `groups`.
+
+    Returns
+    -------
+    array of shape (n_rows, n)
+        Values in [-1, 1], for `Finite`.
+
+    Examples
+    --------
+    >>> signed(3, seed=0, n_rows=2).round(2)
+    array([[ 1.  , -1.  , -0.92],
+           [-1.  ,  1.  ,  0.83]])
+    """
     rng = np.random.default_rng(seed)
     pool = rng.uniform(-1.0, 1.0, (n_rows, n))
     half = (n + 1) // 2
@@ -106,7 +144,25 @@ def signed(n: int, seed: int, n_rows: int = 256) -> Float64Array:
 
 
 def ball(n: int, seed: int, n_rows: int = 256) -> Float64Array:
-    """A pool of points spread uniformly over the unit ball of dimension `n`."""
+    """A pool of points spread uniformly over the unit ball of dimension `n`.
+
+    Parameters
+    ----------
+    n : int
+        The dimension.
+    seed, n_rows : int
+        As in `groups`.
+
+    Returns
+    -------
+    array of shape (n_rows, n)
+        Points of norm below 1, for `Linear`.
+
+    Examples
+    --------
+    >>> bool((np.linalg.norm(ball(3, seed=0), axis=1) < 1.0).all())
+    True
+    """
     rng = np.random.default_rng(seed)
     pool = rng.standard_normal((n_rows, n))
     pool /= np.sqrt(np.sum(pool**2, axis=1, keepdims=True))

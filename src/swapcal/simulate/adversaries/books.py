@@ -26,6 +26,24 @@ class Books:
 
     The adversary keeps them itself, from forecasts and outcomes, so that they exist for any forecaster. A round costs
     O(n) for the vector and O(number of values) for `worst`.
+
+    Parameters
+    ----------
+    property : Elicitable
+        Whose identification function is summed.
+    hypotheses : Scored
+        What turns sums into errors: a class of functions.
+    n : int
+        Length of a context.
+
+    Examples
+    --------
+    >>> from swapcal import Finite, Mean
+    >>> books = Books(Mean(), Finite(2), 2)
+    >>> books.record(0.5, np.array([1.0, 0.0]), 1.0)
+    >>> books.record(0.5, np.array([1.0, 1.0]), 1.0)
+    >>> books.values, books.sums[0], books.error()
+    ([0.5], array([-1. , -0.5]), 0.5)
     """
 
     __slots__ = ("counts", "errors", "hypotheses", "places", "property", "sums", "values")

@@ -12,19 +12,53 @@ from swapcal.simulate.adversaries.arena import Arena
 from swapcal.simulate.adversaries.books import Books, Scored
 from swapcal.typing import Float64Array
 
-__all__ = ["Adversary", "Odds", "Opponent", "Played", "Round", "play", "rounds"]
+__all__ = ["Adversary", "Odds", "Opponent", "Played", "PlayedRound", "play", "rounds"]
 
 
 class Odds(NamedTuple):
-    """The distribution from which the forecast was drawn; twice the same value where nothing was drawn."""
+    """The distribution from which the forecast was drawn; twice the same value where nothing was drawn.
+
+    Parameters
+    ----------
+    lower, upper : float
+        The two forecasts.
+    p_lower : float
+        Probability of the first.
+
+    Examples
+    --------
+    >>> Odds(0.25, 0.75, 0.4).p_lower
+    0.4
+    """
 
     lower: float
     upper: float
     p_lower: float
 
 
-class Round(NamedTuple):
-    """One round as it went."""
+class PlayedRound(NamedTuple):
+    """One round as it went.
+
+    Parameters
+    ----------
+    x : array
+        The context.
+    hint : float or None
+        The hint, if the arena gives one.
+    forecast : Forecast
+        What the forecaster said.
+    y : float
+        The label.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> from swapcal.simulate.adversaries import Far, groups
+    >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(2), horizon=10, seed=1)
+    >>> first = next(rounds(forecaster, Far(Arena(groups(2, seed=0))), 10))
+    >>> first.x, first.hint, first.y
+    (array([1., 0.]), None, 1.0)
+    """
 
     x: Float64Array
     hint: float | None
@@ -33,7 +67,23 @@ class Round(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A whole game; `hints` is None where none were given."""
+    """A whole game; `hints` is None where none were given.
+
+    Parameters
+    ----------
+    x : array of shape (n_rounds, n)
+        The contexts.
+    y, p : array of shape (n_rounds,)
+        Labels and forecasts.
+    hints : array of shape (n_rounds,), or None
+        The hints.
+
+    Examples
+    --------
+    >>> played = Played(np.ones((2, 1)), np.array([0.0, 1.0]), np.array([0.5, 0.5]), None)
+    >>> float(np.mean(played.p - played.y))
+    0.0
+    """
 
     x: Float64Array
     y: Float64Array
@@ -73,8 +123,31 @@ class Adversary(Protocol):
         """Where in the label range the label shall be, given the forecasts' distribution."""
 
 
-def rounds(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Iterator[Round]:
-    """Play and hand out each round once its outcome is learned; the same game for the same seeds."""
+def rounds(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Iterator[PlayedRound]:
+    """Play and hand out each round once its outcome is learned; the same game for the same seeds.
+
+    Parameters
+    ----------
+    forecaster : Opponent
+        With `predict`, `update`, `property` and `hypotheses`: a `Forecaster`, or a method of `swapcal.rivals`.
+    adversary : Adversary
+        Such as `Greedy(Arena(groups(5, seed=0)))`.
+    n_rounds : int
+        1 or more.
+
+    Returns
+    -------
+    iterator of PlayedRound
+        One for each round, after the forecaster has learned its outcome.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> from swapcal.simulate.adversaries import Sweep, groups
+    >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(2), horizon=10, seed=1)
+    >>> sum(each.y for each in rounds(forecaster, Sweep(Arena(groups(2, seed=0))), 10))
+    0.0
+    """
     if isinstance(n_rounds, bool) or not isinstance(n_rounds, int) or n_rounds < 1:
         raise InvalidInput(f"n_rounds must be a whole number, 1 or more; got {n_rounds!r}")
     arena, sought = adversary.arena, forecaster.property
@@ -89,7 +162,7 @@ def rounds(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Iterato
         y = arena.label(location, for_label, sought.low, sought.high)
         forecaster.update(forecast, y)
         books.record(forecast.value, x, y)
-        yield Round(x, hint, forecast, y)
+        yield PlayedRound(x, hint, forecast, y)
 
 
 def _odds(forecast: Forecast) -> Odds:
@@ -105,6 +178,16 @@ def play(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Played:
     """Play `n_rounds` rounds; the forecaster learns every outcome before the next forecast.
 
     Cost: 10 to 50 microseconds a round besides the forecaster's own.
+
+    Parameters
+    ----------
+    forecaster, adversary, n_rounds
+        As in `rounds`.
+
+    Returns
+    -------
+    Played
+        The whole game, array by array.
 
     Examples
     --------

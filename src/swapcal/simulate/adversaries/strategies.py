@@ -20,6 +20,20 @@ class Greedy:
 
     The error sup_f (S_f + f(x) V)^2 / (n + 1) is convex in V, so labels below both forecasts, above both, or around
     them are all that can be best, and only these three are tried (the first two where labels are binary).
+
+    Parameters
+    ----------
+    arena : Arena
+        Within which limits it plays.
+
+    Examples
+    --------
+    >>> from swapcal import Finite, Forecaster, Mean
+    >>> from swapcal.simulate.adversaries import groups, play
+    >>> adversary = Greedy(Arena(groups(3, seed=0)))
+    >>> forecaster = Forecaster(Mean(), Finite(3), horizon=200, seed=1)
+    >>> float(play(forecaster, adversary, 200).y.mean())
+    0.45
     """
 
     arena: Arena
@@ -45,7 +59,22 @@ class Greedy:
 
 @dataclass(frozen=True, slots=True)
 class Far:
-    """The end of the label range that is farther from the expected forecast; contexts at random."""
+    """The end of the label range that is farther from the expected forecast; contexts at random.
+
+    Parameters
+    ----------
+    arena : Arena
+        Within which limits it plays.
+
+    Examples
+    --------
+    >>> from swapcal import Finite, Forecaster, Mean
+    >>> from swapcal.simulate.adversaries import groups, play
+    >>> adversary = Far(Arena(groups(3, seed=0)))
+    >>> forecaster = Forecaster(Mean(), Finite(3), horizon=200, seed=1)
+    >>> float(play(forecaster, adversary, 200).y.mean())
+    0.495
+    """
 
     arena: Arena
 
@@ -66,6 +95,22 @@ class GroupTargeted:
     The label lies `reach` of the range below the worst value if the forecasts there were too high for the function's
     cases, and above it otherwise (but on the other side where that is outside the range). So the forecaster is drawn
     back to the value, and errs again in the same direction.
+
+    Parameters
+    ----------
+    arena : Arena
+        Within which limits it plays.
+    reach : float
+        How far from the value the label lies, as a share of the label range.
+
+    Examples
+    --------
+    >>> from swapcal import Finite, Forecaster, Mean
+    >>> from swapcal.simulate.adversaries import groups, play
+    >>> adversary = GroupTargeted(Arena(groups(3, seed=0)))
+    >>> forecaster = Forecaster(Mean(), Finite(3), horizon=200, seed=1)
+    >>> float(play(forecaster, adversary, 200).y.mean())
+    0.26
     """
 
     arena: Arena
@@ -101,7 +146,24 @@ class GroupTargeted:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The location goes slowly up and down the label range, one way in `period` rounds, so that every bin is used."""
+    """The location goes slowly up and down the label range, one way in `period` rounds, so that every bin is used.
+
+    Parameters
+    ----------
+    arena : Arena
+        Within which limits it plays.
+    period : float
+        Rounds from one end of the range to the other.
+
+    Examples
+    --------
+    >>> from swapcal import Finite, Forecaster, Mean
+    >>> from swapcal.simulate.adversaries import groups, play
+    >>> adversary = Sweep(Arena(groups(3, seed=0)))
+    >>> forecaster = Forecaster(Mean(), Finite(3), horizon=200, seed=1)
+    >>> float(play(forecaster, adversary, 200).y.mean())
+    0.015
+    """
 
     arena: Arena
     period: float = field(default=5000.0, kw_only=True)
@@ -120,7 +182,24 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Sine:
-    """The location swings around the middle of the label range, once in `period` rounds."""
+    """The location swings around the middle of the label range, once in `period` rounds.
+
+    Parameters
+    ----------
+    arena : Arena
+        Within which limits it plays.
+    period : float
+        Rounds of one swing.
+
+    Examples
+    --------
+    >>> from swapcal import Finite, Forecaster, Mean
+    >>> from swapcal.simulate.adversaries import groups, play
+    >>> adversary = Sine(Arena(groups(3, seed=0)))
+    >>> forecaster = Forecaster(Mean(), Finite(3), horizon=200, seed=1)
+    >>> float(play(forecaster, adversary, 200).y.mean())
+    0.7
+    """
 
     arena: Arena
     period: float = field(default=1000.0, kw_only=True)
@@ -139,7 +218,22 @@ class Sine:
 
 @dataclass(frozen=True, slots=True)
 class AntiHint:
-    """Whatever the hint says, the label is at the other end; contexts at random. The arena must give hints."""
+    """Whatever the hint says, the label is at the other end; contexts at random. The arena must give hints.
+
+    Parameters
+    ----------
+    arena : Arena
+        Within which limits it plays; it must give hints.
+
+    Examples
+    --------
+    >>> from swapcal import Finite, Forecaster, Mean
+    >>> from swapcal.simulate.adversaries import groups, play
+    >>> adversary = AntiHint(Arena(groups(3, seed=0), hints="alternating"))
+    >>> forecaster = Forecaster(Mean(), Finite(3), horizon=200, seed=1)
+    >>> float(play(forecaster, adversary, 200).y.mean())
+    0.5
+    """
 
     arena: Arena
 
