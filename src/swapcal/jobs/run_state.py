@@ -1,7 +1,6 @@
 """A run between two batches: how columns are read, the forecaster, the audits. It can be saved, and resumed later."""
 
 import io
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.engine import schedule as horizons
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
@@ -26,9 +24,6 @@ from swapcal.typing import Float64Array
 
 __all__ = ["Method", "RunState"]
 
-_ENOUGH = 100
-_FINEST = 16
-"""Rows that tell how sharp a hint is, and how many times the usual number of bins it may have."""
 _ROOM = 64
 """Free positions for values that first come up late, besides as many as the first rows have filled."""
 
@@ -95,7 +90,7 @@ class RunState:
         self.binning = None if hints is None else self._binning(hints)
         self.features = Numeric(question.linear) if question.linear and method.learn else None
         self.audience = self._audience(first, saved)
-        self.forecaster = self._forecaster(saved, None if hints is None else labels - hints)
+        self.forecaster = self._forecaster(saved)
         known = labels[~np.isnan(labels)]
         self.comparison = BeforeAfter(self.values.property, self.audience, self.binning, known, question.r)
         self.fingerprint = Fingerprint()
@@ -199,7 +194,7 @@ class RunState:
         n = len(audience.groups.names) - 1
         return audience.limited(question, min(question.limit, 2 * n + _ROOM))
 
-    def _forecaster(self, saved: Checkpoint | None, residuals: Float64Array | None) -> Forecaster:
+    def _forecaster(self, saved: Checkpoint | None) -> Forecaster:
         numeric = self.audience.numeric
         hypotheses: Hypotheses = self.audience.groups if numeric is None else numeric
         if saved is not None:
@@ -216,25 +211,9 @@ class RunState:
             hint=OnlineRegression(n_features=n_features) if method.learn else None,
             levels=method.levels if self.question.p is not None or method.learn else 0,
             jitter=method.jitter,
-            bins=method.bins or self._bins(residuals),
+            bins=method.bins,
             **given,
         )
-
-    def _bins(self, residuals: Float64Array | None) -> int | None:
-        """More bins than usual where the hint is so sharp that rounding it to the usual grid would cost it loss.
-
-        Rounding to bins of width w adds about w^2 / 12 to a squared error. Where w is a quarter of the root of the mean
-        squared error of the hint in the first rows, that is half a percent. None: the usual number, or anytime.
-        """
-        known = np.zeros(0) if residuals is None else residuals[~np.isnan(residuals)]
-        horizon = self.method.horizon
-        error = float(np.sqrt(np.mean(known * known))) if len(known) >= _ENOUGH else 0.0
-        if horizon is None or error == 0.0:
-            return None
-        low, high = self.values.property.domain
-        usual = horizons.bins_for(horizon, self.question.r)
-        sharp = min(math.ceil(4.0 * (high - low) / error), _FINEST * usual) | 1
-        return sharp if sharp > 2 * usual else None
 
 
 def _part(rows: Rows, part: slice) -> Rows:

@@ -29,7 +29,7 @@ FILE_EXTRA = 32_768
 
 def formula(forecaster: Forecaster) -> int:
     """Bytes of all arrays of a forecaster, by `FORMULAS`."""
-    N, hypotheses = forecaster.grid.n, forecaster.hypotheses
+    N, hypotheses = forecaster.state.values.capacity, forecaster.hypotheses
     n = hypotheses.n
     if isinstance(hypotheses, Finite):
         numbers = N * (6 * (n + forecaster.rules.levels) + 3)
@@ -89,7 +89,7 @@ def measure(sizes: SpeedSizes) -> list[TargetRow]:
         rows.append(
             TargetRow(
                 section="state",
-                what=f"{name}, T = {sizes.rounds:,}, {forecaster.grid.n} bins",
+                what=f"{name}, T = {sizes.rounds:,}, {len(forecaster.values)} values",
                 against=f"formula: {formula(forecaster):,} bytes",
                 measured=array_bytes(forecaster),
                 target=formula(forecaster),

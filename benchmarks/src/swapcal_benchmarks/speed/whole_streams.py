@@ -44,7 +44,7 @@ def _dense(name: str, hypotheses: Linear | Finite, target: float, sizes: SpeedSi
     evidence: Any = played.state.evidence
     own = evidence.weights if isinstance(hypotheses, Finite) else evidence.sums
     kept: Float64Array = np.ascontiguousarray(own[:, :n])
-    trail = trails(T, played.grid.n)
+    trail = trails(T, len(played.values))
 
     def bare(loop: Any, *more: Any) -> Side:
         def ready() -> Any:
@@ -99,7 +99,7 @@ def _sparse(sizes: SpeedSizes) -> list[TargetRow]:
         def ready() -> Any:
             forecaster = Forecaster(Mean(), Finite(n), horizon=T, seed=1)
             part = StreamPart(rows, labels, None, None, out)
-            return lambda: forecaster._engine.run(part, 0, T + 1)
+            return lambda: forecaster._engine.run(part, 0)
 
         return ready
 

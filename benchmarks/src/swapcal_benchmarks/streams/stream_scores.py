@@ -90,7 +90,7 @@ def _rows(
         ]
         table = stream.groups(slice(stream.start, None))
         ours = [each.run(table, y, p, missing="skip")[known] for each in forecasters]
-        grid = forecasters[0].grid
+        grid = Grid(*forecasters[0].property.domain, max(len(forecasters[0].values), 11))
         theirs = np.clip(p[known], low, high)
         losses = [scored.losses(each) for each in ours]
         before = scored.losses(p[known])
