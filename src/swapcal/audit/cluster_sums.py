@@ -1,4 +1,4 @@
-"""Sums over clusters of rows (a day, a patient, a booking), closed one after the other: what clustered intervals need."""
+"""Sums over clusters of rows (a day, a patient, a booking), closed one after the other, for clustered intervals."""
 
 import numpy as np
 
