@@ -126,4 +126,5 @@ def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
     """start, start + 1, ..., start + length - 1 for each pair, one after the other."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(starts - (ends - lengths), lengths)
+    positions: IntArray = np.arange(total) + np.repeat(starts - (ends - lengths), lengths)
+    return positions
