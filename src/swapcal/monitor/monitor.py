@@ -186,7 +186,7 @@ class Monitor:
 
     @classmethod
     def from_dict(cls, data: Any, property: Elicitable, groups: Functions | None = None) -> "Monitor":
-        """Rebuild what `to_dict` wrote; `property` and `groups` must be what it had, with all that they have learned."""
+        """Rebuild what `to_dict` wrote; `property` and `groups` must be what it had, with all they have learned."""
         settings, arrays, cluster_id = state.undump(data, property, Constant() if groups is None else groups)
         monitor = cls(property, groups, **settings)
         for name, array in monitor._arrays().items():
