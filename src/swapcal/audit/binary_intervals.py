@@ -4,8 +4,8 @@ Notation: y_t in {0, 1}, forecasts p_t, V_t = p_t - y_t. A cell has n rows, Y = 
 the average over its rows of E[V_t | everything before y_t] = p_t - pi_t: positive where forecasts were too high. For a
 quantile of level q, let y_t = 1 where the outcome is above the forecast, and p_t = 1 - q: V_t is then p_t - y_t again.
 
-Nothing is assumed of the rows: forecasts and membership in the cell may depend on all that came before, outcomes on each
-other, and one may look as often as one likes. Proofs are in `docs/audits.md`.
+Nothing is assumed of the rows: forecasts and membership in the cell may depend on all that came before, outcomes on
+each other, and one may look as often as one likes. Proofs are in `docs/audits.md`.
 """
 
 from collections.abc import Callable
@@ -25,6 +25,7 @@ __all__ = [
     "forecast_bins",
     "group_bias",
     "group_evidence",
+    "possible",
 ]
 
 TILTS = 8.0 * 2.0 ** (-np.arange(29) / 2)
@@ -108,11 +109,11 @@ def cell_bias(
     log_level = np.broadcast_to(np.log(2.0) - np.log(delta), count.shape)
     lower = _in_parts(_cell_lower, log_level, count, ones, forecasts)
     upper = _in_parts(_cell_lower, log_level, count, count - ones, count - forecasts)
-    return Interval(np.maximum(lower, -1.0), np.minimum(-upper, 1.0))
+    return possible(lower, -upper, count, forecasts)
 
 
 def cell_evidence(
-    count: Float64Array, ones: Float64Array, forecasts: Float64Array, tolerance: float = 0.0
+    count: Float64Array, ones: Float64Array, forecasts: Float64Array, tolerance: Float64Array | float = 0.0
 ) -> LogWealth:
     """The e-values behind F1: how much each cell speaks for a bias above `tolerance`, and for one below minus that.
 
@@ -126,11 +127,14 @@ def cell_evidence(
     array([15.1])
     """
 
-    def side(n: Float64Array, Y: Float64Array, P: Float64Array) -> Float64Array:
+    def side(b: Float64Array, n: Float64Array, Y: Float64Array, P: Float64Array) -> Float64Array:
         gains, shifts = _cell_bets(n, Y, P)
-        return log_wealth(n, gains, RATES_OF_TILTS, shifts, TILT_WEIGHTS, np.full(n.shape, tolerance))
+        return log_wealth(n, gains, RATES_OF_TILTS, shifts, TILT_WEIGHTS, b)
 
-    return LogWealth(_in_parts(side, count, ones, forecasts), _in_parts(side, count, count - ones, count - forecasts))
+    bias = np.broadcast_to(tolerance, count.shape)
+    return LogWealth(
+        _in_parts(side, bias, count, ones, forecasts), _in_parts(side, bias, count, count - ones, count - forecasts)
+    )
 
 
 def group_bias(
@@ -164,22 +168,31 @@ def group_bias(
     log_level = np.broadcast_to(np.log(2.0) - np.log(delta), n.shape)
     lower = _in_parts(_group_lower, log_level, counts, ones, forecasts)
     upper = _in_parts(_group_lower, log_level, counts[::-1], (counts - ones)[::-1], n - forecasts)
-    return Interval(np.maximum(lower, -1.0), np.minimum(-upper, 1.0))
+    return possible(lower, -upper, n, forecasts)
 
 
 def group_evidence(
-    counts: Float64Array, ones: Float64Array, forecasts: Float64Array, tolerance: float = 0.0
+    counts: Float64Array, ones: Float64Array, forecasts: Float64Array, tolerance: Float64Array | float = 0.0
 ) -> LogWealth:
     """The e-values behind F2; see `cell_evidence`."""
 
-    def side(k: Float64Array, Y: Float64Array, P: Float64Array) -> Float64Array:
+    def side(b: Float64Array, k: Float64Array, Y: Float64Array, P: Float64Array) -> Float64Array:
         n, gains, rates, shifts, weights = _group_bets(k, Y, P)
-        return log_wealth(n, gains, rates, shifts, weights, np.full(n.shape, tolerance))
+        return log_wealth(n, gains, rates, shifts, weights, b)
 
     n = counts.sum(axis=0)
+    bias = np.broadcast_to(tolerance, n.shape)
     return LogWealth(
-        _in_parts(side, counts, ones, forecasts), _in_parts(side, counts[::-1], (counts - ones)[::-1], n - forecasts)
+        _in_parts(side, bias, counts, ones, forecasts),
+        _in_parts(side, bias, counts[::-1], (counts - ones)[::-1], n - forecasts),
     )
+
+
+def possible(low: Float64Array, high: Float64Array, count: Float64Array, forecasts: Float64Array) -> Interval:
+    """Intervals cut to what a bias can be: from P / n - 1, all outcomes 1, to P / n; [-1, 1] without rows."""
+    mean = forecasts / np.maximum(count, 1.0)
+    some = count > 0
+    return Interval(np.where(some, np.maximum(low, mean - 1.0), -1.0), np.where(some, np.minimum(high, mean), 1.0))
 
 
 def _cell_bets(n: Float64Array, Y: Float64Array, P: Float64Array) -> tuple[Float64Array, Float64Array]:

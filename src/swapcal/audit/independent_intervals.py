@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from swapcal.audit.binary_intervals import Interval
+from swapcal.audit.binary_intervals import Interval, possible
 from swapcal.typing import Float64Array
 
 __all__ = ["independent_bias"]
@@ -42,8 +42,7 @@ def independent_bias(count: Float64Array, ones: Float64Array, forecasts: Float64
     rows = np.maximum(count, 1.0)
     low = _independent_lower(rows, count - ones, delta) - 1.0 + forecasts / rows
     high = forecasts / rows - _independent_lower(rows, ones, delta)
-    empty = count <= 0
-    return Interval(np.where(empty, -1.0, np.maximum(low, -1.0)), np.where(empty, 1.0, np.minimum(high, 1.0)))
+    return possible(low, high, count, forecasts)
 
 
 def _independent_lower(n: Float64Array, Y: Float64Array, delta: float) -> Float64Array:

@@ -11,7 +11,7 @@ from swapcal.typing import Float64Array
 
 __all__ = ["log_wealth", "smallest_mean"]
 
-N_STEPS = 3
+N_STEPS = 4
 """Newton's steps. Every iterate is valid, so this number concerns widths only: they are within 1e-9 of the limit."""
 
 
@@ -91,8 +91,8 @@ def smallest_mean(
 
 def _log_sum(exponents: Float64Array) -> Float64Array:
     largest: Float64Array = exponents.max(axis=0)
-    finite = np.isfinite(largest)
-    terms = np.exp(exponents - np.where(finite, largest, 0.0))
+    # Infinite wealth stays infinite; inf - inf would not be a number.
+    at = np.where(np.isfinite(largest), largest, 0.0)
     with np.errstate(over="ignore"):
-        total: Float64Array = np.where(finite, largest + np.log(np.where(finite, terms.sum(axis=0), 1.0)), largest)
-    return total
+        total: Float64Array = np.exp(exponents - at).sum(axis=0)
+    return at + np.log(total)
