@@ -34,7 +34,8 @@ def off(y: Float64Array, p: Float64Array, groups: IntArray) -> tuple[bool, IntAr
     found = group_bias(counts, hits, sums(flat, N_GROUPS, p[entries]), 0.05 * GROUPS / N_GROUPS)
     cells = (p * N_PLACES).astype(np.int64)[entries] * N_GROUPS + flat
     n_cells = N_PLACES * N_GROUPS
-    per_cell = cell_bias(*(sums(cells, n_cells, w) for w in (ones, y[entries], p[entries])), 0.05 * CELLS / n_cells)
+    n, Y, P = (sums(cells, n_cells, w) for w in (ones, y[entries], p[entries]))
+    per_cell = cell_bias(n, Y, P, 0.05 * CELLS / n_cells)
     bins = forecast_bins(p)
     total = group_bias(
         sums(bins, 26, np.ones(N_ROWS))[:, None], sums(bins, 26, y)[:, None], np.array([p.sum()]), 0.05 * EVERYBODY
