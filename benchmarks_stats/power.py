@@ -206,31 +206,27 @@ def chance(runs: int) -> None:
         (100_000, 13, 50, 20, False),
     ):
         seen, now, new, high = [], [], [], []
-        F = 1 + n_columns * n_levels
-        for run in range(max(runs, 20)):
-            rng = np.random.default_rng(run)
-            place = rng.integers(0, n_places, n_rows)
-            p = (place + 0.5) / n_places
-            levels = (rng.random((n_rows, n_columns)) ** 2 * n_levels).astype(np.int64)
-            levels[:, 1] = levels[
-                :, 0
-            ]  # a column that says the same as another, and one that follows from the forecast
-            levels[:, 2] = np.minimum((p * n_levels).astype(np.int64), n_levels - 1)
-            codes = np.concatenate(
-                [np.zeros((n_rows, 1), dtype=np.int64), 1 + levels + n_levels * np.arange(n_columns)], axis=1
-            )
-            w = rng.random(n_rows) ** 4 if weighted else np.ones(n_rows)
+        F, rng = 1 + n_columns * n_levels, np.random.default_rng(0)
+        place = rng.integers(0, n_places, n_rows)
+        p = (place + 0.5) / n_places
+        levels = (rng.random((n_rows, n_columns)) ** 2 * n_levels).astype(np.int64)
+        # A column that says the same as another one, and one that follows from the forecast, as real tables have them.
+        levels[:, 1] = levels[:, 0]
+        levels[:, 2] = np.minimum((p * n_levels).astype(np.int64), n_levels - 1)
+        everybody = np.zeros((n_rows, 1), dtype=np.int64)
+        codes = np.concatenate([everybody, 1 + levels + n_levels * np.arange(n_columns)], axis=1)
+        w = rng.random(n_rows) ** 4 if weighted else np.ones(n_rows)
+        n = np.bincount(place, w, n_places).astype(float)
+        keys, k = (place[:, None] * F + codes).ravel(), codes.shape[1]
+        for run in range(5 * runs):
             wv = w * (p - (rng.random(n_rows) < p))
-            keys, k = (place[:, None] * F + codes).ravel(), codes.shape[1]
-            S, Q = (
-                np.bincount(keys, np.repeat(x, k), n_places * F).reshape(n_places, F).astype(float) for x in (wv, wv**2)
-            )
-            n = np.bincount(place, w, n_places).astype(float)
+            S = np.bincount(keys, np.repeat(wv, k), n_places * F).reshape(n_places, F)
             seen.append(float(np.sum(np.abs(S).max(axis=1) ** 2 / n)))
-            if run < 10:
+            if run < 5:
+                Q = np.bincount(keys, np.repeat(wv**2, k), n_places * F).reshape(n_places, F).astype(float)
                 sample = UnitSample()
                 sample.add(place, np.full(n_rows, k), np.repeat(place, k), codes.ravel(), np.repeat(wv, k))
-                level = chance_level(sample, n, Q)
+                level = chance_level(sample, n, Q, seed=run)
                 new.append(level.mean)
                 high.append(level.high)
                 alone = np.abs(rng.standard_normal((300, n_places, F)) * np.sqrt(Q)).max(axis=2)

@@ -62,9 +62,9 @@ def asymptotic_radius(
 
     Notes
     -----
-    Robbins' normal mixture, with the estimated variance in the place of the known one. That this is a confidence
-    sequence in the limit is Theorem 2.2 of Waudby-Smith et al. (2024), and 2.8 for martingales with changing means. rho
-    minimizes the width at 1,000 rows or 200 clusters (their equation 13).
+    Robbins' normal mixture, with the estimated variance in the place of the known one. Waudby-Smith et al. (2024) prove
+    that this is a confidence sequence in the limit, for equal terms and for martingales with changing means and
+    variances. rho makes it narrow at 1,000 rows or 200 clusters.
 
     References
     ----------

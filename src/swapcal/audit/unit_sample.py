@@ -8,7 +8,7 @@ from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["UnitSample"]
 
-MOST = 512
+MOST = 256
 """Units that are kept of a place."""
 
 LEAST = 16
