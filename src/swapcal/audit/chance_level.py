@@ -53,8 +53,8 @@ def chance_level(
     contains the squared bias, which makes the level too high by as much as that is of V^2: a bias worth speaking of
     exceeds it many times over.
 
-    Cost: 300 products of the sample's entries; half a second for 650 groups at 20 places. On calibrated streams the mean
-    is within 3 % of what happens; drawing all functions independently gives 40 % too much (`docs/audits.md`).
+    Cost: 300 products of the sample's entries; half a second for 650 groups at 20 places. On calibrated streams the
+    mean is within 3 % of what happens; drawing all functions independently gives 40 % too much (`docs/audits.md`).
     """
     arrays, draw = sample.arrays(), np.random.default_rng(seed)
     n_functions = squares.shape[1]

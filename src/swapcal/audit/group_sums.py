@@ -125,7 +125,8 @@ class GroupSums:
     def mean(self) -> Float64Array:
         """Mean of V of each group: its bias as seen; NaN without rows."""
         size: Float64Array = self.arrays["size"]
-        return np.divide(self.arrays["total"], size, out=np.full(self.n, np.nan), where=size > 0)
+        mean: Float64Array = np.divide(self.arrays["total"], size, out=np.full(self.n, np.nan), where=size > 0)
+        return mean
 
     @property
     def exact(self) -> bool:
