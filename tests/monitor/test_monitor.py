@@ -197,6 +197,25 @@ def test_columns_name_groups_and_clusters() -> None:
         row.update(1.0, 0.5, {"sex": "f"})
 
 
+def test_groups_that_turned_up_late_keep_their_share_of_the_promise_when_loaded() -> None:
+    rng = np.random.default_rng(9)
+    cities = [f"city {k}" for k in range(12)]
+    first = {"city": rng.choice(cities[:4], 500).tolist()}
+    groups = Groups(["city"], limit=20)
+    groups.fit(first)
+    monitor = Monitor(Probability(), groups, alpha=0.05)
+    later = {"city": rng.choice(cities, 3000).tolist()}
+    y, p = (rng.random(3000) < 0.2).astype(float), np.full(3000, 0.5)
+    monitor.update_many(y, p, later)
+    data = json.loads(json.dumps(monitor.to_dict()))
+    again = Monitor.from_dict(data, Probability(), Groups.from_spec(data["groups"]))
+    assert len(groups.names) > 6
+    for side in ("too high", "too low"):
+        assert np.array_equal(monitor.evidence()[side], again.evidence()[side])
+    with pytest.raises(StateFileError, match="were known"):
+        Monitor.from_dict({**data, "n_known": 99}, Probability(), Groups.from_spec(data["groups"]))
+
+
 def test_the_tolerance_is_in_units_of_the_outcome() -> None:
     rng = np.random.default_rng(7)
     y = rng.uniform(0, 100, 5000)

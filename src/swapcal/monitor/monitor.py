@@ -102,7 +102,8 @@ class Monitor:
         if not 0 <= self._eps < 1:
             raise InvalidInput(f"tolerance must be 0 or more, and less than all there is; got {self.tolerance!r}")
         self._reader = Reader(property, self.groups, None)
-        self._wealth = self._start()
+        names = getattr(self.groups, "names", None)
+        self._wealth = self._start(self.groups.n if names is None else len(names))
         self._rows = np.zeros(self.groups.n)
         self._n_rows = 0
         self._sounded = np.zeros((self.groups.n, 2), dtype=np.bool_)
@@ -182,13 +183,15 @@ class Monitor:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, fit for JSON."""
-        return state.dump(self, self._arrays(), self._id)
+        return state.dump(self, self._arrays(), n_known=self._n_known, cluster_id=self._id)
 
     @classmethod
     def from_dict(cls, data: Any, property: Elicitable, groups: Functions | None = None) -> "Monitor":
         """Rebuild what `to_dict` wrote; `property` and `groups` must be what it had, with all they have learned."""
-        settings, arrays, cluster_id = state.undump(data, property, Constant() if groups is None else groups)
+        settings, arrays, n_known, cluster_id = state.undump(data, property, Constant() if groups is None else groups)
         monitor = cls(property, groups, **settings)
+        # The groups may have grown since the promise was shared out.
+        monitor._wealth = monitor._start(n_known)
         for name, array in monitor._arrays().items():
             array[...] = arrays[name]
         monitor._n_rows, monitor._open_rows, monitor._id = *(int(n) for n in arrays["counts"]), cluster_id
@@ -204,7 +207,9 @@ class Monitor:
             "counts": np.array([self._n_rows, self._open_rows]),
         }
 
-    def _start(self) -> Wealth:
+    def _start(self, n_known: int) -> Wealth:
+        """No evidence; `n_known` groups share the promise evenly."""
+        self._n_known = n_known
         if (self.alpha is None) == (self.every is None):
             raise InvalidInput(
                 "give alpha (probability of a false alarm ever) or every (rows per false alarm), not both"
@@ -215,8 +220,7 @@ class Monitor:
             return Every(self.groups.n, self.every)
         if self.alpha is None or not 0 < self.alpha < 1:
             raise InvalidInput(f"alpha must be between 0 and 1, both left out; got {self.alpha!r}")
-        names = getattr(self.groups, "names", None)
-        return Ever(self.groups.n, self.alpha, self.groups.n if names is None else len(names))
+        return Ever(self.groups.n, self.alpha, n_known)
 
     def _name(self, group: int) -> str:
         names = getattr(self.groups, "names", None)

@@ -24,7 +24,7 @@ NOTHING = -1e300
 """Stands for the logarithm of 0, which JSON does not have."""
 
 
-def dump(monitor: "Monitor", arrays: Mapping[str, Any], cluster_id: str | None) -> dict[str, Any]:
+def dump(monitor: "Monitor", arrays: Mapping[str, Any], *, n_known: int, cluster_id: str | None) -> dict[str, Any]:
     """Plain data from which `undump` rebuilds a monitor."""
     return {
         "kind": KIND,
@@ -32,6 +32,7 @@ def dump(monitor: "Monitor", arrays: Mapping[str, Any], cluster_id: str | None) 
         "property": dict(monitor.property.spec()),
         "groups": dict(monitor.groups.spec()),
         **{name: getattr(monitor, name) for name in SETTINGS},
+        "n_known": n_known,
         "cluster_id": cluster_id,
         "arrays": {name: np.maximum(array.astype(np.float64), NOTHING).tolist() for name, array in arrays.items()},
     }
@@ -39,8 +40,8 @@ def dump(monitor: "Monitor", arrays: Mapping[str, Any], cluster_id: str | None) 
 
 def undump(
     data: Any, property: Elicitable, groups: Functions
-) -> tuple[dict[str, Any], dict[str, Float64Array], str | None]:
-    """Check stored data against the parts it is to be used with; settings, arrays, and the open cluster."""
+) -> tuple[dict[str, Any], dict[str, Float64Array], int, str | None]:
+    """Check stored data against the parts it is to be used with; settings, arrays, known groups, open cluster."""
     if not isinstance(data, Mapping) or data.get("kind") != KIND:
         raise StateFileError("this is not a stored monitor; give what Monitor.to_dict returned")
     if data.get("schema_version") != SCHEMA_VERSION:
@@ -59,9 +60,12 @@ def undump(
                 raise ValueError(f"{name} is not {shape} finite numbers")
         if min(arrays[name].min() for name in ("turn", "rows", "counts")) < 0:
             raise ValueError("a count is negative")
+        n_known = data["n_known"]
+        if type(n_known) is not int or not 0 <= n_known <= n:
+            raise ValueError(f"{n_known!r} of {n} groups were known")
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise StateFileError(f"this stored monitor is incomplete or damaged ({error}); store it again") from None
     arrays["log_wealth"] = np.where(arrays["log_wealth"] <= NOTHING, -np.inf, arrays["log_wealth"])
     cluster_id = data.get("cluster_id")
     settings = {name: data.get(name) for name in SETTINGS}
-    return settings, arrays, None if cluster_id is None else str(cluster_id)
+    return settings, arrays, n_known, None if cluster_id is None else str(cluster_id)
