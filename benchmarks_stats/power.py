@@ -62,7 +62,7 @@ def widths(runs: int) -> None:
     rows.append(
         ("one look, Maurer and Pontil", *(2 * independent_radius(sizes, 0 * sizes, squares, delta) / sizes / exact))
     )
-    rows.append(("any time, until now", *(2 * adaptive_radius(squares, delta) / sizes / exact)))
+    rows.append(("any time, from sums of squares", *(2 * adaptive_radius(squares, delta) / sizes / exact)))
     for name, found in (
         ("any time, F1", cell_bias(sizes, ones, ones, delta)),
         ("one look, independent", independent_bias(sizes, ones, ones, delta)),
@@ -93,7 +93,7 @@ def widths(runs: int) -> None:
 
 def worst(runs: int) -> None:
     """Familywise error over 1,000 cells, each left when it looks worst."""
-    names = ("Clopper and Pearson", "normal", "F3", "F3 with 20 usual terms", "any time, until now", "F1")
+    names = ("Clopper and Pearson", "normal", "F3", "F3 with 20 usual terms", "any time, from sums of squares", "F1")
     wrong = dict.fromkeys(names, 0)
     n = np.arange(1.0, 2001.0)[:, None] + np.zeros(1000)
     delta = 0.05 / 1000
@@ -165,7 +165,7 @@ def groups(runs: int) -> None:
     n_groups = n_columns * per_column
     rows = []
     for bias in (0.0, 0.04, 0.05, 0.06, 0.08):
-        named = {"until now": 0, "F1": 0, "F2": 0}
+        named = {"sums of squares": 0, "F1": 0, "F2": 0}
         wrong = dict.fromkeys(named, 0)
         for run in range(runs):
             rng = np.random.default_rng(run)
@@ -182,7 +182,7 @@ def groups(runs: int) -> None:
             n, Y, delta = counts.sum(axis=0), hits.sum(axis=0), 0.05 * 0.6 / n_groups
             f1, f2 = cell_bias(n, Y, P, delta), group_bias(counts, hits, P, delta)
             for name, off in (
-                ("until now", np.abs(P - Y) > adaptive_radius(q, delta)),
+                ("sums of squares", np.abs(P - Y) > adaptive_radius(q, delta)),
                 ("F1", (f1.low > 0) | (f1.high < 0)),
                 ("F2", (f2.low > 0) | (f2.high < 0)),
             ):
@@ -191,7 +191,7 @@ def groups(runs: int) -> None:
         rows.append((f"{100 * bias:g} points", *(f"{named[k] / runs:.2f} ({wrong[k] / runs:.2f})" for k in named)))
     table(
         f"One of 500 groups biased: share of files in which it is named (and another one, wrongly); {runs} files",
-        ("bias", "until now", "F1", "F2"),
+        ("bias", "sums of squares", "F1", "F2"),
         rows,
     )
 
@@ -253,7 +253,7 @@ def chance(runs: int) -> None:
         "weights",
         "swap error seen",
         "foretold",
-        "until now",
+        "groups drawn apart",
         "above the 95 % level",
         "sample",
     )
