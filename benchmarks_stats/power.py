@@ -15,12 +15,13 @@ import numpy as np
 from scipy import stats
 
 from swapcal.audit.asymptotic_intervals import asymptotic_radius
-from swapcal.audit.binary_intervals import cell_bias, forecast_bins, group_bias
+from swapcal.audit.binary_intervals import TILTS, cell_bias, forecast_bins, group_bias
 from swapcal.audit.chance_level import chance_level
 from swapcal.audit.discovery import discover
 from swapcal.audit.discovery_columns import banded, valued
 from swapcal.audit.independent_intervals import independent_bias
 from swapcal.audit.intervals import adaptive_radius, independent_radius
+from swapcal.audit.tilted_bets import smallest_mean
 from swapcal.audit.unit_sample import UnitSample
 from swapcal.hypotheses import Finite
 from swapcal.monitor import Monitor
@@ -54,7 +55,7 @@ def clopper_pearson(n: Float64Array, ones: Float64Array, delta: float) -> tuple[
 def widths(runs: int) -> None:
     """Widths over Clopper and Pearson's, share of ones 1/4, 1,000 cells together at 5 %."""
     delta, rows = 0.05 / 1000, []
-    sizes = np.array([30.0, 200.0, 2000.0, 20_000.0])
+    sizes = np.array([30.0, 200.0, 2000.0, 20_000.0, 2_000_000.0])
     ones = np.round(sizes / 4)
     low, high = clopper_pearson(sizes, ones, delta)
     exact = high - low
@@ -68,7 +69,17 @@ def widths(runs: int) -> None:
         ("one look, independent", independent_bias(sizes, ones, ones, delta)),
     ):
         rows.append((name, *((found.high - found.low) / exact)))
-    table("Width over Clopper and Pearson's at delta = 0.05 / 1,000", ("rows", 30, 200, "2,000", "20,000"), rows)
+    even = np.full((len(TILTS), 1), -np.log(len(TILTS)))
+    low, high = (
+        smallest_mean(sizes, TILTS[:, None] * k, np.expm1(TILTS)[:, None], 0 * even, even, np.log(2 / delta))
+        for k in (ones, sizes - ones)
+    )
+    rows.append(("any time, F1 with equal weights", *((1 - np.maximum(high, 0) - np.maximum(low, 0)) / exact)))
+    table(
+        "Width over Clopper and Pearson's at delta = 0.05 / 1,000",
+        ("rows", 30, 200, "2,000", "20,000", "2,000,000"),
+        rows,
+    )
     rng, rows = np.random.default_rng(0), []
     for name, a, b in (
         ("all near 0.25", 50, 150),

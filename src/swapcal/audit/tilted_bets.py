@@ -12,7 +12,7 @@ from swapcal.typing import Float64Array
 __all__ = ["log_wealth", "smallest_mean"]
 
 N_STEPS = 4
-"""Newton's steps. Every iterate is valid, so this number concerns widths only: they are within 1e-9 of the limit."""
+"""Newton's steps. Every iterate is valid, so this number concerns widths only; the tests see 1e-6 of the limit."""
 
 
 def log_wealth(
