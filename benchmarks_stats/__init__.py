@@ -1,0 +1,1 @@
+"""Measurements of the audit's statistics: widths, errors, power."""

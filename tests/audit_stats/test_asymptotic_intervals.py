@@ -1,0 +1,98 @@
+"""F3 by rows and by clusters: the formula, coverage where it is claimed, and what clusters are for."""
+
+import math
+
+import numpy as np
+import pytest
+
+from swapcal.audit.asymptotic_intervals import asymptotic_bias, asymptotic_evidence, asymptotic_radius
+from swapcal.audit.cluster_sums import ClusterSums
+from swapcal.typing import Float64Array
+
+
+def test_the_radius_is_the_formula() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=500) + 0.1
+    m, s, q, delta = 500, x.sum(), (x**2).sum(), 0.01
+    rho = (-2 * math.log(delta) + math.log(1 - 2 * math.log(delta))) / 1000
+    sigma = x.std(ddof=1)
+    wanted = sigma * math.sqrt(2 * (m * rho + 1) / rho * math.log(math.sqrt(m * rho + 1) / delta))
+    assert asymptotic_radius(np.array([500.0]), np.array([s]), np.array([q]), delta)[0] == pytest.approx(wanted)
+
+
+def test_too_few_terms_claim_nothing() -> None:
+    one = np.ones(1)
+    for found in (
+        asymptotic_bias(99 * one, 50 * one, 60 * one, 99 * one, 0.05),
+        asymptotic_bias(29 * one, 50 * one, 60 * one, 99 * one, 0.05, clusters=True),
+        asymptotic_bias(0 * one, 0 * one, 0 * one, 0 * one, 0.05),
+    ):
+        assert (found.low[0], found.high[0]) == (-1.0, 1.0)
+    evidence = asymptotic_evidence(99 * one, 90 * one, 90 * one, 99 * one, 0.05)
+    assert (evidence.too_high[0], evidence.too_low[0]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.02])
+def test_intervals_leave_out_what_the_evidence_refutes(tolerance: float) -> None:
+    rng = np.random.default_rng(1)
+    m = np.floor(10 ** rng.uniform(2, 4, 400))
+    s = rng.normal(size=400) * 1.5 * np.sqrt(m)
+    q = 0.25 * m + s**2 / m
+    found = asymptotic_bias(m, s, q, m, 0.01)
+    evidence = asymptotic_evidence(m, s, q, m, 0.01, tolerance)
+    assert np.array_equal(found.low > tolerance, evidence.too_high > math.log(100))
+    assert np.array_equal(found.high < -tolerance, evidence.too_low > math.log(100))
+    assert np.count_nonzero(found.low > tolerance) > 10
+
+
+def left_when_worst(x: Float64Array, delta: float, usual: float = 0.0) -> float:
+    """Share of streams (rows of x, mean 0) whose sum leaves its radius at some time."""
+    m = np.arange(1.0, x.shape[1] + 1)
+    radius = asymptotic_radius(m + np.zeros_like(x), x.cumsum(axis=1), (x**2).cumsum(axis=1), delta, usual=usual)
+    return float((np.abs(x.cumsum(axis=1)) > radius).any(axis=1).mean())
+
+
+def test_streams_left_when_they_look_worst() -> None:
+    rng = np.random.default_rng(2)
+    assert left_when_worst(rng.normal(size=(1000, 1000)), 0.1) < 0.1
+    assert left_when_worst(rng.random((1000, 1000)) - 0.5, 0.1) < 0.1
+    assert left_when_worst(rng.exponential(size=(1000, 1000)) - 1, 0.1, usual=1.0) < 0.1
+
+
+def test_terms_of_usual_size_help_where_outcomes_are_skewed() -> None:
+    rng = np.random.default_rng(3)
+    x = np.exp(rng.normal(size=(3000, 600))) - math.exp(0.5)
+    usual = (math.e - 1) * math.e
+    assert left_when_worst(x, 0.001) > 3 * left_when_worst(x, 0.001, usual)
+    assert left_when_worst(x, 0.05, usual) < 0.06
+
+
+def test_days_with_a_shock_of_their_own_need_clusters() -> None:
+    """Rows of a day share a shock; no group is biased. Row by row nearly every group is 'off'; day by day none is."""
+    rng = np.random.default_rng(4)
+    n_groups, n_days, per_day = 200, 120, 200
+    shocks = rng.normal(size=n_days) * 0.15
+    v = np.clip(shocks[:, None] + rng.normal(size=(n_days, per_day)) * 0.2, -1, 1).ravel()
+    day = np.repeat(np.arange(n_days), per_day)
+    tenth = rng.random((n_groups, n_days)) < 0.5
+    sums = ClusterSums(n_groups)
+    entry_rows, cells = np.nonzero(tenth.T[day])
+    sums.add(day, entry_rows, cells, v[entry_rows])
+    sums.close()
+    count = np.bincount(cells, minlength=n_groups).astype(float)
+    squares = np.bincount(cells, v[entry_rows] ** 2, n_groups).astype(np.float64)
+    rows = asymptotic_bias(count, sums.total, squares, count, 0.05 / n_groups)
+    days = asymptotic_bias(sums.terms, sums.total, sums.squares, count, 0.05 / n_groups, clusters=True)
+    by_row, by_day = (int(np.count_nonzero((one.low > 0) | (one.high < 0))) for one in (rows, days))
+    assert by_row > 20
+    assert by_day == 0
+
+
+@pytest.mark.slow
+def test_coverage_of_clusters_left_when_they_look_worst() -> None:
+    rng = np.random.default_rng(5)
+    for x in (rng.normal(size=(4000, 400)), rng.exponential(size=(4000, 400)) - 1):
+        m = np.arange(1.0, 401.0) + np.zeros_like(x)
+        sums, squares = x.cumsum(axis=1), (x**2).cumsum(axis=1)
+        radius = asymptotic_radius(m, sums, squares, 0.05, usual=1.0, clusters=True)
+        assert (np.abs(sums) > radius).any(axis=1).mean() < 0.05

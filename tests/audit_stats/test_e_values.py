@@ -1,0 +1,54 @@
+"""e-BH: the definition, what it contains, and its share of false discoveries on dependent cells."""
+
+import math
+
+import numpy as np
+
+from swapcal.audit.binary_intervals import LogWealth, cell_bias, cell_evidence
+from swapcal.audit.e_values import both_sides, discoveries
+
+
+def test_the_definition_with_loops() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        e = np.exp(rng.normal(size=30) * 4)
+        order = sorted(range(30), key=lambda i: -e[i])
+        k_best = max((k for k in range(1, 31) if e[order[k - 1]] >= 30 / (k * 0.1)), default=0)
+        assert set(np.flatnonzero(discoveries(np.log(e), 0.1))) == set(order[:k_best])
+
+
+def test_cells_that_could_have_been_there_count() -> None:
+    assert discoveries(np.log([50.0]), 0.05).tolist() == [True]
+    assert discoveries(np.log([50.0]), 0.05, n_possible=3).tolist() == [False]
+    assert discoveries(np.zeros(0), 0.05).tolist() == []
+
+
+def test_whatever_bonferroni_finds_is_found() -> None:
+    rng = np.random.default_rng(1)
+    count = np.full(300, 500.0)
+    ones = rng.binomial(500, np.where(np.arange(300) < 60, 0.4, 0.3)).astype(float)
+    found = cell_bias(count, ones, 0.3 * count, 0.05 / 300)
+    surely = (found.low > 0) | (found.high < 0)
+    called = discoveries(both_sides(cell_evidence(count, ones, 0.3 * count)), 0.05)
+    assert (called >= surely).all()
+    assert called.sum() > 1.2 * surely.sum()
+
+
+def test_false_discoveries_are_a_small_share_though_cells_share_their_rows() -> None:
+    rng = np.random.default_rng(2)
+    shares = []
+    for _ in range(60):
+        members = rng.random((40, 1500)) < 0.5
+        biased = np.arange(1500) < 500
+        y = rng.random(1500) < np.where(biased, 0.7, 0.3)
+        members[10:, :500] = False  # cells 10 to 39 hold no row with a bias
+        count, ones = members.sum(axis=1).astype(float), members.astype(float) @ y
+        called = discoveries(both_sides(cell_evidence(count, ones, 0.3 * count)), 0.2)
+        shares.append(called[10:].sum() / max(called.sum(), 1))
+    assert np.mean(shares) < 0.2
+    assert called[:10].sum() >= 5
+
+
+def test_half_of_the_larger_side() -> None:
+    both = both_sides(LogWealth(np.log([8.0, 0.1]), np.log([0.2, 6.0])))
+    assert np.allclose(both, [math.log(4.0), math.log(3.0)])

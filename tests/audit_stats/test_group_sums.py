@@ -1,0 +1,89 @@
+"""Sums of groups: the method that fits, batches and merging, and numbers that a loop gives."""
+
+import numpy as np
+import pytest
+
+from swapcal.audit.asymptotic_intervals import asymptotic_bias
+from swapcal.audit.binary_intervals import forecast_bins, group_bias
+from swapcal.audit.group_sums import GroupSums
+from swapcal.errors import InvalidInput
+from swapcal.hypotheses import Finite
+from swapcal.roles import Rows
+from swapcal.typing import Float64Array
+
+
+def stream(n: int, seed: int) -> tuple[Float64Array, Float64Array, Float64Array]:
+    rng = np.random.default_rng(seed)
+    p = rng.beta(2, 5, n)
+    return p - (rng.random(n) < p), p, (rng.random((n, 4)) < [1.0, 0.5, 0.2, 0.01]).astype(float)
+
+
+def rows_of(x: Float64Array) -> Rows:
+    return Finite(x.shape[1]).rows(x, len(x))
+
+
+def test_binary_groups_get_f2_in_any_batches_and_merged() -> None:
+    v, p, x = stream(3000, 0)
+    whole, left, right = (GroupSums(4, binary=True) for _ in range(3))
+    whole.add(rows_of(x), v, p)
+    for start in range(0, 3000, 100):
+        part = slice(start, start + 100)
+        (left if start < 1200 else right).add(rows_of(x[part]), v[part], p[part])
+    left.merge(right)
+    for name, array in whole.arrays.items():
+        assert np.allclose(array, left.arrays[name])
+    for g in range(4):
+        members = x[:, g] > 0
+        bins = forecast_bins(p[members])
+        sums = [np.bincount(bins, w, 26).astype(float)[:, None] for w in (np.ones(len(bins)), (p - v)[members])]
+        wanted = group_bias(sums[0], sums[1], np.array([p[members].sum()]), 0.01)
+        assert whole.mean[g] == pytest.approx(v[members].mean())
+        assert (whole.bias(0.01).low[g], whole.bias(0.01).high[g]) == pytest.approx((wanted.low[0], wanted.high[0]))
+    assert whole.exact
+    refuted = whole.evidence(0.01).too_high > np.log(200)
+    assert np.array_equal(refuted, whole.bias(0.01).low > 0)
+
+
+def test_weighted_rows_get_f3() -> None:
+    v, _, x = stream(3000, 1)
+    w = np.random.default_rng(2).random(3000)
+    sums = GroupSums(4, binary=False)
+    sums.add(rows_of(x), v, weights=w)
+    for g in range(4):
+        members = x[:, g] > 0
+        terms = (w * v)[members]
+        parts = [np.array([one]) for one in (float(len(terms)), terms.sum(), (terms**2).sum(), w[members].sum())]
+        wanted = asymptotic_bias(parts[0], parts[1], parts[2], parts[3], 0.01, usual=float(((w * v) ** 2).mean()))
+        assert sums.mean[g] == pytest.approx(np.average(v[members], weights=w[members]))
+        assert sums.bias(0.01).low[g] == pytest.approx(wanted.low[0])
+    assert (sums.bias(0.01).low[3], sums.bias(0.01).high[3]) == (-1.0, 1.0)  # below 100 rows
+    assert not sums.exact
+
+
+def test_clusters_widen_what_hangs_together() -> None:
+    rng = np.random.default_rng(3)
+    day = np.repeat(np.arange(100), 30)
+    v = 0.2 * rng.normal(size=100)[day] + 0.1 * rng.normal(size=3000)
+    x = np.ones((3000, 1))
+    rows, days = GroupSums(1, binary=False), GroupSums(1, binary=False, clusters=True)
+    rows.add(rows_of(x), v)
+    days.add(rows_of(x), v, clusters=day)
+    days.close()
+    narrow, wide = rows.bias(0.05), days.bias(0.05)
+    assert (wide.high - wide.low)[0] > 3 * (narrow.high - narrow.low)[0]
+    assert wide.low[0] < 0 < wide.high[0]
+    assert days.evidence(0.05).too_high[0] < np.log(20)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    v, p, x = stream(50, 4)
+    for settings in ({"p": None}, {"p": p, "weights": np.ones(50)}):
+        with pytest.raises(InvalidInput, match="binary=False"):
+            GroupSums(4, binary=True).add(rows_of(x), v, **settings)
+    with pytest.raises(InvalidInput, match="binary=False"):
+        GroupSums(4, binary=True).add(rows_of(x / 2), v, p)
+    with pytest.raises(InvalidInput, match="with every batch"):
+        GroupSums(4, binary=False).add(rows_of(x), v, clusters=np.arange(50))
+    with pytest.raises(InvalidInput, match="same functions"):
+        GroupSums(4, binary=False).merge(GroupSums(3, binary=False))
+    assert np.isnan(GroupSums(1, binary=True).mean[0])

@@ -1,0 +1,278 @@
+"""The monitor: against a loop, over batches and machines, saved and loaded; false alarms and delays."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from swapcal.errors import InvalidInput, StateFileError
+from swapcal.hypotheses import Finite, Groups
+from swapcal.monitor import Alarm, Monitor
+from swapcal.monitor.wagers import RATES
+from swapcal.monitor.wealth import NORM, Ever
+from swapcal.properties import Mean, Probability, Quantile
+from swapcal.typing import Float64Array
+
+Stream = tuple[Float64Array, Float64Array, Float64Array]
+NAMES = [f"g{k}" for k in range(8)]
+
+
+def stream(n: int, seed: int, *, bias: float = 0.0, start: int = 0) -> Stream:
+    """Outcomes, forecasts, eight groups of which each row has two; group 3 is biased from row `start` on."""
+    rng = np.random.default_rng(seed)
+    x = np.zeros((n, 8))
+    x[np.arange(n), rng.integers(0, 4, n)] = 1
+    x[np.arange(n), 4 + rng.integers(0, 4, n)] = 1
+    p = rng.choice([0.2, 0.4, 0.6, 0.8], n)
+    hit = (x[:, 3] > 0) & (np.arange(n) >= start)
+    return (rng.random(n) < p - bias * hit).astype(float), p, x
+
+
+def naive(
+    batches: list[Stream], tolerance: float, *, alpha: float | None = None, every: float | None = None
+) -> list[tuple[int, int, int]]:
+    """The recursions of docs/audits.md, looping over rows, groups, sides and rates: (batch, group, side) of alarms."""
+    wealth = {(g, s, j): 0.5 if every is None else 0.0 for g in range(8) for s in (0, 1) for j in range(len(RATES))}
+    turn, sounded, alarms = [0.0] * 8, set(), []
+    for k, (y, p, x) in enumerate(batches):
+        for g in range(8):
+            members = [t for t in range(len(y)) if x[t, g]]
+            if not members:
+                continue
+            turn[g] += 1 if every is None else 0
+            stake = turn[g] if every is not None else 1 / (NORM * (turn[g] + 1) * math.log(turn[g] + 1) ** 2)
+            for s, sign in enumerate((1, -1)):
+                for j, rate in enumerate(RATES.tolist()):
+                    gain = math.prod((1 + sign * rate * (p[t] - y[t])) / (1 + rate * tolerance) for t in members)
+                    wealth[g, s, j] = gain * (wealth[g, s, j] + stake)
+                mean = sum(wealth[g, s, j] for j in range(len(RATES))) / len(RATES)
+                level = 2 * 8 / alpha if alpha is not None else 2 * (every or 0)
+                if mean >= level and (g, s) not in sounded:
+                    alarms.append((k, g, s))
+                    if every is None:
+                        sounded.add((g, s))
+                    else:
+                        wealth.update({(g, s, j): 0.0 for j in range(len(RATES))})
+            if every is not None:
+                turn[g] = sum(1 / x[t].sum() for t in members)
+    return alarms
+
+
+@pytest.mark.parametrize("promise", [{"alpha": 0.05}, {"every": 3000.0}])
+def test_alarms_are_those_of_the_loop(promise: dict[str, float]) -> None:
+    rng = np.random.default_rng(0)
+    y, p, x = stream(3000, 1, bias=0.15, start=1000)
+    cuts = np.sort(rng.choice(np.arange(1, 3000), 60, replace=False))
+    batches = [(y[a:b], p[a:b], x[a:b]) for a, b in zip([0, *cuts], [*cuts, 3000], strict=True)]
+    monitor = Monitor(
+        Probability(), Finite(8, names=NAMES), tolerance=0.02, alpha=promise.get("alpha"), every=promise.get("every")
+    )
+    found = []
+    for k, batch in enumerate(batches):
+        found += [(k, NAMES.index(a.group), int(a.side == "too low")) for a in monitor.step(monitor.measure(*batch))]
+    assert found == naive(batches, 0.02, **promise)
+    assert any(g == 3 and s == 0 for _, g, s in found)
+
+
+def test_rows_one_by_one_are_batches_of_one() -> None:
+    y, p, x = stream(400, 2, bias=0.3)
+    one, many = (Monitor(Probability(), Finite(8), tolerance=0.02, every=100) for _ in range(2))
+    for t in range(400):
+        alarms = one.update(y[t], p[t], x[t])
+        assert alarms == many.step(many.measure(y[t : t + 1], p[t : t + 1], x[t : t + 1]))
+    assert one.n_rows == 400
+    assert json.dumps(one.to_dict()) == json.dumps(many.to_dict())
+
+
+def test_sums_of_two_machines_are_the_batch_of_both() -> None:
+    y, p, x = stream(1000, 3, bias=0.2)
+    whole, parts = (Monitor(Probability(), Finite(8), alpha=0.01) for _ in range(2))
+    for start in range(0, 1000, 100):
+        a, b, c = start, start + 37, start + 100
+        alarms = whole.step(whole.measure(y[a:c], p[a:c], x[a:c]))
+        apart = parts.step(parts.measure(y[a:b], p[a:b], x[a:b]) + parts.measure(y[b:c], p[b:c], x[b:c]))
+        assert [one[:4] for one in alarms] == [one[:4] for one in apart]
+        assert np.allclose([one.log_e for one in alarms], [one.log_e for one in apart])
+
+
+@pytest.mark.parametrize("cluster", [None, "day"])
+@pytest.mark.parametrize("promise", [{"alpha": 0.01}, {"every": 1e4}])
+def test_a_monitor_that_was_saved_goes_on_as_if_nothing_had_been(
+    cluster: str | None, promise: dict[str, float]
+) -> None:
+    y, p, x = stream(6000, 4, bias=0.3, start=2000)
+    days = np.arange(6000) // 7
+    groups = Finite(8, names=NAMES)
+    whole = Monitor(
+        Probability(), groups, tolerance=0.01, cluster=cluster, alpha=promise.get("alpha"), every=promise.get("every")
+    )
+    saved = Monitor(
+        Probability(), groups, tolerance=0.01, cluster=cluster, alpha=promise.get("alpha"), every=promise.get("every")
+    )
+    expected, found = [], []
+    for start in range(0, 6000, 512):
+        part = slice(start, start + 512)
+        expected += whole.update_many(y[part], p[part], x[part], clusters=days[part])
+        found += saved.update_many(y[part], p[part], x[part], clusters=days[part])
+        saved = Monitor.from_dict(json.loads(json.dumps(saved.to_dict())), Probability(), groups)
+    assert found == expected
+    assert found
+    assert whole.close() == saved.close()
+
+
+def false_alarms(promise: dict[str, float], n_runs: int, n_rows: int, tolerance: float, bias: float) -> list[int]:
+    counts = []
+    for run in range(n_runs):
+        y, p, x = stream(n_rows, 1000 + run, bias=bias)
+        counts.append(
+            len(
+                Monitor(
+                    Probability(),
+                    Finite(8),
+                    tolerance=tolerance,
+                    alpha=promise.get("alpha"),
+                    every=promise.get("every"),
+                ).update_many(y, p, x)
+            )
+        )
+    return counts
+
+
+def test_false_alarms_are_as_rare_as_promised() -> None:
+    assert sum(n > 0 for n in false_alarms({"alpha": 0.3}, 40, 4000, 0.0, 0.0)) <= 12
+    assert sum(false_alarms({"every": 2000}, 20, 4000, 0.0, 0.0)) <= 40
+    assert sum(n > 0 for n in false_alarms({"alpha": 0.3}, 20, 4000, 0.05, 0.05)) <= 6  # a bias as large as tolerated
+
+
+@pytest.mark.slow
+def test_false_alarms_over_long_streams() -> None:
+    assert sum(n > 0 for n in false_alarms({"alpha": 0.1}, 200, 20_000, 0.0, 0.0)) <= 20
+    assert sum(false_alarms({"every": 5000}, 100, 20_000, 0.0, 0.0)) <= 400
+
+
+@pytest.mark.parametrize(("promise", "most"), [({"alpha": 0.01}, 2500), ({"every": 1e6}, 2000)])
+def test_a_bias_that_begins_late_is_found_in_good_time(promise: dict[str, float], most: int) -> None:
+    delays = []
+    for seed in range(5):
+        y, p, x = stream(40_000, seed, bias=0.1, start=20_000)
+        alarms = Monitor(
+            Probability(),
+            Finite(8, names=NAMES),
+            tolerance=0.02,
+            alpha=promise.get("alpha"),
+            every=promise.get("every"),
+        ).update_many(y, p, x)
+        assert all(alarm.group == "g3" and alarm.side == "too high" for alarm in alarms)
+        delays.append(alarms[0].group_rows - x[:20_000, 3].sum())
+    assert 100 < np.median(delays) < most
+
+
+def test_days_with_shocks_of_their_own_give_no_alarm_where_they_are_clusters() -> None:
+    rng = np.random.default_rng(5)
+    n_days, per_day = 400, 100
+    day = np.repeat(np.arange(n_days), per_day)
+    pi = np.clip(0.5 + 0.15 * rng.normal(size=n_days), 0.01, 0.99)[day]
+    y, p = (rng.random(len(day)) < pi).astype(float), np.full(len(day), 0.5)
+    assert Monitor(Probability(), tolerance=0.02, alpha=0.05).update_many(y, p)
+    days = Monitor(Probability(), tolerance=0.02, alpha=0.05, cluster="day")
+    assert days.update_many(y, p, clusters=day) == []
+    biased = Monitor(Probability(), tolerance=0.02, alpha=0.05, cluster="day")
+    assert [a.side for a in biased.update_many(y, np.full(len(day), 0.8), clusters=day)] == ["too high"]
+
+
+def test_columns_name_groups_and_clusters() -> None:
+    rng = np.random.default_rng(6)
+    columns = {"sex": rng.choice(["f", "m"], 6000).tolist(), "day": (np.arange(6000) // 20).tolist()}
+    women = np.array([one == "f" for one in columns["sex"]])
+    groups = Groups(["sex"])
+    groups.fit(columns)
+    y = (rng.random(6000) < 0.5 - 0.3 * women).astype(float)
+    alarms = Monitor(Probability(), groups, alpha=0.01, cluster="day").update_many(y, np.full(6000, 0.5), columns)
+    assert ("sex=f", "too high") in {(a.group, a.side) for a in alarms}
+    row = Monitor(Probability(), groups, alpha=0.01, cluster="day")
+    assert row.update(1.0, 0.5, {"sex": "f", "day": 1}) == []
+    assert row.n_rows == 1
+    with pytest.raises(InvalidInput, match="no column 'day'"):
+        row.update(1.0, 0.5, {"sex": "f"})
+
+
+def test_groups_that_turned_up_late_keep_their_share_of_the_promise_when_loaded() -> None:
+    rng = np.random.default_rng(9)
+    cities = [f"city {k}" for k in range(12)]
+    first = {"city": rng.choice(cities[:4], 500).tolist()}
+    groups = Groups(["city"], limit=20)
+    groups.fit(first)
+    monitor = Monitor(Probability(), groups, alpha=0.05)
+    later = {"city": rng.choice(cities, 3000).tolist()}
+    y, p = (rng.random(3000) < 0.2).astype(float), np.full(3000, 0.5)
+    monitor.update_many(y, p, later)
+    data = json.loads(json.dumps(monitor.to_dict()))
+    again = Monitor.from_dict(data, Probability(), Groups.from_spec(data["groups"]))
+    assert len(groups.names) > 6
+    for side in ("too high", "too low"):
+        assert np.array_equal(monitor.evidence()[side], again.evidence()[side])
+    with pytest.raises(StateFileError, match="were known"):
+        Monitor.from_dict({**data, "n_known": 99}, Probability(), Groups.from_spec(data["groups"]))
+
+
+def test_the_tolerance_is_in_units_of_the_outcome() -> None:
+    rng = np.random.default_rng(7)
+    y = rng.uniform(0, 100, 5000)
+    for tolerance, expected in ((2.0, ["too high"]), (12.0, [])):
+        monitor = Monitor(Mean(low=0.0, high=100.0), tolerance=tolerance, alpha=0.01)
+        assert [alarm.side for alarm in monitor.update_many(y, np.full(5000, 60.0))] == expected
+    for tolerance, expected in ((0.02, ["too low"]), (0.12, [])):
+        monitor = Monitor(Quantile(0.9, low=0.0, high=100.0), tolerance=tolerance, alpha=0.01)
+        assert [alarm.side for alarm in monitor.update_many(y, np.full(5000, 80.0))] == expected
+
+
+def test_shares_of_the_promise_add_up() -> None:
+    for n, known in ((1, 1), (40, 40), (1001, 30), (5, 1)):
+        shares = np.exp(math.log(2 / 0.05) - Ever(n, 0.05, known).levels())
+        assert shares.sum() <= 1 + 1e-12
+        assert shares.sum() > 0.74
+    k = np.arange(2.0, 2_000_001.0)
+    assert (1 / (NORM * k * np.log(k) ** 2)).sum() + 1 / (NORM * math.log(2e6)) < 0.5  # the rest is below the integral
+
+
+def test_evidence_says_how_near_an_alarm_is() -> None:
+    y, p, x = stream(3000, 8, bias=0.3)
+    monitor = Monitor(Probability(), Finite(8, names=NAMES), alpha=0.01)
+    alarms = monitor.update_many(y, p, x)
+    assert {alarm.group for alarm in alarms} == {
+        NAMES[g]
+        for g in range(8)
+        if monitor.evidence()["too high"][g] > -2 and any(a.group == NAMES[g] for a in alarms)
+    }
+    assert monitor.evidence()["too high"][3] > 0 > monitor.evidence()["too low"][3]
+    assert isinstance(alarms[0], Alarm)
+    assert np.isneginf(Monitor(Probability(), every=10.0).evidence()["too low"][0])
+
+
+def test_what_cannot_be_used_is_refused() -> None:
+    for alpha, every in ((None, None), (0.1, 10.0), (1.0, None), (None, 0.5)):
+        with pytest.raises(InvalidInput, match=r"alpha|every"):
+            Monitor(Probability(), alpha=alpha, every=every)
+    with pytest.raises(InvalidInput, match="tolerance"):
+        Monitor(Probability(), tolerance=-0.1, alpha=0.1)
+    with pytest.raises(InvalidInput, match="in their order"):
+        Monitor(Probability(), alpha=0.1, cluster="day").measure([1.0], [0.5])
+    with pytest.raises(InvalidInput, match="each of 1 rows"):
+        Monitor(Probability(), alpha=0.1, cluster="day").update_many([1.0], [0.5], clusters=[1, 2])
+
+
+def test_stored_monitors_that_are_not_or_are_damaged_are_refused() -> None:
+    monitor = Monitor(Probability(), Finite(2), alpha=0.1)
+    data = monitor.to_dict()
+    with pytest.raises(StateFileError, match="not a stored monitor"):
+        Monitor.from_dict({}, Probability())
+    with pytest.raises(StateFileError, match="version 7"):
+        Monitor.from_dict({**data, "schema_version": 7}, Probability(), Finite(2))
+    with pytest.raises(InvalidInput, match="was made for"):
+        Monitor.from_dict(data, Mean(), Finite(2))
+    with pytest.raises(InvalidInput, match="other groups"):
+        Monitor.from_dict(data, Probability(), Finite(3))
+    for name, wrong in (("rows", [-1.0, 0.0]), ("turn", [0.0]), ("open", [["x"]]), ("counts", [0.0, math.inf])):
+        with pytest.raises(StateFileError, match="damaged"):
+            Monitor.from_dict({**data, "arrays": {**data["arrays"], name: wrong}}, Probability(), Finite(2))
