@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from naive_intervals import (
     ADVERSARIES,
     Adversary,
@@ -13,7 +14,6 @@ from naive_intervals import (
     wealth_on_centers,
     wealth_on_ones,
 )
-
 from swapcal.audit import tilted_bets
 from swapcal.audit.binary_intervals import (
     CENTERS,

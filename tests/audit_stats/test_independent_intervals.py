@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from naive_intervals import clopper_pearson
 from scipy import stats
 
+from naive_intervals import clopper_pearson
 from swapcal.audit.independent_intervals import independent_bias
 from swapcal.typing import Float64Array
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from swapcal.checked import shown
 from swapcal.errors import InvalidInput
-from swapcal.reals import shown
 from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["Column", "banded", "valued"]

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from swapcal.randomness import GOLDEN, mix64
+from swapcal.engine.randomness import GOLDEN, mix64
 from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["UnitSample"]

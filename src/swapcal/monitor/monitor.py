@@ -5,12 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal.audit.constant import Constant
-from swapcal.audit.functions import Functions
-from swapcal.audit.reading import number
-from swapcal.audit.rounds import Reader
+from swapcal import checked
+from swapcal.audit.functions import Constant, Functions
+from swapcal.audit.rounds import RoundReader
 from swapcal.errors import InvalidInput
-from swapcal.monitor import state
+from swapcal.monitor import stored_monitor
 from swapcal.monitor.wagers import Wagers, wagers_of_means, wagers_of_rows
 from swapcal.monitor.wealth import Ever, Every, Wealth
 from swapcal.roles import Elicitable, Rows
@@ -94,14 +93,14 @@ class Monitor:
     ) -> None:
         self.property = property
         self.groups: Functions = Constant() if groups is None else groups
-        self.tolerance, self.cluster = number("tolerance", tolerance), cluster
-        self.alpha = None if alpha is None else number("alpha", alpha)
-        self.every = None if every is None else number("every", every)
+        self.tolerance, self.cluster = checked.real(tolerance, "tolerance"), cluster
+        self.alpha = None if alpha is None else checked.real(alpha, "alpha")
+        self.every = None if every is None else checked.real(every, "every")
         # V of a continuous property is in units of the label range; that of a quantile, in shares of rows.
         self._eps = self.tolerance / (property.high - property.low if property.continuous else 1.0)
         if not 0 <= self._eps < 1:
             raise InvalidInput(f"tolerance must be 0 or more, and less than all there is; got {self.tolerance!r}")
-        self._reader = Reader(property, self.groups, None)
+        self._reader = RoundReader(property, self.groups, None)
         names = getattr(self.groups, "names", None)
         self._wealth = self._start(self.groups.n if names is None else len(names))
         self._rows = np.zeros(self.groups.n)
@@ -119,7 +118,7 @@ class Monitor:
 
     def update(self, y: float, p: float, x: Any = None, *, clusters: Any = None) -> list[Alarm]:
         """Take in one row, and return the alarms that it gives."""
-        functions, _, v, row = self._reader.one(y, p, x)
+        functions, _, v, row, _ = self._reader.one(y, p, x)
         rows = Rows(np.array([0, len(row.indices)]), row.indices, row.values)
         if self.cluster is None:
             return self.step(wagers_of_rows(np.array([v]), rows, functions.n, self._eps))
@@ -127,7 +126,7 @@ class Monitor:
 
     def update_many(self, y: Any, p: Any, x: Any = None, *, clusters: Any = None) -> list[Alarm]:
         """Take in many rows, in their order, and return the alarms; `clusters` are ids, one a row."""
-        _, _, v, contexts = self._reader.many(y, p, x)
+        _, _, v, contexts, _ = self._reader.many(y, p, x)
         rows = contexts if isinstance(contexts, Rows) else self.groups.rows(contexts, len(v))
         if self.cluster is not None:
             return self._clustered(v, rows, list(self._cluster_of(x) if clusters is None else clusters))
@@ -144,7 +143,7 @@ class Monitor:
         """
         if self.cluster is not None:
             raise InvalidInput("a monitor with clusters takes rows in their order; use update or update_many")
-        _, _, v, contexts = self._reader.many(y, p, x)
+        _, _, v, contexts, _ = self._reader.many(y, p, x)
         rows = contexts if isinstance(contexts, Rows) else self.groups.rows(contexts, len(v))
         return wagers_of_rows(v, rows, self.groups.n, self._eps)
 
@@ -183,12 +182,14 @@ class Monitor:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, fit for JSON."""
-        return state.dump(self, self._arrays(), n_known=self._n_known, cluster_id=self._id)
+        return stored_monitor.dump(self, self._arrays(), n_known=self._n_known, cluster_id=self._id)
 
     @classmethod
     def from_dict(cls, data: Any, property: Elicitable, groups: Functions | None = None) -> "Monitor":
         """Rebuild what `to_dict` wrote; `property` and `groups` must be what it had, with all they have learned."""
-        settings, arrays, n_known, cluster_id = state.undump(data, property, Constant() if groups is None else groups)
+        settings, arrays, n_known, cluster_id = stored_monitor.undump(
+            data, property, Constant() if groups is None else groups
+        )
         monitor = cls(property, groups, **settings)
         # The groups may have grown since the promise was shared out.
         monitor._wealth = monitor._start(n_known)

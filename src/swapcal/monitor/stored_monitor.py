@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from swapcal.audit.functions import Functions
-from swapcal.audit.state import same, same_class
+from swapcal.audit.stored import same, same_class
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.monitor.wagers import RATES
 from swapcal.roles import Elicitable

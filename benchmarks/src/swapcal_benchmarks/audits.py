@@ -1,4 +1,4 @@
-"""The tables of docs/audits.md, as Markdown: `python -m benchmarks_stats.power [section ...] [--runs N]`.
+"""The tables of docs/audits.md, as Markdown: `python -m swapcal_benchmarks.audits [section ...] [--runs N]`.
 
 Sections: widths, worst, limits, groups, chance, monitor, discovery. Seeds are fixed; figures repeat.
 """

@@ -1,1 +1,0 @@
-"""Measurements of the audit's statistics: widths, errors, power."""
