@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -173,6 +173,7 @@ def test_errors_are_ordered(stream: Stream, linear: bool) -> None:
     assert swap_2 - tiny <= swap_1 <= math.sqrt(len(y) * swap_2) + tiny
 
 
+@settings(deadline=None)
 @given(stream=streams(), cut=st.integers(0, 15), linear=st.booleans(), bins=st.sampled_from([None, 3]))
 def test_parts_add_up_and_one_at_a_time_is_the_bulk(stream: Stream, cut: int, linear: bool, bins: int | None) -> None:
     y, p, x = stream
