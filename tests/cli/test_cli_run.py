@@ -186,7 +186,7 @@ def test_what_goes_wrong_is_one_sentence(folder: Path) -> None:
         ("scores.csv", *ASKED, "--out", "scores.parquet"): "scores.parquet is there already",
         ("scores.csv", *ASKED, "--state", "scores.parquet"): "scores.parquet is not a whole state file",
         ("scores.csv", *ASKED, "--property", "mode"): "the property must be",
-        ("scores.csv", *ASKED, "--linear", "x"): "--learn",
+        ("scores.csv", *ASKED, "--no-learn", "--linear", "x"): "--learn",
     }
     for arguments, words in cases.items():
         assert words in sentence(swapcal(*arguments))

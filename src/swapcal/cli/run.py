@@ -34,7 +34,10 @@ def run(
     high: options.High = None,
     positive: options.Positive = None,
     weight: options.Weight = None,
-    learn: Annotated[bool, typer.Option("--learn", help="Let a model learn between the hint and the engine.")] = False,
+    learn: Annotated[
+        bool | None,
+        typer.Option("--learn/--no-learn", help="A model learns between hint and engine; usual with groups."),
+    ] = None,
     horizon: Annotated[
         int | None, typer.Option(min=1, help="Rows that will come; else what the file says, or any number.")
     ] = None,
@@ -92,7 +95,7 @@ def run(
             result = running.run(
                 records,
                 question,
-                learn=learn,
+                learn=groups is not None if learn is None else learn,
                 out=out,
                 state=state,
                 horizon=horizon,
