@@ -198,12 +198,21 @@ class Round:
             self.engine.assemble()
         self.make_room()
 
-    def make_room(self) -> None:
-        """For a value more, and for a round more that waits."""
+    def take(self, line: int) -> None:
+        """Learn the outcome of a round that waited; one that has expired meanwhile is let go."""
+        case, played, t, label = self.state.waiting.take(line)
+        if self.state.pending.is_open(t):
+            self.learn(case, played, label, t)
+
+    def make_room(self, n_entries: int = 0) -> None:
+        """For a value more, for a round more that waits, and for so many active entries of one."""
         state = self.state
         crowded = state.values.n == state.values.capacity and not self.rules.fixed
         if crowded:
             state.grow()
+        if n_entries:
+            state.waiting.room(n_entries)
+            crowded = True
         if state.pending.full:
             state.pending.grow()
             crowded = True
