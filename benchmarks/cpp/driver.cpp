@@ -86,7 +86,8 @@ struct State {
     }
 
     Values values() {
-        return {0.0, 1.0, zeros<double>(kRoom), zeros<int64_t>(kRoom), zeros<int64_t>(1), zeros<double>(3 * kRoom + 3), kRoom};
+        return {0.0, 1.0, zeros<double>(kRoom), zeros<int64_t>(kRoom), zeros<double>(kRoom), zeros<int64_t>(1),
+                zeros<double>(3 * kRoom + 3), kRoom};
     }
 
     Record record(int64_t n) { return {zeros<double>(n), zeros<double>(n), zeros<double>(5), kClean}; }
@@ -123,7 +124,7 @@ struct SingleFinite {
         }
     }
     double level(int64_t, const Row &) const { return 0.0; }
-    double drift(int64_t bin, const Row &row, double phi, double v) const { return (sign(bin, row) - phi) * v; }
+    double drift(int64_t, double now, double phi, double v) const { return (now - phi) * v; }
     double reserve(double phi) const { return std::fabs(phi); }
 
     void record(int64_t bin, const Row &row, double v) {
@@ -168,10 +169,10 @@ double play(AnyEngine &engine, const Stream &stream, int64_t passes) {
     std::vector<double> out(stream.y.size());
     double total = 0.0;
     for (int64_t k = 0; k < passes; ++k) {
-        int64_t n = int64_t(out.size());
-        int64_t stop = engine.run(stream.contexts(), stream.y.data(), stream.hints.empty() ? nullptr : stream.hints.data(),
-                                  nullptr, out.data(), 0, n);
-        if (stop != n) throw std::length_error("the driver has too little room for values");
+        int64_t n = int64_t(out.size()), progress[3] = {};
+        engine.run(stream.contexts(), stream.y.data(), stream.hints.empty() ? nullptr : stream.hints.data(), nullptr,
+                   out.data(), n, nullptr, progress);
+        if (progress[0] != n) throw std::length_error("the driver has too little room for values");
         for (double each : out) total += each;
     }
     return total;
