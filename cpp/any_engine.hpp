@@ -81,7 +81,7 @@ struct EngineOf final : AnyEngine {
     }
 
     void learn(const Row &row, const Learned &played, const Errors &e, int64_t t, bool hinted, double hint) override {
-        engine.learn(row, played, e, hinted, hint);
+        engine.learn(row, played, e, hinted, hint, false);
         engine.books.close(t);
     }
 
@@ -159,7 +159,8 @@ struct EngineOf final : AnyEngine {
             }
             Errors errors = engine.errors(played, y[i], drawn.t, hinted, hint);
             if (model) model->learn_now(y[i]);
-            learn(row, played, errors, drawn.t, hinted, hint);
+            engine.learn(row, played, errors, hinted, hint, true);
+            books.close(drawn.t);
         }
     }
 

@@ -50,7 +50,7 @@ struct Parts {
     Values values() const {
         int64_t m = whole("capacity");
         return {number("low"), number("high"), array("values.born", m), array<int64_t>("values.order", m),
-                array<int64_t>("values.numbers", 1), array("values.gaps", 3 * (m + 1)), m};
+                array("values.ranked", m), array<int64_t>("values.numbers", 1), array("values.gaps", 3 * (m + 1)), m};
     }
 
     // Over arrays whose number of lines they tell themselves.

@@ -103,7 +103,7 @@ class NativeEngine:
         arrays |= {f"evidence.{name}": array for name, array in state.evidence.arrays().items()}
         arrays |= {f"record.{name}": array for name, array in state.record.arrays().items()}
         for name, part, keys in (
-            ("values", state.values, ("born", "order", "numbers", "gaps")),
+            ("values", state.values, ("born", "order", "ranked", "numbers", "gaps")),
             ("ledger", state.ledger, ("sums", "rounding", "drift", "totals", "rounds")),
             ("pending", state.pending, ("flags", "numbers")),
             ("waiting", state.waiting, Waiting.__slots__),
