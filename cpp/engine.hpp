@@ -71,10 +71,14 @@ struct Books {
         totals[0] += value;
     }
 
-    template <class Evidence>
-    void draw(const Evidence &evidence, double phi) {
+    void look() {
         double now = drift[kDrift] + drift[kReserved];
         drift[kPeak] = now > drift[kPeak] ? now : drift[kPeak];
+    }
+
+    template <class Evidence>
+    void draw(const Evidence &evidence, double phi) {
+        look();
         if (phi != 0.0) drift[kReserved] += evidence.reserve(phi);
     }
 
@@ -189,6 +193,7 @@ struct Engine {
         double value = values.born[slot];
         books.drift[Books::kDrift] += evidence.drift(slot, row, played.phi, e.v_evidence);
         books.unreserve(evidence, played.phi);
+        books.look();
         evidence.record(slot, row, e.v_evidence);
         books.record(slot, row, value, e.v, e.v_evidence);
         bool marked = false;
