@@ -198,7 +198,7 @@ def check_healing(property: Elicitable, opened: naive.Opened, oracle: Naive) -> 
         y = property.low + (property.high - property.low) * share
         if isinstance(property, sc.Probability):
             y = round(share)
-        e = oracle.V(play.evidence_at, y)
+        e = oracle.v(play.evidence_at, y)
         e = min(e, 0.0) if play.kind == "low" else max(e, 0.0) if play.kind == "high" else e
         gain = sum(p * phi[value] * e for value, p in played)
         assert gain <= 1e-12 * (1.0 + max(map(abs, phi.values())))
@@ -230,7 +230,7 @@ def check_books(engine: sc.Forecaster, oracle: Naive) -> None:
 
 def accusing(oracle: Naive) -> list[list[naive.Done]]:
     """The rounds that accuse each gap; a value at an end of the domain leaves one with nothing in it."""
-    low, high = oracle.property.domain
+    low, high = oracle.target.domain
     ends = pairwise([low, *oracle.values, high])
     return [oracle.gap(0.5 * (a + b))[2] if a < 0.5 * (a + b) < b else [] for a, b in ends]
 
@@ -277,9 +277,9 @@ def compare(
                 contexts.append(back.x)
                 forecasts.append(back.forecast)
                 labels.append(y)
-    error = naive_audit.swap_multicalibration(labels, forecasts, naive_audit.columns(contexts), oracle.V, 3.0)
+    error = naive_audit.swap_multicalibration(labels, forecasts, naive_audit.columns(contexts), oracle.v, 3.0)
     if engine.hypotheses.dual == "euclidean":
-        error = naive_audit.linear_swap_multicalibration(labels, forecasts, contexts, oracle.V, 3.0)
+        error = naive_audit.linear_swap_multicalibration(labels, forecasts, contexts, oracle.v, 3.0)
     assert engine.error(3.0) == pytest.approx(error, rel=1e-9, abs=1e-12)
     assert engine.n_rounds == len(stream.y)
     assert engine.n_pending == 0
@@ -381,8 +381,7 @@ def test_every_kind_of_play_has_been_compared() -> None:
     """A trusted hint on its own side and on the other, one that is kept though accused, zeros, pairs of each kind."""
     seen: set[str] = set()
     good = quiet(200, "good", 5)
-    turned = [h if t > 40 else min(h + 0.4, 1.0) for t, h in enumerate(good.hints) if h is not None]
-    streams = [good, quiet(200, "good", 5, 0.2), quiet(200, "none", 5, 0.1), Stream(good.x, good.y, [*turned])]
+    streams = [good, quiet(200, "good", 5, 0.2), quiet(200, "none", 5, 0.1), quiet(200, "biased", 5, 0.03)]
     streams.append(Stream(good.x, np.ones(200), [None] * 200))
     for stream in streams:
         engine, oracle = pair("AdaNormalHedge", sc.Mean(), 2, None, 3)

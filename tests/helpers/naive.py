@@ -129,7 +129,7 @@ def squint_level(each: list[float]) -> float:
 
 @dataclass(frozen=True)
 class Quadratic:
-    """What the drift of a quadratic potential needs: the squared radius of contexts, and the norm whose square it is."""
+    """What the drift of a quadratic potential needs: the squared radius of contexts, and the norm."""
 
     radius: float
     norm: Callable[[list[list[float]]], float]
@@ -191,7 +191,7 @@ class Done:
 class Naive:
     """The forecaster. `x` is always the dense vector of all functions; level sets of the hint are added here."""
 
-    property: Elicitable
+    target: Elicitable
     n: int
     weights: Weights
     level: Callable[[list[float]], float] | None
@@ -219,7 +219,7 @@ class Naive:
 
     def spread(self, n: int) -> None:
         """The mid-points of n equal bins."""
-        low, high = self.property.domain
+        low, high = self.target.domain
         for i in range(n):
             self.born[low + (high - low) * ((2 * i + 1) / (2 * n))] = len(self.done)
 
@@ -228,7 +228,7 @@ class Naive:
         return sorted(self.born)
 
     def unit(self, x: float) -> float:
-        low, high = self.property.domain
+        low, high = self.target.domain
         return (x - low) / (high - low)
 
     def nearest(self, x: float) -> int:
@@ -315,7 +315,7 @@ class Naive:
         """The functions' values, and 1 for the level set in which the hint lies."""
         levels = [0.0] * self.n_levels
         if hint is not None and self.n_levels:
-            low, high = self.property.domain
+            low, high = self.target.domain
             ends = [low + (high - low) * (k / self.n_levels) for k in range(1, self.n_levels)]
             levels[bisect_right(ends, hint)] = 1.0
         return [*map(float, x), *levels]
@@ -324,7 +324,7 @@ class Naive:
         if hint is None:
             if not self.born:
                 self.spread(FIRST)
-            low, high = self.property.domain
+            low, high = self.target.domain
             start = 0.5 * (low + high)
             if self.done:
                 start = total([each.opened.forecast for each in self.done]) / len(self.done)
@@ -367,7 +367,7 @@ class Naive:
                 return sure(values[i], "zero")
             if (phi[i] < 0.0) == down:
                 return self.between(i, i + 1, phi, x) if down else self.between(i - 1, i, phi, x)
-        low, high = self.property.domain
+        low, high = self.target.domain
         if down:
             return Play(values[0], values[0], 1.0, low, "low")
         return Play(values[-1], values[-1], 1.0, high, "high")
@@ -395,8 +395,8 @@ class Naive:
         return opened
 
     def update(self, opened: Opened, y: float) -> None:
-        v, play = self.V(opened.forecast, y), opened.play
-        e = self.V(play.evidence_at, y)
+        v, play = self.v(opened.forecast, y), opened.play
+        e = self.v(play.evidence_at, y)
         e = min(e, 0.0) if play.kind == "low" else max(e, 0.0) if play.kind == "high" else e
         accused, rounding, noise = None, abs(v - e), e * e
         if play.kind == "pair":
@@ -406,10 +406,10 @@ class Naive:
             accused = 0.5 * (opened.forecast + play.evidence_at)
         v_hint = None
         if opened.hint is not None:
-            v_hint = self.V(opened.hint, y)
+            v_hint = self.v(opened.hint, y)
             if play.kind == "trusted":
                 nearest = self.values[self.nearest(opened.hint)]
-                accused, rounding, noise = opened.hint, abs(self.V(nearest, y) - v_hint), v_hint * v_hint
+                accused, rounding, noise = opened.hint, abs(self.v(nearest, y) - v_hint), v_hint * v_hint
         if accused in self.born:
             accused = None
         drift = self.drift_of(opened, e)
@@ -419,14 +419,14 @@ class Naive:
         if accused is not None and self.bins is None:
             self.cut(accused, TRUSTED_CUT if play.kind == "trusted" else CUT)
 
-    def V(self, p: float, y: float) -> float:
-        return float(self.property.identification(p, y))
+    def v(self, p: float, y: float) -> float:
+        return float(self.target.identification(p, y))
 
     # Gaps
 
     def gap(self, point: float) -> tuple[float, float, list[Done]]:
         """The gap that holds a point: its ends, and the rounds that accused it since both were there."""
-        low, high = self.property.domain
+        low, high = self.target.domain
         left = max((value for value in self.born if value < point), default=None)
         right = min((value for value in self.born if value > point), default=None)
         since = max(self.born[value] if value is not None else 0 for value in (left, right))

@@ -56,7 +56,7 @@ class Learned:
 class NaiveRegression:
     """Weights of each expert: of the intercepts with and without a base, the base, the features, the context."""
 
-    property: Elicitable
+    target: Elicitable
     n_inputs: int
     n_features: int = 0
     rates: Sequence[float] = tuple(RATES)
@@ -72,15 +72,15 @@ class NaiveRegression:
 
     @property
     def half(self) -> float:
-        low, high = self.property.domain
+        low, high = self.target.domain
         return 0.5 * (high - low)
 
     def value(self, unit: float) -> float:
-        low, high = self.property.domain
+        low, high = self.target.domain
         return min(max(low + self.half + self.half * unit, low), high)
 
     def unit(self, base: float | None) -> float:
-        return 0.0 if base is None else cut((base - self.property.domain[0] - self.half) / self.half, 1.0)
+        return 0.0 if base is None else cut((base - self.target.domain[0] - self.half) / self.half, 1.0)
 
     def odds(self, base: float | None) -> float:
         return math.atanh(cut(self.unit(base), EDGE))
@@ -138,12 +138,12 @@ class NaiveRegression:
         """Experts are scored by what they said, and step from where they are now."""
         inputs = self.inputs(said.x, said.features, said.base)
         units, norm = self.units(inputs, said.base), total([s * s for s in inputs])
-        v = float(self.property.identification(said.hint, y))
+        v = float(self.target.identification(said.hint, y))
         self.learned.append(Learned(said, v, abs(y - said.hint) / self.half, lag, norm))
         sizes = total([abs(each.v) for each in self.learned])
         unit = total([each.error for each in self.learned]) / sizes if sizes else 2.0
         size = unit / max(norm, total([each.norm for each in self.learned]) / len(self.learned))
         for weights, rate, u in zip(self.weights, self.all_rates, units, strict=True):
-            step = rate * size * float(self.property.identification(self.value(u), y))
+            step = rate * size * float(self.target.identification(self.value(u), y))
             for j, s in enumerate(inputs):
                 weights[j] -= step * s

@@ -169,7 +169,7 @@ def bombs(file: bytes) -> list[bytes]:
         archived({**parts, "evidence.bomb.npy": zeros}, zipfile.ZIP_DEFLATED),
         archived({**parts, "atoms.labels.npy": packed(np.zeros(10**6))}, zipfile.ZIP_DEFLATED),
         archived({**parts, "ledger.rounding.npy": huge + bytes(64)}),
-        archived({**parts, "pending.flags.npy": packed(np.zeros(10**7, dtype=np.uint8))}, zipfile.ZIP_DEFLATED),
+        archived({**parts, "pending.rounds.npy": packed(np.zeros(10**7, dtype=np.int64))}, zipfile.ZIP_DEFLATED),
         archived({f"{i}.npy": b"" for i in range(5000)}),
     ]
     for change in (
@@ -177,7 +177,8 @@ def bombs(file: bytes) -> list[bytes]:
         {"settings": {"bins": None, "horizon": 10**30}},
         {"settings": {"max_pending": 10**14}},
         {"settings": {"levels": 10**11}},
-        {"counters": {"n_bins": 10**11}},
+        {"counters": {"n_values": 10**11}},
+        {"counters": {"open": 10**11}},
         {"hypotheses": {"kind": "Finite", "n": 10**11, "potential": {"kind": "AdaNormalHedge"}, "names": None}},
         {"hint": {"kind": "OnlineRegression", "n_features": 10**12, "rates": None, "link": None}},
     ):
