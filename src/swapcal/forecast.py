@@ -17,6 +17,10 @@ KINDS = ("zero", "pair", "low", "high", "trusted")
 """How a forecast can have been found."""
 
 
+_LARGEST_PHI = 1e150
+"""Beyond what evidence can be, and its square is a number."""
+
+
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """What `Forecaster.predict` returns: `float(forecast)` is the number to act on.
@@ -76,6 +80,7 @@ class Forecast:
             sound = sound and isinstance(self.context, bytes) and len(self.context) % 16 == 0
             sound = sound and self.kind in KINDS and isinstance(self.scores, (bytes, type(None)))
             sound = sound and all(isinstance(v, (float, int)) and math.isfinite(v) for v in numbers)
+            sound = sound and abs(self.phi) <= _LARGEST_PHI
         except OverflowError:
             sound = False
         if not sound:

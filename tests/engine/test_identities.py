@@ -34,7 +34,7 @@ def test_error_is_the_audit(target: Elicitable, kind: str, r: float) -> None:
     p = plain.run(stream.x, stream.y)
     audited = sc.swap_multicalibration_error(stream.y, p, stream.x, property=target, hypotheses=hypotheses, r=r)
     assert plain.error(r) == pytest.approx(audited, rel=1e-10)
-    assert len(plain.values) > 11 if isinstance(target, sc.Mean) else len(plain.values) == 6
+    assert len(plain.values) >= 11 if isinstance(target, sc.Mean) else len(plain.values) == 6
 
     hinted = sc.Forecaster(target, hypotheses, levels=4, **options)
     p = hinted.run(stream.x, stream.y, stream.hints)
@@ -199,7 +199,7 @@ def test_parts_of_a_run_add_up() -> None:
     first = forecaster.run(stream.x[:cut], stream.y[:cut])
     n, before = len(forecaster.values), forecaster.error()
     second = forecaster.run(stream.x[cut:], stream.y[cut:])
-    assert len(forecaster.values) >= n > 11
+    assert len(forecaster.values) >= n >= 11
     assert before == pytest.approx(sc.swap_multicalibration_error(stream.y[:cut], first, stream.x[:cut]), rel=1e-10)
     after = sc.swap_multicalibration_error(stream.y[cut:], second, stream.x[cut:])
     assert max(before - after, 0.0) < forecaster.error() <= before + after
