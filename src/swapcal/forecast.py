@@ -78,7 +78,12 @@ class Forecast:
         try:
             sound = isinstance(self.round, int) and 0 <= self.round < 2**63 and isinstance(self.forecaster, str)
             sound = sound and isinstance(self.context, bytes) and len(self.context) % 16 == 0
-            sound = sound and self.kind in KINDS and isinstance(self.scores, (bytes, type(None)))
+            sound = (
+                sound
+                and isinstance(self.kind, str)
+                and self.kind in KINDS
+                and isinstance(self.scores, (bytes, type(None)))
+            )
             sound = sound and all(isinstance(v, (float, int)) and math.isfinite(v) for v in numbers)
             sound = sound and abs(self.phi) <= _LARGEST_PHI
         except OverflowError:

@@ -257,6 +257,7 @@ def compare(
             said = regression.say(x, [], hint)
             assert forecast.hint == pytest.approx(said.hint, rel=1e-7, abs=1e-7)
             # The last digits may differ, and a value that is put at the hint has all of them.
+            assert forecast.hint is not None
             said, hint = replace(said, hint=forecast.hint), forecast.hint
         opened = oracle.predict(x, hint)
         assert distribution[forecast.value] == forecast.probability

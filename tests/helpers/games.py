@@ -115,7 +115,7 @@ def evidence_of(property: Elicitable, forecast: Forecast, labels: Float64Array) 
 
     It is the same for both outcomes of a draw: a pair has one evidence point, and outright plays have one outcome.
     """
-    v = np.asarray(property.identification(forecast.evidence_at, labels))
+    v: Float64Array = np.asarray(property.identification(forecast.evidence_at, labels))
     if forecast.kind == "low":
         return np.minimum(v, 0.0)
     return np.maximum(v, 0.0) if forecast.kind == "high" else v
