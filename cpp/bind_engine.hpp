@@ -111,7 +111,7 @@ class Handle {
         }
         int64_t lag = engine_->books().numbers[0] - 1 - t;
         Errors errors = engine_->errors(played, label, t, hinted, hint);
-        if (engine_->model && !learn_model(f, row, label, hint, lag)) return false;
+        if (engine_->model && !(hinted && learn_model(f, row, label, hint, lag))) return false;
         engine_->learn(row, played, errors, t, hinted, hint);
         engine_->books().rounds[1] += lag > 0;
         due_ |= notices_ || (hinted && !hinted_);

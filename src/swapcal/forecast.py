@@ -37,6 +37,10 @@ KINDS = ("zero", "pair", "low", "high", "trusted")
 """How a forecast can have been found."""
 
 
+_LARGEST_PHI = 1e150
+"""Beyond what evidence can be, and its square is a number."""
+
+
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """What `Forecaster.predict` returns: `float(forecast)` is the number to act on.
@@ -107,8 +111,14 @@ class Forecast:
         try:
             sound = isinstance(self.round, int) and 0 <= self.round < 2**63 and isinstance(self.forecaster, str)
             sound = sound and isinstance(self.context, bytes) and len(self.context) % 16 == 0
-            sound = sound and self.kind in KINDS and isinstance(self.scores, (bytes, type(None)))
+            sound = (
+                sound
+                and isinstance(self.kind, str)
+                and self.kind in KINDS
+                and isinstance(self.scores, (bytes, type(None)))
+            )
             sound = sound and all(isinstance(v, (float, int)) and math.isfinite(v) for v in numbers)
+            sound = sound and abs(self.phi) <= _LARGEST_PHI
         except OverflowError:
             sound = False
         if not sound:

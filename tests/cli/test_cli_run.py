@@ -115,7 +115,7 @@ def test_a_threshold_for_pipelines(folder: Path) -> None:
     assert json.loads(outcome.stdout)["format"] == "swapcal.result"
 
 
-@pytest.mark.usefixtures("three_bins")
+@pytest.mark.usefixtures("little_room")
 def test_standard_input_stops_and_goes_on(folder: Path) -> None:
     """The same data is piped again, with more behind it: what is done is passed over."""
     lines = (folder / "scores.csv").read_bytes().splitlines(keepends=True)

@@ -158,6 +158,7 @@ class Round:
 
     def learn(self, case: Case, played: Learned, label: float, t: int) -> None:
         """The played value records what happened. Everything that can fail comes before the first change."""
+        self.make_room()
         state = self.state
         errors = self._errors(case, played, self.rules.jittered(label, t))
         lag = state.pending.issued - 1 - t
