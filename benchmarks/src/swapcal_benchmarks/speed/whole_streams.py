@@ -99,7 +99,7 @@ def _sparse(sizes: SpeedSizes) -> list[TargetRow]:
         def ready() -> Any:
             forecaster = Forecaster(Mean(), Finite(n), horizon=T, seed=1)
             part = StreamPart(rows, labels, None, None, out)
-            return lambda: forecaster._engine.run(part, 0)
+            return lambda: forecaster._engine.run(part, np.zeros(3, dtype=np.int64))
 
         return ready
 
