@@ -17,6 +17,7 @@ class Problem(Exception):
     def __init__(self, status: int, detail: str, *, retry_after: int | None = None) -> None:
         super().__init__(detail)
         self.status, self.detail, self.retry_after = status, detail, retry_after
+        self.store_down = False
 
     def refused(self, id: str | None = None) -> Refused:
         """The same as an entry of an answer."""

@@ -54,7 +54,7 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     cases_per_day: Annotated[int, Meta(ge=1, le=10**9, description="With `delay`, gives `pending`.")] | None = None
     keep: Annotated[Span, Meta(description="Cases are deleted when they are older.")] = "90d"
     monitor: MonitorSpec | None = None
-    seed: Annotated[int | None, Meta(ge=0, le=2**53, description="Of the draws; a secret one, if not given.")] = None
+    seed: Annotated[int, Meta(ge=0, le=2**53, description="Of the draws; secret, if not given.")] | None = None
 
     def room(self) -> int:
         """How many cases can wait: given, or twice what comes within `delay`, or a million."""

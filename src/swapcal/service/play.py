@@ -1,0 +1,137 @@
+"""What becomes of each case and each outcome: the rules of once and only once, before anything is stored."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+import swapcal as sc
+from swapcal.service.problems import Problem
+from swapcal.service.registry import Registry
+from swapcal.service.schemas import Case, Forecasted, Learned, Outcome, Refused
+from swapcal.service.spec import seconds
+from swapcal.service.store import CaseRow, Commit, Elsewhere, Request
+from swapcal.service.stream import Stream
+
+__all__ = ["Answer", "ForecastJob", "OutcomeJob", "Played", "play"]
+
+
+class ForecastJob(NamedTuple):
+    """Cases of one request; `fetched` are hints from the model server, for those that brought none."""
+
+    stream: str
+    items: Sequence[Case]
+    fetched: Sequence[float | None] | None = None
+
+
+class OutcomeJob(NamedTuple):
+    """Outcomes of one request."""
+
+    stream: str
+    items: Sequence[Outcome]
+
+
+Answer = list[Forecasted | Refused] | list[Learned | Refused] | Problem | Elsewhere
+
+
+class Played(NamedTuple):
+    """One answer for each job, and what must be stored before any of them is given."""
+
+    answers: list[Answer]
+    commits: list[Commit]
+
+
+_pack = msgspec.msgpack.Encoder().encode
+_json = msgspec.json.Encoder().encode
+
+
+def play(jobs: Sequence[ForecastJob | OutcomeJob], registry: Registry, now: float, snapshot_every: int) -> Played:
+    """Play jobs in order, in memory. Whoever cannot store the commits must forget the streams."""
+    answers: list[Answer] = [[] for _ in jobs]
+    commits: list[Commit] = []
+    places: dict[str, list[int]] = {}
+    for place, job in enumerate(jobs):
+        places.setdefault(job.stream, []).append(place)
+    for name, here in places.items():
+        try:
+            stream = registry.get(name)
+        except (Problem, Elsewhere) as refusal:
+            for place in here:
+                answers[place] = refusal
+            continue
+        known = registry.store.find(name, list({item.id for place in here for item in jobs[place].items}))
+        turn = _Turn(stream, known, now)
+        for place in here:
+            answers[place] = turn.job(jobs[place])
+        if turn.cases or turn.outcomes:
+            due = stream.seq - stream.snapshot_seq >= snapshot_every
+            snapshot = stream.dump() if due else None
+            commits.append(Commit(name, stream.epoch, stream.seq, turn.cases, turn.outcomes, snapshot))
+    return Played(answers, commits)
+
+
+class _Turn:
+    """One stream's part of a transaction."""
+
+    def __init__(self, stream: Stream, known: dict[str, CaseRow], now: float) -> None:
+        self.stream, self.known, self.now = stream, known, now
+        self.oldest = now - seconds(stream.spec.delay)
+        self.cases: list[CaseRow] = []
+        self.outcomes: list[CaseRow] = []
+
+    def job(self, job: ForecastJob | OutcomeJob) -> Answer:
+        """The answers to one request."""
+        if isinstance(job, OutcomeJob):
+            return [self.learn(item) for item in job.items]
+        if job.fetched is None:
+            return [self.forecast(item, None) for item in job.items]
+        return [self.forecast(item, fetched) for item, fetched in zip(job.items, job.fetched, strict=True)]
+
+    def forecast(self, case: Case, fetched: float | None) -> Forecasted | Refused:
+        """A new case, or one that was asked before."""
+        row = self.known.get(case.id)
+        if row is not None:
+            asked = row.asked()
+            if not asked.same_as(case):
+                return _refused(409, case.id, "this id was forecast with another context or hint; take a new id")
+            return _answer(case.id, row.forecast(), asked.used(), replayed=True)
+        hint = fetched if case.hint is None else case.hint
+        try:
+            forecast = self.stream.predict(case.context, hint)
+        except sc.SwapcalError as error:
+            return _refused(422, case.id, str(error))
+        request = _json(Request(case.context, case.hint, fetched if case.hint is None else None))
+        row = CaseRow(case.id, self.stream.seq, request, _pack(forecast), self.now, forecast=forecast)
+        self.known[case.id] = row
+        self.cases.append(row)
+        return _answer(case.id, forecast, hint, replayed=False)
+
+    def learn(self, outcome: Outcome) -> Learned | Refused:
+        """An outcome: learned now, learned before, or refused."""
+        row, id = self.known.get(outcome.id), outcome.id
+        if row is None:
+            return _refused(404, id, f"no case {id!r} was forecast in this stream, or it was too long ago to be kept")
+        if row.y is not None:
+            if row.y == outcome.y:
+                return Learned(id, row.y, replayed=True)
+            return _refused(409, id, f"the outcome of {id!r} is known and another; outcomes are learned once, for good")
+        forecast = row.forecast()
+        if row.created < self.oldest or self.stream.is_expired(forecast):
+            return _refused(410, id, f"case {id!r} has waited too long; raise `delay` or `pending` of the stream")
+        try:
+            self.stream.learn(forecast, row.asked().used(), outcome.y, self.now)
+        except sc.SwapcalError as error:
+            return _refused(422, id, str(error))
+        row.y, row.y_seq, row.learned = outcome.y, self.stream.seq, self.now
+        self.outcomes.append(row)
+        return Learned(id, outcome.y)
+
+
+def _answer(id: str, forecast: sc.Forecast, hint: float | None, *, replayed: bool) -> Forecasted:
+    return Forecasted(
+        id, forecast.value, hint, forecast.other, forecast.probability, forecast.round, calibrated=True, replayed=replayed
+    )
+
+
+def _refused(status: int, id: str, detail: str) -> Refused:
+    return Problem(status, detail).refused(id)
