@@ -8,6 +8,7 @@ __all__ = [
     "Answers",
     "Case",
     "Cases",
+    "Context",
     "Forecasted",
     "Id",
     "Learned",
@@ -16,6 +17,7 @@ __all__ = [
     "Refused",
     "Results",
     "Scalar",
+    "StoredCase",
     "StreamName",
     "StreamStatus",
 ]
@@ -71,7 +73,7 @@ class Outcomes(Struct, frozen=True, forbid_unknown_fields=True):
     outcomes: Annotated[list[Outcome], Meta(min_length=1)]
 
 
-class Forecasted(Struct, frozen=True):
+class Forecasted(Struct, frozen=True, tag_field="result", tag="forecast"):
     """A forecast, stored before it is answered."""
 
     id: str
@@ -84,7 +86,7 @@ class Forecasted(Struct, frozen=True):
     replayed: Annotated[bool, Meta(description="True: this id was asked before, and this is what it was told.")] = False
 
 
-class Learned(Struct, frozen=True):
+class Learned(Struct, frozen=True, tag_field="result", tag="learned"):
     """An outcome that has been learned, now or before."""
 
     id: str
@@ -92,7 +94,7 @@ class Learned(Struct, frozen=True):
     replayed: bool = False
 
 
-class Refused(Struct, frozen=True, omit_defaults=True):
+class Refused(Struct, frozen=True, omit_defaults=True, tag_field="result", tag="refused"):
     """Why something was refused: a problem of RFC 9457, in sentences."""
 
     title: str

@@ -53,6 +53,5 @@ def _hints(answer: Any, upstream: Upstream) -> list[float]:
         if upstream.output is not None:
             found = [one[upstream.output] for one in found]
     else:
-        outputs = answer["outputs"]
-        found = next(one["data"] for one in outputs if upstream.output in (None, one["name"]))
+        found = [one["data"] for one in answer["outputs"] if upstream.output in (None, one["name"])][0]
     return [float(one[0] if isinstance(one, list) else one) for one in found]

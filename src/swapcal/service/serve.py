@@ -1,0 +1,76 @@
+"""`swapcal serve`: from a configuration to a running server."""
+
+import sys
+from collections.abc import Callable
+
+import uvicorn
+
+import swapcal as sc
+from swapcal.service import logs
+from swapcal.service.app import create_app
+from swapcal.service.config import Config, is_loopback
+from swapcal.service.problems import StoreDown
+from swapcal.service.store import open_store
+
+__all__ = ["run"]
+
+SWITCH_SECONDS = 0.0005
+"""How long one thread may keep the interpreter while the other waits: the writer must not wait 5 ms for its turn."""
+
+
+def run(config: Config, *, started: Callable[[int], None] | None = None) -> int:
+    """Serve until a signal; what was taken is finished. The exit code is 0, or 3 if it could not start."""
+    service = config.service
+    logs.configure(service.log)
+    if not is_loopback(service.host):
+        _needs_tokens(config)
+    app = create_app(config, open_store(service.store, owner=service.advertise))
+    server = _Announcing(
+        uvicorn.Config(
+            app,
+            host=service.host,
+            port=service.port,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=service.stop_seconds,
+            timeout_keep_alive=75,
+            lifespan="on",
+        ),
+        started,
+    )
+    sys.setswitchinterval(SWITCH_SECONDS)
+    server.run()
+    return 0 if server.started else 3
+
+
+class _Announcing(uvicorn.Server):
+    """Tells which port it got."""
+
+    def __init__(self, config: uvicorn.Config, told: Callable[[int], None] | None) -> None:
+        super().__init__(config)
+        self._told = told
+
+    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        await super().startup(sockets)  # type: ignore[arg-type]
+        if self.started and self._told is not None:
+            self._told(self.servers[0].sockets[0].getsockname()[1])
+
+
+def _needs_tokens(config: Config) -> None:
+    """Refuse to listen to other machines while nobody could be told from anybody."""
+    if config.tokens:
+        return
+    store = open_store(config.service.store)
+    try:
+        store.open()
+        there = store.tokens()
+    except StoreDown as error:
+        raise sc.InvalidInput(f"the store cannot be opened: {error}") from error
+    finally:
+        store.close()
+    if not there:
+        raise sc.InvalidInput(
+            f"{config.service.host} can be reached from other machines, and there is no token yet: make one with  "
+            "swapcal serve token create --config ... --scope admin"
+        )
