@@ -3,7 +3,7 @@
 from typing import Any, TypeVar
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from swapcal.service.problems import Problem
@@ -28,13 +28,21 @@ async def read_body(request: Request, limit: int) -> bytes:
     if length is not None and length.isdigit() and int(length) > limit:
         raise _too_large(limit)
     parts: list[bytes] = []
-    size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > limit:
+    left, more = limit, True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part: bytes = message.get("body", b"")
+        left -= len(part)
+        if left < 0:
             raise _too_large(limit)
         parts.append(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        more = message.get("more_body", False)
+    body = parts[0] if len(parts) == 1 else b"".join(parts)
+    # For `forward`: a body can be read once.
+    request.scope["body"] = body
+    return body
 
 
 def decode(decoder: msgspec.json.Decoder[Decoded], body: bytes) -> Decoded:

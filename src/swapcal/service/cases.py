@@ -23,7 +23,6 @@ from swapcal.service.schemas import (
     StoredCase,
 )
 from swapcal.service.server import Server
-from swapcal.service.spec import seconds
 from swapcal.service.upstream import fetch_hints
 
 __all__ = ["forecast", "forecast_all", "learn", "stored_case"]
@@ -93,7 +92,7 @@ async def stored_case(server: Server, request: Request) -> Response:
         if row is None:
             raise Problem(404, "no such case was forecast in this stream, or it was too long ago to be kept")
         asked, made = row.asked(), row.forecast()
-        expired = row.created < time.time() - seconds(stream.spec.delay) or stream.is_expired(made)
+        expired = row.created < time.time() - stream.delay or stream.is_expired(made)
         return StoredCase(
             id=row.id,
             context=asked.context,

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 import swapcal as sc
 from swapcal.service.schemas import NAME
-from swapcal.service.spec import StreamSpec, forecaster_of
+from swapcal.service.spec import StreamSpec, check
 
 __all__ = ["Config", "Limits", "Service", "TokenConfig", "Upstream", "is_loopback", "read"]
 
@@ -90,7 +90,7 @@ def checked(config: Config, path: Path | None = None) -> Config:
     where = "" if path is None else f"{path}: "
     for name, spec in config.streams.items():
         try:
-            forecaster_of(spec)
+            check(spec)
         except sc.SwapcalError as error:
             raise sc.InvalidInput(f"{where}stream {name!r}: {error}") from error
     unknown = set(config.upstream) - set(config.streams)

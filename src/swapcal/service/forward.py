@@ -25,7 +25,7 @@ async def pass_on(server: Server, request: Request, elsewhere: Elsewhere) -> Res
     if request.url.path.endswith("/events"):
         raise Problem(503, f"this stream is served by another worker; listen to it at {address}", retry_after=10)
     try:
-        answer = await server.http.request(request.method, target, headers=headers, content=await request.body())
+        answer = await server.http.request(request.method, target, headers=headers, content=request.scope.get("body"))
     except httpx.HTTPError:
         raise retry from None
     server.metrics.forwarded += 1

@@ -1,7 +1,7 @@
 """What becomes of each case and each outcome: the rules of once and only once, before anything is stored."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -9,9 +9,8 @@ import swapcal as sc
 from swapcal.service.problems import Problem
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import Case, Forecasted, Learned, Outcome, Refused
-from swapcal.service.spec import seconds
 from swapcal.service.store import CaseRow, Commit, Elsewhere, Request
-from swapcal.service.stream import Stream
+from swapcal.service.stream import Asked, Stream
 
 __all__ = ["Answer", "ForecastJob", "OutcomeJob", "Played", "play"]
 
@@ -63,6 +62,7 @@ def play(jobs: Sequence[ForecastJob | OutcomeJob], registry: Registry, now: floa
         turn = _Turn(stream, known, now)
         for place in here:
             answers[place] = turn.job(jobs[place])
+        turn.settle()
         if turn.cases or turn.outcomes:
             due = stream.seq - stream.snapshot_seq >= snapshot_every
             snapshot = stream.dump() if due else None
@@ -70,41 +70,68 @@ def play(jobs: Sequence[ForecastJob | OutcomeJob], registry: Registry, now: floa
     return Played(answers, commits)
 
 
+class _Fresh(NamedTuple):
+    """A case that waits for its forecast, and the place in an answer where that goes."""
+
+    case: Case
+    asked: Asked
+    fetched: float | None
+    answers: list[Any]
+    place: int
+
+
 class _Turn:
-    """One stream's part of a transaction."""
+    """One stream's part of a transaction. New cases are gathered and forecast together, in the order they came."""
 
     def __init__(self, stream: Stream, known: dict[str, CaseRow], now: float) -> None:
         self.stream, self.known, self.now = stream, known, now
-        self.oldest = now - seconds(stream.spec.delay)
+        self.oldest = now - stream.delay
         self.cases: list[CaseRow] = []
         self.outcomes: list[CaseRow] = []
+        self._fresh: dict[str, _Fresh] = {}
 
     def job(self, job: ForecastJob | OutcomeJob) -> Answer:
-        """The answers to one request."""
+        """The answers to one request; those to new cases are filled in by `settle`."""
         if isinstance(job, OutcomeJob):
+            self.settle()
             return [self.learn(item) for item in job.items]
-        if job.fetched is None:
-            return [self.forecast(item, None) for item in job.items]
-        return [self.forecast(item, fetched) for item, fetched in zip(job.items, job.fetched, strict=True)]
+        answers: list[Any] = [None] * len(job.items)
+        for place, case in enumerate(job.items):
+            fetched = None if job.fetched is None or case.hint is not None else job.fetched[place]
+            answers[place] = self.forecast(case, fetched, answers, place)
+        return answers
 
-    def forecast(self, case: Case, fetched: float | None) -> Forecasted | Refused:
-        """A new case, or one that was asked before."""
+    def forecast(self, case: Case, fetched: float | None, answers: list[Any], place: int) -> Forecasted | Refused | None:
+        """The answer to a case that was asked before or cannot be forecast; None for a new one, which waits."""
+        if case.id in self._fresh:
+            self.settle()
         row = self.known.get(case.id)
         if row is not None:
             asked = row.asked()
             if not asked.same_as(case):
                 return _refused(409, case.id, "this id was forecast with another context or hint; take a new id")
             return _answer(case.id, row.forecast(), asked.used(), replayed=True)
-        hint = fetched if case.hint is None else case.hint
         try:
-            forecast = self.stream.predict(case.context, hint)
+            ready = self.stream.asked(case.context, fetched if case.hint is None else case.hint)
         except sc.SwapcalError as error:
             return _refused(422, case.id, str(error))
-        request = _json(Request(case.context, case.hint, fetched if case.hint is None else None))
-        row = CaseRow(case.id, self.stream.seq, request, _pack(forecast), self.now, forecast=forecast)
-        self.known[case.id] = row
-        self.cases.append(row)
-        return _answer(case.id, forecast, hint, replayed=False)
+        self._fresh[case.id] = _Fresh(case, ready, fetched, answers, place)
+        return None
+
+    def settle(self) -> None:
+        """Forecast the new cases that wait."""
+        fresh, self._fresh = self._fresh, {}
+        if not fresh:
+            return
+        seq = self.stream.seq
+        made = self.stream.predict([one.asked for one in fresh.values()])
+        for (id, one), forecast in zip(fresh.items(), made, strict=True):
+            seq += 1
+            request = _json(Request(one.case.context, one.case.hint, one.fetched))
+            row = CaseRow(id, seq, request, _pack(forecast), self.now, forecast=forecast)
+            self.known[id] = row
+            self.cases.append(row)
+            one.answers[one.place] = _answer(id, forecast, one.asked.hint, replayed=False)
 
     def learn(self, outcome: Outcome) -> Learned | Refused:
         """An outcome: learned now, learned before, or refused."""

@@ -8,12 +8,13 @@ import msgspec
 import swapcal as sc
 from swapcal.service.problems import Problem, StoreDown
 from swapcal.service.spec import StreamSpec
-from swapcal.service.store import Elsewhere, Store
+from swapcal.service.store import CaseRow, Elsewhere, Store
 from swapcal.service.stream import Diverged, Stream
 
 __all__ = ["Registry", "replay"]
 
 log = logging.getLogger("swapcal.service")
+AT_ONCE = 500
 ASK_AGAIN = 0.3
 """Seconds before another worker's stream is asked for again."""
 
@@ -121,15 +122,32 @@ class Registry:
 
 def replay(stream: Stream, store: Store) -> None:
     """Play the log behind a stream's snapshot: every forecast must come out as it was stored, to the last bit."""
-    for number, is_outcome, row in store.events(stream.name, stream.seq):
-        if number != stream.seq + 1:
-            raise Diverged(f"event {stream.seq + 1} is missing in the log of stream {stream.name!r}; restore a back-up")
-        asked = row.asked()
+    waiting: list[CaseRow] = []
+
+    def forecast() -> None:
+        rows, waiting[:] = list(waiting), []
+        if not rows:
+            return
+        asked = [stream.asked(one.context, one.used()) for one in (row.asked() for row in rows)]
+        for row, made in zip(rows, stream.predict(asked), strict=True):
+            if made != row.forecast():
+                raise Diverged(
+                    f"forecast {row.seq} of stream {stream.name!r} comes out differently from how it was stored: start "
+                    "the version of swapcal that stored it, stop it in good order, which leaves nothing to replay, and "
+                    "upgrade then"
+                )
+
+    last = stream.seq
+    for number, is_outcome, row in store.events(stream.name, last):
+        if number != last + 1:
+            raise Diverged(f"event {last + 1} is missing in the log of stream {stream.name!r}; restore a back-up")
+        last = number
         if is_outcome:
+            forecast()
             assert row.y is not None
-            stream.learn(row.forecast(), asked.used(), row.y, row.learned or 0.0)
-        elif stream.predict(asked.context, asked.used()) != row.forecast():
-            raise Diverged(
-                f"forecast {number} of stream {stream.name!r} comes out differently from how it was stored: start the "
-                "version of swapcal that stored it, stop it in good order, which leaves nothing to replay, and upgrade then"
-            )
+            stream.learn(row.forecast(), row.asked().used(), row.y, row.learned or 0.0)
+        else:
+            waiting.append(row)
+            if len(waiting) >= AT_ONCE:
+                forecast()
+    forecast()

@@ -14,7 +14,7 @@ from swapcal.service.store import open_store
 
 __all__ = ["run"]
 
-SWITCH_SECONDS = 0.0005
+SWITCH_SECONDS = 0.001
 """How long one thread may keep the interpreter while the other waits: the writer must not wait 5 ms for its turn."""
 
 
@@ -33,6 +33,8 @@ def run(config: Config, *, started: Callable[[int], None] | None = None) -> int:
             log_config=None,
             access_log=False,
             server_header=False,
+            date_header=False,
+            proxy_headers=False,
             timeout_graceful_shutdown=service.stop_seconds,
             timeout_keep_alive=75,
             lifespan="on",

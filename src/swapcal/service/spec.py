@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 import swapcal as sc
 from swapcal.service.schemas import Scalar
 
-__all__ = ["MonitorSpec", "StreamSpec", "forecaster_of", "property_of", "seconds"]
+__all__ = ["MonitorSpec", "StreamSpec", "check", "forecaster_of", "groups_of", "property_of", "seconds"]
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 DEFAULT_PENDING = 1_000_000
@@ -105,16 +105,24 @@ def property_of(spec: StreamSpec) -> Any:
     return (sc.Mean if spec.property == "mean" else sc.Median)(**scale)
 
 
+def groups_of(spec: StreamSpec) -> sc.Groups:
+    """The groups, before any value was seen; an `InvalidInput` where the spec makes no sense."""
+    groups = [one if isinstance(one, str) else tuple(one) for one in spec.groups]
+    return sc.Groups(groups, limit=spec.group_limit, rare=spec.rare)
+
+
 def forecaster_of(spec: StreamSpec) -> sc.Forecaster:
-    """A forecaster that has seen nothing; an `InvalidInput` where the spec makes no sense."""
+    """A forecaster that has seen nothing, over the positions of the groups.
+
+    It takes vectors and not records: the stream places records itself, many at once, and vectors go to the kernels.
+    """
     if spec.features and spec.hint != "learn":
         raise sc.InvalidInput("features are for a hint that learns; give hint = 'learn', or leave them out")
-    groups = [one if isinstance(one, str) else tuple(one) for one in spec.groups]
     if spec.jitter > spec.high - spec.low:
         raise sc.InvalidInput(f"jitter must be at most the width of the range, {spec.high - spec.low:g}")
     return sc.Forecaster(
         property_of(spec),
-        sc.Groups(groups, limit=spec.group_limit, rare=spec.rare),
+        sc.Finite(1 + spec.group_limit),
         horizon=spec.horizon,
         bins=spec.bins,
         seed=0 if spec.seed is None else spec.seed,
@@ -123,6 +131,12 @@ def forecaster_of(spec: StreamSpec) -> sc.Forecaster:
         jitter=spec.jitter,
         max_pending=spec.room(),
     )
+
+
+def check(spec: StreamSpec) -> None:
+    """An `InvalidInput` where the spec makes no sense."""
+    groups_of(spec)
+    forecaster_of(spec)
 
 
 def seconds(span: str) -> float:

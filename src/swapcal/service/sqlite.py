@@ -17,8 +17,9 @@ __all__ = ["Sqlite"]
 SCHEMA_VERSION = 1
 _TABLES = """
 CREATE TABLE IF NOT EXISTS streams (
-    key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, spec BLOB NOT NULL, seq INTEGER NOT NULL,
-    snapshot BLOB NOT NULL, snapshot_seq INTEGER NOT NULL, epoch INTEGER NOT NULL);
+    key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, spec BLOB NOT NULL, seq INTEGER NOT NULL, epoch INTEGER NOT NULL);
+-- Apart from its stream, as SQLite writes a row as a whole, and `seq` changes with every commit.
+CREATE TABLE IF NOT EXISTS snapshots (stream INTEGER PRIMARY KEY, seq INTEGER NOT NULL, snapshot BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS cases (
     stream INTEGER NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, request BLOB NOT NULL, forecast BLOB NOT NULL,
     created REAL NOT NULL, y REAL, y_seq INTEGER, learned REAL, UNIQUE (stream, id));
@@ -59,6 +60,8 @@ class Sqlite:
             db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA wal_autocheckpoint = 4000")
+            db.execute("PRAGMA cache_size = -65536")
             version = db.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, SCHEMA_VERSION):
                 db.close()
@@ -106,10 +109,8 @@ class Sqlite:
         with self._transaction() as db:
             found = db.execute("SELECT 1 FROM streams WHERE name = ?", (name,)).fetchone()
             if found is None:
-                db.execute(
-                    "INSERT INTO streams (name, spec, seq, snapshot, snapshot_seq, epoch) VALUES (?, ?, 0, ?, 0, 0)",
-                    (name, spec, snapshot),
-                )
+                made = db.execute("INSERT INTO streams (name, spec, seq, epoch) VALUES (?, ?, 0, 0)", (name, spec))
+                db.execute("INSERT INTO snapshots VALUES (?, 0, ?)", (made.lastrowid, snapshot))
         return found is None
 
     def drop(self, name: str, epoch: int) -> None:
@@ -117,6 +118,7 @@ class Sqlite:
         with self._transaction() as db:
             key = self._key(name)
             db.execute("DELETE FROM cases WHERE stream = ?", (key,))
+            db.execute("DELETE FROM snapshots WHERE stream = ?", (key,))
             db.execute("DELETE FROM streams WHERE key = ?", (key,))
         self._keys.pop(name, None)
 
@@ -126,7 +128,9 @@ class Sqlite:
         with self._transaction() as db:
             db.execute("UPDATE streams SET epoch = epoch + 1 WHERE name = ?", (name,))
             row = db.execute(
-                "SELECT name, spec, seq, snapshot, snapshot_seq, epoch FROM streams WHERE name = ?", (name,)
+                "SELECT name, spec, streams.seq, snapshot, snapshots.seq, epoch FROM streams JOIN snapshots "
+                "ON stream = key WHERE name = ?",
+                (name,),
             ).fetchone()
         return None if row is None else StreamRow(*row)
 
@@ -172,9 +176,7 @@ class Sqlite:
                     [(row.y, row.y_seq, row.learned, key, row.id) for row in one.outcomes],
                 )
                 if one.snapshot is not None:
-                    db.execute(
-                        "UPDATE streams SET snapshot = ?, snapshot_seq = ? WHERE key = ?", (one.snapshot, one.seq, key)
-                    )
+                    db.execute("UPDATE snapshots SET snapshot = ?, seq = ? WHERE stream = ?", (one.snapshot, one.seq, key))
 
     def prune(self, name: str, before: float, seq: int, limit: int) -> int:
         """Delete old cases whose events are all in the snapshot."""

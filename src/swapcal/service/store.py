@@ -1,4 +1,4 @@
-"""What a store keeps and promises: two tables of events and states, and one of tokens.
+"""What a store keeps and promises: cases, streams, and tokens.
 
 `cases` is log, idempotency key and pending store in one: `seq` orders the forecasts and `y_seq` the outcomes of a stream
 in one count. `streams` holds what a stream is, its last snapshot, and the epoch of its owner. Everything that a commit is

@@ -6,7 +6,8 @@ by one, in batches, or from the store after a crash. Only the writer's thread to
 
 import io
 import zlib
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,20 +16,31 @@ import swapcal as sc
 from swapcal.roles import Row, Rows
 from swapcal.service import monitors
 from swapcal.service.schemas import Scalar, StreamStatus
-from swapcal.service.spec import StreamSpec, forecaster_of, property_of
+from swapcal.service.spec import StreamSpec, forecaster_of, groups_of, property_of, seconds
 
-__all__ = ["AUDIT_BINS", "Diverged", "Stream"]
+__all__ = ["AUDIT_BINS", "Asked", "Diverged", "Stream"]
 
 SCHEMA_VERSION = 1
 AUDIT_BINS = 20
 """Forecasts are audited in so many equal bins, the model's and ours alike."""
 ALARMS_KEPT = 1000
+SETTLE_EVERY = 1000
+TOGETHER = 12
+"""From so many cases on, placing them in one call is cheaper than one by one."""
 RECENT = 1000
 """Losses on the live page are means over so many outcomes."""
 
 
 class Diverged(sc.StateFileError):
     """A log that does not lead to the forecasts that were stored."""
+
+
+class Asked(NamedTuple):
+    """A case that can be forecast: its columns, the hint, and the features of a hint that learns."""
+
+    context: dict[str, Scalar]
+    hint: float | None
+    features: list[float] | None
 
 
 class _Totals(msgspec.Struct):
@@ -52,26 +64,50 @@ class Stream:
     """
 
     def __init__(self, name: str, spec: StreamSpec) -> None:
-        self._assemble(name, spec, forecaster_of(spec))
-        self.before = sc.Audit(self.property, self.forecaster.hypotheses, bins=AUDIT_BINS)
-        self.after = sc.Audit(self.property, self.forecaster.hypotheses, bins=AUDIT_BINS)
-        self.monitor = monitors.monitor_of(spec, self.property, self.forecaster.hypotheses)
+        self._assemble(name, spec, forecaster_of(spec), groups_of(spec))
+        self.before = sc.Audit(self.property, self.groups, bins=AUDIT_BINS)
+        self.after = sc.Audit(self.property, self.groups, bins=AUDIT_BINS)
+        self.monitor = monitors.monitor_of(spec, self.property, self.groups)
         self.totals = _Totals()
         self.alarms: list[dict[str, Any]] = []
 
-    def _assemble(self, name: str, spec: StreamSpec, forecaster: sc.Forecaster) -> None:
-        self.name, self.spec, self.forecaster, self.property = name, spec, forecaster, forecaster.property
+    def _assemble(self, name: str, spec: StreamSpec, forecaster: sc.Forecaster, groups: sc.Groups) -> None:
+        self.name, self.spec, self.forecaster, self.groups = name, spec, forecaster, groups
+        self.property = property_of(spec)
         self.seq = self.snapshot_seq = self.epoch = 0
-        self.n_groups = forecaster.hypotheses.n
+        self._room, self.delay = spec.room(), seconds(spec.delay)
+        self._dense = np.zeros(groups.n)
         self._waiting: list[tuple[float, float | None, float, Row]] = []
         self.recent_before, self.recent_after = Recent(RECENT), Recent(RECENT)
 
-    def predict(self, context: dict[str, Scalar], hint: float | None) -> sc.Forecast:
-        """The next event: a forecast. An `InvalidInput` changes nothing."""
-        forecast = self.forecaster.predict(context, hint, features=self.spec.inputs(context))
-        self.seq += 1
-        self.totals.forecasts += 1
-        return forecast
+    def asked(self, context: dict[str, Scalar], hint: float | None) -> "Asked":
+        """A case that can be forecast; an `InvalidInput` if it cannot, before anything is learned from it."""
+        low, high = self.property.domain
+        if hint is not None and self.spec.outside == "error" and not low <= hint <= high:
+            raise sc.InvalidInput(f"the hint {hint:g} is outside [{low:g}, {high:g}]")
+        return Asked(context, hint, self.spec.inputs(context))
+
+    def predict(self, cases: Sequence["Asked"]) -> list[sc.Forecast]:
+        """The next events: a forecast for each case, in order. One call for many gives what one for each would."""
+        dense, predict = self._dense, self.forecaster.predict
+        made = []
+        for case, (indices, values) in zip(cases, self._places(cases), strict=True):
+            dense[indices] = values
+            made.append(predict(dense, case.hint, features=case.features))
+            dense[indices] = 0.0
+        self.seq += len(made)
+        self.totals.forecasts += len(made)
+        return made
+
+    def _places(self, cases: Sequence["Asked"]) -> list[Row]:
+        """The groups of each case; learns values that were not seen before."""
+        if len(cases) < TOGETHER:
+            return [self.groups.row(case.context) for case in cases]
+        rows = self.groups.rows([case.context for case in cases], len(cases))
+        ends = rows.indptr.tolist()
+        return [
+            Row(rows.indices[start:end], rows.values[start:end]) for start, end in zip(ends[:-1], ends[1:], strict=True)
+        ]
 
     def learn(self, forecast: sc.Forecast, hint: float | None, y: float, at: float) -> None:
         """The next event: an outcome. A `SwapcalError` changes nothing."""
@@ -84,6 +120,8 @@ class Stream:
             hint = None if hint is None else min(max(hint, low), high)
         row, totals = self._row(forecast), self.totals
         self._waiting.append((y, hint, forecast.value, row))
+        if len(self._waiting) >= SETTLE_EVERY:
+            self.settle()
         totals.outcomes += 1
         totals.late += late
         if hint is not None:
@@ -101,7 +139,7 @@ class Stream:
 
     def is_expired(self, forecast: sc.Forecast) -> bool:
         """Whether a forecast is too old for an outcome."""
-        return forecast.round < self.totals.forecasts - self.spec.room()
+        return forecast.round < self.totals.forecasts - self._room
 
     def settle(self) -> None:
         """Bring the audits up to date: many rounds at once cost a tenth, and give the same bits."""
@@ -115,7 +153,7 @@ class Stream:
     def audits(self) -> tuple[sc.Audit, sc.Audit]:
         """Copies of the audits before and after, for other threads to read."""
         self.settle()
-        empty = sc.Audit(self.property, self.forecaster.hypotheses, bins=AUDIT_BINS)
+        empty = sc.Audit(self.property, self.groups, bins=AUDIT_BINS)
         return empty + self.before, empty + self.after
 
     def status(self) -> StreamStatus:
@@ -128,18 +166,12 @@ class Stream:
             forecasts=totals.forecasts,
             outcomes=totals.outcomes,
             pending=self.forecaster.n_pending,
-            room=self.spec.room(),
-            groups=len(self.group_names),
+            room=self._room,
+            groups=len(self.groups.names),
             loss_before=compared and totals.loss_before / compared,
             loss_after=compared and totals.loss_after / compared,
             alarms=len(self.alarms),
         )
-
-    @property
-    def group_names(self) -> tuple[str, ...]:
-        """Names of the groups found so far."""
-        names: tuple[str, ...] = self.forecaster.hypotheses.names  # type: ignore[attr-defined]
-        return names
 
     def dump(self) -> bytes:
         """All of the state, as plain data."""
@@ -151,6 +183,7 @@ class Stream:
             "swapcal": sc.__version__,
             "seq": self.seq,
             "forecaster": file.getvalue(),
+            "groups": self.groups.spec(),
             "before": self.before.to_dict(),
             "after": self.after.to_dict(),
             "totals": self.totals,
@@ -173,8 +206,9 @@ class Stream:
                 f"it was written by swapcal {state.get('swapcal')}"
             )
         stream = cls.__new__(cls)
-        stream._assemble(name, spec, sc.Forecaster.load(io.BytesIO(state["forecaster"])))
-        groups, property = stream.forecaster.hypotheses, property_of(spec)
+        groups = sc.Groups.from_spec(state["groups"])
+        stream._assemble(name, spec, sc.Forecaster.load(io.BytesIO(state["forecaster"])), groups)
+        property = stream.property
         stream.before = sc.Audit.from_dict(state["before"], property, groups)
         stream.after = sc.Audit.from_dict(state["after"], property, groups)
         fresh = monitors.monitor_of(spec, property, groups)
@@ -189,7 +223,7 @@ class Stream:
         n = len(forecast.context) // 16
         indices = np.frombuffer(forecast.context, dtype=np.int64, count=n)
         values = np.frombuffer(forecast.context, dtype=np.float64, offset=8 * n)
-        k = int(np.searchsorted(indices, self.n_groups))
+        k = int(indices.searchsorted(self.groups.n))
         return Row(indices[:k], values[:k])
 
 

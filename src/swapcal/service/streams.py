@@ -13,7 +13,7 @@ from swapcal.service.problems import Problem
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import StreamStatus
 from swapcal.service.server import Server
-from swapcal.service.spec import StreamSpec, forecaster_of
+from swapcal.service.spec import StreamSpec, check
 
 __all__ = ["StreamAnswer", "StreamList", "delete_stream", "get_stream", "list_streams", "put_stream"]
 
@@ -45,7 +45,7 @@ async def put_stream(server: Server, request: Request) -> Response:
     name: str = request.path_params["stream"]
     spec = decode(_SPEC, await read_body(request, server.config.limits.body))
     try:
-        forecaster_of(spec)
+        check(spec)
         made = await server.look(lambda registry: registry.create(name, spec))
     except sc.SwapcalError as error:
         raise Problem(422, str(error)) from error

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import swapcal as sc
 from swapcal.service.metrics import Metrics
 from swapcal.service.play import ForecastJob, OutcomeJob, play
 from swapcal.service.problems import Problem, StoreDown
@@ -59,7 +60,8 @@ class Writer:
         self.registry, self.metrics = Registry(store, max_streams), metrics
         self.store, self.room, self.snapshot_every = store, room, snapshot_every
         self.ready, self.queued = False, 0
-        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
+        self._gathered: list[_Waiting] = []
         self._thread = threading.Thread(target=self._run, name="swapcal-writer")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opened = self._tried = self._pruned = 0.0
@@ -77,14 +79,22 @@ class Writer:
         assert self._loop is not None
         future: asyncio.Future[Any] = self._loop.create_future()
         self.queued += size
-        self._queue.put(_Waiting(job, size, future))
+        # Whatever the loop reads in one turn goes over together: the thread wakes once, and they share a transaction.
+        if not self._gathered:
+            self._loop.call_soon(self._hand_over)
+        self._gathered.append(_Waiting(job, size, future))
         result = await future
         if isinstance(result, Exception):
             raise result
         return result
 
+    def _hand_over(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        self._queue.put(gathered)
+
     async def stop(self) -> None:
         """Finish what waits, write snapshots, and let go of the store."""
+        self._hand_over()
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
@@ -109,13 +119,13 @@ class Writer:
         taken: list[_Waiting] = []
         size = 0
         try:
-            one = self._queue.get(timeout=IDLE)
-            while one is not None:
-                taken.append(one)
-                size += one.size
+            some = self._queue.get(timeout=IDLE)
+            while some is not None:
+                taken += some
+                size += sum(one.size for one in some)
                 if size >= AT_ONCE:
                     return taken, True
-                one = self._queue.get_nowait()
+                some = self._queue.get_nowait()
         except queue.Empty:
             return taken, True
         return taken, False
@@ -153,6 +163,8 @@ class Writer:
             if len(jobs) > 1:
                 # Whoever is to blame shall not take the others along.
                 return [result for job in jobs for result in self._store([job])]
+            if isinstance(error, sc.SwapcalError):
+                return [Problem(422, str(error))]
             log.exception("a request failed", extra={"stream": jobs[0].stream})
             self.metrics.failures += 1
             return [Problem(500, f"something unforeseen happened ({type(error).__name__}); nothing was changed")]
