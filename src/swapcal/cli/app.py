@@ -11,6 +11,7 @@ from swapcal.cli.demo import demo
 from swapcal.cli.exits import HELP
 from swapcal.cli.report import report
 from swapcal.cli.run import run
+from swapcal.cli.serve import serve
 
 __all__ = ["app"]
 
@@ -27,3 +28,4 @@ app.command()(run)
 app.command()(report)
 app.command()(demo)
 app.add_typer(bench, name="bench")
+app.add_typer(serve, name="serve")

@@ -43,13 +43,11 @@ def create_app(config: Config, store: Store) -> ASGIApp:
     described = document(OPERATIONS)
 
     async def openapi(server: Server, request: Request) -> Response:
-        """This document."""
+        """The OpenAPI document."""
         return json(described)
 
     spec = Operation("GET", "/openapi.json", "read", "This document", openapi, None, tags=("operation",))
-    routes = [
-        Route(op.path, _endpoint(op, lambda: made["server"]), methods=[op.method]) for op in (*OPERATIONS, spec)
-    ]
+    routes = [Route(op.path, _endpoint(op, lambda: made["server"]), methods=[op.method]) for op in (*OPERATIONS, spec)]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _refused})
     gated: ASGIApp = _Gate(app, lambda: made["server"])
     return traced(gated) if config.service.traces else gated
@@ -101,7 +99,9 @@ class _Gate:
             except Problem as problem:
                 self.server_of().metrics.served("(no token)", problem.status, 0.0)
                 response = refusal(problem)
-                kinds = "Basic realm=\"swapcal: any name, and a token as the password\"" if scope["path"] == "/" else "Bearer"
+                kinds = (
+                    'Basic realm="swapcal: any name, and a token as the password"' if scope["path"] == "/" else "Bearer"
+                )
                 response.headers["WWW-Authenticate"] = kinds
                 await response(scope, receive, send)
                 return

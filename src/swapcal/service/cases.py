@@ -59,11 +59,15 @@ async def forecast_all(server: Server, name: str, cases: Sequence[Case]) -> list
     except Problem as problem:
         if not problem.store_down or server.config.service.when_down != "hint":
             raise
-        hints = [case.hint if fetched is None or case.hint is not None else hint for case, hint in _paired(cases, fetched)]
+        hints = [
+            case.hint if fetched is None or case.hint is not None else hint for case, hint in _paired(cases, fetched)
+        ]
         if any(hint is None for hint in hints):
             raise
         server.metrics.raw_hints += len(cases)
-        return [Forecasted(case.id, hint or 0.0, hint, calibrated=False) for case, hint in zip(cases, hints, strict=True)]
+        return [
+            Forecasted(case.id, hint or 0.0, hint, calibrated=False) for case, hint in zip(cases, hints, strict=True)
+        ]
 
 
 async def learn(server: Server, request: Request) -> Response:
@@ -84,11 +88,11 @@ async def learn(server: Server, request: Request) -> Response:
 
 async def stored_case(server: Server, request: Request) -> Response:
     """A case as it is stored."""
-    name, id = request.path_params["stream"], request.path_params["id"]
+    name, wanted = request.path_params["stream"], request.path_params["id"]
 
     def look(registry: object) -> StoredCase:
         stream = server.writer.registry.get(name)
-        row = server.writer.store.find(name, [id]).get(id)
+        row = server.writer.store.find(name, [wanted]).get(wanted)
         if row is None:
             raise Problem(404, "no such case was forecast in this stream, or it was too long ago to be kept")
         asked, made = row.asked(), row.forecast()

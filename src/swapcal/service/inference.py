@@ -1,4 +1,4 @@
-"""The shapes of other servers: the Open Inference Protocol and MLflow's, so that the service fits before a model server.
+"""The shapes of other servers, Open Inference Protocol and MLflow, so that the service fits before a model server.
 
 A column `id` names the case and a column `hint` brings the model's number; every other column is context. Cases without
 an id get a random one, which is in the answer.
@@ -184,8 +184,8 @@ async def _forecast(
 
 def _case(record: dict[str, Scalar]) -> Case:
     rest = dict(record)
-    id, hint = rest.pop("id", None), rest.pop("hint", None)
-    plain = {"id": str(uuid.uuid4()) if id is None else str(id), "context": rest, "hint": hint}
+    named, hint = rest.pop("id", None), rest.pop("hint", None)
+    plain = {"id": str(uuid.uuid4()) if named is None else str(named), "context": rest, "hint": hint}
     try:
         return msgspec.convert(plain, _CASE)
     except msgspec.ValidationError as error:
@@ -217,7 +217,10 @@ async def model(server: Server, request: Request) -> Response:
     texts = [{"name": one, "datatype": "BYTES", "shape": [-1]} for one in dict.fromkeys(columns)]
     numbers = [{"name": one, "datatype": "FP64", "shape": [-1]} for one in ("hint", *spec.features)]
     inputs = [{"name": "id", "datatype": "BYTES", "shape": [-1]}, *numbers, *texts]
-    outputs = [{"name": "forecast", "datatype": "FP64", "shape": [-1]}, {"name": "id", "datatype": "BYTES", "shape": [-1]}]
+    outputs = [
+        {"name": "forecast", "datatype": "FP64", "shape": [-1]},
+        {"name": "id", "datatype": "BYTES", "shape": [-1]},
+    ]
     return json(ModelMetadata(name, "swapcal", [__version__], inputs, outputs))
 
 

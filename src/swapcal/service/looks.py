@@ -7,7 +7,6 @@ from importlib.resources import files
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -16,11 +15,11 @@ from swapcal.service.metrics import CONTENT_TYPE
 from swapcal.service.problems import Problem
 from swapcal.service.reading import AuditReading, read_audits
 from swapcal.service.report import report_page
-from swapcal.service.schemas import StreamStatus
+from swapcal.service.schemas import Alarm, Alarms, StreamStatus
 from swapcal.service.server import Server
 from swapcal.service.stream import Stream
 
-__all__ = ["Alarm", "Alarms", "alarms", "audit", "events", "live_page", "metrics", "report"]
+__all__ = ["alarms", "audit", "events", "live_page", "metrics", "report"]
 
 _encode = msgspec.json.Encoder().encode
 KEEP_ALIVE = 15.0
@@ -31,21 +30,6 @@ SECURITY = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-
-
-class Alarm(Struct, frozen=True):
-    """A group that went off: at which event, when, and what it is about."""
-
-    seq: int
-    at: float
-    alarm: str
-
-
-class Alarms(Struct, frozen=True):
-    """The latest alarms of a stream, oldest first."""
-
-    alarms: list[Alarm]
-    note: str
 
 
 async def audit(server: Server, request: Request) -> Response:
@@ -126,9 +110,7 @@ async def metrics(server: Server, request: Request) -> Response:
         # Counters are wanted most when the store is down.
         statuses = []
     seen = [status for status in statuses if token.may("read", status.name)]
-    text = await asyncio.to_thread(
-        server.metrics.text, seen, queued=server.writer.queued, ready=server.writer.ready
-    )
+    text = await asyncio.to_thread(server.metrics.text, seen, queued=server.writer.queued, ready=server.writer.ready)
     return Response(text, media_type=CONTENT_TYPE)
 
 

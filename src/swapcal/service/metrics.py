@@ -84,7 +84,7 @@ class Metrics:
 
     def text(self, statuses: Iterable[StreamStatus], *, queued: int, ready: bool) -> bytes:
         """Everything in Prometheus' text format."""
-        return generate_latest(_Snapshot(self, list(statuses), queued, ready))  # type: ignore[arg-type]
+        return generate_latest(_Snapshot(self, list(statuses), queued, ready))
 
 
 class _Snapshot(Collector):

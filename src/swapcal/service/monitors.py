@@ -17,8 +17,8 @@ PACKAGE_MONITOR = "swapcal.monitor"
 class Watch(Protocol):
     """Watches forecasts as their outcomes come.
 
-    `update` takes an outcome, the forecast and the case's groups, and returns the alarms that it raises. `to_dict` is all
-    of its state as plain data; `from_dict` of the same class, with the same parts, goes on where it was.
+    `update` takes an outcome, the forecast and the case's groups, and returns the alarms that it raises. `to_dict` is
+    all of its state as plain data; `from_dict` of the same class, with the same parts, goes on where it was.
     """
 
     def update(self, y: float, p: float, x: Any) -> Sequence[Any]:

@@ -29,8 +29,8 @@ def document(operations: Iterable[Operation]) -> dict[str, Any]:
         "info": {
             "title": "swapcal",
             "version": __version__,
-            "description": "Forecasts that are calibrated for everybody, stored before they are answered. Requests with an "
-            "id can be sent again: they are answered as before, and nothing is learned twice.",
+            "description": "Forecasts that are calibrated for everybody, stored before they are answered. Requests "
+            "with an id can be sent again: they are answered as before, and nothing is learned twice.",
         },
         "paths": paths,
         "components": {

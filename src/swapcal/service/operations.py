@@ -19,8 +19,8 @@ Handler = Callable[[Server, Request], Awaitable[Response]]
 class Operation:
     """One route.
 
-    `scope` None means that anybody may; `bodies` and `answer` are structs, or a media type for what is not JSON; `example`
-    is a request that works, and `statuses` are the refusals besides those that every route of its kind has.
+    `scope` None means that anybody may; `bodies` and `answer` are structs, or a media type for what is not JSON;
+    `example` is a request that works, and `statuses` are the refusals besides those that every route of its kind has.
     """
 
     method: Literal["GET", "POST", "PUT", "DELETE"]

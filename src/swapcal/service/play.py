@@ -101,7 +101,9 @@ class _Turn:
             answers[place] = self.forecast(case, fetched, answers, place)
         return answers
 
-    def forecast(self, case: Case, fetched: float | None, answers: list[Any], place: int) -> Forecasted | Refused | None:
+    def forecast(
+        self, case: Case, fetched: float | None, answers: list[Any], place: int
+    ) -> Forecasted | Refused | None:
         """The answer to a case that was asked before or cannot be forecast; None for a new one, which waits."""
         if case.id in self._fresh:
             self.settle()
@@ -125,38 +127,45 @@ class _Turn:
             return
         seq = self.stream.seq
         made = self.stream.predict([one.asked for one in fresh.values()])
-        for (id, one), forecast in zip(fresh.items(), made, strict=True):
+        for one, forecast in zip(fresh.values(), made, strict=True):
             seq += 1
             request = _json(Request(one.case.context, one.case.hint, one.fetched))
-            row = CaseRow(id, seq, request, _pack(forecast), self.now, forecast=forecast)
-            self.known[id] = row
+            row = CaseRow(one.case.id, seq, request, _pack(forecast), self.now, forecast=forecast)
+            self.known[row.id] = row
             self.cases.append(row)
-            one.answers[one.place] = _answer(id, forecast, one.asked.hint, replayed=False)
+            one.answers[one.place] = _answer(row.id, forecast, one.asked.hint, replayed=False)
 
     def learn(self, outcome: Outcome) -> Learned | Refused:
         """An outcome: learned now, learned before, or refused."""
-        row, id = self.known.get(outcome.id), outcome.id
+        row, wanted = self.known.get(outcome.id), outcome.id
         if row is None:
-            return _refused(404, id, f"no case {id!r} was forecast in this stream, or it was too long ago to be kept")
+            return _refused(404, wanted, "no such case was forecast in this stream, or it was too long ago to be kept")
         if row.y is not None:
             if row.y == outcome.y:
-                return Learned(id, row.y, replayed=True)
-            return _refused(409, id, f"the outcome of {id!r} is known and another; outcomes are learned once, for good")
+                return Learned(wanted, row.y, replayed=True)
+            return _refused(409, wanted, "the outcome of this case is known and another; it was learned for good")
         forecast = row.forecast()
         if row.created < self.oldest or self.stream.is_expired(forecast):
-            return _refused(410, id, f"case {id!r} has waited too long; raise `delay` or `pending` of the stream")
+            return _refused(410, wanted, "this case has waited too long; raise `delay` or `pending` of the stream")
         try:
             self.stream.learn(forecast, row.asked().used(), outcome.y, self.now)
         except sc.SwapcalError as error:
-            return _refused(422, id, str(error))
+            return _refused(422, wanted, str(error))
         row.y, row.y_seq, row.learned = outcome.y, self.stream.seq, self.now
         self.outcomes.append(row)
-        return Learned(id, outcome.y)
+        return Learned(wanted, outcome.y)
 
 
 def _answer(id: str, forecast: sc.Forecast, hint: float | None, *, replayed: bool) -> Forecasted:
     return Forecasted(
-        id, forecast.value, hint, forecast.other, forecast.probability, forecast.round, calibrated=True, replayed=replayed
+        id,
+        forecast.value,
+        hint,
+        forecast.other,
+        forecast.probability,
+        forecast.round,
+        calibrated=True,
+        replayed=replayed,
     )
 
 

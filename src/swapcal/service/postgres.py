@@ -1,8 +1,8 @@
 """The store for several workers: PostgreSQL, one owner for each stream, fenced by an epoch.
 
-A worker owns a stream while its connection holds the stream's advisory lock; when the worker dies, the lock goes with its
-connection, and the next one that asks takes over. Each owner has a higher epoch, and every commit names its own: whoever
-was thought dead and comes back writes nothing.
+A worker owns a stream while its connection holds the stream's advisory lock; when the worker dies, the lock goes with
+its connection, and the next one that asks takes over. Each owner has a higher epoch, and every commit names its own:
+whoever was thought dead and comes back writes nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS swapcal_streams (key BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
     "name TEXT NOT NULL UNIQUE, spec BYTEA NOT NULL, seq BIGINT NOT NULL, snapshot BYTEA NOT NULL, "
     "snapshot_seq BIGINT NOT NULL, epoch BIGINT NOT NULL, owner TEXT)",
-    "CREATE TABLE IF NOT EXISTS swapcal_cases (stream BIGINT NOT NULL, id TEXT COLLATE \"C\" NOT NULL, "
+    'CREATE TABLE IF NOT EXISTS swapcal_cases (stream BIGINT NOT NULL, id TEXT COLLATE "C" NOT NULL, '
     "seq BIGINT NOT NULL, request BYTEA NOT NULL, forecast BYTEA NOT NULL, created DOUBLE PRECISION NOT NULL, "
     "y DOUBLE PRECISION, y_seq BIGINT, learned DOUBLE PRECISION, PRIMARY KEY (stream, id))",
     "CREATE INDEX IF NOT EXISTS swapcal_cases_seq ON swapcal_cases (stream, seq)",
@@ -158,7 +158,7 @@ class Postgres:
             f"UNION ALL SELECT y_seq, TRUE, {_CASE} FROM swapcal_cases "
             "WHERE stream = %(stream)s AND y_seq > %(after)s ORDER BY number"
         )
-        with self._named(), self._connection.transaction(), self._connection.cursor("swapcal_log", binary=True) as log:  # type: ignore[call-overload]
+        with self._named(), self._connection.transaction(), self._connection.cursor("swapcal_log", binary=True) as log:
             log.itersize = 5000
             log.execute(query, {"stream": self._key(name), "after": after})
             for row in log:

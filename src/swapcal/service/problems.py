@@ -21,9 +21,7 @@ class Problem(Exception):
 
     def refused(self, id: str | None = None) -> Refused:
         """The same as an entry of an answer."""
-        return Refused(
-            HTTPStatus(self.status).phrase, self.status, self.detail, id=msgspec.UNSET if id is None else id
-        )
+        return Refused(HTTPStatus(self.status).phrase, self.status, self.detail, id=msgspec.UNSET if id is None else id)
 
 
 class StoreDown(Exception):

@@ -19,7 +19,9 @@ class Errors(Struct, frozen=True):
     calibration: float
     multicalibration: float
     swap_multicalibration: float
-    groups_off: Annotated[int, Meta(description="Groups with a cell whose 95 % interval, for all cells together, is off 0.")]
+    groups_off: Annotated[
+        int, Meta(description="Groups with a cell whose 95 % interval, for all cells together, is off 0.")
+    ]
     witness: str | None
 
 

@@ -1,4 +1,4 @@
-"""Which streams this worker owns; a stream is loaded from its snapshot and the log behind it when it is first needed."""
+"""Which streams this worker owns; a stream is loaded from its snapshot and the log behind it when first needed."""
 
 import logging
 import time
@@ -87,7 +87,9 @@ class Registry:
                 return False
             raise Problem(409, f"there is a stream {name!r} with other settings; delete it first, or take another name")
         if len(names) >= self.limit:
-            raise Problem(403, f"there are {len(names)} streams, and no more are allowed; raise `streams` under [limits]")
+            raise Problem(
+                403, f"there are {len(names)} streams, and no more are allowed; raise `streams` under [limits]"
+            )
         seeded = spec.seeded()
         fresh = Stream(name, seeded)
         made = self.store.create(name, msgspec.json.encode(seeded), fresh.dump())

@@ -1,5 +1,6 @@
 """A stream's audit as a page: one file, no scripts, fit to be kept or printed."""
 
+import re
 from html import escape
 from importlib.resources import files
 
@@ -27,9 +28,8 @@ def report_page(reading: AuditReading, status: StreamStatus) -> str:
         "groups": "".join(_group_row(group) for group in reading.groups),
     }
     page = files("swapcal.service").joinpath("report.html").read_text(encoding="utf-8")
-    for name, text in parts.items():
-        page = page.replace(f"{{{{{name}}}}}", text)
-    return page
+    # In one pass, so that nothing that came from outside is taken for a place of the page.
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], page)
 
 
 def _sentence(reading: AuditReading) -> str:
@@ -64,7 +64,7 @@ def _error_row(name: str, before: str, after: str) -> str:
 
 def _group_row(group: GroupReading) -> str:
     cells = "".join(
-        f'<td{" class=off" if off else ""}>{"" if mean is None else f"{mean:+.4f}"}</td>'
+        f"<td{' class=off' if off else ''}>{'' if mean is None else f'{mean:+.4f}'}</td>"
         for mean, off in ((group.before, group.off_before), (group.after, group.off_after))
     )
     return f"<tr><th scope=row>{escape(group.name)}</th><td>{group.rounds:,}</td>{cells}</tr>"
@@ -74,5 +74,3 @@ def _number(value: float | int | None) -> str:
     if value is None:
         return ""
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-
-

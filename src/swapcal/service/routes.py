@@ -3,8 +3,20 @@
 from swapcal.service import cases, inference, looks, streams
 from swapcal.service.operations import Operation
 from swapcal.service.reading import AuditReading
-from swapcal.service.schemas import Answers, Case, Cases, Forecasted, Learned, Outcome, Outcomes, Results, StoredCase
-from swapcal.service.spec import StreamSpec
+from swapcal.service.schemas import (
+    Alarms,
+    Answers,
+    Case,
+    Cases,
+    Forecasted,
+    Learned,
+    Outcome,
+    Outcomes,
+    Results,
+    StoredCase,
+    StreamList,
+)
+from swapcal.service.spec import StreamAnswer, StreamSpec
 
 __all__ = ["OPERATIONS"]
 
@@ -47,15 +59,17 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation("GET", f"{S}/audit", "read", "Errors and groups", looks.audit, (AuditReading,), statuses=(404,)),
     Operation("GET", f"{S}/report", "read", "The audit as a page", looks.report, "text/html", statuses=(404,)),
-    Operation("GET", f"{S}/alarms", "read", "Alarms", looks.alarms, (looks.Alarms,), statuses=(404,)),
+    Operation("GET", f"{S}/alarms", "read", "Alarms", looks.alarms, (Alarms,), statuses=(404,)),
     Operation("GET", f"{S}/events", "read", "Pulses as they come", looks.events, "text/event-stream", statuses=(404,)),
-    Operation("GET", "/v1/streams", "read", "The streams", streams.list_streams, (streams.StreamList,)),
+    Operation("GET", "/v1/streams", "read", "The streams", streams.list_streams, (StreamList,)),
     Operation(
-        "PUT", S, "admin", "Make a stream", streams.put_stream, (streams.StreamAnswer,), (StreamSpec,), (409,),
+        "PUT", S, "admin", "Make a stream", streams.put_stream, (StreamAnswer,), (StreamSpec,), (409,),
         (200, 201), _SPEC,
     ),
-    Operation("GET", S, "read", "A stream", streams.get_stream, (streams.StreamAnswer,), statuses=(404,)),
-    Operation("DELETE", S, "admin", "Delete a stream", streams.delete_stream, None, statuses=(404, 409), success=(204,)),
+    Operation("GET", S, "read", "A stream", streams.get_stream, (StreamAnswer,), statuses=(404,)),
+    Operation(
+        "DELETE", S, "admin", "Delete a stream", streams.delete_stream, None, statuses=(404, 409), success=(204,)
+    ),
     Operation(
         "POST", "/v2/models/{stream}/infer", "predict", "Forecast, Open Inference Protocol", inference.infer,
         (inference.InferResponse,), (inference.InferRequest,), (404, 409, 502), (200,), _INFER, tags=("inference",),
@@ -74,9 +88,12 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation("GET", "/v2/health/live", None, "Alive", inference.live, (inference.Live,), tags=("health",)),
     Operation(
-        "GET", "/v2/health/ready", None, "Ready", inference.ready, (inference.Live,), success=(200, 503), tags=("health",)
+        "GET", "/v2/health/ready", None, "Ready", inference.ready, (inference.Live,), success=(200, 503),
+        tags=("health",),
     ),
-    Operation("GET", "/ping", None, "Ready, MLflow", inference.ping, (inference.Live,), success=(200, 503), tags=("health",)),
+    Operation(
+        "GET", "/ping", None, "Ready, MLflow", inference.ping, (inference.Live,), success=(200, 503), tags=("health",)
+    ),
     Operation("GET", "/metrics", "read", "Prometheus metrics", looks.metrics, "text/plain", tags=("operation",)),
     Operation("GET", "/", "read", "The live page", looks.live_page, "text/html", tags=("operation",)),
 )  # fmt: skip

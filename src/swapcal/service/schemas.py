@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 __all__ = [
+    "Alarm",
+    "Alarms",
     "Answers",
     "Case",
     "Cases",
@@ -18,6 +20,7 @@ __all__ = [
     "Results",
     "Scalar",
     "StoredCase",
+    "StreamList",
     "StreamName",
     "StreamStatus",
 ]
@@ -143,6 +146,27 @@ class StreamStatus(Struct, frozen=True):
     loss_before: Annotated[float | None, Meta(description="Mean loss of the hints.")]
     loss_after: Annotated[float | None, Meta(description="Mean loss of the forecasts, over the same cases.")]
     alarms: int
+
+
+class Alarm(Struct, frozen=True):
+    """A group that went off: at which event, when, and what it is about."""
+
+    seq: int
+    at: float
+    alarm: str
+
+
+class Alarms(Struct, frozen=True):
+    """The latest alarms of a stream, oldest first."""
+
+    alarms: list[Alarm]
+    note: str
+
+
+class StreamList(Struct, frozen=True):
+    """The streams that the token may see."""
+
+    streams: list[str]
 
 
 def _one_line(id: str) -> None:

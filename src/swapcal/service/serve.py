@@ -9,8 +9,7 @@ import swapcal as sc
 from swapcal.service import logs
 from swapcal.service.app import create_app
 from swapcal.service.config import Config, is_loopback
-from swapcal.service.problems import StoreDown
-from swapcal.service.store import open_store
+from swapcal.service.store import open_store, opened
 
 __all__ = ["run"]
 
@@ -63,14 +62,8 @@ def _needs_tokens(config: Config) -> None:
     """Refuse to listen to other machines while nobody could be told from anybody."""
     if config.tokens:
         return
-    store = open_store(config.service.store)
-    try:
-        store.open()
+    with opened(config.service.store) as store:
         there = store.tokens()
-    except StoreDown as error:
-        raise sc.InvalidInput(f"the store cannot be opened: {error}") from error
-    finally:
-        store.close()
     if not there:
         raise sc.InvalidInput(
             f"{config.service.host} can be reached from other machines, and there is no token yet: make one with  "

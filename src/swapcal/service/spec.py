@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 import swapcal as sc
-from swapcal.service.schemas import Scalar
+from swapcal.service.schemas import Scalar, StreamStatus
 
-__all__ = ["MonitorSpec", "StreamSpec", "check", "forecaster_of", "groups_of", "property_of", "seconds"]
+__all__ = ["MonitorSpec", "StreamAnswer", "StreamSpec", "check", "forecaster_of", "groups_of", "property_of", "seconds"]
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 DEFAULT_PENDING = 1_000_000
@@ -29,7 +29,8 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     """A stream: what is forecast, for whom, on top of what, and how late outcomes may come."""
 
     property: Annotated[
-        Literal["probability", "mean", "median", "quantile", "expectile", "moment"], Meta(description="What is forecast.")
+        Literal["probability", "mean", "median", "quantile", "expectile", "moment"],
+        Meta(description="What is forecast."),
     ] = "probability"
     level: Annotated[float, Meta(gt=0.0, lt=1.0, description="Of a quantile or expectile.")] | None = None
     order: Annotated[int, Meta(ge=1, le=20, description="Of a moment.")] | None = None
@@ -37,7 +38,9 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     high: Annotated[float, Meta(ge=-1e12, le=1e12, description="Largest outcome.")] = 1.0
     groups: Annotated[
         list[Column | Annotated[list[Column], Meta(min_length=1, max_length=5)]],
-        Meta(max_length=50, description="Columns, lists of columns for intersections, comparisons such as 'age >= 60'."),
+        Meta(
+            max_length=50, description="Columns, lists of columns for intersections, comparisons such as 'age >= 60'."
+        ),
     ] = []
     group_limit: Annotated[int, Meta(ge=1, le=10_000, description="How many groups there can be.")] = 200
     rare: Annotated[int, Meta(ge=1, le=1_000_000, description="A value is a group once it is seen so often.")] = 1
@@ -45,7 +48,9 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     features: Annotated[list[Column], Meta(max_length=100, description="Columns of numbers for the regression.")] = []
     horizon: Annotated[int, Meta(ge=1, le=2**40)] | None = None
     bins: Annotated[int, Meta(ge=11, le=1001)] | None = None
-    outside: Annotated[Literal["error", "clip"], Meta(description="For outcomes and hints outside the range.")] = "error"
+    outside: Annotated[Literal["error", "clip"], Meta(description="For outcomes and hints outside the range.")] = (
+        "error"
+    )
     jitter: Annotated[float, Meta(ge=0.0, le=1e12)] = 0.0
     pending: (
         Annotated[int, Meta(ge=1, le=100_000_000, description="How many cases can wait; one byte each.")] | None
@@ -81,6 +86,13 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         if missing:
             raise sc.InvalidInput(f"the features {', '.join(map(repr, missing))} must be numbers in the context")
         return [float(context[name]) for name in self.features]  # type: ignore[arg-type]
+
+
+class StreamAnswer(Struct, frozen=True):
+    """What a stream is and where it stands; the seed of its draws stays a secret."""
+
+    spec: StreamSpec
+    status: StreamStatus
 
 
 def property_of(spec: StreamSpec) -> Any:

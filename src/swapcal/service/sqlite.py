@@ -17,7 +17,8 @@ __all__ = ["Sqlite"]
 SCHEMA_VERSION = 1
 _TABLES = """
 CREATE TABLE IF NOT EXISTS streams (
-    key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, spec BLOB NOT NULL, seq INTEGER NOT NULL, epoch INTEGER NOT NULL);
+    key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, spec BLOB NOT NULL, seq INTEGER NOT NULL,
+    epoch INTEGER NOT NULL);
 -- Apart from its stream, as SQLite writes a row as a whole, and `seq` changes with every commit.
 CREATE TABLE IF NOT EXISTS snapshots (stream INTEGER PRIMARY KEY, seq INTEGER NOT NULL, snapshot BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS cases (
@@ -162,9 +163,7 @@ class Sqlite:
         with self._transaction() as db:
             for one in commits:
                 key = self._key(one.name)
-                fenced = db.execute(
-                    "UPDATE streams SET seq = ? WHERE key = ? AND epoch = ?", (one.seq, key, one.epoch)
-                )
+                fenced = db.execute("UPDATE streams SET seq = ? WHERE key = ? AND epoch = ?", (one.seq, key, one.epoch))
                 if fenced.rowcount != 1:
                     raise Elsewhere(one.name, None)
                 db.executemany(
@@ -176,14 +175,16 @@ class Sqlite:
                     [(row.y, row.y_seq, row.learned, key, row.id) for row in one.outcomes],
                 )
                 if one.snapshot is not None:
-                    db.execute("UPDATE snapshots SET snapshot = ?, seq = ? WHERE stream = ?", (one.snapshot, one.seq, key))
+                    db.execute(
+                        "UPDATE snapshots SET snapshot = ?, seq = ? WHERE stream = ?", (one.snapshot, one.seq, key)
+                    )
 
     def prune(self, name: str, before: float, seq: int, limit: int) -> int:
         """Delete old cases whose events are all in the snapshot."""
         with self._transaction() as db:
             done = db.execute(
-                "DELETE FROM cases WHERE rowid IN (SELECT rowid FROM cases WHERE stream = ? AND seq <= ? AND created < ? "
-                "AND (y_seq IS NULL OR y_seq <= ?) ORDER BY seq LIMIT ?)",
+                "DELETE FROM cases WHERE rowid IN (SELECT rowid FROM cases WHERE stream = ? AND seq <= ? "
+                "AND created < ? AND (y_seq IS NULL OR y_seq <= ?) ORDER BY seq LIMIT ?)",
                 (self._key(name), seq, before, seq, limit),
             )
         return done.rowcount
@@ -191,7 +192,9 @@ class Sqlite:
     def tokens(self) -> list[TokenRow]:
         """The tokens that there are."""
         with _named(self.path):
-            rows = self._connection.execute("SELECT key, name, digest, scopes, streams, created FROM tokens ORDER BY created")
+            rows = self._connection.execute(
+                "SELECT key, name, digest, scopes, streams, created FROM tokens ORDER BY created"
+            )
             return [TokenRow(*row) for row in rows]
 
     def add_token(self, token: TokenRow) -> None:

@@ -1,19 +1,32 @@
 """What a store keeps and promises: cases, streams, and tokens.
 
-`cases` is log, idempotency key and pending store in one: `seq` orders the forecasts and `y_seq` the outcomes of a stream
-in one count. `streams` holds what a stream is, its last snapshot, and the epoch of its owner. Everything that a commit is
-given is there after it returns, also after a crash, or none of it is.
+`cases` is log, idempotency key and pending store in one: `seq` orders the forecasts and `y_seq` the outcomes of a
+stream in one count. `streams` holds what a stream is, its last snapshot, and the epoch of its owner. Everything that a
+commit is given is there after it returns, also after a crash, or none of it is.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 import swapcal as sc
+from swapcal.service.problems import StoreDown
 from swapcal.service.schemas import Case, Context
 
-__all__ = ["CaseRow", "Commit", "Elsewhere", "Event", "Request", "Store", "StreamRow", "TokenRow", "open_store"]
+__all__ = [
+    "CaseRow",
+    "Commit",
+    "Elsewhere",
+    "Event",
+    "Request",
+    "Store",
+    "StreamRow",
+    "TokenRow",
+    "open_store",
+    "opened",
+]
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -175,3 +188,16 @@ def open_store(address: str, *, owner: str | None = None) -> Store:
     from swapcal.service.sqlite import Sqlite
 
     return Sqlite(address.removeprefix("sqlite://"))
+
+
+@contextmanager
+def opened(address: str) -> Iterator[Store]:
+    """The store at an address, opened, and closed at the end; failures are told as `InvalidInput`."""
+    store = open_store(address)
+    try:
+        store.open()
+        yield store
+    except StoreDown as error:
+        raise sc.InvalidInput(f"the store cannot be used: {error}") from error
+    finally:
+        store.close()

@@ -1,12 +1,13 @@
 """A stream in memory: a forecaster, the audits before and after, and the count of events that made them what they are.
 
-Everything here is a pure function of the log: the same events in the same order give the same bits, whether they came one
-by one, in batches, or from the store after a crash. Only the writer's thread touches it.
+Everything here is a pure function of the log: the same events in the same order give the same bits, whether they came
+one by one, in batches, or from the store after a crash. Only the writer's thread touches it.
 """
 
 import io
 import zlib
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
@@ -105,9 +106,7 @@ class Stream:
             return [self.groups.row(case.context) for case in cases]
         rows = self.groups.rows([case.context for case in cases], len(cases))
         ends = rows.indptr.tolist()
-        return [
-            Row(rows.indices[start:end], rows.values[start:end]) for start, end in zip(ends[:-1], ends[1:], strict=True)
-        ]
+        return [Row(rows.indices[start:end], rows.values[start:end]) for start, end in pairwise(ends)]
 
     def learn(self, forecast: sc.Forecast, hint: float | None, y: float, at: float) -> None:
         """The next event: an outcome. A `SwapcalError` changes nothing."""
@@ -199,7 +198,9 @@ class Stream:
             state = msgspec.msgpack.decode(zlib.decompress(snapshot))
             version = state["schema_version"]
         except (zlib.error, msgspec.DecodeError, TypeError, KeyError) as error:
-            raise sc.StateFileError(f"the snapshot of stream {name!r} is damaged ({error}); restore a back-up") from error
+            raise sc.StateFileError(
+                f"the snapshot of stream {name!r} is damaged ({error}); restore a back-up"
+            ) from error
         if version != SCHEMA_VERSION:
             raise sc.StateFileError(
                 f"the snapshot of stream {name!r} has version {version!r} and this swapcal reads {SCHEMA_VERSION}; "
@@ -208,11 +209,11 @@ class Stream:
         stream = cls.__new__(cls)
         groups = sc.Groups.from_spec(state["groups"])
         stream._assemble(name, spec, sc.Forecaster.load(io.BytesIO(state["forecaster"])), groups)
-        property = stream.property
-        stream.before = sc.Audit.from_dict(state["before"], property, groups)
-        stream.after = sc.Audit.from_dict(state["after"], property, groups)
-        fresh = monitors.monitor_of(spec, property, groups)
-        stream.monitor = None if fresh is None else monitors.restored(state["monitor"], fresh, property, groups)
+        kind = stream.property
+        stream.before = sc.Audit.from_dict(state["before"], kind, groups)
+        stream.after = sc.Audit.from_dict(state["after"], kind, groups)
+        fresh = monitors.monitor_of(spec, kind, groups)
+        stream.monitor = None if fresh is None else monitors.restored(state["monitor"], fresh, kind, groups)
         stream.totals = msgspec.convert(state["totals"], _Totals)
         stream.alarms = state["alarms"]
         stream.seq = stream.snapshot_seq = state["seq"]

@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -11,26 +10,13 @@ import swapcal as sc
 from swapcal.service.bodies import decode, json, read_body
 from swapcal.service.problems import Problem
 from swapcal.service.registry import Registry
-from swapcal.service.schemas import StreamStatus
+from swapcal.service.schemas import StreamList
 from swapcal.service.server import Server
-from swapcal.service.spec import StreamSpec, check
+from swapcal.service.spec import StreamAnswer, StreamSpec, check
 
-__all__ = ["StreamAnswer", "StreamList", "delete_stream", "get_stream", "list_streams", "put_stream"]
+__all__ = ["delete_stream", "get_stream", "list_streams", "put_stream"]
 
 _SPEC = msgspec.json.Decoder(StreamSpec)
-
-
-class StreamAnswer(Struct, frozen=True):
-    """What a stream is and where it stands; the seed of its draws stays a secret."""
-
-    spec: StreamSpec
-    status: StreamStatus
-
-
-class StreamList(Struct, frozen=True):
-    """The streams that the token may see."""
-
-    streams: list[str]
 
 
 async def list_streams(server: Server, request: Request) -> Response:

@@ -40,9 +40,11 @@ def _tensors(records: list[dict[str, Any]]) -> dict[str, Any]:
     inputs = []
     for name in dict.fromkeys(name for record in records for name in record):
         data = [record.get(name) for record in records]
-        numbers = all(isinstance(value, (int, float)) for value in data)
-        kind = "FP64" if numbers else "BYTES"
-        column = [float(value) for value in data] if numbers else ["" if value is None else str(value) for value in data]
+        numbers = [float(value) for value in data if isinstance(value, (int, float))]
+        whole = len(numbers) == len(data)
+        kind, column = (
+            ("FP64", numbers) if whole else ("BYTES", ["" if value is None else str(value) for value in data])
+        )
         inputs.append({"name": name, "shape": [len(data)], "datatype": kind, "data": column})
     return {"inputs": inputs}
 
@@ -53,5 +55,5 @@ def _hints(answer: Any, upstream: Upstream) -> list[float]:
         if upstream.output is not None:
             found = [one[upstream.output] for one in found]
     else:
-        found = [one["data"] for one in answer["outputs"] if upstream.output in (None, one["name"])][0]
+        [found, *_] = [one["data"] for one in answer["outputs"] if upstream.output in (None, one["name"])]
     return [float(one[0] if isinstance(one, list) else one) for one in found]

@@ -1,6 +1,6 @@
 """One thread owns all state: it plays what waits, stores it in one transaction, and then answers.
 
-Requests that arrive while a transaction is written wait and share the next one, so that the disk is asked once for many.
+Requests that arrive while a transaction is written wait and share the next one: the disk is asked once for many.
 """
 
 import asyncio
@@ -156,7 +156,9 @@ class Writer:
             return [self._down()] * len(jobs)
         except Elsewhere as error:
             self.registry.forget(*{job.stream for job in jobs}, error.name)
-            retry = Problem(503, "this stream has just moved to another worker; send the same request again", retry_after=1)
+            retry = Problem(
+                503, "this stream has just moved to another worker; send the same request again", retry_after=1
+            )
             return [retry] * len(jobs)
         except Exception as error:
             self.registry.forget(*{job.stream for job in jobs})
@@ -172,7 +174,9 @@ class Writer:
         self.metrics.played(time.perf_counter() - started)
         return list(played.answers)
 
-    def _count(self, jobs: Sequence[ForecastJob | OutcomeJob], answers: Sequence[Any], commits: Sequence[Commit]) -> None:
+    def _count(
+        self, jobs: Sequence[ForecastJob | OutcomeJob], answers: Sequence[Any], commits: Sequence[Commit]
+    ) -> None:
         for one in commits:
             stream = self.registry.streams[one.name]
             if one.snapshot is not None:
