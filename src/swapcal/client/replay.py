@@ -27,14 +27,25 @@ RATE = 300
 LATE_BY = (500, 6000)
 """Outcomes come after so many further flights."""
 TICK = 0.1
+YEAR = 336_776
+"""Flights in the year."""
 GROUPS: list[str | list[str]] = ["carrier", "origin", "hour", "dest", ["carrier", "origin"]]
 STREAMS = {
-    "late": StreamSpec(groups=GROUPS, delay="1d"),
-    "delay": StreamSpec(
-        property="quantile", level=0.9, low=-60.0, high=300.0, groups=GROUPS, outside="clip", jitter=1.0, delay="1d"
+    "arrives-late": StreamSpec(groups=GROUPS, horizon=YEAR, delay="1d"),
+    "delay-minutes": StreamSpec(
+        property="quantile",
+        level=0.9,
+        low=-60.0,
+        high=300.0,
+        groups=GROUPS,
+        horizon=YEAR,
+        outside="clip",
+        jitter=1.0,
+        delay="1d",
     ),
 }
-OUTCOMES = {"late": "late", "delay": "arr_delay"}
+TASKS = {"late": "arrives-late", "delay": "delay-minutes"}
+OUTCOMES = {"arrives-late": "late", "delay-minutes": "arr_delay"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +69,7 @@ def flights(rows: int | None = None) -> Flights:
         return _made_up(50_000 if rows is None else rows)
     scene = source.scene(path, rows)
     columns = {name: scene.columns[name].to_pylist() for name in ("carrier", "origin", "hour", "dest")}
-    hints = {task.name: task.model(lambda done: None) for task in scene.tasks}
+    hints = {TASKS[task.name]: task.model(lambda done: None) for task in scene.tasks}
     return Flights(columns, hints, {name: np.asarray(scene.columns[field]) for name, field in OUTCOMES.items()})
 
 
@@ -74,8 +85,8 @@ def _made_up(rows: int) -> Flights:
     }
     model = 0.1 + 0.01 * hour
     delay = rng.gumbel(0.0, 15.0 + 10.0 * (carrier == 2), rows) + 60.0 * (model - 0.2)
-    outcomes = {"late": (delay > 15.0).astype(np.float64), "delay": np.clip(delay, -60.0, 300.0)}
-    return Flights(columns, {"late": model, "delay": 30.0 + 60.0 * (model - 0.2)}, outcomes)
+    outcomes = {"arrives-late": (delay > 15.0).astype(np.float64), "delay-minutes": np.clip(delay, -60.0, 300.0)}
+    return Flights(columns, {"arrives-late": model, "delay-minutes": 30.0 + 60.0 * (model - 0.2)}, outcomes)
 
 
 def demo_config(port: int, folder: Path | None = None) -> Config:

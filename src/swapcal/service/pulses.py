@@ -20,6 +20,8 @@ HISTORY = 300
 AUDIT_EVERY = 2.0
 ALARMS_SHOWN = 10
 GROUPS_SHOWN = 12
+FEW = 30
+"""Groups with fewer rounds are not shown on the page while there are others."""
 
 Pulse = dict[str, Any]
 
@@ -114,7 +116,7 @@ class Pulses:
             "swap_after": reading.after.swap_multicalibration,
             "off_before": reading.before.groups_off,
             "off_after": reading.after.groups_off,
-            "worst": reading.groups[:GROUPS_SHOWN],
+            "worst": ([one for one in reading.groups if one.rounds >= FEW] or reading.groups)[:GROUPS_SHOWN],
         }
 
 

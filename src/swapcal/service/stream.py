@@ -22,8 +22,11 @@ from swapcal.service.spec import StreamSpec, forecaster_of, groups_of, property_
 __all__ = ["AUDIT_BINS", "Asked", "Diverged", "Stream"]
 
 SCHEMA_VERSION = 1
-AUDIT_BINS = 20
-"""Forecasts are audited in so many equal bins, the model's and ours alike."""
+AUDIT_BINS = 33
+"""Hints and forecasts are audited in the bins of the forecaster's grid; in so many, where that is refined on the way.
+
+The values of its first grids are mid-points of these bins too, so that auditing does not move them.
+"""
 ALARMS_KEPT = 1000
 SETTLE_EVERY = 1000
 TOGETHER = 12
@@ -66,8 +69,7 @@ class Stream:
 
     def __init__(self, name: str, spec: StreamSpec) -> None:
         self._assemble(name, spec, forecaster_of(spec), groups_of(spec))
-        self.before = sc.Audit(self.property, self.groups, bins=AUDIT_BINS)
-        self.after = sc.Audit(self.property, self.groups, bins=AUDIT_BINS)
+        self.before, self.after = self._audit(), self._audit()
         self.monitor = monitors.monitor_of(spec, self.property, self.groups)
         self.totals = _Totals()
         self.alarms: list[dict[str, Any]] = []
@@ -152,8 +154,11 @@ class Stream:
     def audits(self) -> tuple[sc.Audit, sc.Audit]:
         """Copies of the audits before and after, for other threads to read."""
         self.settle()
-        empty = sc.Audit(self.property, self.groups, bins=AUDIT_BINS)
-        return empty + self.before, empty + self.after
+        return self._audit() + self.before, self._audit() + self.after
+
+    def _audit(self) -> sc.Audit:
+        fixed = self.spec.horizon is not None or self.spec.bins is not None
+        return sc.Audit(self.property, self.groups, bins=self.forecaster.grid.n if fixed else AUDIT_BINS)
 
     def status(self) -> StreamStatus:
         """Where it stands."""

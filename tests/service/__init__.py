@@ -1,0 +1,1 @@
+"""The service, as a real process with a real store."""
