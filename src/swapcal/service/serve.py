@@ -1,5 +1,6 @@
 """`swapcal serve`: from a configuration to a running server."""
 
+import signal
 import sys
 from collections.abc import Callable
 
@@ -41,6 +42,9 @@ def run(config: Config, *, started: Callable[[int], None] | None = None) -> int:
         started,
     )
     sys.setswitchinterval(SWITCH_SECONDS)
+    # uvicorn raises the signal again once it has stopped in good order; that is then the end, and no failure.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit(0))
     server.run()
     return 0 if server.started else 3
 
