@@ -35,7 +35,9 @@ def _case(k: int, name: str) -> Case:
 
 
 async def _write(path: Path) -> None:
-    server = Server(Config(Service(store=str(path), auth=False, snapshot_every=150), streams=STREAMS), Sqlite(str(path)))
+    server = Server(
+        Config(Service(store=str(path), auth=False, snapshot_every=150), streams=STREAMS), Sqlite(str(path))
+    )
     async with server.running():
         for name in STREAMS:
             for k in range(120):

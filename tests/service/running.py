@@ -117,7 +117,9 @@ def toml(tables: Mapping[str, Any]) -> str:
         flat = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
         if prefix and flat or not table:
             lines.append(f"[{prefix}]")
-        lines.extend(f"{key} = {msgspec.json.encode(value).decode()}" for key, value in flat.items() if value is not None)
+        lines.extend(
+            f"{key} = {msgspec.json.encode(value).decode()}" for key, value in flat.items() if value is not None
+        )
         for key, value in table.items():
             if isinstance(value, Mapping):
                 write(f"{prefix}.{key}" if prefix else key, value)

@@ -120,7 +120,9 @@ def test_a_token_that_sends_too_much_must_wait(guarded: Guarded) -> None:
     refused = _ask(guarded, guarded.tokens["busy"], "POST", path, cases)
     assert refused.status_code == 429
     assert int(refused.headers["retry-after"]) >= 1
-    assert _ask(guarded, guarded.tokens["predict"], "POST", "/v1/streams/late/forecasts", SECRET_CASE).status_code == 200
+    assert (
+        _ask(guarded, guarded.tokens["predict"], "POST", "/v1/streams/late/forecasts", SECRET_CASE).status_code == 200
+    )
 
 
 def test_no_token_and_no_case_is_kept_where_others_read(guarded: Guarded) -> None:

@@ -10,7 +10,14 @@ STREAMS = {
     "late": {"groups": GROUPS},
     "small": {"pending": 5},
     "short": {"delay": "1s"},
-    "minutes": {"property": "quantile", "level": 0.9, "low": -60, "high": 300, "outside": "clip", "groups": ["carrier"]},
+    "minutes": {
+        "property": "quantile",
+        "level": 0.9,
+        "low": -60,
+        "high": 300,
+        "outside": "clip",
+        "groups": ["carrier"],
+    },
     "learning": {"hint": "learn", "features": ["hour"], "groups": ["carrier"]},
 }
 
@@ -165,7 +172,13 @@ def test_streams_are_made_looked_at_and_deleted(server: Running) -> None:
     assert server.http.get("/v1/streams/fresh").status_code == 404
     assert server.forecast("f-1", stream="fresh").status_code == 404
     assert server.http.delete("/v1/streams/late").status_code == 409
-    for bad in ({"property": "mode"}, {"property": "quantile"}, {"low": 2}, {"groups": [["a", 1]]}, {"features": ["a"]}):
+    for bad in (
+        {"property": "mode"},
+        {"property": "quantile"},
+        {"low": 2},
+        {"groups": [["a", 1]]},
+        {"features": ["a"]},
+    ):
         assert server.http.put("/v1/streams/bad", json=bad).status_code == 422
 
 

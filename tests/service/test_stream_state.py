@@ -30,7 +30,11 @@ def _cases(stream: Stream, n: int) -> Iterator[Asked]:
     rng = random.Random(8)
     low, high = stream.property.domain
     for _ in range(n):
-        context: dict[str, Any] = {"carrier": rng.choice("ABCDE"), "origin": rng.randrange(3), "hour": rng.randrange(24)}
+        context: dict[str, Any] = {
+            "carrier": rng.choice("ABCDE"),
+            "origin": rng.randrange(3),
+            "hour": rng.randrange(24),
+        }
         yield stream.asked(context, rng.choice([None, rng.uniform(low, high)]))
 
 

@@ -24,13 +24,13 @@ from swapcal.service.server import Server
 from swapcal.service.store import Elsewhere, Store
 from swapcal.service.tracing import traced
 
-__all__ = ["create_app"]
+__all__ = ["Application", "create_app"]
 
 log = logging.getLogger("swapcal.service")
 _REFUSALS = {404: "there is nothing at this address", 405: "this address does not take this method"}
 
 
-def create_app(config: Config, store: Store) -> ASGIApp:
+def create_app(config: Config, store: Store) -> "Application":
     """The application around a store. It opens the store when it starts, and closes it when it stops."""
     made: dict[str, Server] = {}
 
@@ -49,8 +49,7 @@ def create_app(config: Config, store: Store) -> ASGIApp:
     spec = Operation("GET", "/openapi.json", "read", "This document", openapi, None, tags=("operation",))
     routes = [Route(op.path, _endpoint(op, lambda: made["server"]), methods=[op.method]) for op in (*OPERATIONS, spec)]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _refused})
-    gated: ASGIApp = _Gate(app, lambda: made["server"])
-    return traced(gated) if config.service.traces else gated
+    return Application(traced(app) if config.service.traces else app, lambda: made["server"])
 
 
 def _endpoint(op: Operation, server_of: Callable[[], Server]) -> Callable[[Request], Awaitable[Response]]:
@@ -86,11 +85,15 @@ def _endpoint(op: Operation, server_of: Callable[[], Server]) -> Callable[[Reque
     return endpoint
 
 
-class _Gate:
-    """Asks for a token before anything else, so that nobody learns without one what there is."""
+class Application:
+    """The gate: asks for a token before anything else, so that nobody learns without one what there is."""
 
     def __init__(self, app: ASGIApp, server_of: Callable[[], Server]) -> None:
         self.app, self.server_of = app, server_of
+
+    def begin_stop(self) -> None:
+        """End the event streams, which would else go on for as long as somebody watches."""
+        self.server_of().stopping.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:

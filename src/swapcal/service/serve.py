@@ -8,7 +8,7 @@ import uvicorn
 
 import swapcal as sc
 from swapcal.service import logs
-from swapcal.service.app import create_app
+from swapcal.service.app import Application, create_app
 from swapcal.service.config import Config, is_loopback
 from swapcal.service.store import open_store, opened
 
@@ -39,6 +39,7 @@ def run(config: Config, *, started: Callable[[int], None] | None = None) -> int:
             timeout_keep_alive=75,
             lifespan="on",
         ),
+        app,
         started,
     )
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -50,16 +51,20 @@ def run(config: Config, *, started: Callable[[int], None] | None = None) -> int:
 
 
 class _Announcing(uvicorn.Server):
-    """Tells which port it got."""
+    """Tells which port it got, and tells the application when it is to stop."""
 
-    def __init__(self, config: uvicorn.Config, told: Callable[[int], None] | None) -> None:
+    def __init__(self, config: uvicorn.Config, app: Application, told: Callable[[int], None] | None) -> None:
         super().__init__(config)
-        self._told = told
+        self._app, self._told = app, told
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         await super().startup(sockets)  # type: ignore[arg-type]
         if self.started and self._told is not None:
             self._told(self.servers[0].sockets[0].getsockname()[1])
+
+    async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        self._app.begin_stop()
+        await super().shutdown(sockets)  # type: ignore[arg-type]
 
 
 def _needs_tokens(config: Config) -> None:
