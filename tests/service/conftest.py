@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="the service's packages are not installed: pip install '.[serve]'")
 
-from service.running import Running, start  # noqa: E402
+from service.running import Running, start
 
 POSTGRES_HINT = "PostgreSQL is not installed: apt-get install postgresql"
 Starter = Callable[..., Running]
@@ -68,5 +68,5 @@ def postgres(postgres_server: str) -> str:
 
     name = f"t{time.time_ns()}"
     with psycopg.connect(postgres_server, autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+        db.execute(f"CREATE DATABASE {name}")
     return postgres_server.rsplit("/", 1)[0] + f"/{name}"

@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import msgspec
 import numpy as np
-from service.running import GROUPS, start
 
 import swapcal as sc
+from service.running import GROUPS, start
 from swapcal.service.spec import StreamSpec
 from swapcal.service.store import open_store
 from swapcal.service.stream import Stream
@@ -56,7 +56,7 @@ class Load:
                 due, waiting = waiting[: n - 1], waiting[n - 1 :]
                 if due:
                     # Now and then an outcome is sent twice, as a careful client would after a lost answer.
-                    outcomes = [{"id": id, "y": float(hash_of(id) % 3 == 0)} for id in due + due[:1]]
+                    outcomes = [{"id": one, "y": float(hash_of(one) % 3 == 0)} for one in due + due[:1]]
                     for answer in self._send(http, rng, "outcomes", {"outcomes": outcomes}):
                         self._note(self.outcomes, answer["id"], answer.get("y"), answer)
 
@@ -154,8 +154,8 @@ def check_store(address: str, load: Load) -> int:
         assert _bits(restored) == _bits(reference)
     finally:
         store.close()
-    assert {id: seen.get(id) for id in load.forecasts} == load.forecasts
-    assert {id: learned.get(id) for id in load.outcomes} == load.outcomes
+    assert {one: seen.get(one) for one in load.forecasts} == load.forecasts
+    assert {one: learned.get(one) for one in load.outcomes} == load.outcomes
     return len(seen) + len(learned)
 
 

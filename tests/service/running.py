@@ -115,7 +115,7 @@ def toml(tables: Mapping[str, Any]) -> str:
 
     def write(prefix: str, table: Mapping[str, Any]) -> None:
         flat = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
-        if prefix and flat or not table:
+        if (prefix and flat) or not table:
             lines.append(f"[{prefix}]")
         lines.extend(
             f"{key} = {msgspec.json.encode(value).decode()}" for key, value in flat.items() if value is not None

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import httpx
 import pytest
-from service.running import Running, start, toml
 from typer.testing import CliRunner
 
+from service.running import Running, start, toml
 from swapcal.cli.serve import serve as command
 from swapcal.service.routes import OPERATIONS
 from swapcal.service.tokens import Bucket, Token, create, digest_of, find

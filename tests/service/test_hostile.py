@@ -9,9 +9,10 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
-from service.running import GROUPS, Running, start
 
+from service.running import GROUPS, Running, start
 from swapcal.service.openapi import document
+from swapcal.service.operations import Operation
 from swapcal.service.routes import OPERATIONS
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
@@ -46,40 +47,47 @@ def _attack(server: Running, requests: int) -> None:
     seen: dict[int, int] = {}
     state = _state(http)
     for op in CHECKED:
-        operation = schema[op.path][op.method]
         share = max(3, requests * weights.get(op.name, 1) // total)
         for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
-            strategy = operation.as_strategy(generation_mode=mode)
-
-            @settings(
-                max_examples=max(1, share // 2),
-                database=None,
-                deadline=None,
-                derandomize=True,
-                suppress_health_check=list(HealthCheck),
-                phases=[Phase.generate],
-            )
-            @given(case=strategy)
-            def one(case: Any) -> None:
-                nonlocal state
-                response = _send(server, http, case)
-                seen[response.status_code] = seen.get(response.status_code, 0) + 1
-                assert response.status_code < 500 or response.status_code in (502, 503), (case, response.text)
-                if response.status_code >= 400:
-                    assert response.headers["content-type"] == "application/problem+json", response.text
-                if op.method != "GET":
-                    now = _state(http)
-                    assert response.status_code < 400 or now == state, (case, response.text)
-                    state = now
-
-            # A route without parameters cannot be asked wrongly.
-            with contextlib.suppress(Unsatisfiable):
-                one()
+            strategy = schema[op.path][op.method].as_strategy(generation_mode=mode)
+            state = _attack_one(server, http, op, strategy, max(1, share // 2), seen, state)
     http.close()
     assert sum(seen.values()) >= requests // 2, seen
     assert any(status < 300 for status in seen), seen
     assert {400, 404, 422} & set(seen), seen
     assert server.forecast("still-there").status_code == 200
+
+
+def _attack_one(
+    server: Running, http: httpx.Client, op: Operation, strategy: Any, n: int, seen: dict[int, int], state: Any
+) -> Any:
+    """Send `n` requests to a route; the state that they leave behind."""
+
+    @settings(
+        max_examples=n,
+        database=None,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
+    @given(case=strategy)
+    def one(case: Any) -> None:
+        nonlocal state
+        response = _send(server, http, case)
+        seen[response.status_code] = seen.get(response.status_code, 0) + 1
+        assert response.status_code < 500 or response.status_code in (502, 503), (case, response.text)
+        if response.status_code >= 400:
+            assert response.headers["content-type"] == "application/problem+json", response.text
+        if op.method != "GET":
+            now = _state(http)
+            assert response.status_code < 400 or now == state, (case, response.text)
+            state = now
+
+    # A route without parameters cannot be asked wrongly.
+    with contextlib.suppress(Unsatisfiable):
+        one()
+    return state
 
 
 def _send(server: Running, http: httpx.Client, case: Any) -> httpx.Response:
@@ -138,7 +146,9 @@ def test_odd_bodies(server: Running, path: str) -> None:
 def test_odd_values_of_columns_are_groups_like_any(server: Running) -> None:
     values: list[Any] = [None, True, False, 0, -0.0, 1e308, 5e-324, "", " ", "other", "missing", "<script>", "\u2028",
                          "a" * 500, 2**53, "\x1b[31m", "'; DROP TABLE cases; --", "\U0001f600"]  # fmt: skip
-    cases = [{"id": f"v-{k}", "context": {"carrier": value, "origin": value}} for k, value in enumerate(values)]
+    cases: list[dict[str, Any]] = [
+        {"id": f"v-{k}", "context": {"carrier": value, "origin": value}} for k, value in enumerate(values)
+    ]
     together = server.post("/v1/streams/late/forecasts", {"cases": cases})
     assert together.status_code == 200, together.text
     for case in cases:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from service.killing import check_store, killed
 
 FEW = 2

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from service.running import GROUPS, Running, start
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")

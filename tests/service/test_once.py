@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from service.running import GROUPS, Running, start
 
 STREAMS = {
@@ -49,12 +50,12 @@ def test_the_same_id_with_another_body_is_refused(server: Running) -> None:
 def test_outcomes_come_in_any_order_and_are_learned_once(server: Running) -> None:
     before = server.status()["outcomes"]
     ids = [f"order-{k}" for k in range(20)]
-    for id in ids:
-        assert server.forecast(id).status_code == 200
-    for id in reversed(ids):
-        assert server.outcome(id, 1.0).json() == {"result": "learned", "id": id, "y": 1.0, "replayed": False}
-    for id in ids:
-        assert server.outcome(id, 1.0).json()["replayed"]
+    for one in ids:
+        assert server.forecast(one).status_code == 200
+    for one in reversed(ids):
+        assert server.outcome(one, 1.0).json() == {"result": "learned", "id": one, "y": 1.0, "replayed": False}
+    for one in ids:
+        assert server.outcome(one, 1.0).json()["replayed"]
     assert server.status()["outcomes"] == before + 20
 
 
@@ -145,10 +146,11 @@ def test_other_servers_shapes(server: Running) -> None:
     assert outputs["id"] == ["oip:0", "oip:1"]
     stored = server.http.get("/v1/streams/late/cases/oip:1").json()
     assert (stored["forecast"], stored["context"]) == (outputs["forecast"][1], {"carrier": "B6"})
-    split = {"columns": ["id", "carrier", "hint"], "data": [["mlflow-1", "UA", 0.2], ["mlflow-2", "B6", 0.4]]}
+    columns = ["id", "carrier", "hint"]
+    split = {"columns": columns, "data": [["mlflow-1", "UA", 0.2], ["mlflow-2", "B6", 0.4]]}
     answer = server.post("/invocations", {"dataframe_split": split, "params": {"stream": "late"}}).json()
     assert answer["ids"] == ["mlflow-1", "mlflow-2"]
-    records = [dict(zip(split["columns"], row, strict=True)) for row in split["data"]]
+    records = [dict(zip(columns, row, strict=True)) for row in (["mlflow-1", "UA", 0.2], ["mlflow-2", "B6", 0.4])]
     again = server.post("/invocations", {"dataframe_records": records, "params": {"stream": "late"}}).json()
     assert again == answer
     assert server.post("/invocations", {"dataframe_records": records}).status_code == 422

@@ -117,7 +117,7 @@ class Counting:
 
 
 def test_any_monitor_can_be_plugged_in_and_is_part_of_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monitors, "monitor_of", lambda spec, property, groups: Counting(property, groups))
+    monkeypatch.setattr(monitors, "monitor_of", lambda spec, kind, groups: Counting(kind, groups))
     spec = StreamSpec(monitor=MonitorSpec(), seed=1)
     stream, _ = _play(Stream("s", spec), [30, 25], reload_after=0)
     assert [(one["seq"], one["alarm"]) for one in stream.alarms] == [

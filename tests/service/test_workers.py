@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 
 import pytest
+
 from service.conftest import Starter
 from service.killing import SPEC, Load, check_store, finish
 from service.running import Running, start
-
 from swapcal.service.store import Commit, Elsewhere, open_store
 from swapcal.service.stream import Stream
 
