@@ -23,11 +23,6 @@ class Outcome:
     cpu: float
     latencies: list[float]
 
-    def quantile(self, level: float) -> float:
-        """A quantile of the latencies, in seconds."""
-        ordered = sorted(self.latencies)
-        return ordered[min(len(ordered) - 1, int(level * len(ordered)))]
-
 
 class _Connection(asyncio.Protocol):
     """One kept connection: sends the next request when the last one has been answered."""
@@ -77,13 +72,13 @@ class _Connection(asyncio.Protocol):
 class _Numbers:
     """Hands out request numbers until time is up, and collects what became of them."""
 
-    def __init__(self, first: int, until: float) -> None:
-        self.k, self.until = first, until
+    def __init__(self, first: int, until: float, most: int | None) -> None:
+        self.k, self.until, self.last = first, until, None if most is None else first + most
         self.latencies: list[float] = []
         self.failed = 0
 
     def next(self) -> int | None:
-        if time.perf_counter() > self.until:
+        if time.perf_counter() > self.until or self.k == self.last:
             return None
         self.k += 1
         return self.k
@@ -98,17 +93,18 @@ async def drive(
     connections: int = 32,
     first: int = 0,
     pid: int | None = None,
-    token: str | None = None,
+    most: int | None = None,
 ) -> Outcome:
-    """Send `POST path` over `connections` kept connections for so many seconds; `pid` is the server, for its CPU."""
-    authorization = "" if token is None else f"Authorization: Bearer {token}\r\n"
+    """Send `POST path` over `connections` kept connections for so many seconds, or so many requests at `most`.
+
+    Requests are numbered from `first` + 1 on; `pid` is the server, for its CPU time.
+    """
     head = (
-        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{authorization}Content-Type: application/json\r\n"
-        "Content-Length: "
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\nContent-Length: "
     ).encode()
     loop = asyncio.get_running_loop()
     start, cpu = time.perf_counter(), 0.0 if pid is None else cpu_seconds(pid)
-    numbers = _Numbers(first, start + seconds)
+    numbers = _Numbers(first, start + seconds, most)
     ends: list[asyncio.Future[None]] = []
     for _ in range(connections):
         done: asyncio.Future[None] = loop.create_future()

@@ -96,6 +96,7 @@ class Application:
         self.server_of().stopping.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, or the application's own start and end."""
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
             try:
                 scope["token"] = self.server_of().access.identify(scope["method"], scope["headers"])

@@ -1,9 +1,11 @@
 """The configuration: one TOML file, checked as a whole before anything starts."""
 
 import ipaddress
+import os
+import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -78,11 +80,28 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 def read(path: Path) -> Config:
     """The configuration in a file; an `InvalidInput` that names the place for one that cannot be used."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-        config = msgspec.convert(data, Config)
+        config = msgspec.convert(_filled(tomllib.loads(path.read_text(encoding="utf-8"))), Config)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise sc.InvalidInput(f"{path}: {error}") from error
     return checked(config, path)
+
+
+def _filled(data: dict[str, Any]) -> dict[str, Any]:
+    """The same with ${NAME} in `store` and `advertise` taken from the environment, where passwords belong."""
+    service = data.get("service")
+    for key in ("store", "advertise"):
+        if isinstance(service, dict) and isinstance(service.get(key), str):
+            service[key] = re.sub(r"\$\{(\w+)\}", _from_environment, service[key])
+    return data
+
+
+def _from_environment(place: re.Match[str]) -> str:
+    value = os.environ.get(place[1])
+    if value is None:
+        raise sc.InvalidInput(
+            f"the configuration takes {place[0]} from the environment, and {place[1]} is not set there"
+        )
+    return value
 
 
 def checked(config: Config, path: Path | None = None) -> Config:
