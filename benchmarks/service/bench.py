@@ -5,8 +5,8 @@
     python -m benchmarks.service.bench --store postgresql://...
 
 Both servers run on this machine beside the load itself, in turns of a second, so that whatever else the machine does
-falls on both. Requests for each second of the server's own CPU time are in the table too: they do not depend on how many
-cores the load takes away.
+falls on both. Requests for each second of the server's own CPU time are in the table too: they do not depend on how
+many cores the load takes away.
 """
 
 import argparse

@@ -8,7 +8,7 @@ import uvicorn
 
 import swapcal as sc
 from swapcal.service import logs
-from swapcal.service.app import Application, create_app
+from swapcal.service.app import Application
 from swapcal.service.config import Config, is_loopback
 from swapcal.service.store import open_store, opened
 
@@ -24,7 +24,7 @@ def run(config: Config, *, started: Callable[[int], None] | None = None) -> int:
     logs.configure(service.log)
     if not is_loopback(service.host):
         _needs_tokens(config)
-    app = create_app(config, open_store(service.store, owner=service.advertise))
+    app = Application(config, open_store(service.store, owner=service.advertise))
     server = _Announcing(
         uvicorn.Config(
             app,
