@@ -24,8 +24,8 @@ __all__ = ["Replay", "demo_config", "flights"]
 
 RATE = 300
 """Flights a second."""
-LATE_BY = (500, 6000)
-"""Outcomes come after so many further flights."""
+LATE_BY = (40, 400)
+"""Outcomes come after so many further flights: an hour to half a day, with 920 flights a day."""
 TICK = 0.1
 YEAR = 336_776
 """Flights in the year."""

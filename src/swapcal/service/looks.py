@@ -24,8 +24,8 @@ __all__ = ["alarms", "audit", "events", "live_page", "metrics", "report"]
 _encode = msgspec.json.Encoder().encode
 KEEP_ALIVE = 15.0
 SECURITY = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{nonce}'; "
-    "connect-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; {script}connect-src 'self'; img-src data:; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -42,7 +42,7 @@ async def report(server: Server, request: Request) -> Response:
     name: str = request.path_params["stream"]
     reading = await _reading(server, name)
     status = await server.look(lambda registry: registry.get(name).status())
-    return _page(await asyncio.to_thread(report_page, reading, status), "")
+    return _page(await asyncio.to_thread(report_page, reading, status))
 
 
 async def _reading(server: Server, name: str) -> AuditReading:
@@ -80,6 +80,7 @@ async def events(server: Server, request: Request) -> Response:
 async def _stream(server: Server, name: str) -> AsyncIterator[bytes]:
     listener = server.pulses.listen(name)
     stopping = asyncio.create_task(server.stopping.wait())
+    pulse: asyncio.Task[Any] | None = None
     try:
         yield _event("history", server.pulses.history(name))
         while not stopping.done():
@@ -91,7 +92,10 @@ async def _stream(server: Server, name: str) -> AsyncIterator[bytes]:
                 pulse.cancel()
                 yield b": still here\n\n"
     finally:
-        stopping.cancel()
+        # The listener may leave at any of the points above.
+        for task in (stopping, pulse):
+            if task is not None:
+                task.cancel()
         server.pulses.leave(name, listener)
 
 
@@ -118,9 +122,10 @@ async def live_page(server: Server, request: Request) -> Response:
     """The live page: rate, pending, error against the model's, groups off, alarms."""
     nonce = secrets.token_urlsafe(16)
     page = files("swapcal.service").joinpath("live.html").read_text(encoding="utf-8")
-    return _page(page.replace("{{nonce}}", nonce), nonce)
+    return _page(page.replace("{{nonce}}", nonce), f"script-src 'nonce-{nonce}'; ")
 
 
-def _page(html: str, nonce: str) -> Response:
-    headers = {name: value.replace("{nonce}", nonce) for name, value in SECURITY.items()}
+def _page(html: str, script: str = "") -> Response:
+    """A page that loads nothing from elsewhere and runs no script but the one that `script` allows."""
+    headers = {name: value.replace("{script}", script) for name, value in SECURITY.items()}
     return Response(html, media_type="text/html; charset=utf-8", headers=headers)
