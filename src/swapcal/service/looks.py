@@ -24,8 +24,8 @@ __all__ = ["alarms", "audit", "events", "live_page", "metrics", "report"]
 _encode = msgspec.json.Encoder().encode
 KEEP_ALIVE = 15.0
 SECURITY = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; {script}connect-src 'self'; img-src data:; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; {script}connect-src 'self'; "
+    "img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
