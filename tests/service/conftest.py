@@ -1,8 +1,10 @@
 """What the tests of the service share: a real server process, and a real PostgreSQL."""
 
+import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,32 +35,33 @@ def serve(tmp_path: Path) -> Iterator[Starter]:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_server() -> Iterator[str]:
     """A PostgreSQL of our own on the loopback; the address of its first database."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [Path(p).parent for p in [shutil.which("initdb")] if p]
     if not found:
         pytest.skip(POSTGRES_HINT)
-    programs, folder = found[-1], tmp_path_factory.mktemp("postgres")
-    # The server refuses to run as root, and others may not enter pytest's folders.
-    for parent in [folder, *folder.parents]:
-        if parent.stat().st_uid == 0 and not parent.stat().st_mode & 0o001:
-            parent.chmod(parent.stat().st_mode | 0o011)
-    shutil.chown(folder, "postgres", "postgres")
+    programs = found[-1]
+    # The server refuses to run as root, and its user may not enter pytest's folders.
+    user = [] if os.geteuid() else ["runuser", "-u", "postgres", "--"]
+    folder = Path(tempfile.mkdtemp(prefix="swapcal-postgres-"))
+    if user:
+        shutil.chown(folder, "postgres", "postgres")
 
     def run(*command: str) -> None:
-        subprocess.run(["runuser", "-u", "postgres", "--", *command], check=True, capture_output=True, cwd="/")
+        subprocess.run([*user, *command], check=True, capture_output=True, cwd="/")
 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     data = folder / "data"
-    run(str(programs / "initdb"), "-D", str(data), "-A", "trust", "-E", "UTF8", "--locale=C")
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=on"
-    run(str(programs / "pg_ctl"), "-D", str(data), "-o", options, "-l", str(folder / "log"), "-w", "start")
     try:
+        run(str(programs / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C")
+        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=on"
+        run(str(programs / "pg_ctl"), "-D", str(data), "-o", options, "-l", str(folder / "log"), "-w", "start")
         yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
-    finally:
         run(str(programs / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
