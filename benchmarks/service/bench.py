@@ -213,11 +213,10 @@ async def _soak(store: str | None, minutes: float) -> str:
             requests += made.requests + learned.requests + single.requests
             failed += made.failed + learned.failed + single.failed
             samples.append((time.monotonic() - started, resident_megabytes(pid)))
-    early = [size for at, size in samples if at <= samples[-1][0] / 10.0 or at == samples[0][0]]
-    late = [size for _, size in samples[-max(1, len(samples) // 10) :]]
+    marks = [samples[min(len(samples) - 1, len(samples) * part // 10)][1] for part in (0, 1, 3, 5, 7, 10)]
     return (
-        f"Soak of {samples[-1][0] / 60.0:.1f} minutes: {requests:,} requests, {failed} refused; resident memory "
-        f"{max(early):.1f} MB at most in the first tenth, {max(late):.1f} MB at most in the last."
+        f"Soak of {samples[-1][0] / 60.0:.1f} minutes: {requests:,} requests, {failed} refused; resident memory in MB at "
+        f"the start and after 10, 30, 50, 70 and 100 % of the time: {', '.join(f'{size:.0f}' for size in marks)}."
     )
 
 

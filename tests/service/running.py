@@ -104,7 +104,9 @@ def start(folder: Path, number: int, settings: Mapping[str, Any]) -> Running:
     running = Running(process, int(found[1]), config, log)
     until = time.monotonic() + START_SECONDS
     while running.http.get("/v2/health/ready").status_code != 200:
-        assert time.monotonic() < until, log.read_text()
+        if time.monotonic() > until:
+            running.kill()
+            raise RuntimeError(f"the server does not get ready: {log.read_text()[-2000:]}")
         time.sleep(0.02)
     return running
 

@@ -116,8 +116,9 @@ def test_browsers_may_read_with_a_password_and_never_write(guarded: Guarded) -> 
 def test_a_token_that_sends_too_much_must_wait(guarded: Guarded) -> None:
     cases = {"cases": [{"id": f"busy-{k}"} for k in range(90)]}
     path = "/v1/streams/other/forecasts"
-    assert _ask(guarded, guarded.tokens["busy"], "POST", path, cases).status_code == 200
-    refused = _ask(guarded, guarded.tokens["busy"], "POST", path, cases)
+    answers = [_ask(guarded, guarded.tokens["busy"], "POST", path, cases) for _ in range(6)]
+    assert answers[0].status_code == 200
+    refused = next(answer for answer in answers if answer.status_code != 200)
     assert refused.status_code == 429
     assert int(refused.headers["retry-after"]) >= 1
     assert (
@@ -186,7 +187,7 @@ def test_tokens_of_the_configuration(tmp_path: Path) -> None:
 
 
 def test_a_bucket_fills_up_again() -> None:
-    bucket = Bucket(1000.0)
+    bucket = Bucket(1000.0, 2000.0)
     assert bucket.take(2000) == 0.0
     wait = bucket.take(100)
     assert 0.0 < wait <= 0.1

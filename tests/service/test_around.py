@@ -77,8 +77,10 @@ def test_a_model_server_gives_the_hint(serve: Starter, model: HTTPServer, tmp_pa
     assert "127.0.0.1:9" not in refused.text
     server.kill()
     again = serve(config=config)
+    asked = len(Model.asked)
     assert again.forecast("m-1", hint=None, stream="one", carrier="UA").json() == {**again_of(again), "replayed": True}
     assert again.status("one")["forecasts"] == 3
+    assert len(Model.asked) == asked, "what is stored is not asked for again"
 
 
 def again_of(server: Any) -> dict[str, Any]:

@@ -180,6 +180,7 @@ def test_streams_are_made_looked_at_and_deleted(server: Running) -> None:
         {"low": 2},
         {"groups": [["a", 1]]},
         {"features": ["a"]},
+        {"group_limit": 10_000, "horizon": 10**9},
     ):
         assert server.http.put("/v1/streams/bad", json=bad).status_code == 422
 

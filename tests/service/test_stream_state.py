@@ -144,6 +144,26 @@ def test_damaged_and_foreign_snapshots_are_named() -> None:
         Stream.load("s", stream.spec, newer)
 
 
+def test_tables_of_another_version_end_the_start(tmp_path: Path) -> None:
+    import asyncio
+    import sqlite3
+
+    from swapcal.service.config import Config, Service
+    from swapcal.service.server import Server
+
+    path = tmp_path / "newer.db"
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+
+    async def start() -> None:
+        async with Server(Config(Service(store=str(path))), Sqlite(str(path))).running():
+            raise AssertionError("it must not start")
+
+    with pytest.raises(sc.InvalidInput, match="version 99"):
+        asyncio.run(start())
+
+
 def test_a_state_of_version_one_is_read_and_goes_on(tmp_path: Path) -> None:
     """The file was written by the first version of the service; keep it, and keep this test, for good."""
     expected = json.loads((DATA / "state-1.json").read_text())

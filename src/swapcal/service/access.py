@@ -31,6 +31,8 @@ class Access:
 
     def __init__(self, config: Config, metrics: Metrics) -> None:
         self.needed, self.rate, self.metrics = config.service.auth, config.limits.rate, metrics
+        # The largest batch must pass some time, else it would be told for ever to come back later.
+        self.burst = max(2.0 * self.rate, float(config.limits.batch))
         self._fixed = {
             one.key: Token(one.key, one.name, one.sha256, frozenset(one.scopes), frozenset(one.streams))
             for one in config.tokens
@@ -80,7 +82,7 @@ class Access:
         """A `Problem` if the token has sent too much of late."""
         bucket = self._buckets.get(token.key)
         if bucket is None:
-            bucket = self._buckets[token.key] = Bucket(self.rate)
+            bucket = self._buckets[token.key] = Bucket(self.rate, self.burst)
         wait = bucket.take(cases)
         if wait:
             self.metrics.rate_limited += 1

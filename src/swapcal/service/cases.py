@@ -10,6 +10,7 @@ from starlette.responses import Response
 from swapcal.service.bodies import decode, json, read_body
 from swapcal.service.play import ForecastJob, OutcomeJob
 from swapcal.service.problems import Problem
+from swapcal.service.registry import Registry
 from swapcal.service.schemas import (
     Answers,
     Case,
@@ -52,7 +53,7 @@ async def forecast_all(server: Server, name: str, cases: Sequence[Case]) -> list
     fetched = None
     upstream = server.config.upstream.get(name)
     if upstream is not None and any(case.hint is None for case in cases):
-        fetched = await fetch_hints(server.http, upstream, cases)
+        fetched = await fetch_hints(server.http, upstream, cases, await _known(server, name, cases))
     try:
         answers: list[Forecasted | Refused] = await server.writer.submit(ForecastJob(name, cases, fetched), len(cases))
         return answers
@@ -68,6 +69,21 @@ async def forecast_all(server: Server, name: str, cases: Sequence[Case]) -> list
         return [
             Forecasted(case.id, hint or 0.0, hint, calibrated=False) for case, hint in zip(cases, hints, strict=True)
         ]
+
+
+async def _known(server: Server, name: str, cases: Sequence[Case]) -> set[str]:
+    """Which of the cases are stored: they keep the hint that they had, and the model server is not asked again."""
+
+    def look(registry: Registry) -> set[str]:
+        registry.get(name)
+        return set(registry.store.find(name, [case.id for case in cases]))
+
+    try:
+        return await server.look(look)
+    except Problem as problem:
+        if not problem.store_down:
+            raise
+        return set()
 
 
 async def learn(server: Server, request: Request) -> Response:

@@ -86,6 +86,8 @@ class Server:
                 else:
                     raise sc.InvalidInput(f"stream {name!r}: {problem.detail}") from problem
         await self._refresh()
+        if self.writer.refusal is not None:
+            raise sc.InvalidInput(f"the store cannot be used: {self.writer.refusal}") from self.writer.refusal
 
     async def _refresh(self) -> None:
         try:

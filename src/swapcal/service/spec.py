@@ -14,6 +14,8 @@ __all__ = ["MonitorSpec", "StreamAnswer", "StreamSpec", "check", "forecaster_of"
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 DEFAULT_PENDING = 1_000_000
+MOST_CELLS = 2_000_000
+FIRST_BINS = 100
 Span = Annotated[str, Meta(pattern=r"^[0-9]{1,6}[smhd]$", description="A time: 90s, 15m, 12h, 30d.")]
 Column = Annotated[str, Meta(min_length=1, max_length=200)]
 
@@ -46,7 +48,7 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     rare: Annotated[int, Meta(ge=1, le=1_000_000, description="A value is a group once it is seen so often.")] = 1
     hint: Annotated[Literal["given", "learn"], Meta(description="'learn': a regression learns beside.")] = "given"
     features: Annotated[list[Column], Meta(max_length=100, description="Columns of numbers for the regression.")] = []
-    horizon: Annotated[int, Meta(ge=1, le=2**40)] | None = None
+    horizon: Annotated[int, Meta(ge=1, le=10**9)] | None = None
     bins: Annotated[int, Meta(ge=11, le=1001)] | None = None
     outside: Annotated[Literal["error", "clip"], Meta(description="For outcomes and hints outside the range.")] = (
         "error"
@@ -146,7 +148,13 @@ def forecaster_of(spec: StreamSpec) -> sc.Forecaster:
 
 
 def check(spec: StreamSpec) -> None:
-    """An `InvalidInput` where the spec makes no sense."""
+    """An `InvalidInput` where the spec makes no sense, or would take more memory than a stream may."""
+    bins = spec.bins or (FIRST_BINS if spec.horizon is None else 3.0 * spec.horizon ** (1.0 / 3.0))
+    if bins * spec.group_limit > MOST_CELLS:
+        raise sc.InvalidInput(
+            f"{spec.group_limit} groups with about {bins:.0f} bins are more than {MOST_CELLS} cells; lower "
+            "group_limit, bins or horizon"
+        )
     groups_of(spec)
     forecaster_of(spec)
 

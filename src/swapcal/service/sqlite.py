@@ -62,7 +62,7 @@ class Sqlite:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA wal_autocheckpoint = 4000")
-            db.execute("PRAGMA cache_size = -65536")
+            db.execute("PRAGMA cache_size = -16384")
             version = db.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, SCHEMA_VERSION):
                 db.close()

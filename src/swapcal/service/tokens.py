@@ -20,12 +20,12 @@ _FORM = re.compile(r"swapcal_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 
 
 class Bucket:
-    """So many cases a second, and twice as many at once after a pause."""
+    """So many cases a second, and `burst` at once after a pause."""
 
     __slots__ = ("_at", "_left", "burst", "rate")
 
-    def __init__(self, rate: float) -> None:
-        self.rate, self.burst = rate, 2.0 * rate
+    def __init__(self, rate: float, burst: float) -> None:
+        self.rate, self.burst = rate, burst
         self._left, self._at = self.burst, time.monotonic()
 
     def take(self, n: int) -> float:

@@ -1,6 +1,6 @@
 """Hints from a model server, where the client sends none. Its address comes from the configuration and nowhere else."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import httpx
@@ -12,9 +12,16 @@ from swapcal.service.schemas import Case
 __all__ = ["fetch_hints"]
 
 
-async def fetch_hints(http: httpx.AsyncClient, upstream: Upstream, cases: Sequence[Case]) -> list[float | None]:
-    """A hint for each case that has none, in one call; None for the others. A `Problem` if the server gives none."""
-    asked = [case for case in cases if case.hint is None]
+async def fetch_hints(
+    http: httpx.AsyncClient, upstream: Upstream, cases: Sequence[Case], known: Collection[str]
+) -> list[float | None]:
+    """A hint for each new case that has none, in one call; None for the others and for those whose id is `known`.
+
+    A `Problem` if the server gives none.
+    """
+    asked = [case for case in cases if case.hint is None and case.id not in known]
+    if not asked:
+        return [None] * len(cases)
     records = [_record(case, upstream.columns) for case in asked]
     body = {"dataframe_records": records} if upstream.kind == "mlflow" else _tensors(records)
     try:
@@ -28,7 +35,7 @@ async def fetch_hints(http: httpx.AsyncClient, upstream: Upstream, cases: Sequen
     if len(hints) != len(asked):
         raise Problem(502, f"the model server gave {len(hints)} hints for {len(asked)} cases; nothing was stored")
     rest = iter(hints)
-    return [next(rest) if case.hint is None else None for case in cases]
+    return [next(rest) if case.hint is None and case.id not in known else None for case in cases]
 
 
 def _record(case: Case, columns: list[str] | None) -> dict[str, Any]:

@@ -60,6 +60,7 @@ class Writer:
         self.registry, self.metrics = Registry(store, max_streams), metrics
         self.store, self.room, self.snapshot_every = store, room, snapshot_every
         self.ready, self.queued = False, 0
+        self.refusal: sc.SwapcalError | None = None
         self._queue: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
         self._gathered: list[_Waiting] = []
         self._thread = threading.Thread(target=self._run, name="swapcal-writer")
@@ -235,8 +236,10 @@ class Writer:
             self.ready = True
         except StoreDown as error:
             log.error("store not open", extra={"reason": str(error)})
-        except Exception as error:
-            log.exception("store not open", extra={"reason": str(error)})
+        except sc.SwapcalError as error:
+            # No use in trying again: a version that cannot be read, for instance.
+            self.refusal = error
+            log.error("store refused", extra={"reason": str(error)})
 
     def _prune(self) -> None:
         """Now and then, delete cases that are older than the stream keeps them; a few at a time."""
