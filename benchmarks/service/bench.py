@@ -215,8 +215,8 @@ async def _soak(store: str | None, minutes: float) -> str:
             samples.append((time.monotonic() - started, resident_megabytes(pid)))
     marks = [samples[min(len(samples) - 1, len(samples) * part // 10)][1] for part in (0, 1, 3, 5, 7, 10)]
     return (
-        f"Soak of {samples[-1][0] / 60.0:.1f} minutes: {requests:,} requests, {failed} refused; resident memory in MB at "
-        f"the start and after 10, 30, 50, 70 and 100 % of the time: {', '.join(f'{size:.0f}' for size in marks)}."
+        f"Soak of {samples[-1][0] / 60.0:.1f} minutes: {requests:,} requests, {failed} refused; resident memory in MB "
+        f"at the start and after 10, 30, 50, 70 and 100 % of the time: {', '.join(f'{size:.0f}' for size in marks)}."
     )
 
 
