@@ -4,13 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install check format test test-python slow bench demo clean
+.PHONY: install check format test test-python bits slow bench demo clean
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+$(STAMP): pyproject.toml benchmarks/pyproject.toml CMakeLists.txt benchmarks/CMakeLists.txt $(wildcard cpp/* cpp/*/* benchmarks/cpp/*)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,dev]' -e ./benchmarks
 	touch $(STAMP)
 
 check: install
@@ -23,18 +23,24 @@ format: install
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# What has a compiled twin runs on both backends; everything else rests on it and runs once.
+TWINS := tests/engine tests/hints tests/hypotheses tests/audit
+
 test: check
 	$(BIN)/python -m pytest -n 2
-	SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2
+	SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2 $(TWINS)
 
 test-python: install
 	SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2
+
+bits: install
+	$(BIN)/python -W ignore tests/bits/runs.py
 
 slow: install
 	$(BIN)/python -m pytest -n 2 -m slow
 
 bench: install
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'online-cp>=0.4' 'river>=0.26'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './benchmarks[peers]'
 	$(BIN)/swapcal bench speed --out build/bench-speed --docs docs
 
 demo: install

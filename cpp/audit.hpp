@@ -10,17 +10,32 @@
 
 namespace swapcal {
 
-// Per forecast value: count, v, vv. Per value and function, n of them in a row: xv and, where intervals are wanted,
-// active, weight, xvxv; null where not.
+// Per forecast value: rounds, count (their weights), v, vv and, where values share a bin, forecast; null where not. Per
+// value and function, n of them in a row: xv and, where intervals are wanted, active, weight, xvxv; null where not.
 struct AuditSums {
-    double *count, *v, *vv;
+    double *rounds, *count, *v, *vv, *forecast;
     double *xv, *active, *weight, *xvxv;
     int64_t n;
+};
 
-    void add_round(int64_t slot, double error) const {
-        count[slot] += 1.0;
-        v[slot] += error;
-        vv[slot] += error * error;
+// What comes in: the slot, V, forecast and weight of each round. Without `weights` every round weighs 1.
+struct AuditRounds {
+    const int64_t *slots;
+    const double *errors, *forecasts, *weights;
+    int64_t n_rounds;
+
+    double weight(int64_t t) const { return weights ? weights[t] : 1.0; }
+
+    // Adds round t to its value, and returns its weighted error.
+    double add_to(const AuditSums &sums, int64_t t) const {
+        int64_t slot = slots[t];
+        double w = weight(t), error = w * errors[t];
+        sums.rounds[slot] += 1.0;
+        sums.count[slot] += w;
+        sums.v[slot] += error;
+        sums.vv[slot] += error * error;
+        if (sums.forecast) sums.forecast[slot] += w * forecasts[t];
+        return error;
     }
 };
 
@@ -60,6 +75,23 @@ inline std::vector<double> number_values(const double *values, int64_t n, int64_
     return distinct;
 }
 
+// How many of the increasing `edges` lie below each value, or are not above it if those equal to it count too. Halving
+// without a branch: a processor cannot guess the bin of a forecast.
+template <bool Equal>
+inline void count_below(const double *edges, int64_t n_edges, const double *values, int64_t n_values, int64_t *bins) {
+    for (int64_t t = 0; t < n_values; ++t) {
+        double value = values[t];
+        int64_t at = 0, n = n_edges;
+        while (n > 1) {
+            int64_t half = n / 2;
+            double edge = edges[at + half - 1];
+            at += half & -int64_t(Equal ? edge <= value : edge < value);
+            n -= half;
+        }
+        bins[t] = at + (n == 1 && (Equal ? edges[at] <= value : edges[at] < value));
+    }
+}
+
 // Whether all of `indices` lie in [0, n).
 inline bool all_below(const int64_t *indices, int64_t size, int64_t n) {
     bool sound = true;
@@ -75,45 +107,44 @@ inline bool rises_within(const int64_t *indptr, int64_t n_rounds, int64_t size) 
 }
 
 template <bool Intervals>
-inline void add_entry(const AuditSums &sums, int64_t cell, double x, double error) {
+inline void add_entry(const AuditSums &sums, int64_t cell, double x, double error, double w) {
     double product = x * error;
     sums.xv[cell] += product;
     if (Intervals) {
         sums.active[cell] += 1.0;
-        sums.weight[cell] += std::fabs(x);
+        sums.weight[cell] += w * std::fabs(x);
         sums.xvxv[cell] += product * product;
     }
 }
 
 template <bool Intervals>
-inline void add_sparse(const AuditSums &sums, const int64_t *slots, const double *errors, int64_t n_rounds,
-                       const int64_t *indptr, const int64_t *indices, const double *values) {
-    for (int64_t t = 0; t < n_rounds; ++t) {
-        sums.add_round(slots[t], errors[t]);
-        int64_t first = slots[t] * sums.n;
+inline void add_sparse(const AuditSums &sums, const AuditRounds &rounds, const int64_t *indptr, const int64_t *indices,
+                       const double *values) {
+    for (int64_t t = 0; t < rounds.n_rounds; ++t) {
+        double error = rounds.add_to(sums, t), w = rounds.weight(t);
+        int64_t first = rounds.slots[t] * sums.n;
         for (int64_t k = indptr[t]; k < indptr[t + 1]; ++k) {
-            add_entry<Intervals>(sums, first + indices[k], values[k], errors[t]);
+            add_entry<Intervals>(sums, first + indices[k], values[k], error, w);
         }
     }
 }
 
 template <bool Intervals>
-inline void add_dense(const AuditSums &sums, const int64_t *slots, const double *errors, int64_t n_rounds,
-                      const double *x) {
+inline void add_dense(const AuditSums &sums, const AuditRounds &rounds, const double *x) {
     int64_t n = sums.n;
     std::vector<int64_t> positions(n);
     int64_t *position = positions.data();
-    for (int64_t t = 0; t < n_rounds; ++t, x += n) {
-        sums.add_round(slots[t], errors[t]);
+    for (int64_t t = 0; t < rounds.n_rounds; ++t, x += n) {
+        double error = rounds.add_to(sums, t), w = rounds.weight(t);
         // Positions are kept first, without a branch: a processor cannot guess which entries are zero.
         int64_t m = 0;
         for (int64_t j = 0; j < n; ++j) {
             position[m] = j;
             m += x[j] != 0.0;
         }
-        int64_t first = slots[t] * n;
+        int64_t first = rounds.slots[t] * n;
         for (int64_t k = 0; k < m; ++k) {
-            add_entry<Intervals>(sums, first + position[k], x[position[k]], errors[t]);
+            add_entry<Intervals>(sums, first + position[k], x[position[k]], error, w);
         }
     }
 }

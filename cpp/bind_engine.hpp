@@ -1,15 +1,13 @@
 // Python's view of the engine: arrays in, forecasts out. Whatever is not plain is left to the Python twin.
 #pragma once
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/unique_ptr.h>
 
-#include <atomic>
 #include <memory>
 #include <vector>
 
 #include "any_engine.hpp"
+#include "arrays.hpp"
 #include "bind_regression.hpp"
 #include "forecast.hpp"
 #include "parts.hpp"
@@ -17,13 +15,7 @@
 
 namespace swapcal {
 
-namespace nb = nanobind;
-
-template <class T>
-using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-constexpr double kLargestFeature = 1e100;  // as in hints/state.py
+constexpr double kLargestFeature = 1e100;  // as in hints/regression_state.py
 
 inline ForecastType &forecast_type() {
     static ForecastType type;
@@ -53,9 +45,12 @@ class Handle {
     // Whether whole rounds can be played without Python.
     bool runs_alone() const { return runs_alone_ && settings().property.kind != PropertyKind::Python; }
 
+    // While it is held, a thread has the forecaster's turn: whole calls are left to Python, which waits for it.
+    void hold(bool held) { held_ = held; }
+
     // The forecast for a dense context, or None where the Python twin must look at the arguments.
     nb::object predict(nb::handle x, nb::handle hint, nb::handle features) {
-        idle();
+        if (held_) return nb::none();
         const double *context = reads_dense_ && runs_alone_ ? arrays().vector(x, engine_->reader.n_own) : nullptr;
         if (!context) return nb::none();
         double guide = 0.0;
@@ -77,48 +72,49 @@ class Handle {
         return nb::make_tuple(play.lower, play.upper, play.p_lower, border);
     }
 
-    // 0 where the Python twin must look at the arguments; nothing has changed then. 1: done. 2: done, and Python has to
-    // look after something that is not in the arrays: a refinement, the first hint, labels that heap.
-    int update(nb::handle forecast, nb::handle y) {
+    // Whether the last update has left something to Python: a refinement, the first hint, labels that heap.
+    bool due() const { return due_; }
+
+    // False where the Python twin must look at the arguments; nothing has changed then.
+    bool update(nb::handle forecast, nb::handle y) {
         const ForecastType &type = forecast_type();
         PyObject *f = forecast.ptr();
         double label, value, evidence_at, hint = 0.0;
-        idle();
-        if (!type.is_forecast(f) || !runs_alone()) return 0;
+        if (held_ || !type.is_forecast(f) || !runs_alone()) return false;
         if (PyFloat_CheckExact(y.ptr())) {
             label = PyFloat_AS_DOUBLE(y.ptr());
         } else if (PyLong_CheckExact(y.ptr())) {
             label = PyLong_AsDouble(y.ptr());
-            if (label == -1.0 && PyErr_Occurred()) return PyErr_Clear(), 0;
+            if (label == -1.0 && PyErr_Occurred()) return PyErr_Clear(), false;
         } else {
-            return 0;
+            return false;
         }
         PyObject *who = type.get(f, kForecaster), *round = type.get(f, kRound), *context = type.get(f, kContext);
         if (!settings().property.valid_label(label) || !type.number(f, kValue, value) ||
             !type.number(f, kEvidenceAt, evidence_at) || !who || !context || !round || !PyLong_CheckExact(round) ||
             !PyBytes_CheckExact(context)) {
-            return 0;
+            return false;
         }
         if (who != identity_.ptr() && (!PyUnicode_CheckExact(who) || PyUnicode_Compare(who, identity_.ptr()) != 0)) {
-            return 0;
+            return false;
         }
         bool hinted = type.get(f, kHint) != Py_None;
         const Grid &grid = settings().grid;
-        if (hinted && !(type.number(f, kHint, hint) && grid.low <= hint && hint <= grid.high)) return 0;
+        if (hinted && !(type.number(f, kHint, hint) && grid.low <= hint && hint <= grid.high)) return false;
         int overflow = 0;
         int64_t t = PyLong_AsLongLongAndOverflow(round, &overflow);
         Row row = context_of(context);
         int64_t bin = grid.bin(value);
         if (overflow || !engine_->books().is_open(t) || !sound(row) || grid.midpoint(bin) != value ||
             !(grid.low <= evidence_at && evidence_at <= grid.high)) {
-            return 0;
+            return false;
         }
-        if (engine_->model && !learn_model(f, row, label)) return 0;
+        if (engine_->model && !learn_model(f, row, label)) return false;
         bool late = t != engine_->books().numbers[0] - 1;
         engine_->learn(row, bin, engine_->errors(bin, evidence_at, label, t, hinted, hint), t, hinted, hint);
         engine_->books().rounds[1] += late;
-        bool first_hint = hinted && !hinted_;
-        return first_hint || notices_ || engine_->books().rounds[0] >= refine_at_ ? 2 : 1;
+        due_ |= notices_ || (hinted && !hinted_) || engine_->books().rounds[0] >= refine_at_;
+        return true;
     }
 
     // A round whose identification Python has computed.
@@ -129,7 +125,7 @@ class Handle {
         engine_->learn(row, bin, {v, v_evidence, v_hint}, t, !hint.is_none(), checked(hint));
     }
 
-    int64_t run_dense(Matrix x, Vector<const double> y, nb::object hints, nb::object features, Vector<double> out,
+    int64_t run_dense(Matrix<const double> x, Vector<const double> y, nb::object hints, nb::object features, Vector<double> out,
                       int64_t start, int64_t stop, int64_t until) {
         int64_t n = engine_->reader.n_own;
         fits(x.shape(0) == y.shape(0) && int64_t(x.shape(1)) == n && within(start, stop, y));
@@ -155,17 +151,8 @@ class Handle {
     nb::object one_ = nb::float_(1.0);
     nb::object model_;
     std::unique_ptr<AnyEngine> engine_;
-    bool reads_dense_, runs_alone_, notices_, hinted_;
+    bool reads_dense_, runs_alone_, notices_, hinted_, due_ = false, held_ = false;
     int64_t refine_at_;
-    std::atomic<bool> busy_{false};
-
-    // `run` lets other threads go on, and they may hold the same forecaster.
-    void idle() const {
-        if (!busy_) return;
-        nb::object type = nb::module_::import_("swapcal.errors").attr("SwapcalError");
-        PyErr_SetString(type.ptr(), "this forecaster runs in another thread; wait for it, or make one per thread");
-        throw nb::python_error();
-    }
 
     const Settings &settings() const { return static_cast<const AnyEngine &>(*engine_).settings(); }
 
@@ -197,7 +184,6 @@ class Handle {
 
     Row checked(const Vector<const int64_t> &indices, const Vector<const double> &values) {
         Row row{indices.data(), values.data(), int64_t(indices.shape(0))};
-        idle();
         fits(values.shape(0) == indices.shape(0) && rises(row.index, row.n, engine_->books().n), kPositions);
         return row;
     }
@@ -295,24 +281,18 @@ class Handle {
             guides = given.data();
         }
         if (!features.is_none()) {
-            auto given = nb::cast<Matrix>(features, false);
+            auto given = nb::cast<Matrix<const double>>(features, false);
             fits(engine_->model && given.shape(0) == y.shape(0) &&
                  int64_t(given.shape(1)) == engine_->model->n_features);
             extras = given.data();
         }
         fits(extras || !engine_->model || engine_->model->n_features == 0);
-        idle();
-        struct Busy {
-            std::atomic<bool> &flag;
-            explicit Busy(std::atomic<bool> &f) : flag(f) { flag = true; }
-            ~Busy() { flag = false; }
-        } busy(busy_);
         nb::gil_scoped_release released;
         return engine_->run(x, y.data(), guides, extras, out.data(), start, stop, until);
     }
 };
 
-// The two calls that a service makes for every event: without a general dispatch, which costs as much as a search.
+// The calls that a service makes for every event: without a general dispatch, which costs as much as a search.
 template <class Call>
 PyObject *guarded(PyObject *self, Py_ssize_t n_given, Py_ssize_t n_wanted, const Call &call) {
     if (n_given != n_wanted) {
@@ -334,14 +314,20 @@ inline PyObject *fast_predict(PyObject *self, PyObject *const *a, Py_ssize_t n) 
 }
 
 inline PyObject *fast_update(PyObject *self, PyObject *const *a, Py_ssize_t n) {
-    return guarded(self, n, 2, [a](Handle &h) { return PyLong_FromLong(h.update(a[0], a[1])); });
+    return guarded(self, n, 2, [a](Handle &h) { return PyBool_FromLong(h.update(a[0], a[1])); });
+}
+
+inline PyObject *fast_due(PyObject *self, PyObject *const *, Py_ssize_t n) {
+    return guarded(self, n, 0, [](Handle &h) { return PyBool_FromLong(h.due()); });
 }
 
 inline PyMethodDef fast_methods[] = {
     {"predict", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(fast_predict)), METH_FASTCALL,
      "predict(x, hint, features): the forecast, or None where Python must look at the arguments"},
     {"update", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(fast_update)), METH_FASTCALL,
-     "update(forecast, y): 0 where Python must look, 1 done, 2 done with something left to Python"},
+     "update(forecast, y): whether it was done; if not, Python must look at the arguments"},
+    {"due", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(fast_due)), METH_FASTCALL,
+     "due(): whether the last update has left something to Python"},
     {nullptr, nullptr, 0, nullptr}};
 
 inline PyType_Slot fast_slots[] = {{Py_tp_methods, fast_methods}, {0, nullptr}};
@@ -353,6 +339,7 @@ inline void bind_engine(nb::module_ &m) {
         .def(nb::init<nb::dict, nb::dict, nb::str, nb::object>(), nb::arg("settings"), nb::arg("arrays"),
              nb::arg("identity"), nb::arg("model").none())
         .def("play", &Handle::play, nb::arg("indices"), nb::arg("values"), nb::arg("hint").none())
+        .def("hold", &Handle::hold, nb::arg("held"))
         .def_prop_ro("reads_dense", &Handle::reads_dense)
         .def_prop_ro("runs_alone", &Handle::runs_alone)
         .def("learn", &Handle::learn, nb::arg("indices"), nb::arg("values"), nb::arg("bin"), nb::arg("v"),

@@ -1,8 +1,6 @@
 // Python's view of the learning hint: a kernel over the arrays of a RegressionState, which are changed in place.
 #pragma once
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
 #include <atomic>
@@ -10,22 +8,15 @@
 #include <stdexcept>
 #include <vector>
 
+#include "arrays.hpp"
+#include "parts.hpp"
 #include "regression.hpp"
 
 namespace swapcal {
 
 namespace regression_binding {
 
-namespace nb = nanobind;
-
-template <class T>
-using Flat = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Table = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using MaybeNumbers = std::optional<Flat<const double>>;
-
-inline void require(bool holds, const char *message) {
-    if (!holds) throw std::invalid_argument(message);
-}
+using MaybeNumbers = std::optional<Vector<const double>>;
 
 // Owns the scratch and keeps the arrays alive. `settings` are those of the property, as for the engine, with its domain
 // as "domain_low" and "domain_high", and "n_identity"; `arrays` is RegressionState.buffers().
@@ -34,15 +25,14 @@ class Handle {
     Handle(nb::dict settings, nb::dict arrays) : arrays_(arrays) {
         auto number = [&](const char *name) { return nb::cast<double>(settings[name]); };
         auto whole = [&](const char *name) { return nb::cast<int64_t>(settings[name]); };
-        property_ = {PropertyKind(whole("property")), number("label_low"), number("label_high"), number("width"),
-                     number("level"), whole("power"), whole("monotone") != 0};
-        require(property_.kind != PropertyKind::Python, "there is no kernel for a property that is Python code");
+        property_ = property_from(settings);
+        fits(property_.kind != PropertyKind::Python, "there is no kernel for a property that is Python code");
         Regression &r = regression_;
         r.n_experts = size("rates");
         r.n_features = size("mean");
         r.n_identity = whole("n_identity");
         n_inputs_ = r.n_experts ? size("sparse") / r.n_experts : 0;
-        require(0 <= r.n_identity && r.n_identity <= r.n_experts && r.n_experts, "n_identity counts experts");
+        fits(0 <= r.n_identity && r.n_identity <= r.n_experts && r.n_experts, "n_identity counts experts");
         r.rates = array("rates", r.n_experts);
         r.dense = array("dense", (Regression::kOwn + r.n_features) * r.n_experts);
         r.sparse = array("sparse", n_inputs_ * r.n_experts);
@@ -60,37 +50,37 @@ class Handle {
     }
     Handle(const Handle &) = delete;  // the kernel points into it
 
-    double forecast(Flat<const int64_t> indices, Flat<const double> values, MaybeNumbers features,
+    double forecast(Vector<const int64_t> indices, Vector<const double> values, MaybeNumbers features,
                     std::optional<double> base) {
         Row row = checked(indices, values);
-        require(row.n <= n_inputs_, "positions must be distinct");
+        fits(row.n <= n_inputs_, "positions must be distinct");
         Busy busy(busy_);
         return regression_.forecast(row, extra(features), base.has_value(), base.value_or(0.0));
     }
 
-    void update(Flat<const int64_t> indices, Flat<const double> values, MaybeNumbers features,
+    void update(Vector<const int64_t> indices, Vector<const double> values, MaybeNumbers features,
                 std::optional<double> base, double y) {
         Row row = checked(indices, values);
-        require(row.n <= n_inputs_, "positions must be distinct");
+        fits(row.n <= n_inputs_, "positions must be distinct");
         Busy busy(busy_);
         regression_.update(row, extra(features), base.has_value(), base.value_or(0.0), y);
     }
 
     // Forecasts and updates the whole stream; forecasts go to `out`.
-    void run(Flat<const int64_t> indptr, Flat<const int64_t> indices, Flat<const double> values,
-             std::optional<Table> features, MaybeNumbers bases, Flat<const double> y, Flat<double> out) {
+    void run(Vector<const int64_t> indptr, Vector<const int64_t> indices, Vector<const double> values,
+             std::optional<Matrix<const double>> features, MaybeNumbers bases, Vector<const double> y, Vector<double> out) {
         int64_t n_rounds = int64_t(y.shape(0)), width = regression_.n_features;
         const int64_t *ends = indptr.data();
         Row all = checked(indices, values);
-        require(int64_t(indptr.shape(0)) == n_rounds + 1 && ends[0] == 0 && ends[n_rounds] == all.n &&
+        fits(int64_t(indptr.shape(0)) == n_rounds + 1 && ends[0] == 0 && ends[n_rounds] == all.n &&
                     out.shape(0) == y.shape(0),
                 "indptr, y and out must be of one length");
         for (int64_t t = 0; t < n_rounds; ++t) {
             int64_t n = ends[t + 1] - ends[t];
-            require(0 <= n && n <= n_inputs_, "indptr must increase, and positions be distinct");
+            fits(0 <= n && n <= n_inputs_, "indptr must increase, and positions be distinct");
         }
-        require(!bases || bases->shape(0) == y.shape(0), "one base for each round is needed");
-        require(features ? features->shape(0) == y.shape(0) && int64_t(features->shape(1)) == width : width == 0,
+        fits(!bases || bases->shape(0) == y.shape(0), "one base for each round is needed");
+        fits(features ? features->shape(0) == y.shape(0) && int64_t(features->shape(1)) == width : width == 0,
                 "one row of features for each round is needed");
         const double *table = features ? features->data() : nullptr, *base = bases ? bases->data() : nullptr;
         const double *labels = y.data();
@@ -126,28 +116,28 @@ class Handle {
     };
 
     // Never a copy: what is learned in a copy would be lost.
-    Flat<double> in_place(const char *name) const { return nb::cast<Flat<double>>(arrays_[name], false); }
+    Vector<double> in_place(const char *name) const { return nb::cast<Vector<double>>(arrays_[name], false); }
 
     int64_t size(const char *name) const { return int64_t(in_place(name).shape(0)); }
 
     double *array(const char *name, int64_t length) const {
-        require(size(name) == length, "the arrays of the regression differ in length");
+        fits(size(name) == length, "the arrays of the regression differ in length");
         return in_place(name).data();
     }
 
     // In range, as anything else would write elsewhere in memory.
-    Row checked(const Flat<const int64_t> &indices, const Flat<const double> &values) const {
+    Row checked(const Vector<const int64_t> &indices, const Vector<const double> &values) const {
         Row row{indices.data(), values.data(), int64_t(indices.shape(0))};
-        require(values.shape(0) == indices.shape(0), "one value for each position is needed");
+        fits(values.shape(0) == indices.shape(0), "one value for each position is needed");
         for (int64_t j = 0; j < row.n; ++j) {
-            require(0 <= row.index[j] && row.index[j] < n_inputs_, "a position is outside the context");
+            fits(0 <= row.index[j] && row.index[j] < n_inputs_, "a position is outside the context");
         }
         return row;
     }
 
     const double *extra(const MaybeNumbers &features) const {
         int64_t n = features ? int64_t(features->shape(0)) : 0;
-        require(n == regression_.n_features, "features are of another length");
+        fits(n == regression_.n_features, "features are of another length");
         return features ? features->data() : nullptr;
     }
 };
@@ -155,7 +145,6 @@ class Handle {
 }  // namespace regression_binding
 
 inline void bind_regression(nanobind::module_ &m) {
-    namespace nb = nanobind;
     using regression_binding::Handle;
     nb::class_<Handle>(m, "Regression")
         .def(nb::init<nb::dict, nb::dict>(), nb::arg("settings"), nb::arg("arrays"))

@@ -2,9 +2,7 @@
 #include <nanobind/nanobind.h>
 
 #include "bind_audit.hpp"
-#include "bind_bare.hpp"
 #include "bind_engine.hpp"
-#include "bind_projection.hpp"
 #include "bind_regression.hpp"
 
 NB_MODULE(_native, m) {
@@ -12,6 +10,4 @@ NB_MODULE(_native, m) {
     swapcal::bind_engine(m);
     swapcal::bind_regression(m);
     swapcal::bind_audit(m);
-    swapcal::bind_projection(m);
-    swapcal::bind_bare(m);
 }

@@ -1,23 +1,21 @@
 // Builds the engine of a forecaster from Python's settings and arrays, whose sizes it checks.
 #pragma once
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 
 #include <memory>
-#include <stdexcept>
 
 #include "any_engine.hpp"
+#include "arrays.hpp"
 
 namespace swapcal {
 
-namespace nb = nanobind;
-
-template <class T>
-using State = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-
-inline void fits(bool holds, const char *message = "the arrays of a run differ in length") {
-    if (!holds) throw std::invalid_argument(message);
+// By name, as in properties/kernel.py.
+inline Property property_from(const nb::dict &settings) {
+    auto number = [&](const char *name) { return nb::cast<double>(settings[name]); };
+    std::string kind = nb::cast<std::string>(settings["property"]);
+    return {property_kind(kind), number("label_low"), number("label_high"), number("width"), number("level"),
+            nb::cast<int64_t>(settings["power"]), nb::cast<bool>(settings["monotone"])};
 }
 
 // Builds an engine over the arrays of a forecaster, and keeps those arrays alive.
@@ -31,15 +29,14 @@ struct Parts {
     // Of the size that the kernels take it to have.
     template <class T = double>
     T *array(const char *name, int64_t size) const {
-        State<T> given = nb::cast<State<T>>(arrays[name], false);
+        auto given = nb::cast<AnyShape<T>>(arrays[name], false);
         fits(int64_t(given.size()) == size, "the arrays of a forecaster differ in size");
         return given.data();
     }
 
     Settings engine() const {
         Settings s{Grid(number("low"), number("high"), whole("n_bins"))};
-        s.property = {PropertyKind(whole("property")), number("label_low"), number("label_high"), number("width"),
-                      number("level"), whole("power"), whole("monotone") != 0};
+        s.property = property_from(settings);
         s.draw_seed = bits("draw_seed");
         s.jitter_seed = bits("jitter_seed");
         s.trust = number("trust");
@@ -91,16 +88,19 @@ struct Parts {
         fits(m > 0 && whole("window") > 0 && n_own > 0 && n_levels >= 0 && n_own + n_levels <= n, "a size is wrong");
         Reader reader(n_own, number("radius"), Grid(number("low"), number("high"), n_levels));
         const double *table = arrays.contains("table") ? array<const double>("table", 2 * whole("n_table")) : nullptr;
-        switch (whole("kind")) {
-            case 0: return finite(std::move(reader), AdaNormalHedge{});
-            case 1: return finite(std::move(reader), Exponential{table, whole("n_table")});
-            case 2: return finite(std::move(reader), Squint{table, whole("n_table"), number("sqrt_pi")});
-            case 3: return finite(std::move(reader), PNorm{number("exponent")});
-            case 4:
-                return plain(std::move(reader), Linear{array("evidence.sums", m * n), array("evidence.counts", m), n});
-            case 5: return oracle(std::move(reader), GradientDescent{n}, n + 1);
-            default: return oracle(std::move(reader), MultiplicativeWeights{n, number("log_n")}, 2 * n + 1);
+        std::string kind = nb::cast<std::string>(settings["kind"]);
+        if (kind == "AdaNormalHedge") return finite(std::move(reader), AdaNormalHedge{});
+        if (kind == "Exponential") return finite(std::move(reader), Exponential{table, whole("n_table")});
+        if (kind == "Squint") return finite(std::move(reader), Squint{table, whole("n_table"), number("sqrt_pi")});
+        if (kind == "PNorm") return finite(std::move(reader), PNorm{number("exponent")});
+        if (kind == "Linear") {
+            return plain(std::move(reader), Linear{array("evidence.sums", m * n), array("evidence.counts", m), n});
         }
+        if (kind == "GradientDescent") return oracle(std::move(reader), GradientDescent{n}, n + 1);
+        if (kind == "MultiplicativeWeights") {
+            return oracle(std::move(reader), MultiplicativeWeights{n, number("log_n")}, 2 * n + 1);
+        }
+        throw std::invalid_argument("there is no kernel for this kind of evidence");
     }
 };
 

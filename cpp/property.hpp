@@ -3,10 +3,20 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string>
 
 namespace swapcal {
 
-enum class PropertyKind : int64_t { Mean = 0, Moment = 1, Quantile = 2, Expectile = 3, Probability = 4, Python = 5 };
+enum class PropertyKind { Mean, Moment, Quantile, Expectile, Probability, Python };
+
+// The class of a property by its name; any other is a user's own, whose V is Python code.
+inline PropertyKind property_kind(const std::string &name) {
+    constexpr const char *names[] = {"Mean", "Moment", "Quantile", "Expectile", "Probability"};
+    for (int k = 0; k < 5; ++k) {
+        if (name == names[k]) return PropertyKind(k);
+    }
+    return PropertyKind::Python;
+}
 
 // Where V is Python code the kernels are told its values and never come here.
 struct Property {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swapcal import horizon
+from swapcal.engine import schedule as horizon
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from swapcal.checked import real
 from swapcal.errors import UnknownForecast
-from swapcal.reals import real
 
 __all__ = ["Forecast"]
 
@@ -20,7 +20,7 @@ class Forecast:
     It can be stored as JSON and updated days later, in any order, by the forecaster that made it or by one loaded from
     its file.
 
-    Attributes
+    Parameters
     ----------
     value : float
         The forecast, in the property's units.
@@ -41,6 +41,16 @@ class Forecast:
         The user's own forecast, where a learning hint took it as an input.
     features : tuple or None
         Extra features of the learning hint.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(2), horizon=100, seed=1)
+    >>> forecast = forecaster.predict([1.0, 0.0], hint=0.3)
+    >>> float(forecast) == forecast.value, forecast.round, forecast.hint
+    (True, 0, 0.3)
+    >>> Forecast.from_dict(forecast.to_dict()) == forecast
+    True
     """
 
     value: float

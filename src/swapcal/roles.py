@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from swapcal.bounds import Tally
+from swapcal.engine.bounds import Tally
 from swapcal.typing import Float64Array, FloatLike, IntArray, Spec
 
 __all__ = ["Elicitable", "Evidence", "HintRecord", "HintState", "Hypotheses", "LearningHint", "Row", "Rows"]

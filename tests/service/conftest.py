@@ -6,17 +6,16 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("starlette", reason="the service's packages are not installed: pip install '.[serve]'")
 
-from service.running import Running, start
+from service_running import Running, Starter, start
 
 POSTGRES_HINT = "PostgreSQL is not installed: apt-get install postgresql"
-Starter = Callable[..., Running]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from service.running import Running, start, toml
+from service_running import Running, start, toml
 from swapcal.cli.serve import serve as command
 from swapcal.service.routes import OPERATIONS
 from swapcal.service.tokens import Bucket, Token, create, digest_of, find

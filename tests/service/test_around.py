@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from service.conftest import Starter
-from service.running import GROUPS
+from service_running import GROUPS, Starter
 from swapcal.client import Client, Retries, ServiceError
 
 

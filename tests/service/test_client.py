@@ -7,8 +7,7 @@ import time
 import httpx
 import pytest
 
-from service.conftest import Starter
-from service.running import start
+from service_running import Starter, start
 from swapcal.client import (
     AsyncClient,
     Case,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
-from service.running import GROUPS, Running, start
+from service_running import GROUPS, Running, start
 from swapcal.service.openapi import document
 from swapcal.service.operations import Operation
 from swapcal.service.routes import OPERATIONS

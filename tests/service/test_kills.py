@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from service.killing import check_store, killed
+from service_killing import check_store, killed
 
 FEW = 2
 """So many kills in the normal lane; each costs a start."""

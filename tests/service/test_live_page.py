@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.running import GROUPS, Running, start
+from service_running import GROUPS, Running, start
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

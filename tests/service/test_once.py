@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.running import GROUPS, Running, start
+from service_running import GROUPS, Running, start
 
 STREAMS = {
     "late": {"groups": GROUPS},

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from service.conftest import Starter
-from service.killing import SPEC, Load, check_store, finish
-from service.running import Running, start
+from service_killing import SPEC, Load, check_store, finish
+from service_running import Running, Starter, start
 from swapcal.service.store import Commit, Elsewhere, open_store
 from swapcal.service.stream import Stream
 

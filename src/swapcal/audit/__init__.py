@@ -2,7 +2,7 @@
 
 from swapcal.audit.audit import Audit
 from swapcal.audit.cells import Cell, Cells
-from swapcal.audit.linear import Bounds
+from swapcal.audit.linear_bounds import Bounds
 from swapcal.audit.measures import (
     calibration_error,
     multicalibration_bounds,

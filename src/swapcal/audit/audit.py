@@ -8,19 +8,18 @@ import numpy as np
 
 from swapcal.audit import totals
 from swapcal.audit.cells import Assumption, Cells, cell_radii, make_cells
-from swapcal.audit.constant import Constant
-from swapcal.audit.functions import Functions
-from swapcal.audit.linear import Bounds
-from swapcal.audit.rounds import Reader
-from swapcal.audit.state import dump, same, same_class, undump
-from swapcal.audit.sums import Sums, Table
+from swapcal.audit.functions import Constant, Functions
+from swapcal.audit.linear_bounds import Bounds
+from swapcal.audit.rounds import RoundReader
+from swapcal.audit.stored import dump, plain_bins, same, same_class, undump
+from swapcal.audit.sums import Sums, SumTable
 from swapcal.audit.witness import Witness, find_witness
+from swapcal.checked import whole
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite
 from swapcal.properties import Mean
-from swapcal.reals import whole
 from swapcal.roles import Elicitable
-from swapcal.typing import Float64Array
+from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["Audit"]
 
@@ -47,8 +46,10 @@ class Audit:
         The class of functions. None: the columns of x, in [-1, 1]; or the constant 1, if no x is given either.
     n : int, optional
         Number of columns when `hypotheses` is None; else read off the first x.
-    bins : int, optional
-        Round forecasts to the mid-points of this many equal bins of the property's domain, and take V there.
+    bins : int or sequence of float, optional
+        A whole number: round forecasts to the mid-points of this many equal bins of the property's domain, and take V
+        there. Edges, increasing: forecasts without an edge between them share a cell, and V is taken at each forecast
+        itself, so nothing is rounded; the cell's value is their mean.
     names : sequence of str, optional
         Names of the n functions (of the n coordinates, for the linear class), for tables and sentences. Default: those
         of the hypotheses, if it has `names`.
@@ -56,7 +57,10 @@ class Audit:
     Notes
     -----
     All state is sums, so audits of parts of a stream add up: `a + b`, or `a.merge(b)` in place. Memory is O(distinct
-    forecasts times n) and does not grow with the rounds; a round costs O(entries of x that are not 0).
+    forecasts times n) and does not grow with the rounds; a round costs O(entries of x that are not 0). `swapcal audit`
+    and `swapcal run` keep their numbers in this class, so what they print is what it gives.
+
+    With weights w in [0, 1], a round counts as w rounds in n_p, and V as w V; numbers of rounds stay numbers of rounds.
 
     Examples
     --------
@@ -80,15 +84,15 @@ class Audit:
         hypotheses: Functions | None = None,
         *,
         n: int | None = None,
-        bins: int | None = None,
+        bins: int | Sequence[float] | Float64Array | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
         self.property = property
         self.hypotheses = hypotheses
         self.n = n
-        self.bins = bins
         self.names = None if names is None else _checked_names(names)
-        self._reader = Reader(property, hypotheses, bins)
+        self._reader = RoundReader(property, hypotheses, bins)
+        self.bins = bins if self._reader.edges is None else self._reader.edges
         if n is not None and hypotheses is not None and n != hypotheses.n:
             raise InvalidInput(f"n must be left out, or be the {hypotheses.n} of the hypotheses; got {n!r}")
         functions = hypotheses
@@ -97,18 +101,21 @@ class Audit:
         if functions is not None and self.names is not None and len(self.names) != functions.n:
             raise InvalidInput(f"names must name all {functions.n} functions; got {len(self.names)}")
         self._reader.functions = functions
-        self._sums = None if functions is None else Sums(functions.n)
+        self._sums = None if functions is None else Sums(functions.n, edges=self._reader.edges)
 
-    def update(self, y: float, p: float, x: Any = None) -> None:
-        """Add one round: label `y`, forecast `p`, context `x` (a vector, or one sparse row)."""
-        functions, value, v, row = self._reader.one(y, p, x)
-        self._begun(functions).add(value, v, row)
+    def update(self, y: float, p: float, x: Any = None, *, weight: float | None = None) -> None:
+        """Add one round: label `y`, forecast `p`, context `x` (a vector, or one sparse row), weight in [0, 1]."""
+        functions, value, v, row, w = self._reader.one(y, p, x, weight)
+        self._begun(functions).add(value, v, row, w)
 
-    def update_many(self, y: Any, p: Any, x: Any = None) -> None:
-        """Add many rounds: arrays of equal length; `x` dense or sparse. No rounds change nothing."""
-        functions, values, v, rows = self._reader.many(y, p, x)
+    def update_many(self, y: Any, p: Any, x: Any = None, *, weights: Any = None) -> None:
+        """Add many rounds: arrays of equal length; `x` dense or sparse, `weights` in [0, 1]. No rounds change nothing.
+
+        `x` may be `Rows`, as `rows` of the class of functions returns them; they are taken as they are.
+        """
+        functions, values, v, contexts, w = self._reader.many(y, p, x, weights)
         if len(v):
-            self._begun(functions).add_many(values, v, rows)
+            self._begun(functions).add_many(values, v, contexts, w)
 
     def merge(self, other: "Audit") -> None:
         """Add the rounds of another audit with the same settings."""
@@ -127,16 +134,43 @@ class Audit:
     @property
     def n_rounds(self) -> int:
         """Rounds so far."""
-        return int(self._table().count.sum())
+        return self._current().n_rounds
 
     @property
     def values(self) -> Float64Array:
-        """The distinct forecasts so far, in increasing order."""
-        return self._table().value
+        """The distinct forecasts so far, in increasing order; mean forecasts, where bins have edges."""
+        return self.table().value
+
+    @property
+    def n_bins(self) -> int | None:
+        """How many bins of forecasts there can be, if `bins` says so."""
+        return self._reader.n_bins
+
+    @property
+    def function_names(self) -> tuple[str, ...]:
+        """Names of the functions, of groups those that have come up so far."""
+        functions = self._functions()
+        if isinstance(functions, Constant):
+            return ("all rounds",)
+        names = self.names or getattr(functions, "names", None) or ()
+        n = max(len(names), self._current().n_used) if names else functions.n
+        return (*names, *(f"function {j}" for j in range(len(names), n)))
+
+    def table(self) -> SumTable:
+        """The sums themselves, a row for each forecast value and a column for each of `function_names`."""
+        return self._current().table(len(self.function_names))
+
+    def rounded(self, p: Float64Array) -> Float64Array:
+        """Forecasts as they are judged: at the mid-points of their bins, if `bins` is a number."""
+        return p if self._reader.grid is None else self._reader.grid.round(p)
+
+    def slots(self, p: Float64Array) -> IntArray:
+        """Where forecasts that have been added are counted: the numbers in `table().slot`."""
+        return self._current().slots(self.rounded(p))
 
     def calibration(self, r: float = 2.0) -> float:
         """Cal_r: sum over p of n_p |mean of V|^r."""
-        return totals.calibration(self._table(), totals.check_power(r))
+        return totals.calibration(self.table(), totals.check_power(r))
 
     def multicalibration(self, r: float = 2.0) -> float:
         """MCal_r: the error of the worst single function.
@@ -149,11 +183,15 @@ class Audit:
 
     def multicalibration_bounds(self, r: float = 2.0) -> Bounds:
         """(lower, upper) for MCal_r: `lower` is attained by a function, `upper` is proved; see `linear_bounds`."""
-        return totals.multicalibration_bounds(self._table(), self._functions(), totals.check_power(r))
+        return totals.multicalibration_bounds(self.table(), self._functions(), totals.check_power(r))
 
     def swap_multicalibration(self, r: float = 2.0) -> float:
         """SMCal_r: each forecast value against its own worst function."""
-        return float(np.sum(totals.swap_contributions(self._table(), self._functions(), totals.check_power(r))))
+        return float(np.sum(self.contributions(r)))
+
+    def contributions(self, r: float = 2.0) -> Float64Array:
+        """What each of `values` adds to SMCal_r."""
+        return totals.swap_contributions(self.table(), self._functions(), totals.check_power(r))
 
     def cells(self, confidence: float = 0.95, *, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
         """One row per forecast value and function (coordinate, for the linear class), largest contribution first.
@@ -177,15 +215,20 @@ class Audit:
         For the linear class the intervals of the coordinates hold together, so along any direction theta the deviation
         is at most sum_j |theta_j| times the radius of coordinate j; `witness` uses that.
         """
-        table, power = self._table(), totals.check_power(r)
+        table, power = self.table(), totals.check_power(r)
         radii = cell_radii(table, confidence, rounds, self._n_possible(table))
-        return make_cells(table, radii, self._names(), power, confidence, rounds)
+        return make_cells(table, radii, self.function_names, power, confidence, rounds)
 
     def reliability(self, confidence: float = 0.95, *, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
         """One row per forecast value over all its rounds, F = {1}: the reliability diagram, in numbers."""
-        table = self._table()
-        count = table.count[:, None]
-        everyone = replace(table, xv=table.v[:, None], active=count, weight=count, xvxv=table.vv[:, None])
+        table = self.table()
+        everyone = replace(
+            table,
+            xv=table.v[:, None],
+            active=table.rounds[:, None],
+            weight=table.count[:, None],
+            xvxv=table.vv[:, None],
+        )
         radii = cell_radii(everyone, confidence, rounds, self._n_possible(everyone))
         return make_cells(everyone, radii, ("all rounds",), totals.check_power(r), confidence, rounds)
 
@@ -195,15 +238,25 @@ class Audit:
 
     def witness(self, *, r: float = 2.0, confidence: float = 0.95, rounds: Assumption = "adaptive") -> Witness:
         """Find the function and forecast value behind the largest term of SMCal_r; `str` makes a sentence of it."""
-        table = self._table()
+        table = self.table()
         if not len(table.value):
             raise InvalidInput("an audit without rounds has no witness; add rounds with update or update_many first")
         power, radii = totals.check_power(r), cell_radii(table, confidence, rounds, self._n_possible(table))
-        return find_witness(table, radii, self._functions(), self._names(), power, confidence)
+        return find_witness(
+            table, radii, self._functions(), self.function_names, power, confidence, property=self.property
+        )
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """The whole state, as arrays that may be saved; `restore` goes on from it."""
+        return self._current().arrays()
+
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Go on from `arrays`, in an audit with the same settings that knows its class of functions."""
+        self._begun(self._functions()).restore(arrays)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, fit for JSON: to be stored, sent to another machine, and merged there."""
-        return dump(self._table(), self.property, self._reader.functions, bins=self.bins, names=self.names)
+        return dump(self._current(), self.property, self._reader.functions, bins=self.bins, names=self.names)
 
     @classmethod
     def from_dict(cls, data: Any, property: Elicitable = MEAN, hypotheses: Functions | None = None) -> "Audit":
@@ -217,7 +270,7 @@ class Audit:
     def __repr__(self) -> str:
         if self._reader.functions is None:
             return f"Audit({self.property!r}, n_rounds=0)"
-        table = self._table()
+        table = self.table()
         parts = [
             f"{self.property!r}",
             f"n={self._functions().n}",
@@ -234,25 +287,19 @@ class Audit:
         """Return the sums; the first round decides what the functions are."""
         if self._sums is None:
             self._reader.functions = functions
-            self._sums = Sums(functions.n)
+            self._sums = Sums(functions.n, edges=self._reader.edges)
         return self._sums
+
+    def _current(self) -> Sums:
+        """The sums, or empty ones before the first round."""
+        return Sums(1, edges=self._reader.edges) if self._sums is None else self._sums
 
     def _functions(self) -> Functions:
         return Constant() if self._reader.functions is None else self._reader.functions
 
-    def _table(self) -> Table:
-        return Sums(1).table() if self._sums is None else self._sums.table()
-
-    def _n_possible(self, table: Table) -> int | None:
+    def _n_possible(self, table: SumTable) -> int | None:
         """How many cells there can be, which is known in advance only if there are bins."""
-        return None if self.bins is None else self.bins * table.xv.shape[1]
-
-    def _names(self) -> tuple[str, ...]:
-        functions = self._functions()
-        if isinstance(functions, Constant):
-            return ("all rounds",)
-        names = self.names or getattr(functions, "names", None)
-        return tuple(names or (f"function {j}" for j in range(functions.n)))
+        return None if self.n_bins is None else self.n_bins * table.xv.shape[1]
 
     def _check_mergeable(self, other: "Audit") -> None:
         if not isinstance(other, Audit):
@@ -261,7 +308,7 @@ class Audit:
         for what, equal in (
             ("property", same(self.property.spec(), other.property.spec())),
             ("hypotheses", mine is None or theirs is None or same_class(mine.spec(), theirs.spec())),
-            ("bins", self.bins == other.bins),
+            ("bins", plain_bins(self.bins) == plain_bins(other.bins)),
             ("names", self.names == other.names),
         ):
             if not equal:

@@ -7,10 +7,11 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from swapcal.audit.intervals import adaptive_radius, independent_radius
-from swapcal.audit.reading import number
-from swapcal.audit.sums import Table
+from swapcal.audit.sums import SumTable
+from swapcal.checked import real
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array, IntArray
+from swapcal.words.numbers import aligned, count, interval, number, percent
 
 __all__ = ["Assumption", "Cell", "Cells", "cell_radii", "make_cells"]
 
@@ -95,11 +96,16 @@ class Cells:
         return Cells(**columns, name=names, confidence=self.confidence, rounds=self.rounds)
 
     def __repr__(self) -> str:
-        rows = [("forecast", "function", "rounds", "mean V", f"{100 * self.confidence:g} % interval", "contribution")]
-        for cell in self[:N_PRINTED]:
-            interval = f"{cell.low:+.3f} to {cell.high:+.3f}"
-            mean = f"{cell.mean:+.4f}"
-            rows.append((f"{cell.value:.6g}", cell.name, str(cell.count), mean, interval, f"{cell.contribution:.4g}"))
+        shown = self[:N_PRINTED]
+        columns = {
+            "forecast": [number(value, 6) for value in shown.value.tolist()],
+            "function": list(shown.name),
+            "rounds": [count(rounds) for rounds in shown.count.tolist()],
+            "mean V": aligned(shown.mean.tolist(), sign=True),
+            f"{percent(self.confidence)} interval": [interval(cell.low, cell.high) for cell in shown],
+            "contribution": [number(value) for value in shown.contribution.tolist()],
+        }
+        rows = [tuple(columns), *zip(*columns.values(), strict=True)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
         if len(self) > N_PRINTED:
@@ -107,7 +113,7 @@ class Cells:
         return "\n".join(lines)
 
 
-def cell_radii(table: Table, confidence: float, rounds: Assumption, n_possible: int | None) -> Float64Array:
+def cell_radii(table: SumTable, confidence: float, rounds: Assumption, n_possible: int | None) -> Float64Array:
     """Radii of the sums of f V in every cell, shape (n_values, n), that hold together; 0 where f was always 0.
 
     K cells are not empty, and `n_possible` says how many there can ever be, if that is known. "independent": each gets
@@ -115,7 +121,7 @@ def cell_radii(table: Table, confidence: float, rounds: Assumption, n_possible: 
     unknown, the k-th cell to appear gets (1 - confidence) / (k (k + 1)), which adds up for any number of cells; all are
     given the last one's share, which is no larger.
     """
-    level = number("confidence", confidence)
+    level = real(confidence, "confidence")
     if not 0 < level < 1:
         raise InvalidInput(f"confidence must be between 0 and 1, both left out; got {level!r}")
     occupied = table.active > 0
@@ -130,7 +136,7 @@ def cell_radii(table: Table, confidence: float, rounds: Assumption, n_possible: 
 
 
 def make_cells(
-    table: Table, radii: Float64Array, names: tuple[str, ...], r: float, confidence: float, rounds: Assumption
+    table: SumTable, radii: Float64Array, names: tuple[str, ...], r: float, confidence: float, rounds: Assumption
 ) -> Cells:
     """All cells that are not empty; `radii` as `cell_radii` gives them."""
     at, function = np.nonzero(table.active > 0)

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from swapcal.audit import totals
+from swapcal.audit.audit import MEAN
 from swapcal.audit.functions import Functions
-from swapcal.audit.linear import Bounds
-from swapcal.audit.rounds import Reader
-from swapcal.audit.sums import Sums, Table
+from swapcal.audit.linear_bounds import Bounds
+from swapcal.audit.rounds import RoundReader
+from swapcal.audit.sums import Sums, SumTable
 from swapcal.errors import InvalidInput
-from swapcal.properties import Mean
 from swapcal.roles import Elicitable
 
 __all__ = [
@@ -19,8 +19,6 @@ __all__ = [
     "multicalibration_error",
     "swap_multicalibration_error",
 ]
-
-MEAN = Mean()
 
 
 def calibration_error(y: Any, p: Any, *, property: Elicitable = MEAN, r: float = 2.0) -> float:
@@ -110,10 +108,10 @@ def _given(x: Any) -> Any:
     return x
 
 
-def _summed(y: Any, p: Any, x: Any, property: Elicitable, hypotheses: Functions | None) -> tuple[Table, Functions]:
-    functions, values, v, rows = Reader(property, hypotheses, None).many(y, p, x)
+def _summed(y: Any, p: Any, x: Any, property: Elicitable, hypotheses: Functions | None) -> tuple[SumTable, Functions]:
+    functions, values, v, contexts, _ = RoundReader(property, hypotheses).many(y, p, x)
     if not len(v):
         raise InvalidInput("the error of no rounds is not defined; give at least one label and forecast")
     sums = Sums(functions.n, intervals=False)
-    sums.add_many(values, v, rows)
+    sums.add_many(values, v, contexts)
     return sums.table(), functions

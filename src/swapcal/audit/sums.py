@@ -1,31 +1,37 @@
-"""The sums of an audit: everything that it keeps of a stream, per distinct forecast value."""
+"""The sums of an audit: everything that it keeps of a stream, per forecast value. There is no other accumulator."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal import kernels
+from swapcal.audit.bins import bins_between, plain
+from swapcal.engine import kernels
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["Sums", "Table"]
+__all__ = ["PER_CELL", "PER_VALUE", "SumTable", "Sums"]
 
-PER_VALUE = ("count", "v", "vv")
+PER_VALUE = ("rounds", "count", "v", "vv")
 PER_CELL = ("xv", "active", "weight", "xvxv")
 _AT_ONCE = 1 << 18
 """Entries of dense contexts that are looked at together, where they must be copied for it."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Table:
+class SumTable:
     """Sums per forecast value, in increasing order of the value; m values, n functions.
 
-    value, count, v, vv: shape (m,): forecast, rounds, sum of V, sum of V^2.
+    value, slot: shape (m,): forecast (mean forecast, where values share a bin), and the number that `Sums.slots` gives.
+    rounds, count, v, vv: shape (m,): rounds, their weight, sum of V, sum of V^2.
     xv, active, weight, xvxv: shape (m, n): sum of x V, rounds with x != 0, sum of |x|, sum of (x V)^2. The last three
     are empty, shape (m, 0), when only errors and no intervals are wanted.
+
+    With weights w in [0, 1], V counts as w V and |x| as w |x|; `rounds` and `active` stay numbers of rounds.
     """
 
     value: Float64Array
+    slot: IntArray
+    rounds: Float64Array
     count: Float64Array
     v: Float64Array
     vv: Float64Array
@@ -36,122 +42,208 @@ class Table:
 
 
 class Sums:
-    """Sums that grow with the number of distinct forecasts, never with the number of rounds.
+    """Sums that grow with the forecast values and functions that come up, never with the number of rounds.
 
-    Adding a round costs O(entries of x that are not 0). Memory is at most 8 (n + 1) doubles for each distinct
-    forecast, or 2 (n + 2) without `intervals`.
+    Adding a round costs O(entries of x that are not 0). Memory is at most 8 (n + 1) doubles for each value, or 2 (n +
+    3) without `intervals`, where n counts the functions up to the last one that was ever not 0.
 
     Every sum is added to in the order of the rounds, so `add` for each round and `add_many` for all of them, in Python
     or compiled (`cpp/audit.hpp`), give the same bits. 0.0 and -0.0 are one forecast, 0.0.
+
+    Parameters
+    ----------
+    n : int
+        Number of functions.
+    edges : array, optional
+        Forecasts without an edge between them share a slot; an inner edge belongs to the bin above it. None: every
+        distinct forecast has its own.
+    intervals : bool
+        Whether to keep what intervals need.
     """
 
-    def __init__(self, n: int, *, intervals: bool = True) -> None:
+    def __init__(self, n: int, *, edges: Float64Array | None = None, intervals: bool = True) -> None:
         self.n = n
         self.intervals = intervals
-        self._slots: dict[float, int] = {}
-        kept = PER_CELL if intervals else PER_CELL[:1]
-        self._arrays = {name: np.zeros(0) for name in PER_VALUE} | {name: np.zeros((0, n)) for name in kept}
+        self._inner = None if edges is None else edges[1:-1]
+        self._values: dict[float, int] = {}
+        per_value = PER_VALUE if edges is None else (*PER_VALUE, "forecast")
+        self._arrays: dict[str, Float64Array] = {name: np.zeros(0) for name in per_value}
+        self._arrays |= {name: np.zeros((0, 0)) for name in (PER_CELL if intervals else PER_CELL[:1])}
+        if self._inner is not None:
+            self._grow(len(self._inner) + 1, 0)
 
-    @classmethod
-    def from_table(cls, table: Table) -> "Sums":
-        """Rebuild the sums of a complete table with distinct values."""
-        sums = cls(table.xv.shape[1])
-        slots = sums._slots_of(table.value)
-        for name, array in sums._arrays.items():
-            array[slots] = getattr(table, name)
-        return sums
+    @property
+    def n_slots(self) -> int:
+        """Forecast values so far; bins, where there are edges."""
+        return len(self._values) if self._inner is None else len(self._inner) + 1
 
-    def add(self, value: float, v: float, row: Row) -> None:
-        """One round."""
-        slot = self._slots.get(value, -1)
+    @property
+    def n_rounds(self) -> int:
+        """Rounds so far."""
+        return int(self._arrays["rounds"].sum())
+
+    @property
+    def n_used(self) -> int:
+        """Functions up to the last one that was ever not 0."""
+        used = np.flatnonzero(self._arrays["active" if self.intervals else "xv"].any(axis=0))
+        return int(used[-1]) + 1 if len(used) else 0
+
+    def add(self, value: float, v: float, row: Row, weight: float = 1.0) -> None:
+        """One round; `weight` is in [0, 1]."""
+        slot = self._values.get(value, -1) if self._inner is None else -1
         if slot < 0:
-            slot = int(self._slots_of(np.array([value]))[0])
-        arrays, (indices, x) = self._arrays, row
-        arrays["count"][slot] += 1
-        arrays["v"][slot] += v
-        arrays["vv"][slot] += v * v
-        arrays["xv"][slot, indices] += x * v
+            slot = int(self.slots(np.array([value]))[0])
+        indices, x = row
+        self._grow(slot + 1, int(indices.max(initial=-1)) + 1)
+        arrays, wv = self._arrays, weight * v
+        arrays["rounds"][slot] += 1
+        arrays["count"][slot] += weight
+        arrays["v"][slot] += wv
+        arrays["vv"][slot] += wv * wv
+        if self._inner is not None:
+            arrays["forecast"][slot] += weight * value
+        arrays["xv"][slot, indices] += x * wv
         if self.intervals:
             arrays["active"][slot, indices] += 1
-            arrays["weight"][slot, indices] += np.abs(x)
-            arrays["xvxv"][slot, indices] += (x * v) ** 2
+            arrays["weight"][slot, indices] += weight * np.abs(x)
+            arrays["xvxv"][slot, indices] += (x * wv) ** 2
 
-    def add_many(self, values: Float64Array, v: Float64Array, contexts: Rows | Float64Array) -> None:
+    def add_many(
+        self,
+        values: Float64Array,
+        v: Float64Array,
+        contexts: Rows | Float64Array,
+        weights: Float64Array | None = None,
+    ) -> None:
         """Many rounds; contexts as sparse rows, or as an array of shape (rounds, n), of which no copy is made."""
-        slots, v = self._located(values), np.require(v, np.float64, ["C", "A"])
+        n_columns = int(contexts.indices.max(initial=-1)) + 1 if isinstance(contexts, Rows) else self.n
+        if n_columns > self.n:
+            raise IndexError("a position is outside the context")
+        slots, values, v = self.slots(values), plain(values), plain(v)
+        weights = None if weights is None else plain(weights)
+        self._grow(0, n_columns)
         if isinstance(contexts, Rows):
-            self._add_sparse(slots, v, contexts)
+            self._add_sparse(slots, v, values, weights, contexts)
             return
         whole = kernels.native is not None and contexts.flags.c_contiguous and contexts.flags.aligned
         step = len(v) if whole else max(1, _AT_ONCE // self.n)
         for start in range(0, len(v), step):
             part = slice(start, start + step)
-            self._add_dense(slots[part], v[part], np.require(contexts[part], np.float64, ["C", "A"]))
+            w = None if weights is None else weights[part]
+            self._add_dense(slots[part], v[part], values[part], w, plain(contexts[part]))
 
-    def merge(self, other: "Sums") -> None:
-        """Add the sums of another stream over the same functions."""
-        slots = self._slots_of(np.array(list(other._slots)))
-        for name, array in self._arrays.items():
-            array[slots] += other._arrays[name][: len(slots)]
-
-    def table(self) -> Table:
-        """Return the sums, as copies."""
-        values = np.array(list(self._slots), dtype=np.float64)
-        order = np.argsort(values)
-        rows = {name: array[: len(values)][order] for name, array in self._arrays.items()}
-        empty = {name: np.zeros((len(values), 0)) for name in PER_CELL if name not in rows}
-        return Table(value=values[order], **rows, **empty)
-
-    def _located(self, values: Float64Array) -> IntArray:
-        """Where each of these values has its sums."""
+    def slots(self, values: Float64Array) -> IntArray:
+        """The number of each forecast: in the order in which they first came up, or of its bin between edges."""
+        if self._inner is not None:
+            return bins_between(self._inner, values)
         if kernels.native is not None:
-            distinct, codes = kernels.native.audit_distinct(np.require(values, np.float64, ["C", "A"]))
+            distinct, codes = kernels.native.audit_distinct(plain(values))
         else:
-            distinct, codes = np.unique(values, return_inverse=True)
-        # The order of the slots depends on the backend; nothing that leaves this class does.
-        located: IntArray = self._slots_of(distinct)[codes]
+            ordered, first, which = np.unique(values, return_index=True, return_inverse=True)
+            order = np.argsort(first)
+            distinct, codes = ordered[order], np.argsort(order)[which]
+        # Adding 0.0 makes 0.0 of -0.0, whichever of them comes first.
+        numbers = self._values
+        found = [numbers.setdefault(value, len(numbers)) for value in (distinct + 0.0).tolist()]
+        self._grow(len(numbers), 0)
+        located: IntArray = np.array(found, dtype=np.int64)[codes]
         return located
 
-    def _add_dense(self, slots: IntArray, v: Float64Array, X: Float64Array) -> None:
+    def merge(self, other: "Sums") -> None:
+        """Add the sums of another stream over the same functions and edges."""
+        theirs = other.arrays()
+        slots = self.slots(theirs["value"]) if self._inner is None else np.arange(self.n_slots)
+        self._grow(0, theirs["xv"].shape[1])
+        for name, array in self._arrays.items():
+            if array.ndim == 1:
+                array[slots] += theirs[name]
+            else:
+                array[slots, : theirs[name].shape[1]] += theirs[name]
+
+    def table(self, n: int | None = None) -> SumTable:
+        """The sums of all values with any weight and of the first `n` functions (default all), as copies."""
+        n = self.n if n is None else n
+        used = np.flatnonzero(self._arrays["count"][: self.n_slots] > 0)
+        if self._inner is None:
+            values = np.array(list(self._values), dtype=np.float64)[used]
+            order = np.argsort(values)
+            values, used = values[order], used[order]
+        else:
+            values = _tidy(self._arrays["forecast"][used] / self._arrays["count"][used])
+        cells = {name: np.zeros((len(used), 0)) for name in PER_CELL}
+        for name in PER_CELL:
+            if name in self._arrays:
+                kept = self._arrays[name][used, :n]
+                cells[name] = np.zeros((len(used), n))
+                cells[name][:, : kept.shape[1]] = kept
+        return SumTable(values, used, *(self._arrays[name][used] for name in PER_VALUE), **cells)
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """The whole state, slot by slot, as arrays that may be saved; `restore` goes on from it."""
+        state = {name: array[: self.n_slots] for name, array in self._arrays.items()}
+        return state if self._inner is not None else {"value": np.array(list(self._values), dtype=np.float64), **state}
+
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Take over what `arrays` held; the settings must be those of the sums that had it."""
+        if self._inner is None:
+            self._values = {value: slot for slot, value in enumerate(arrays["value"].tolist())}
+        self._arrays = {name: np.array(arrays[name], dtype=np.float64, order="C") for name in self._arrays}
+
+    def _add_dense(
+        self, slots: IntArray, v: Float64Array, values: Float64Array, weights: Float64Array | None, X: Float64Array
+    ) -> None:
         if kernels.native is not None:
-            kernels.native.audit_add_dense(self._arrays, slots, v, X)
+            kernels.native.audit_add_dense(self._arrays, slots, v, values, weights, X)
             return
         where, indices = np.nonzero(X)
         indptr = np.searchsorted(where, np.arange(len(X) + 1))
-        self._add_sparse(slots, v, Rows(indptr, indices, X[where, indices]))
+        self._add_sparse(slots, v, values, weights, Rows(indptr, indices, X[where, indices]))
 
-    def _add_sparse(self, slots: IntArray, v: Float64Array, rows: Rows) -> None:
+    def _add_sparse(
+        self, slots: IntArray, v: Float64Array, values: Float64Array, weights: Float64Array | None, rows: Rows
+    ) -> None:
         if kernels.native is not None:
-            kernels.native.audit_add_sparse(self._arrays, slots, v, *rows)
+            kernels.native.audit_add_sparse(self._arrays, slots, v, values, weights, *rows)
             return
-        if rows.indices.size and not 0 <= rows.indices.min() <= rows.indices.max() < self.n:
+        if rows.indices.size and rows.indices.min() < 0:
             raise IndexError("a position is outside the context")
+        w = 1.0 if weights is None else weights
+        wv = w * v
         # np.add.at adds one term after the other; np.bincount would add up the new ones first.
-        for name, terms in (("count", 1.0), ("v", v), ("vv", v * v)):
+        for name, terms in (("rounds", 1.0), ("count", w), ("v", wv), ("vv", wv * wv)):
             np.add.at(self._arrays[name], slots, terms)
+        if self._inner is not None:
+            np.add.at(self._arrays["forecast"], slots, w * values)
         lengths = np.diff(rows.indptr)
-        cells = np.repeat(slots * self.n, lengths)
+        cells = np.repeat(slots * self._arrays["xv"].shape[1], lengths)
         cells += rows.indices
         x = rows.values
-        xv = x * np.repeat(v, lengths)
+        xv = x * np.repeat(wv, lengths)
         self._scatter("xv", cells, xv)
         if self.intervals:
             self._scatter("active", cells, 1.0)
-            self._scatter("weight", cells, np.abs(x))
+            self._scatter("weight", cells, np.abs(x) if weights is None else np.abs(x) * np.repeat(weights, lengths))
             self._scatter("xvxv", cells, xv * xv)
 
     def _scatter(self, name: str, cells: IntArray, terms: Float64Array | float) -> None:
         np.add.at(self._arrays[name].reshape(-1), cells, terms)
 
-    def _slots_of(self, values: Float64Array) -> IntArray:
-        """Where each of these distinct values has its sums; new ones get a place."""
-        slots = self._slots
-        # Adding 0.0 makes 0.0 of -0.0, whichever of them comes first.
-        found = [slots.setdefault(value, len(slots)) for value in (values + 0.0).tolist()]
-        capacity = len(self._arrays["count"])
-        if len(slots) > capacity:
-            # Doubling keeps the cost of growth O(1) per value.
-            more = max(len(slots), 2 * capacity, 16) - capacity
-            for name, array in self._arrays.items():
-                self._arrays[name] = np.concatenate([array, np.zeros((more, *array.shape[1:]))])
-        return np.array(found, dtype=np.int64)
+    def _grow(self, n_slots: int, n_columns: int) -> None:
+        """Make room for so many slots and functions. Doubling keeps the cost of growth O(1) per slot and function."""
+        height, width = self._arrays["xv"].shape
+        if n_slots <= height and n_columns <= width:
+            return
+        if n_slots > height and self._inner is None:
+            height = max(n_slots, 2 * height, 16)
+        height = max(height, n_slots)
+        if n_columns > width:
+            width = min(max(n_columns, 2 * width, 8), self.n)
+        for name, array in self._arrays.items():
+            larger = np.zeros(height if array.ndim == 1 else (height, width))
+            larger[tuple(slice(size) for size in array.shape)] = array
+            self._arrays[name] = larger
+
+
+def _tidy(values: Float64Array) -> Float64Array:
+    """Mean forecasts without the last digits, which are the rounding of sums: the mean of many 0.4 is 0.4."""
+    return np.array([float(f"{value:.12g}") for value in values.tolist()])

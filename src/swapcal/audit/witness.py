@@ -5,10 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from swapcal.audit.functions import Functions
-from swapcal.audit.sums import Table
+from swapcal.audit.sums import SumTable
 from swapcal.audit.totals import swap_contributions
 from swapcal.errors import InvalidInput
+from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
+from swapcal.words.worst_cell import worst_cell_sentence
 
 __all__ = ["Witness", "find_witness"]
 
@@ -37,6 +39,8 @@ class Witness:
         What this value adds to SMCal_r, and the part of the total that this is.
     confidence : float
         Probability with which the interval holds.
+    sentence : str
+        All of that in words, in the property's own units where it has any; also what `str` gives.
     """
 
     value: float
@@ -50,21 +54,20 @@ class Witness:
     contribution: float
     share: float
     confidence: float
+    sentence: str
 
     def __str__(self) -> str:
-        interval = f"{100 * self.confidence:g} % interval {self.low:+.3f} to {self.high:+.3f}"
-        if self.mean == 0:
-            return f"forecasts near {self.value:.4g} are neither too high nor too low for {self.name} ({interval})"
-        side = "too high" if self.mean > 0 else "too low"
-        chance = "" if self.low > 0 or self.high < 0 else "; that may be chance"
-        return (
-            f"forecasts near {self.value:.4g} are {side} for {self.name} by {abs(self.mean):.3f} in mean "
-            f"identification ({interval}{chance}); {100 * self.share:.0f} % of the swap multicalibration error"
-        )
+        return self.sentence
 
 
 def find_witness(
-    table: Table, radii: Float64Array, functions: Functions, names: tuple[str, ...], r: float, confidence: float
+    table: SumTable,
+    radii: Float64Array,
+    functions: Functions,
+    names: tuple[str, ...],
+    r: float,
+    confidence: float,
+    property: Elicitable,
 ) -> Witness:
     """Find the witness of a stream with at least one round.
 
@@ -77,8 +80,10 @@ def find_witness(
     dual = functions.dual
     function: int | None = None
     direction: Float64Array | None = None
+    members = False
     if dual == "max":
         function = int(np.argmax(np.abs(sums)))
+        members = bool(table.weight[i, function] == table.active[i, function])
         name, count, weight = names[function], int(table.active[i, function]), float(table.weight[i, function])
         total, radius = float(sums[function]), float(radius_of[function])
     elif dual == "euclidean":
@@ -86,23 +91,28 @@ def find_witness(
         direction = sums / length if length > 0 else np.zeros_like(sums)
         largest = int(np.argmax(np.abs(direction)))
         name = f"the linear function with largest weight {direction[largest]:+.2f} on {names[largest]}"
-        count, weight = int(table.count[i]), float(table.count[i])
+        count, weight = int(table.rounds[i]), float(table.count[i])
         total, radius = length, float(np.abs(direction) @ radius_of)
     else:
         raise InvalidInput(f"a witness is known for classes with dual 'max' or 'euclidean'; {functions!r} has {dual!r}")
     # A function that was 0 all along has no mean; nothing was observed, so the interval is everything.
     mean, spread = (total / weight, radius / weight) if weight > 0 else (0.0, np.inf)
     error = float(np.sum(contributions))
+    value, low, high = float(table.value[i]), max(mean - spread, -1.0), min(mean + spread, 1.0)
+    share = float(contributions[i]) / error if error > 0 else 0.0
     return Witness(
-        value=float(table.value[i]),
+        value=value,
         function=function,
         name=name,
         direction=direction,
         count=count,
         mean=mean,
-        low=max(mean - spread, -1.0),
-        high=min(mean + spread, 1.0),
+        low=low,
+        high=high,
         contribution=float(contributions[i]),
-        share=float(contributions[i]) / error if error > 0 else 0.0,
+        share=share,
         confidence=float(confidence),
+        sentence=worst_cell_sentence(
+            property, value, name, (mean, low, high), share, float(confidence), members=members
+        ),
     )

@@ -4,6 +4,7 @@
 >>> check(Linear(3))
 """
 
+from swapcal.checks.check_rules import CheckFailed
 from swapcal.checks.choice import check
 from swapcal.checks.forecasters import check_forecaster
 from swapcal.checks.hints import check_hint
@@ -11,12 +12,11 @@ from swapcal.checks.hypotheses import check_hypotheses
 from swapcal.checks.learners import check_learner
 from swapcal.checks.potentials import check_potential
 from swapcal.checks.properties import check_property
-from swapcal.checks.rules import CheckFailed
-from swapcal.checks.streams import Stream
+from swapcal.checks.trial import Trial
 
 __all__ = [
     "CheckFailed",
-    "Stream",
+    "Trial",
     "check",
     "check_forecaster",
     "check_hint",

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+from swapcal.checks.check_rules import members, missing
 from swapcal.checks.forecasters import check_forecaster
 from swapcal.checks.hints import check_hint
 from swapcal.checks.hypotheses import check_hypotheses
 from swapcal.checks.learners import check_learner
 from swapcal.checks.potentials import check_potential
 from swapcal.checks.properties import check_property
-from swapcal.checks.rules import members, missing
 from swapcal.errors import InvalidInput
 from swapcal.learners import Learner
 from swapcal.potentials import Potential
@@ -34,6 +34,11 @@ def check(part: Any) -> None:
     learner. A function without arguments, or a class with `predict` and `update`, is taken for a factory of
     forecasters.
 
+    Parameters
+    ----------
+    part : object
+        What is checked: a part, or a factory of forecasters.
+
     Raises
     ------
     CheckFailed
@@ -55,7 +60,7 @@ def check(part: Any) -> None:
             return
     forecasts = hasattr(part, "predict") and hasattr(part, "update")
     if forecasts and not made:
-        raise InvalidInput("forecasters are checked by the dozen; pass a function that makes one, without arguments")
+        raise InvalidInput("checks need many forecasters; pass a function that makes one, without arguments")
     if forecasts or (callable(part) and not made):
         check_forecaster(part)
         return

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.checks.rules import apply, expect
-from swapcal.checks.streams import Stream, default_stream, saved, state, takes_hints
+from swapcal.checks.check_rules import apply, expect
+from swapcal.checks.trial import Trial, default_stream, saved, state, takes_hints
 from swapcal.errors import SwapcalError
 
 __all__ = ["FORECASTER_RULES", "check_forecaster"]
@@ -19,16 +19,16 @@ _LONG = 300
 
 
 @dataclass(frozen=True)
-class _Case:
+class _Tested:
     """A factory of forecasters, how to load one, and a stream for them."""
 
     make: Callable[[], Any]
     load: Callable[[io.BytesIO], Any]
-    stream: Stream
+    stream: Trial
 
 
 def check_forecaster(
-    make: Callable[[], Any], *, load: Callable[[io.BytesIO], Any] | None = None, stream: Stream | None = None
+    make: Callable[[], Any], *, load: Callable[[io.BytesIO], Any] | None = None, stream: Trial | None = None
 ) -> None:
     """Check that `make` makes good forecasters; `CheckFailed` says what is wrong with them.
 
@@ -62,14 +62,14 @@ def check_forecaster(
             default_stream(first, 10 * _LONG, hinted=h) for h in ((False, True) if takes_hints(first) else (False,))
         ]
     for each in streams:
-        apply(FORECASTER_RULES, _Case(make, reader if reader is not None else _unable, each), first)
+        apply(FORECASTER_RULES, _Tested(make, reader if reader is not None else _unable, each), first)
 
 
 def _unable(file: io.BytesIO) -> Any:
     raise NotImplementedError("there is no load; give one, or say why not in check_exceptions")
 
 
-def predicts_before_learning(case: _Case) -> None:
+def predicts_before_learning(case: _Tested) -> None:
     """The first forecast comes before any outcome, and is a number.
 
     A stream starts somewhere, and nobody should have to train before the first round.
@@ -78,7 +78,7 @@ def predicts_before_learning(case: _Case) -> None:
     expect(np.isfinite(value), f"it is {value!r}")
 
 
-def forecasts_stay_in_the_domain(case: _Case) -> None:
+def forecasts_stay_in_the_domain(case: _Tested) -> None:
     """Every forecast is a finite number in the property's domain.
 
     A probability of 1.2 or a quantile beyond the largest label is wrong whatever happens.
@@ -89,7 +89,7 @@ def forecasts_stay_in_the_domain(case: _Case) -> None:
         expect(low <= value <= high, f"it forecasts {value!r} outside [{low:g}, {high:g}]")
 
 
-def predict_learns_nothing(case: _Case) -> None:
+def predict_learns_nothing(case: _Tested) -> None:
     """Predicting again and again does not change what would be forecast.
 
     Forecasts whose outcome never comes must leave no trace in those that follow.
@@ -104,7 +104,7 @@ def predict_learns_nothing(case: _Case) -> None:
         expect(abs(sum(chances.values()) - 1.0) < 1e-12, f"probabilities do not add up to 1: {chances}")
 
 
-def same_seed_same_path(case: _Case) -> None:
+def same_seed_same_path(case: _Tested) -> None:
     """Two forecasters with the same settings and seed give the same forecasts on the same stream.
 
     Otherwise nothing can be repeated, neither an experiment nor the search for a fault.
@@ -113,7 +113,7 @@ def same_seed_same_path(case: _Case) -> None:
     expect(one == two, f"they part in round {_first_difference(one, two)}")
 
 
-def forecasters_share_nothing(case: _Case) -> None:
+def forecasters_share_nothing(case: _Tested) -> None:
     """What one forecaster learns stays unknown to another that was made from the same parts.
 
     Many run side by side, one for each product or place.
@@ -124,7 +124,7 @@ def forecasters_share_nothing(case: _Case) -> None:
     expect(state(two) == before, "teaching one has changed another from the same factory")
 
 
-def arguments_are_copied(case: _Case) -> None:
+def arguments_are_copied(case: _Tested) -> None:
     """Changing an array after it was passed to `predict` or `run` changes nothing, and no array is written to.
 
     Callers reuse their arrays, and an outcome may come long after its forecast.
@@ -140,7 +140,7 @@ def arguments_are_copied(case: _Case) -> None:
         one.update(forecast, float(stream.labels[t]))
         two.update(other, float(stream.labels[t]))
         expect(float(forecast) == float(other), f"round {t} differs where contexts were changed after predict")
-    handed = Stream(*(None if part is None else part[:_ROUNDS].copy() for part in stream))  # type: ignore[arg-type]
+    handed = Trial(*(None if part is None else part[:_ROUNDS].copy() for part in stream))  # type: ignore[arg-type]
     handed.run(one, 20, _ROUNDS)
     for given, kept in zip(handed, stream, strict=True):
         expect(given is None or np.array_equal(given, kept[:_ROUNDS]), "run wrote to an array")  # type: ignore[index]
@@ -151,7 +151,7 @@ def arguments_are_copied(case: _Case) -> None:
     expect(state(one) == before, "changing an array after run has changed the state")
 
 
-def run_is_the_loop(case: _Case) -> None:
+def run_is_the_loop(case: _Tested) -> None:
     """`run` gives the forecasts of the loop, to the last bit, whole or in parts, and leaves the same state to go on.
 
     What was tried on a recorded stream has to be what happens in production.
@@ -164,7 +164,7 @@ def run_is_the_loop(case: _Case) -> None:
     expect(after[0] == after[1], "forecasts after the run differ from those after the loop")
 
 
-def saving_is_exact(case: _Case) -> None:
+def saving_is_exact(case: _Tested) -> None:
     """A loaded forecaster continues as the saved one does, to the last bit, at every round, open forecasts included.
 
     A service restarts at any time, and nothing may depend on when.
@@ -188,7 +188,7 @@ def saving_is_exact(case: _Case) -> None:
     expect(state(second) == before, "teaching one has changed another loaded from the same file")
 
 
-def outcomes_come_in_any_order(case: _Case) -> None:
+def outcomes_come_in_any_order(case: _Tested) -> None:
     """Outcomes are taken in any order, and some may never come.
 
     Loans default years later; forecasts do not wait.
@@ -200,10 +200,10 @@ def outcomes_come_in_any_order(case: _Case) -> None:
         forecaster.update(forecasts[t], float(stream.labels[t]))
     low, high = forecaster.property.domain
     for value in stream.play(forecaster, 20, 40):
-        expect(low <= value <= high, f"afterwards it forecasts {value!r}")
+        expect(low <= value <= high, f"afterward it forecasts {value!r}")
 
 
-def forecasts_are_updated_once(case: _Case) -> None:
+def forecasts_are_updated_once(case: _Tested) -> None:
     """A second outcome for the same forecast is refused with a `SwapcalError`, and changes nothing.
 
     A message that is delivered twice must not count twice.
@@ -216,7 +216,7 @@ def forecasts_are_updated_once(case: _Case) -> None:
         _expect_refused(forecaster, "a second outcome", forecaster.update, forecast, float(stream.labels[0]))
 
 
-def foreign_forecasts_are_refused(case: _Case) -> None:
+def foreign_forecasts_are_refused(case: _Tested) -> None:
     """A forecast that another forecaster made is refused with a `SwapcalError`, and so is what is no forecast.
 
     The evidence of one forecaster in the bins of another makes both wrong, and nobody would notice.
@@ -228,7 +228,7 @@ def foreign_forecasts_are_refused(case: _Case) -> None:
         _expect_refused(forecaster, f"an outcome for {what!r}", forecaster.update, what, float(stream.labels[0]))
 
 
-def bad_input_changes_nothing(case: _Case) -> None:
+def bad_input_changes_nothing(case: _Tested) -> None:
     """NaN, infinities, wrong lengths and things that are no numbers are refused with a `SwapcalError`; the state stays.
 
     One NaN in a sum spoils every forecast after it, and a half-taken round breaks the guarantee in silence.
@@ -261,7 +261,7 @@ def bad_input_changes_nothing(case: _Case) -> None:
     update(forecast, float(y[10]))
 
 
-def memory_is_bounded(case: _Case) -> None:
+def memory_is_bounded(case: _Tested) -> None:
     """On a stream ten times as long the state grows by less than a number for each further round.
 
     A forecaster runs for years; what it keeps is sums, not rounds.

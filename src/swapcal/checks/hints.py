@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from swapcal.checks.check_rules import apply, expect, missing
 from swapcal.checks.plain import copied, expect_plain, expect_state, same, sample_rows
-from swapcal.checks.rules import apply, expect, missing
 from swapcal.errors import SwapcalError
 from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.roles import Elicitable, HintState, LearningHint, Row
@@ -23,6 +23,11 @@ def check_hint(hint: LearningHint) -> None:
 
     `CheckFailed` says what it does not. Takes a few hundredths of a second.
 
+    Parameters
+    ----------
+    hint : LearningHint
+        Such as `OnlineRegression()`.
+
     Examples
     --------
     >>> from swapcal import OnlineRegression
@@ -31,7 +36,7 @@ def check_hint(hint: LearningHint) -> None:
     apply(HINT_RULES, hint, hint)
 
 
-class _Case(NamedTuple):
+class _HintRound(NamedTuple):
     """One round of a stream for hints."""
 
     row: Row
@@ -40,7 +45,7 @@ class _Case(NamedTuple):
     y: float
 
 
-def _stream(hint: LearningHint, property: Elicitable, n_rounds: int, seed: int) -> list[_Case]:
+def _stream(hint: LearningHint, property: Elicitable, n_rounds: int, seed: int) -> list[_HintRound]:
     """Rounds with and without a base forecast, with features of very different sizes."""
     rng = np.random.default_rng(seed)
     (low, high), sizes = property.domain, 10.0 ** rng.uniform(-3.0, 3.0, hint.n_features)
@@ -48,7 +53,7 @@ def _stream(hint: LearningHint, property: Elicitable, n_rounds: int, seed: int) 
     for t, row in enumerate(sample_rows(_INPUTS, n_rounds, seed)):
         features = rng.normal(size=hint.n_features) * sizes if hint.n_features else None
         base = None if t % 3 == 2 else float(rng.uniform(low, high))
-        cases.append(_Case(row, features, base, float(rng.uniform(property.low, property.high))))
+        cases.append(_HintRound(row, features, base, float(rng.uniform(property.low, property.high))))
     return cases
 
 
@@ -59,7 +64,7 @@ def _taught(hint: LearningHint, property: Elicitable, n_rounds: int = 30) -> Hin
     return state
 
 
-def _forecasts(state: HintState, cases: list[_Case]) -> list[float]:
+def _forecasts(state: HintState, cases: list[_HintRound]) -> list[float]:
     return [state.forecast(case.row, case.features, case.base) for case in cases]
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.bounds import Tally
+from swapcal.checks.check_rules import apply, expect, missing
 from swapcal.checks.plain import copied, dense, expect_plain, expect_state, same, sample_rows
-from swapcal.checks.rules import apply, expect, missing
+from swapcal.engine.bounds import Tally
 from swapcal.errors import SwapcalError
 from swapcal.roles import Evidence, HintRecord, Hypotheses, Row
 from swapcal.typing import Float64Array
@@ -21,6 +21,11 @@ def check_hypotheses(hypotheses: Hypotheses) -> None:
     """Check that `hypotheses` does what `swapcal.roles.Hypotheses` promises, and its evidence what `Evidence` does.
 
     `CheckFailed` says what it does not. Takes a few hundredths of a second.
+
+    Parameters
+    ----------
+    hypotheses : Hypotheses
+        A class of functions, such as `Finite(3)`.
 
     Examples
     --------

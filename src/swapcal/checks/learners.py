@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from swapcal import learners
+from swapcal.checks.check_rules import apply, expect, missing
 from swapcal.checks.plain import expect_plain
-from swapcal.checks.rules import apply, expect, missing
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.learners import Learner
 from swapcal.roles import Row
@@ -22,7 +22,7 @@ _SLACK = 1e-9
 
 
 @dataclass(frozen=True)
-class _Case:
+class _Watched:
     """A learner, and the games in which it is watched."""
 
     learner: Learner
@@ -59,7 +59,7 @@ def check_learner(learner: Learner, *, n_rounds: int = 300, seed: int = 0) -> No
     for name, value, low in (("n_rounds", n_rounds, 1), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, int) or value < low:
             raise InvalidInput(f"{name} must be a whole number, {low} or more; got {value!r}")
-    apply(LEARNER_RULES, _Case(learner, n_rounds, seed), learner)
+    apply(LEARNER_RULES, _Watched(learner, n_rounds, seed), learner)
 
 
 # Adversaries. Each chooses kappa from the round, the context and the answer that it gets.
@@ -102,7 +102,7 @@ _ADVERSARIES: dict[str, _Adversary] = {
 }
 
 
-def _contexts(case: _Case) -> dict[str, Float64Array]:
+def _contexts(case: _Watched) -> dict[str, Float64Array]:
     """Pools of contexts, all in the scale of the class: spread out, one entry at a time, and always the same."""
     n, rng = case.learner.n, np.random.default_rng(case.seed)
     spread = rng.uniform(-1.0, 1.0, (case.n_rounds, n))
@@ -122,7 +122,7 @@ def _row(x: Float64Array) -> Row:
     return Row(indices, x[indices])
 
 
-def _games(case: _Case) -> Iterator[tuple[str, Float64Array, Iterator[tuple[Float64Array, float, float]]]]:
+def _games(case: _Watched) -> Iterator[tuple[str, Float64Array, Iterator[tuple[Float64Array, float, float]]]]:
     """Every adversary on every pool, with kappa and with -kappa: a name, the learner's state, and the rounds."""
     for where, pool in _contexts(case).items():
         for who, adversary in _ADVERSARIES.items():
@@ -133,7 +133,7 @@ def _games(case: _Case) -> Iterator[tuple[str, Float64Array, Iterator[tuple[Floa
 
 
 def _rounds(
-    case: _Case, state: Float64Array, pool: Float64Array, adversary: _Adversary, sign: float
+    case: _Watched, state: Float64Array, pool: Float64Array, adversary: _Adversary, sign: float
 ) -> Iterator[tuple[Float64Array, float, float]]:
     rng = np.random.default_rng(case.seed + 1)
     for t, x in enumerate(pool):
@@ -144,7 +144,7 @@ def _rounds(
         yield x, q, kappa
 
 
-def has_the_role(case: _Case) -> None:
+def has_the_role(case: _Watched) -> None:
     """A learner has every member of `learners.Learner`, and says what its class is.
 
     `Oracle` uses all of them; the audit knows the class by its dual.
@@ -157,7 +157,7 @@ def has_the_role(case: _Case) -> None:
     expect(learner.dual in ("max", "euclidean"), f"its dual is {learner.dual!r}")
 
 
-def starts_anew(case: _Case) -> None:
+def starts_anew(case: _Watched) -> None:
     """`start` gives a new flat array of finite float64 numbers, the same ones in every call.
 
     Every bin has copies of its own, a finer grid starts more of them, and a state file holds them as they are.
@@ -169,7 +169,7 @@ def starts_anew(case: _Case) -> None:
     expect(not np.shares_memory(one, two), "two calls share their array")
 
 
-def predict_learns_nothing(case: _Case) -> None:
+def predict_learns_nothing(case: _Watched) -> None:
     """`predict` leaves state and context as they are, and gives the same answer again.
 
     The forecaster asks the learners of several bins in a round and plays one.
@@ -187,7 +187,7 @@ def predict_learns_nothing(case: _Case) -> None:
         expect(np.array_equal(row.values, values), "update has changed the context")
 
 
-def states_are_separate(case: _Case) -> None:
+def states_are_separate(case: _Watched) -> None:
     """What a copy learns is in its state and nowhere else, so copies that take turns learn as if they were alone.
 
     One learner object serves every bin, and a state restored from a file must go on as before.
@@ -203,7 +203,7 @@ def states_are_separate(case: _Case) -> None:
     expect(alone.tobytes() != learner.start().tobytes(), "update changes nothing; it has to write into the state")
 
 
-def answers_are_bounded(case: _Case) -> None:
+def answers_are_bounded(case: _Watched) -> None:
     """Answers are finite numbers in [-1, 1], but for rounding, for every context of the class, an empty one included.
 
     The potential's argument is for gains of size at most 1.
@@ -215,7 +215,7 @@ def answers_are_bounded(case: _Case) -> None:
         expect(abs(float(case.learner.predict(state, empty))) <= 1.0 + _SLACK, "the answer to an empty context")
 
 
-def state_stays_finite(case: _Case) -> None:
+def state_stays_finite(case: _Watched) -> None:
     """The state stays finite in every game, and as long as it was.
 
     A number that is not finite spoils its bin for good, and a state file would refuse it.
@@ -226,7 +226,7 @@ def state_stays_finite(case: _Case) -> None:
             expect(np.isfinite(state).all() and len(state) == length, f"against {name} it becomes {state!r}")
 
 
-def odd_as_claimed(case: _Case) -> None:
+def odd_as_claimed(case: _Watched) -> None:
     """If `odd` is true, -kappa in every round gives exactly -q in every round.
 
     Then the copy for the negated errors is the mirror image of the other, and is not kept.
@@ -242,7 +242,7 @@ def odd_as_claimed(case: _Case) -> None:
             expect(other == -q, f"against {name} it answers {q!r}, and {other!r} with all signs changed")
 
 
-def regret_is_a_bound(case: _Case) -> None:
+def regret_is_a_bound(case: _Watched) -> None:
     """`regret` gives a number for each entry of its argument, not negative and nondecreasing.
 
     The guarantee ahead of a run takes the worst number of visits, between steps at which it asks for the bound.
@@ -256,7 +256,7 @@ def regret_is_a_bound(case: _Case) -> None:
     expect(np.allclose(alone, bound[[0, 50, 300]], rtol=1e-12), "one by one it differs")
 
 
-def regret_is_kept(case: _Case) -> None:
+def regret_is_kept(case: _Watched) -> None:
     """No game has a larger regret than declared, after any number of rounds.
 
     The guarantee adds the declared regret to what the answers have found; were it too small, it would promise too much.
@@ -275,7 +275,7 @@ def regret_is_kept(case: _Case) -> None:
             )
 
 
-def spec_is_plain(case: _Case) -> None:
+def spec_is_plain(case: _Watched) -> None:
     """`spec` is plain data, and if `learners.from_spec` knows it, rebuilds the learner.
 
     State files hold specs and never code; a learner of your own is passed to `load` again, inside its `Oracle`.

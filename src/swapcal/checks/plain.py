@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from swapcal.checks.rules import expect
+from swapcal.checks.check_rules import expect
 from swapcal.roles import Row
 from swapcal.typing import Float64Array, Spec
 

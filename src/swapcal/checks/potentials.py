@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from swapcal.bounds import Tally
+from swapcal.checks.check_rules import apply, expect, missing
 from swapcal.checks.plain import expect_plain
-from swapcal.checks.rules import apply, expect, missing
+from swapcal.engine.bounds import Tally
 from swapcal.potentials import Potential
 from swapcal.typing import Float64Array
 
@@ -21,6 +21,11 @@ def check_potential(potential: Potential) -> None:
 
     The inequality of the proof is checked through its consequence: an adversary whose weighted gain is zero in every
     round must not push the sums beyond the bound. Takes about a tenth of a second.
+
+    Parameters
+    ----------
+    potential : Potential
+        Such as `Squint()`.
 
     Examples
     --------

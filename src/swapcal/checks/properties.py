@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swapcal import properties
+from swapcal.checks.check_rules import apply, expect, missing
 from swapcal.checks.plain import expect_plain
-from swapcal.checks.rules import apply, expect, missing
 from swapcal.errors import StateFileError
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
@@ -22,6 +22,11 @@ def check_property(property: Elicitable) -> None:
     """Check that `property` does what `swapcal.roles.Elicitable` promises; `CheckFailed` says what it does not.
 
     Takes about a hundredth of a second, and a second where loss and value are found numerically.
+
+    Parameters
+    ----------
+    property : Elicitable
+        Such as `Mean()`, or a `Property` of your own functions.
 
     Examples
     --------

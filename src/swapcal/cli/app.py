@@ -27,5 +27,9 @@ app.command()(audit)
 app.command()(run)
 app.command()(report)
 app.command()(demo)
-app.add_typer(bench, name="bench")
 app.add_typer(serve, name="serve")
+# Everything after the word, --help included, is for the benchmarks to understand.
+app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)(bench)

@@ -1,38 +1,36 @@
 """`swapcal audit`: whether forecasts can be trusted for everybody."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from swapcal.cli import options
 from swapcal.cli.exits import guarded, needs
 
 __all__ = ["audit"]
 
 
 def audit(
-    file: Annotated[str, typer.Argument(help="CSV, Parquet or JSON lines; - for standard input.")],
-    y: Annotated[str, typer.Option(help="Column of outcomes.")],
+    file: options.File,
+    y: options.Outcome,
     p: Annotated[str, typer.Option(help="Column of forecasts.")],
-    groups: Annotated[
-        str | None, typer.Option(help="Columns, intersections, comparisons: sex,race,sex*race,age >= 60.")
-    ] = None,
+    groups: options.Groups = None,
     linear: Annotated[str | None, typer.Option(help="Columns of numbers: all linear functions of them.")] = None,
-    property: Annotated[str, typer.Option(help="mean, median, quantile:0.9, expectile:0.8 or moment:2.")] = "mean",
-    low: Annotated[float | None, typer.Option(help="Smallest outcome; else learnt from 10,000 rows.")] = None,
-    high: Annotated[float | None, typer.Option(help="Largest outcome; else learnt from 10,000 rows.")] = None,
-    positive: Annotated[str | None, typer.Option(help="The outcome is 1 where the column equals this text.")] = None,
-    weight: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
+    property: options.Property = "mean",
+    low: options.Low = None,
+    high: options.High = None,
+    positive: options.Positive = None,
+    weight: options.Weight = None,
     bins: Annotated[
         int | None,
         typer.Option(
             min=1, help="Round forecasts to so many equal bins; else up to 200 values as they are, or about 48 bins."
         ),
     ] = None,
-    r: Annotated[float, typer.Option(help="Power of the error, 1 or more.")] = 2.0,
-    limit: Annotated[int, typer.Option(min=1, help="Largest number of groups.")] = 2_500,
-    report: Annotated[Path | None, typer.Option(help="Also write the page to this HTML file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    r: options.Power = 2.0,
+    limit: options.Limit = 2_500,
+    report: options.Page = None,
+    json: options.AsJson = False,
     fail_above: Annotated[
         float | None, typer.Option(help="Exit with 1 if the swap error is above this many times T^(1/3).")
     ] = None,
@@ -50,24 +48,11 @@ def audit(
         needs("rich", "the tables")
         from swapcal.cli.output import tell
         from swapcal.cli.progress import following
-        from swapcal.streams.records import read
-        from swapcal.verdict import auditing
-        from swapcal.verdict.question import Question, parse_groups
+        from swapcal.jobs import auditing
+        from swapcal.tables.records import read
 
-        question = Question(
-            y,
-            p,
-            groups=() if groups is None else parse_groups(groups),
-            linear=() if linear is None else tuple(name.strip() for name in linear.split(",")),
-            property=property,
-            low=low,
-            high=high,
-            positive=positive,
-            weight=weight,
-            r=r,
-            bins=bins,
-            limit=limit,
-        )
+        asked = {"property": property, "low": low, "high": high, "positive": positive, "weight": weight, "r": r}
+        question = options.question(y, p, groups, linear, **asked, bins=bins, limit=limit)
         records = read(file, columns=question.columns)
         with following(records, "auditing", stopped) as progress:
             result = auditing.audit(records, question, progress=progress)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from swapcal.cli.exits import guarded
+from swapcal.cli.options import AsJson
 
 __all__ = ["demo"]
 
@@ -13,7 +14,7 @@ __all__ = ["demo"]
 def demo(
     out: Annotated[Path, typer.Option(help="Directory for the pages.")] = Path("swapcal-demo"),
     rows: Annotated[int | None, typer.Option(min=1, help="Play only so many flights, from January on.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    json: AsJson = False,
 ) -> None:
     """A year of flights: will they be late, and by how much? A plain model's errors before and after, and pages.
 

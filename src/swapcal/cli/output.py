@@ -1,7 +1,6 @@
 """Results in the terminal: the verdict first, then the numbers behind it, within 80 columns."""
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,22 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from swapcal.audit.summary import ColumnSummary
 from swapcal.errors import DataError, MissingExtra
-from swapcal.verdict.result import Result, Side
-from swapcal.verdict.sentences import Unit, counted, number, unit_of
-from swapcal.verdict.storage import to_json
-from swapcal.verdict.words import per_round
+from swapcal.jobs.result import Result
+from swapcal.jobs.storage import to_json
+from swapcal.words.names import group_name
+from swapcal.words.numbers import aligned, count, counted, interval, number, precise
+from swapcal.words.property_words import PropertyWords, property_words
+from swapcal.words.quantities import QUANTITIES, rate_name
+from swapcal.words.verdicts import per_round
 
-__all__ = ["above", "decimals", "plain", "save_page", "show", "tell", "view"]
+__all__ = ["above", "plain", "save_page", "show", "tell", "view"]
 
 WIDTH = 80
 N_WORST = 8
 MARKS = {"fine": "FINE", "recalibrate": "RECALIBRATE", "refit": "REFIT"}
-ERRORS = {
-    "swap_error": "swap (worst group for each forecast)",
-    "group_error": "group (worst single group)",
-    "overall_error": "overall (everybody)",
-    "chance_mean": "swap error by chance alone",
-}
+ERRORS = ("swap_error", "group_error", "overall_error", "chance_mean")
 STYLES = {"fine": "bold white on green", "recalibrate": "bold black on yellow", "refit": "bold white on red"}
 
 
@@ -49,28 +47,26 @@ def tell(result: Result, *, report: Path | None, json: bool, fail_above: float |
 
 def show(result: Result, page: Path | None = None) -> None:
     """Print the result."""
-    console = Console(highlight=False)
-    console = Console(highlight=False, width=min(console.width, WIDTH))
-    console.print(view(result))
+    width = min(Console().width, WIDTH)
+    console = Console(highlight=False, width=width)
+    console.print(view(result, width))
     if page is not None:
         console.print(f"The page is {page}", soft_wrap=True)
 
 
-def view(result: Result) -> RenderableType:
-    """The result as something that rich prints."""
-    words = result.words
-    sides = [side for side in (result.before, result.after) if side is not None]
-    r = float(result.settings.get("r", 2.0))
-    unit = unit_of(result.property, result.low, result.high)
-    shown = sides[-1] if result.kind == "run" else sides[0]
-    head = Text.assemble((f" {MARKS[words.kind]} ", STYLES[words.kind]), " ", (words.headline, "bold"))
-    sentences = [Padding(_bullet(each), (0, 1)) for each in words.sentences]
+def view(result: Result, width: int = WIDTH) -> RenderableType:
+    """The result as something that rich prints, within `width` columns."""
+    said, words = result.verdict, property_words(result.property)
+    columns = list(result.columns.values())
+    shown = columns[-1] if result.kind == "run" else columns[0]
+    head = Text.assemble((f" {MARKS[said.kind]} ", STYLES[said.kind]), " ", (said.headline, "bold"))
+    sentences = [Padding(_bullet(each), (0, 1)) for each in said.sentences]
     parts: list[RenderableType] = [head, _facts(result), Text(), *sentences, Text()]
-    if len(sides) == 2:
-        parts.append(_beside(result, sides[0], sides[1], r, unit))
+    if len(columns) == 2:
+        parts.append(_beside(result, columns[0], columns[1], words))
     else:
-        parts.append(_totals(result, shown, r, unit))
-    parts += [_worst(shown, unit), Text(), Padding(Text(shown.witness), (0, 1)), *_notes(result)]
+        parts.append(_totals(result, shown, words))
+    parts += [_worst(shown, words, width), Text(), Padding(Text(shown.witness), (0, 1)), *_notes(result)]
     return Group(*parts)
 
 
@@ -82,43 +78,48 @@ def _bullet(sentence: str) -> Table:
 
 def _facts(result: Result) -> Text:
     groups = f"{len(result.groups):,} groups" if len(result.groups) != 1 else "no groups"
-    what = f"{result.settings.get('property', result.property)} of {result.settings.get('y', 'the outcome')}"
+    what = f"{property_words(result.property).name} of {result.settings.get('y', 'the outcome')}"
     source = result.source if len(result.source) <= WIDTH // 3 else Path(result.source).name
     return Text(f" {source}: {what}, {counted(result.n_rounds)}, {groups}", style="dim")
 
 
-def _totals(result: Result, side: Side, r: float, unit: Unit) -> Table:
+def _totals(result: Result, side: ColumnSummary, words: PropertyWords) -> Table:
     """Errors of one column of forecasts: total, in units of T^(1/(r+1)), and as a bias per row."""
+    r = result.r
     table = _errors_table(r)
-    for name in ("total", f"x T^(1/{r + 1:g})", "per row*" if unit.short == "bias" else f"{unit.short} per row*"):
+    for name in ("total", f"x {rate_name(r)}", f"{words.heading} per row*"):
         table.add_column(name, justify="right", no_wrap=True)
-    rows = [(name, getattr(side, each)) for each, name in ERRORS.items()]
-    rows.append(("guaranteed swap error", result.guarantee))
+    rows = [(QUANTITIES[each], getattr(side, each)) for each in ERRORS]
+    rows.append((QUANTITIES["guarantee"], result.guarantee))
     scale = (side.weight or 1.0) ** (1 / (r + 1))
     for name, error in rows:
         if error is not None:
-            rate = number(unit.scale * per_round(error, side, r))
-            table.add_row(name, number(error), number(error / scale), rate)
+            table.add_row(name, number(error), number(error / scale), _per_row(error, side, r, words))
     return table
 
 
-def _beside(result: Result, before: Side, after: Side, r: float, unit: Unit) -> Table:
+def _beside(result: Result, before: ColumnSummary, after: ColumnSummary, words: PropertyWords) -> Table:
     """The same for two columns of forecasts, before and after beside each other, and their losses."""
+    r = result.r
     table = _errors_table(r)
-    for name in (before.label, after.label, "per row*" if unit.short == "bias" else f"{unit.short} per row*"):
+    for name in (before.label, after.label, f"{words.heading} per row*"):
         table.add_column(name, justify="right", no_wrap=True)
     sides = (before, after)
-    for each, name in ERRORS.items():
+    for each in ERRORS:
         errors = [getattr(side, each) for side in sides]
         if None not in errors:
-            rates = [unit.scale * per_round(error, side, r) for error, side in zip(errors, sides, strict=True)]
-            table.add_row(name, *map(number, errors), " to ".join(f"{rate:.2g}" for rate in rates))
+            rates = [_per_row(error, side, r, words) for error, side in zip(errors, sides, strict=True)]
+            table.add_row(QUANTITIES[each], *map(number, errors), " to ".join(rates))
     scaled = (side.swap_error / (side.weight or 1.0) ** (1 / (r + 1)) for side in sides)
-    table.add_row(f"swap error, times T^(1/{r + 1:g})", *map(number, scaled))
+    table.add_row(f"{QUANTITIES['swap_error']}, times {rate_name(r)}", *map(number, scaled))
     if result.guarantee is not None:
-        table.add_row("guaranteed swap error", "", number(result.guarantee))
-    table.add_row(result.loss_name, number(before.loss), number(after.loss))
+        table.add_row(QUANTITIES["guarantee"], "", number(result.guarantee))
+    table.add_row(result.loss_name, precise(before.loss), precise(after.loss))
     return table
+
+
+def _per_row(error: float, side: ColumnSummary, r: float, words: PropertyWords) -> str:
+    return number(words.scale * per_round(error, side, r), 2)
 
 
 def _errors_table(r: float) -> Table:
@@ -128,10 +129,9 @@ def _errors_table(r: float) -> Table:
     return table
 
 
-def _worst(side: Side, unit: Unit) -> Table:
+def _worst(side: ColumnSummary, words: PropertyWords, width: int) -> Table:
     """The cells with the largest contributions; names are cut, numbers never."""
     cells = side.worst[:N_WORST]
-    digits = decimals(max((abs(unit.scale * cell.mean) for cell in cells), default=0.0))
     table = Table(
         box=box.SIMPLE_HEAD,
         padding=(0, 1),
@@ -139,28 +139,27 @@ def _worst(side: Side, unit: Unit) -> Table:
         title_justify="left",
         title_style="bold",
     )
-    table.add_column("forecast", justify="right", no_wrap=True)
-    table.add_column("group", overflow="ellipsis", no_wrap=True, ratio=1)
-    numbers = [("rows", [f"{cell.count:,}" for cell in cells])]
-    numbers.append((unit.short, [f"{unit.scale * cell.mean:+.{digits}f}" for cell in cells]))
-    ends = [(unit.scale * cell.low, unit.scale * cell.high) for cell in cells]
-    numbers.append(("95 % interval", [f"{low:+.{digits}f} to {high:+.{digits}f}" for low, high in ends]))
-    numbers.append(("error", [f"{cell.contribution:,.{decimals(cell.contribution)}f}" for cell in cells]))
-    for head, column in numbers:
-        # A least width, so that a long name gives way and a number does not.
-        table.add_column(head, justify="right", no_wrap=True, min_width=max(map(len, [head, *column])))
+    numbers = {
+        "forecast": [number(cell.value) for cell in cells],
+        "rows": [count(cell.count) for cell in cells],
+        words.heading: aligned((words.scale * cell.mean for cell in cells), sign=True),
+        "95 % interval": [interval(words.scale * cell.low, words.scale * cell.high) for cell in cells],
+        "error": [number(cell.contribution) for cell in cells],
+    }
+    # Three columns of blanks stand between two columns; what numbers leave is for the names, which give way.
+    room = width - sum(3 + max(map(len, [head, *column])) for head, column in numbers.items()) - 2
+    for head in numbers:
+        table.add_column(head, justify="right", no_wrap=True)
+        if head == "forecast":
+            table.add_column("group", overflow="ellipsis", no_wrap=True, max_width=max(room, len("group")))
     for k, cell in enumerate(cells):
-        group = Text("everybody" if cell.name == "all" else cell.name)
         sure = cell.low > 0 or cell.high < 0
-        figures = [Text(column[k], style="bold" if sure and head == unit.short else "") for head, column in numbers]
-        table.add_row(number(cell.value), group, *figures)
+        first, *others = (
+            Text(column[k], style="bold" if sure and head == words.heading else "") for head, column in numbers.items()
+        )
+        table.add_row(first, Text(group_name(cell.name)), *others)
     table.show_edge = False
     return table
-
-
-def decimals(value: float) -> int:
-    """Digits behind the point that show three figures of `value`, 6 at most."""
-    return 2 if value <= 0.0 else min(max(2 - math.floor(math.log10(value)), 0), 6)
 
 
 def _notes(result: Result) -> list[RenderableType]:
@@ -173,15 +172,15 @@ def _notes(result: Result) -> list[RenderableType]:
     )
     if "binning" in settings:
         notes.append(str(settings["binning"]))
-    for count, what in (
+    for n_rows, what in (
         (result.n_missing, "rows without an outcome, not scored"),
         (settings.get("rows_without_forecast", 0), "rows without a forecast, not scored"),
         (result.n_clipped, "outcomes outside the range, moved to its end"),
         (settings.get("forecasts_outside", 0), "forecasts outside the range, moved to its end"),
         (settings.get("weights_outside", 0), "weights above the largest at the start, cut"),
     ):
-        if count:
-            notes.append(f"{count:,} {what}")
+        if n_rows:
+            notes.append(f"{count(n_rows)} {what}")
     notes.append("bias above 0: forecasts too high; intervals hold for all cells together")
     return [Text(), *(Padding(Text(note, style="dim"), (0, 1)) for note in notes)]
 
@@ -191,11 +190,11 @@ def above(result: Result, threshold: float) -> str | None:
     side = result.after or result.before
     if side is None:
         return None
-    r = float(result.settings.get("r", 2.0))
-    error = side.swap_error / (side.weight or 1.0) ** (1 / (r + 1))
+    error = side.swap_error / (side.weight or 1.0) ** (1 / (result.r + 1))
     if error <= threshold:
         return None
-    return f"the swap error of {side.label} is {number(error)} times T^(1/{r + 1:g}), above --fail-above {threshold:g}"
+    rate = rate_name(result.r)
+    return f"the swap error of {side.label} is {number(error)} times {rate}, above --fail-above {threshold:g}"
 
 
 def plain(data: dict[str, Any]) -> str:

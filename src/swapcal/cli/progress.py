@@ -19,7 +19,7 @@ from rich.progress import (
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from swapcal.streams.records import Records
+    from swapcal.tables.records import Records
 
 __all__ = ["following"]
 

@@ -25,7 +25,7 @@ def report(
         progress.append("stopped; no page was written")
         needs("jinja2", "pages")
         from swapcal.cli.output import plain, save_page
-        from swapcal.verdict.storage import read_result
+        from swapcal.jobs.storage import read_result
 
         path = save_page(read_result(file), out)
         typer.echo(plain({"page": str(path)}) if json else f"The page is {path}")

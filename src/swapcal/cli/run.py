@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from swapcal.cli import options
 from swapcal.cli.exits import guarded, needs
 
 __all__ = ["run"]
@@ -21,20 +22,18 @@ PATIENCE = 3.0
 
 
 def run(
-    file: Annotated[str, typer.Argument(help="CSV, Parquet or JSON lines; - for standard input.")],
-    y: Annotated[str, typer.Option(help="Column of outcomes.")],
+    file: options.File,
+    y: options.Outcome,
     hint: Annotated[str | None, typer.Option(help="Column of a model's forecasts, to start from.")] = None,
-    groups: Annotated[
-        str | None, typer.Option(help="Columns, intersections, comparisons: sex,race,sex*race,age >= 60.")
-    ] = None,
+    groups: options.Groups = None,
     linear: Annotated[
         str | None, typer.Option(help="Columns of numbers: all linear functions of them; with --learn, features.")
     ] = None,
-    property: Annotated[str, typer.Option(help="mean, median, quantile:0.9, expectile:0.8 or moment:2.")] = "mean",
-    low: Annotated[float | None, typer.Option(help="Smallest outcome; else learnt from 10,000 rows.")] = None,
-    high: Annotated[float | None, typer.Option(help="Largest outcome; else learnt from 10,000 rows.")] = None,
-    positive: Annotated[str | None, typer.Option(help="The outcome is 1 where the column equals this text.")] = None,
-    weight: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
+    property: options.Property = "mean",
+    low: options.Low = None,
+    high: options.High = None,
+    positive: options.Positive = None,
+    weight: options.Weight = None,
     learn: Annotated[bool, typer.Option("--learn", help="Let a model learn between the hint and the engine.")] = False,
     horizon: Annotated[
         int | None, typer.Option(min=1, help="Rows that will come; else what the file says, or any number.")
@@ -48,21 +47,21 @@ def run(
     bins: Annotated[
         int | None, typer.Option(min=1, help="Values to forecast; else what rows and hint suggest.")
     ] = None,
-    r: Annotated[float, typer.Option(help="Power of the error, 1 or more.")] = 2.0,
-    limit: Annotated[int, typer.Option(min=1, help="Largest number of groups.")] = 2_500,
+    r: options.Power = 2.0,
+    limit: options.Limit = 2_500,
     out: Annotated[Path | None, typer.Option(help="Forecasts of all rows: .csv, .jsonl or .parquet.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an --out that is there already.")] = False,
     state: Annotated[Path | None, typer.Option(help="Keeps how far it is; the same command then goes on.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over, whatever is in --state.")] = False,
-    report: Annotated[Path | None, typer.Option(help="Also write the page to this HTML file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    report: options.Page = None,
+    json: options.AsJson = False,
     fail_above: Annotated[
         float | None, typer.Option(help="Exit with 1 if the new swap error is above this many times T^(1/3).")
     ] = None,
 ) -> None:
     """Forecast every row from the rows before it; before and after beside each other.
 
-    Rows without an outcome are forecast and not learnt from. With --state, a run that was stopped or killed at any
+    Rows without an outcome are forecast and not learned from. With --state, a run that was stopped or killed at any
     moment goes on with the same command, no row lost and none twice; when it is done, rows that were added to the file
     since are next. Without --out there is only the summary.
 
@@ -74,23 +73,11 @@ def run(
         needs("rich", "the tables")
         from swapcal.cli.output import tell
         from swapcal.cli.progress import following
-        from swapcal.streams.records import read
-        from swapcal.verdict import running
-        from swapcal.verdict.question import Question, parse_groups
+        from swapcal.jobs import running
+        from swapcal.tables.records import read
 
-        question = Question(
-            y,
-            hint,
-            groups=() if groups is None else parse_groups(groups),
-            linear=() if linear is None else tuple(name.strip() for name in linear.split(",")),
-            property=property,
-            low=low,
-            high=high,
-            positive=positive,
-            weight=weight,
-            r=r,
-            limit=limit,
-        )
+        asked = {"property": property, "low": low, "high": high, "positive": positive, "weight": weight, "r": r}
+        question = options.question(y, hint, groups, linear, **asked, limit=limit)
         records = read(file, columns=question.columns)
         with following(records, "forecasting", stopped, _afterwards(out, state)) as progress, _interruptible() as stop:
             result = running.run(

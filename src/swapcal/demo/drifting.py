@@ -1,9 +1,9 @@
 """What is played without the flights: a synthetic stream that drifts, and a frozen model that is biased."""
 
 from swapcal.demo.scene import MODEL, Scene, Task
+from swapcal.jobs.question import Question
 from swapcal.properties import Mean, Quantile
-from swapcal.streams import synthetic
-from swapcal.verdict.question import Question
+from swapcal.simulate import synthetic
 
 __all__ = ["scene"]
 

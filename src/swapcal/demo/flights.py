@@ -10,10 +10,10 @@ import numpy as np
 from swapcal.demo.plain_model import forecasts
 from swapcal.demo.scene import MODEL, Scene, Task
 from swapcal.errors import DataError
+from swapcal.jobs.question import Question
 from swapcal.properties import Mean, Quantile
-from swapcal.streams.extras import package
+from swapcal.tables.extras import package
 from swapcal.typing import Float64Array
-from swapcal.verdict.question import Question
 
 __all__ = ["locate", "scene"]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from swapcal.demo.scene import MODEL, Scene, Task
 from swapcal.errors import AtomsWarning, InvalidInput
+from swapcal.jobs import running
+from swapcal.jobs.result import Result
+from swapcal.jobs.row_values import RangeWarning
 from swapcal.report import page
-from swapcal.verdict import running
-from swapcal.verdict.reading import RangeWarning
-from swapcal.verdict.result import Result
 
 __all__ = ["Answer", "Steps", "play"]
 

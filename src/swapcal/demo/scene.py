@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from swapcal.jobs.question import Question
 from swapcal.typing import Float64Array
-from swapcal.verdict.question import Question
 
 __all__ = ["MODEL", "Scene", "Task"]
 

@@ -15,7 +15,7 @@ from swapcal.demo import drifting, flights
 from swapcal.demo.play import Answer, Steps, play
 from swapcal.demo.scene import Scene
 from swapcal.demo.tables import view
-from swapcal.verdict.storage import to_json
+from swapcal.jobs.storage import to_json
 
 __all__ = ["show"]
 

@@ -9,15 +9,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from swapcal.audit.group_bias import GroupBias
+from swapcal.audit.paired import Paired
+from swapcal.audit.summary import ColumnSummary
 from swapcal.demo.play import Answer
 from swapcal.demo.scene import Scene
-from swapcal.report.group_bias import GroupBias
-from swapcal.report.names import group_name
-from swapcal.report.numbers import count, number, precise
-from swapcal.report.reading import reading
 from swapcal.report.worst_groups import WorstGroups
 from swapcal.typing import IntArray
-from swapcal.verdict.result import Paired, Side
+from swapcal.words.names import group_name
+from swapcal.words.numbers import count, number, percent, precise, relative, signed
+from swapcal.words.property_words import property_words
+from swapcal.words.quantities import QUANTITIES
 
 __all__ = ["findings", "view"]
 
@@ -60,7 +62,7 @@ def findings(answer: Answer) -> list[str]:
     return found
 
 
-def _sides(answer: Answer) -> tuple[Side, Side, Side]:
+def _sides(answer: Answer) -> tuple[ColumnSummary, ColumnSummary, ColumnSummary]:
     before, after, learned = answer.result.before, answer.result.after, answer.learning.after
     assert before is not None
     assert after is not None
@@ -74,26 +76,26 @@ def _totals(answer: Answer) -> Table:
     off = [len(_off(bias)) for bias in _biases(answer)]
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
     table.add_column("forecasts by", no_wrap=True)
-    for head in ("swap error", "groups off*", result.loss_name, "change"):
+    for head in (QUANTITIES["swap_error"], "groups off*", result.loss_name, "change"):
         table.add_column(head, justify="right", no_wrap=True)
     if before.constant_loss is not None:
         table.add_row("best constant", "", "", precise(before.constant_loss), "")
     table.add_row("the model", number(before.swap_error), count(off[0]), precise(before.loss), "")
     rows = (("swapcal", after, off[1], result.paired), (LEARNING, learned, off[2], answer.learning.paired))
     for who, side, groups, paired in rows:
-        changed = "" if paired is None else f"{_percent(paired.difference, paired)} %"
+        changed = "" if paired is None else relative(paired.difference, paired.before)
         table.add_row(who, number(side.swap_error), count(groups), precise(side.loss), changed)
     if after.chance_mean is not None:
         table.add_row("chance alone", number(after.chance_mean), "", "", "")
     if result.guarantee is not None:
-        table.add_row("guaranteed at most", number(result.guarantee), "", "", "")
+        table.add_row(QUANTITIES["guarantee"], number(result.guarantee), "", "", "")
     table.caption, table.caption_justify = f"* biased beyond chance, of {count(len(result.groups))}", "left"
     return table
 
 
 def _groups(answer: Answer) -> RenderableType:
     """The groups with the largest error of the model; "everybody" first."""
-    figure, words = WorstGroups.of(answer.result, N_WORST), reading(answer.result.property)
+    figure, words = WorstGroups.of(answer.result, N_WORST), property_words(answer.result.property)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
     table.add_column("group", overflow="ellipsis", no_wrap=True)
     for head in ("rows", "the model", "swapcal", LEARNING):
@@ -101,10 +103,10 @@ def _groups(answer: Answer) -> RenderableType:
     sides = _biases(answer)
     for j in figure.order():
         name = Text(group_name(answer.result.groups[j]))
-        biases = [f"{words.scale * float(side.mean[j]):+.2f}" for side in sides]
+        biases = [signed(round(words.scale * float(side.mean[j]), 2)) for side in sides]
         table.add_row(name, count(float(sides[0].count[j])), *biases)
     what = "coverage less the level" if words.noun else "forecast less outcome"
-    return Group(Text(f"Groups with the largest error of the model: {what}, in points"), table)
+    return Group(Text(f"Groups with the largest error of the model: {what}, in {words.unit}"), table)
 
 
 def _biases(answer: Answer) -> tuple[GroupBias, GroupBias, GroupBias]:
@@ -117,7 +119,7 @@ def _off(bias: GroupBias) -> IntArray:
     return np.flatnonzero((bias.low > 0.0) | (bias.high < 0.0))
 
 
-def _error(before: Side, after: Side) -> str:
+def _error(before: ColumnSummary, after: ColumnSummary) -> str:
     """How the swap error changed."""
     if not before.swap_error > 0.0:
         return f"swap error {number(after.swap_error)}"
@@ -132,24 +134,19 @@ def _left(answer: Answer, bias: GroupBias) -> str:
     off = _off(bias)
     if not len(off):
         return "no group is off beyond chance"
-    worst, scale = off[np.argmax(np.abs(bias.mean[off]))], reading(answer.result.property).scale
-    then, now = (scale * float(each.mean[worst]) for each in (_biases(answer)[0], bias))
+    worst, words = off[np.argmax(np.abs(bias.mean[off]))], property_words(answer.result.property)
+    then, now = (signed(round(words.scale * float(each.mean[worst]), 2)) for each in (_biases(answer)[0], bias))
     name = group_name(answer.result.groups[worst])
-    return f"the group most off beyond chance is {name}, by {now:+.2f} points (the model: {then:+.2f})"
+    return f"the group most off beyond chance is {name}, by {now} {words.unit} (the model: {then})"
 
 
 def _loss(name: str, paired: Paired) -> str:
     """How the loss changed, with its interval."""
-    low, high = _percent(paired.low, paired), _percent(paired.high, paired)
+    low, difference, high = (relative(value, paired.before) for value in (paired.low, paired.difference, paired.high))
     if not math.isfinite(paired.high - paired.low):
-        return f"{name} {_percent(paired.difference, paired)} %, of too few rows for an interval"
+        return f"{name} {difference}, of too few rows for an interval"
     changed = "lower" if paired.high < 0.0 else "HIGHER" if paired.low > 0.0 else "not shown to differ"
-    return f"{name} {changed}: {_percent(paired.difference, paired)} % (95 % interval {low} to {high} %)"
-
-
-def _percent(difference: float, paired: Paired) -> str:
-    """A difference of losses in percent of the model's."""
-    return f"{100.0 * difference / paired.before:+.2f}" if paired.before > 0.0 else "0"
+    return f"{name} {changed}: {difference} ({percent(paired.confidence)} interval {low} to {high})"
 
 
 def _bullet(sentence: str) -> Table:

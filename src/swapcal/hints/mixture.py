@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from swapcal.hints.sums import in_order
+from swapcal.hints.ordered_sums import in_order
 from swapcal.typing import Float64Array
 
 __all__ = ["Mixture"]

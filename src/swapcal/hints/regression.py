@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swapcal.errors import InvalidInput
-from swapcal.hints.state import RegressionState
+from swapcal.hints.regression_state import RegressionState
 from swapcal.roles import Elicitable
 from swapcal.typing import Spec
 

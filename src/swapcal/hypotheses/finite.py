@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.bounds import Tally
+from swapcal.engine.bounds import Tally
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.refinement import refined
 from swapcal.hypotheses.rows import read_row, read_rows

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 
 from swapcal import potentials
+from swapcal.checked import real, shown, whole
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
-from swapcal.hypotheses.assembly import assembled
-from swapcal.hypotheses.bands import band_edges
-from swapcal.hypotheses.coded import Coded, number, text
-from swapcal.hypotheses.columns import Case, combined, fetch, texts_of
-from swapcal.hypotheses.comparisons import Comparison
-from swapcal.hypotheses.definitions import Function, definitions, groups_from_spec
 from swapcal.hypotheses.finite import Finite, FiniteEvidence, FiniteRecord
-from swapcal.hypotheses.fitting import frequent, listed, quantities
 from swapcal.hypotheses.rows import check_rows
-from swapcal.hypotheses.vocabulary import Keyed, Token, Vocabulary
 from swapcal.potentials import AdaNormalHedge, Potential
-from swapcal.reals import real, shown, whole
 from swapcal.roles import Row, Rows
+from swapcal.tables.bands import band_edges
+from swapcal.tables.coded import Coded, as_number, text
+from swapcal.tables.columns import RowView, combined, fetch, texts_of
+from swapcal.tables.comparisons import ColumnComparison
+from swapcal.tables.definitions import Function, definitions, groups_from_spec
+from swapcal.tables.fitting import frequent, listed, quantities
+from swapcal.tables.sparse_rows import assembled
+from swapcal.tables.vocabulary import Keyed, Token, Vocabulary
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["Groups"]
@@ -166,7 +166,7 @@ class Groups:
         edges = self._edges.get(name)
         if edges is None:
             return text(value)
-        codes, labels = texts_of(np.array([number(value)]), edges)
+        codes, labels = texts_of(np.array([as_number(value)]), edges)
         return None if codes[0] < 0 else labels[codes[0]]
 
     def rows(self, X: Any, n_rows: int) -> Rows:
@@ -188,14 +188,14 @@ class Groups:
         return [combined([texts[column] for column in key.columns]) for key in self._definitions.keys]
 
     def _fixed(
-        self, one: Comparison | Function, X: Any, columns: Mapping[str, Coded | Float64Array], n_rows: int
+        self, one: ColumnComparison | Function, X: Any, columns: Mapping[str, Coded | Float64Array], n_rows: int
     ) -> Float64Array:
-        if isinstance(one, Comparison):
+        if isinstance(one, ColumnComparison):
             return one.holds_many(columns[one.column]).astype(np.float64)
         if isinstance(X, (list, tuple)):
             return np.array([_value(one, x) for x in X], dtype=np.float64)
         lists: dict[str, list[Any]] = {}
-        return np.array([_value(one, Case(X, t, lists)) for t in range(n_rows)], dtype=np.float64)
+        return np.array([_value(one, RowView(X, t, lists)) for t in range(n_rows)], dtype=np.float64)
 
     def _checked(self, rows: Rows, n_rows: int) -> Rows:
         if len(rows.indptr) != n_rows + 1:
@@ -285,9 +285,9 @@ class Groups:
         return groups
 
 
-def _value(one: Comparison | Function, x: Mapping[str, Any]) -> float:
+def _value(one: ColumnComparison | Function, x: Mapping[str, Any]) -> float:
     """A comparison's or a user's function's value for one row."""
-    if isinstance(one, Comparison):
+    if isinstance(one, ColumnComparison):
         return float(one.holds(x.get(one.column)))
     value = real(one.call(x), f"the value of the group {one.name!r}")
     if not -1.0 <= value <= 1.0:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from swapcal.grid import Grid
+from swapcal.engine.grid import Grid
 from swapcal.roles import Hypotheses, Row
 
 __all__ = ["active", "joined"]

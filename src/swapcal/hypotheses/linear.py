@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from swapcal import kernels
-from swapcal.bounds import Tally, quadratic
+from swapcal.engine import kernels
+from swapcal.engine.bounds import Tally, quadratic
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.refinement import refined
 from swapcal.hypotheses.rows import read_row, read_rows
@@ -129,7 +129,7 @@ class LinearEvidence:
         if not row.indices.size:
             return 0.0
         product = float((self.sums[bin].take(row.indices) * row.values).cumsum()[-1])
-        # What rounding has left of nothing is nothing, so that dividing cannot change a sign into a zero.
+        # A product this small is a rounding error; calling it zero here keeps the division from doing so by underflow.
         return product / (float(self.counts[bin]) + 1.0) if abs(product) > _NOTHING else 0.0
 
     def record(self, bin: int, row: Row, v: float) -> None:

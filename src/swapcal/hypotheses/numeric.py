@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from swapcal.checked import real, shown
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.hypotheses.coded import Coded, number, text
-from swapcal.hypotheses.columns import fetch
 from swapcal.hypotheses.linear import Linear, LinearEvidence
 from swapcal.hypotheses.rows import check_rows
-from swapcal.reals import real, shown
 from swapcal.roles import Row, Rows
+from swapcal.tables.coded import Coded, as_number, text
+from swapcal.tables.columns import fetch
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["Numeric"]
@@ -87,7 +87,7 @@ class Numeric:
         return ("all", *self.columns)
 
     def row(self, x: Any) -> Row:
-        """One case, a mapping from column to number; afterwards its numbers count for the mean and the deviation."""
+        """One case, a mapping from column to number; afterward its numbers count for the mean and the deviation."""
         if isinstance(x, Row):
             return self._linear.row(x)
         values = self._pass(self._numbers(x))[0]
@@ -203,7 +203,7 @@ def _number(name: str, value: Any) -> float:
     """One number, NaN if it is missing; text that spells none is refused."""
     if text(value) is None:
         return math.nan
-    read = number(value)
+    read = as_number(value)
     if math.isnan(read):
         raise InvalidInput(
             f"column {name!r} must hold numbers; got {shown(value)}: correct it, or give None if it is missing"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.bounds import Tally, combine, quadratic
+from swapcal.engine.bounds import Tally, combine, quadratic
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.finite import Finite
 from swapcal.hypotheses.linear import Linear

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from swapcal.checked import floats
 from swapcal.errors import InvalidInput
-from swapcal.reals import floats
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, IntArray
 

@@ -13,7 +13,23 @@ __all__ = ["from_spec"]
 
 
 def from_spec(spec: Spec) -> Finite | Linear | Oracle | Groups | Numeric:
-    """Rebuild a class from its `spec()`; a learner or a group that is a function of your own cannot be rebuilt."""
+    """Rebuild a class from its `spec()`; a learner or a group that is a function of your own cannot be rebuilt.
+
+    Parameters
+    ----------
+    spec : dict
+        What `hypotheses.spec()` gave.
+
+    Returns
+    -------
+    Hypotheses
+        Equal to the one that was described.
+
+    Examples
+    --------
+    >>> from_spec(Linear(3, radius=2.0).spec())
+    Linear(3, radius=2)
+    """
     arguments = dict(spec)
     kind = arguments.pop("kind", None)
     try:

@@ -90,7 +90,24 @@ class Learner(Protocol):
 
 
 def from_spec(spec: Spec) -> Learner:
-    """Rebuild a learner of this package from its `spec()`; code of your own is never in a state file."""
+    """Rebuild a learner of this package from its `spec()`; code of your own is never in a state file.
+
+    Parameters
+    ----------
+    spec : dict
+        What `learner.spec()` gave.
+
+    Returns
+    -------
+    Learner
+        Equal to the one that was described.
+
+    Examples
+    --------
+    >>> from swapcal.learners import GradientDescent
+    >>> from_spec(GradientDescent(3).spec())
+    GradientDescent(n=3)
+    """
     from swapcal import learners
 
     kinds = {kind.__name__: kind for kind in (learners.GradientDescent, learners.MultiplicativeWeights)}

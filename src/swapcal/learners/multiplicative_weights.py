@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swapcal.engine.safe_exp import safe_exp
 from swapcal.errors import InvalidInput
 from swapcal.roles import Row
-from swapcal.safe_exp import safe_exp
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["MultiplicativeWeights"]

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from swapcal import validation
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite
 from swapcal.paper.experts import Experts
@@ -12,7 +13,6 @@ from swapcal.paper.msmwc import MsMwC
 from swapcal.paper.tgrid import grid_for
 from swapcal.paper.two_points import Support, two_points
 from swapcal.roles import Elicitable, Row
-from swapcal.rounds import Plan, Rounds
 from swapcal.typing import Float64Array
 
 __all__ = ["Algorithm1", "experts_for"]
@@ -25,16 +25,16 @@ def experts_for(make: Callable[[int], Experts] | None, n_experts: int, horizon: 
     if not callable(make):
         raise InvalidInput(
             "experts must be a function from the number of experts to an expert algorithm, such as "
-            f"lambda n: MsMwC(n, horizon=1000); got {validation.shown(make)}"
+            f"lambda n: MsMwC(n, horizon=1000); got {checked.shown(make)}"
         )
     made = make(n_experts)
-    validation.role(made, ("weights", "update"), "what experts makes", f"MsMwC({n_experts}, horizon={horizon})")
+    checked.role(made, ("weights", "update"), "what experts makes", f"MsMwC({n_experts}, horizon={horizon})")
     if np.shape(made.weights) != (n_experts,):
         raise InvalidInput(f"experts must make {n_experts} weights; got the shape {np.shape(made.weights)}")
     return made
 
 
-class Algorithm1(Rounds):
+class Algorithm1(PublishedMethod):
     """2 N |F| experts, one for each function, bin and sign; slow, and the measure of everything else here.
 
     Guarantee (theorem 1 of the paper): SMCal_r = O~(rho^r T^(1/(r+1)) + T^(1/(r+1)) (log(|F|/delta))^(r/2)) with
@@ -70,6 +70,15 @@ class Algorithm1(Rounds):
     References
     ----------
     Hu, Luo, Senapati, Sharan (2026), Efficient Swap Multicalibration of Elicitable Properties, Algorithm 1.
+
+    Examples
+    --------
+    >>> from swapcal import Mean
+    >>> method = Algorithm1(Mean(), 2, horizon=27, seed=1)
+    >>> forecast = method.predict([1.0, -0.5])
+    >>> method.update(forecast, 1.0)
+    >>> {round(value, 3): round(p, 3) for value, p in method.distribution([1.0, -0.5]).items()}
+    {1.0: 1.0}
     """
 
     rate_exponent = "1/(r+1) for r >= 2, 1 - r/3 for r < 2"
@@ -89,7 +98,7 @@ class Algorithm1(Rounds):
     ) -> None:
         super().__init__(property, Finite(n_functions), seed=seed)
         self.grid = grid_for(property, horizon, r, bins, forecasts)
-        self.gains = validation.one_of(gains, "gains", ("expected", "realized"))
+        self.gains = checked.one_of(gains, "gains", ("expected", "realized"))
         n_experts = 2 * self.grid.n_bins * n_functions
         self.experts = experts_for(experts, n_experts, horizon)
 
@@ -115,7 +124,7 @@ class Algorithm1(Rounds):
         gains = np.zeros((2, self.grid.n_bins, self.hypotheses.n))
         for j, probability in support:
             i = self.grid.bin(j)
-            gain = probability * validation.identified(self.property, self.grid.point(j), y) * row.values
+            gain = probability * checked.identified(self.property, self.grid.point(j), y) * row.values
             gains[0, i, row.indices] += gain
             gains[1, i, row.indices] -= gain
         self.experts.update(gains.ravel())

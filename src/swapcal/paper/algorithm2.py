@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from swapcal import validation
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Oracle
 from swapcal.learners import Learner
@@ -13,7 +14,6 @@ from swapcal.paper.experts import Experts
 from swapcal.paper.tgrid import grid_for
 from swapcal.paper.two_points import Support, two_points
 from swapcal.roles import Elicitable, Row
-from swapcal.rounds import Plan, Rounds
 from swapcal.typing import Float64Array
 
 __all__ = ["Algorithm2"]
@@ -23,7 +23,7 @@ _ROUNDING = 1e-9
 """By how much a learner's answer may leave [-1, 1]; it is cut back."""
 
 
-class Algorithm2(Rounds):
+class Algorithm2(PublishedMethod):
     """2N experts (i, sigma), each with a learner OAL_{i,sigma} that supplies the function q to audit against.
 
     Guarantee (theorem 2 of the paper): SMCal_r = O~((rho^r + (log 1/delta)^(r/2) + comp(F)^r) T^(1/(r+1))) with
@@ -48,6 +48,16 @@ class Algorithm2(Rounds):
     References
     ----------
     Hu, Luo, Senapati, Sharan (2026), Efficient Swap Multicalibration of Elicitable Properties, Algorithm 2.
+
+    Examples
+    --------
+    >>> from swapcal import Mean
+    >>> from swapcal.learners import GradientDescent
+    >>> method = Algorithm2(Mean(), GradientDescent(2), horizon=27, seed=1)
+    >>> forecast = method.predict([0.6, 0.8])
+    >>> method.update(forecast, 1.0)
+    >>> {round(value, 3): round(p, 3) for value, p in method.distribution([0.6, 0.8]).items()}
+    {1.0: 1.0}
     """
 
     rate_exponent = "1/(r+1) for r >= 2, 1 - r/3 for r < 2"
@@ -68,7 +78,7 @@ class Algorithm2(Rounds):
         super().__init__(property, Oracle(learner), seed=seed)
         self.learner = learner
         self.grid = grid_for(property, horizon, r, bins, forecasts)
-        self.gains = validation.one_of(gains, "gains", ("expected", "realized"))
+        self.gains = checked.one_of(gains, "gains", ("expected", "realized"))
         n_experts = 2 * self.grid.n_bins
         self.experts = experts_for(experts, n_experts, horizon)
         self.learners = [[learner.start() for _ in _SIGNS] for _ in range(self.grid.n_bins)]
@@ -100,10 +110,10 @@ class Algorithm2(Rounds):
         gains = np.zeros((2, self.grid.n_bins))
         for j, probability in played:
             i = self.grid.bin(j)
-            v = validation.identified(self.property, self.grid.point(j), y)
+            v = checked.identified(self.property, self.grid.point(j), y)
             gains[0, i] += probability * q[0, i] * v
             gains[1, i] -= probability * q[1, i] * v
-        outcome = validation.identified(self.property, plan.values[drawn], y)
+        outcome = checked.identified(self.property, plan.values[drawn], y)
         # On copies, and the experts last: a learner that fails leaves all as it was.
         i = self.grid.bin(support[drawn][0])
         learners = [state.copy() for state in self.learners[i]]

@@ -1,8 +1,8 @@
 """One step of mirror descent with an entropy whose every coordinate has a rate of its own.
 
-Results have the same bits on both backends, because they are made of single operations of IEEE arithmetic in a fixed
+Results have the same bits on every processor, because they are made of single operations of IEEE arithmetic in a fixed
 order: the sums are `_total`, the exponentials `_expm1` and `_exp`. NumPy's own differ from one processor to the next.
-`cpp/projection.hpp` does the same operations. Only the logarithms of two single numbers come from the C library.
+Only the logarithms of two single numbers come from the C library.
 """
 
 import math
@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swapcal import kernels
 from swapcal.typing import Float64Array
 
 __all__ = ["MAX_ITERATIONS", "Step", "kkt_residual", "project"]
@@ -86,8 +85,6 @@ def project(
     >>> step.weights.round(4), round(float(step.weights.sum()), 12)
     (array([0.588 , 0.1783, 0.2337]), 1.0)
     """
-    if kernels.native is not None:
-        return Step(*kernels.native.msmwc_project(weights, log_weights, gradient, rates, floor))
     low, high, fastest = 0.0 - float(gradient.max()), 0.0 - float(gradient.min()), float(rates.max())
     near = fastest * (high - low) <= _NEAR
     lowest, slowing = floor - weights, -rates

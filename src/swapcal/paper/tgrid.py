@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from swapcal import validation
+from swapcal import checked
 from swapcal.errors import InvalidInput
 from swapcal.roles import Elicitable
 
@@ -49,10 +49,10 @@ def grid_for(property: Elicitable, horizon: int, r: float, bins: int | None, for
     For r < 2 the N is that of r = 2, from which the paper derives its bound by Hoelder's inequality. N is never above
     T: a bin without a point of the T-grid could not be drawn.
     """
-    horizon = validation.whole(horizon, "horizon", 1)
+    horizon = checked.whole(horizon, "horizon", 1)
     if horizon > _LONGEST:
-        raise InvalidInput(f"horizon must be at most 10^15; got {validation.shown(horizon)}")
-    r = validation.number(r, "r", 1.0, 100.0)
+        raise InvalidInput(f"horizon must be at most 10^15; got {checked.shown(horizon)}")
+    r = checked.number(r, "r", 1.0, 100.0)
     default = max(1, math.ceil(math.pow(horizon, 1.0 / (max(r, 2.0) + 1.0)) - 1e-9))
-    n_bins = min(default if bins is None else validation.whole(bins, "bins", 1), horizon)
-    return TGrid(*property.domain, n_bins, horizon, validation.one_of(forecasts, "forecasts", ("right", "middle")))
+    n_bins = min(default if bins is None else checked.whole(bins, "bins", 1), horizon)
+    return TGrid(*property.domain, n_bins, horizon, checked.one_of(forecasts, "forecasts", ("right", "middle")))

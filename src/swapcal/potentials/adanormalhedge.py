@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.bounds import Tally, exponential
-from swapcal.safe_exp import safe_exp, short_sinh
+from swapcal.engine.bounds import Tally, exponential
+from swapcal.engine.safe_exp import safe_exp, short_sinh
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["AdaNormalHedge"]

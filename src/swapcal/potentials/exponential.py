@@ -6,9 +6,9 @@ from functools import cache
 
 import numpy as np
 
-from swapcal.bounds import Tally, exponential
+from swapcal.engine.bounds import Tally, exponential
+from swapcal.engine.safe_exp import safe_exp
 from swapcal.errors import InvalidInput
-from swapcal.safe_exp import safe_exp
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["Exponential"]
@@ -42,6 +42,14 @@ class Exponential:
     Koolen, van Erven (2015), Second-order quantile methods for experts and combinatorial games, COLT; equation (5)
     with raw gains. Fan, Grama, Liu (2015), Exponential inequalities for martingales with applications; the function
     psi.
+
+    Examples
+    --------
+    >>> potential = Exponential(n_rates=2)
+    >>> potential.rates[0]
+    (0.5, 0.1931471805599453)
+    >>> round(potential.weight(2.0, 4.0), 4), potential.weight(-2.0, 4.0) == -potential.weight(2.0, 4.0)
+    (0.7668, True)
     """
 
     n_rates: int = 16

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.bounds import Tally, quadratic
+from swapcal.engine.bounds import Tally, quadratic
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array, Spec
 
@@ -31,6 +31,13 @@ class PNorm:
     ----------
     Grove, Littlestone, Schuurmans (2001), General convergence results for linear discriminant updates; the p-norm's
     smoothness.
+
+    Examples
+    --------
+    >>> PNorm().for_class(100)
+    PNorm(p=9.210340371976184)
+    >>> PNorm(p=3.0).for_class(100)
+    PNorm(p=3.0)
     """
 
     p: float | None = None

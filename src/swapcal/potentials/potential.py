@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from swapcal.bounds import Tally
+from swapcal.engine.bounds import Tally
 from swapcal.errors import StateFileError
 from swapcal.typing import Float64Array, Spec
 
@@ -44,7 +44,24 @@ class Potential(Protocol):
 
 
 def from_spec(spec: Spec) -> Potential:
-    """Rebuild a potential from its `spec()`."""
+    """Rebuild a potential from its `spec()`.
+
+    Parameters
+    ----------
+    spec : dict
+        What `potential.spec()` gave.
+
+    Returns
+    -------
+    Potential
+        Equal to the one that was described.
+
+    Examples
+    --------
+    >>> from swapcal.potentials import Exponential
+    >>> from_spec(Exponential(n_rates=4).spec())
+    Exponential(n_rates=4)
+    """
     from swapcal import potentials
 
     kinds = {

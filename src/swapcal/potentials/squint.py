@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.bounds import Tally, exponential
-from swapcal.safe_exp import safe_exp
+from swapcal.engine.bounds import Tally, exponential
+from swapcal.engine.safe_exp import safe_exp
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["Squint"]
@@ -65,6 +65,11 @@ class Squint:
     ----------
     Koolen, van Erven (2015), Second-order quantile methods for experts and combinatorial games, COLT; equation (15),
     theorem 4.
+
+    Examples
+    --------
+    >>> round(Squint().weight(2.0, 4.0), 4), Squint().weight(0.0, 4.0)
+    (0.3388, 0.0)
     """
 
     @property

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from swapcal import checked
 from swapcal.errors import InvalidInput
-from swapcal.properties import arguments, labels
+from swapcal.properties import labels
 from swapcal.properties.calculus import integral, root, slope
 from swapcal.properties.examination import examine, probes, require_agreement, require_finite
 from swapcal.properties.vectorized import Vectorized
@@ -96,7 +97,7 @@ class Property:
         self.name = getattr(first, "__name__", type(first).__name__) if name is None else name
         if not isinstance(self.name, str):
             raise InvalidInput(f"name must be a string; got {name!r}")
-        self.low, self.high = arguments.label_range(low, high)
+        self.low, self.high = checked.label_range(low, high)
         self.domain = (self.low, self.high) if domain is None else _interval(domain)
         probe = probes(self.domain, (self.low, self.high))
         self._identification = (
@@ -112,7 +113,7 @@ class Property:
         self.continuous = found.continuous
         if self._identification is not None and self._loss is not None:
             require_agreement(self.name, self._raw, self._derivative, self.domain, (self.low, self.high))
-        declared = None if lipschitz is None else arguments.number(lipschitz, "lipschitz")
+        declared = None if lipschitz is None else checked.plain_number(lipschitz, "lipschitz")
         if declared is not None and declared <= 0.0:
             raise InvalidInput(f"{self.name}: lipschitz must be positive; got {lipschitz!r}")
         self.lipschitz = None if declared is None else declared / self.scale
@@ -191,4 +192,4 @@ class Property:
 def _interval(domain: object) -> tuple[float, float]:
     if not isinstance(domain, (tuple, list)) or len(domain) != 2:
         raise InvalidInput(f"domain must be a pair of numbers; got {domain!r}")
-    return arguments.label_range(*domain)
+    return checked.label_range(*domain)

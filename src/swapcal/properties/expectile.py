@@ -1,10 +1,11 @@
 """Expectiles."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from swapcal import checked
 from swapcal.properties import arguments, labels
 from swapcal.typing import Float64Array, FloatLike, Spec
 
@@ -49,9 +50,15 @@ class Expectile:
     low: float = field(default=0.0, kw_only=True)
     high: float = field(default=1.0, kw_only=True)
 
+    monotone: ClassVar[bool] = True
+    continuous: ClassVar[bool] = True
+    """Labels may heap on a few values."""
+    assumption: ClassVar[str] = "Every label lies in the label range; nothing else is assumed."
+    """What the guarantee assumes of the labels."""
+
     def __post_init__(self) -> None:
-        low, high = arguments.label_range(self.low, self.high)
-        for name, value in (("level", arguments.level_between(self.level)), ("low", low), ("high", high)):
+        low, high = checked.label_range(self.low, self.high)
+        for name, value in (("level", checked.level(self.level)), ("low", low), ("high", high)):
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
@@ -66,21 +73,6 @@ class Expectile:
     def lipschitz(self) -> float:
         """The steeper of the two slopes of V."""
         return max(self.level, 1.0 - self.level)
-
-    @property
-    def monotone(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def continuous(self) -> bool:
-        """True: labels may heap on a few values."""
-        return True
-
-    @property
-    def assumption(self) -> str:
-        """What the guarantee assumes of the labels."""
-        return "Every label lies in the label range; nothing else is assumed."
 
     def identification(self, p: FloatLike, y: FloatLike) -> FloatLike:
         """V(p, y) = |1{y <= p} - level| (p - y) / (high - low)."""

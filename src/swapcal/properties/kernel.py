@@ -10,20 +10,19 @@ from swapcal.properties.quantile import Quantile
 
 __all__ = ["constants", "has_kernel"]
 
-_KINDS: dict[type, int] = {Mean: 0, Moment: 1, Quantile: 2, Expectile: 3, Probability: 4}
-_PYTHON = 5  # V is Python code
+_COMPILED = (Mean, Moment, Quantile, Expectile, Probability)
 
 
 def has_kernel(property: Any) -> bool:
     """Whether V has a compiled twin; a user's own property has none."""
-    return type(property) in _KINDS
+    return type(property) in _COMPILED
 
 
 def constants(property: Any) -> dict[str, Any]:
     """The kind of V and its numbers, under the names that the kernels use."""
     low, high = property.domain if isinstance(property, Moment) else (property.low, property.high)
     return {
-        "property": _KINDS.get(type(property), _PYTHON),
+        "property": type(property).__name__ if has_kernel(property) else "",
         "label_low": property.low,
         "label_high": property.high,
         "width": high - low,

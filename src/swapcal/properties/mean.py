@@ -1,7 +1,9 @@
 """The mean."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+from swapcal import checked
 from swapcal.properties import arguments, labels
 from swapcal.typing import Float64Array, FloatLike, Spec
 
@@ -41,8 +43,16 @@ class Mean:
     low: float = field(default=0.0, kw_only=True)
     high: float = field(default=1.0, kw_only=True)
 
+    lipschitz: ClassVar[float] = 1.0
+    """V has slope 1 where p is measured in widths of the domain."""
+    monotone: ClassVar[bool] = True
+    continuous: ClassVar[bool] = True
+    """Labels may heap on a few values."""
+    assumption: ClassVar[str] = "Every label lies in the label range; nothing else is assumed."
+    """What the guarantee assumes of the labels."""
+
     def __post_init__(self) -> None:
-        low, high = arguments.label_range(self.low, self.high)
+        low, high = checked.label_range(self.low, self.high)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
@@ -53,26 +63,6 @@ class Mean:
     def domain(self) -> tuple[float, float]:
         """The label range: a mean lies between the labels."""
         return self.low, self.high
-
-    @property
-    def lipschitz(self) -> float:
-        """1: V has slope 1 where p is measured in widths of the domain."""
-        return 1.0
-
-    @property
-    def monotone(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def continuous(self) -> bool:
-        """True: labels may heap on a few values."""
-        return True
-
-    @property
-    def assumption(self) -> str:
-        """What the guarantee assumes of the labels."""
-        return "Every label lies in the label range; nothing else is assumed."
 
     def identification(self, p: FloatLike, y: FloatLike) -> FloatLike:
         """V(p, y) = (p - y) / (high - low)."""

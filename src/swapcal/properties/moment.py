@@ -2,9 +2,11 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
+from swapcal import checked
 from swapcal.errors import InvalidInput
 from swapcal.properties import arguments, labels
 from swapcal.typing import Float64Array, FloatLike, Spec
@@ -74,9 +76,17 @@ class Moment:
     _domain: tuple[float, float] = field(init=False, compare=False)
     _width: float = field(init=False, compare=False)
 
+    lipschitz: ClassVar[float] = 1.0
+    """V has slope 1 where p is measured in widths of the domain."""
+    monotone: ClassVar[bool] = True
+    continuous: ClassVar[bool] = True
+    """Labels may heap on a few values."""
+    assumption: ClassVar[str] = "Every label lies in the label range; nothing else is assumed."
+    """What the guarantee assumes of the labels."""
+
     def __post_init__(self) -> None:
-        k = arguments.whole_number(self.k, "k", least=1)
-        low, high = arguments.label_range(self.low, self.high)
+        k = checked.whole(self.k, "k", 1)
+        low, high = checked.label_range(self.low, self.high)
         domain = _powers(low, high, k)
         width = domain[1] - domain[0]
         if not (0.0 < width < math.inf):
@@ -91,26 +101,6 @@ class Moment:
     def domain(self) -> tuple[float, float]:
         """The range of y^k."""
         return self._domain
-
-    @property
-    def lipschitz(self) -> float:
-        """1: V has slope 1 where p is measured in widths of the domain."""
-        return 1.0
-
-    @property
-    def monotone(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def continuous(self) -> bool:
-        """True: labels may heap on a few values."""
-        return True
-
-    @property
-    def assumption(self) -> str:
-        """What the guarantee assumes of the labels."""
-        return "Every label lies in the label range; nothing else is assumed."
 
     def identification(self, p: FloatLike, y: FloatLike) -> FloatLike:
         """V(p, y) = (p - y^k) / (width of the domain)."""

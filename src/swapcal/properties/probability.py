@@ -1,6 +1,7 @@
 """The probability of a binary label."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from swapcal.errors import InvalidInput
 from swapcal.properties import labels
@@ -43,6 +44,14 @@ class Probability:
 
     proper_loss: ProperLoss
 
+    lipschitz: ClassVar[float] = 1.0
+    """V has slope 1 where p is measured in widths of the domain."""
+    monotone: ClassVar[bool] = True
+    continuous: ClassVar[bool] = True
+    """Labels may heap on a few values."""
+    assumption: ClassVar[str] = "Every label is 0 or 1; nothing else is assumed."
+    """What the guarantee assumes of the labels."""
+
     def __init__(self, loss: ProperLoss | None = None) -> None:
         loss = Squared() if loss is None else loss
         if isinstance(loss, type) or not isinstance(loss, ProperLoss):
@@ -66,26 +75,6 @@ class Probability:
     def domain(self) -> tuple[float, float]:
         """(0, 1)."""
         return 0.0, 1.0
-
-    @property
-    def lipschitz(self) -> float:
-        """1."""
-        return 1.0
-
-    @property
-    def monotone(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def continuous(self) -> bool:
-        """True: labels may heap on a few values."""
-        return True
-
-    @property
-    def assumption(self) -> str:
-        """What the guarantee assumes of the labels."""
-        return "Every label is 0 or 1; nothing else is assumed."
 
     def identification(self, p: FloatLike, y: FloatLike) -> FloatLike:
         """V(p, y) = p - y."""

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from swapcal import checked
 from swapcal.errors import InvalidInput
 from swapcal.properties import arguments
 from swapcal.typing import FloatLike, Spec
@@ -137,7 +138,7 @@ class Tsallis:
     alpha: float
 
     def __post_init__(self) -> None:
-        alpha = arguments.number(self.alpha, "alpha")
+        alpha = checked.plain_number(self.alpha, "alpha")
         if not alpha > 1.0:
             raise InvalidInput(f"the loss of Tsallis's entropy needs alpha above 1; got {alpha!r} (use Log() for 1)")
         object.__setattr__(self, "alpha", alpha)

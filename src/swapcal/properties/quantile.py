@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from swapcal import checked
 from swapcal.errors import InvalidInput
 from swapcal.properties import arguments, labels
 from swapcal.typing import Float64Array, FloatLike, Spec
@@ -57,13 +58,13 @@ class Quantile:
     density: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        low, high = arguments.label_range(self.low, self.high)
-        density = None if self.density is None else arguments.number(self.density, "density")
+        low, high = checked.label_range(self.low, self.high)
+        density = None if self.density is None else checked.plain_number(self.density, "density")
         if density is not None and density < 1.0:
             raise InvalidInput(
                 f"density is in units of 1 / (high - low), where no bound on a density is below 1; got {density!r}"
             )
-        values = {"level": arguments.level_between(self.level), "low": low, "high": high, "density": density}
+        values = {"level": checked.level(self.level), "low": low, "high": high, "density": density}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -133,6 +134,18 @@ class Quantile:
 
 def Median(*, low: float = 0.0, high: float = 1.0, density: float | None = None) -> Quantile:  # noqa: N802
     """`Quantile(0.5)` by its own name; half the absolute error is its loss.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the label range.
+    density : float, optional
+        A bound on the density of the labels, as for `Quantile`.
+
+    Returns
+    -------
+    Quantile
+        With level 0.5.
 
     Examples
     --------

@@ -12,6 +12,11 @@ __all__ = ["CVaR", "Mode", "Variance"]
 class Variance:
     """Refused: mixing two distributions of equal variance and different mean gives a larger variance.
 
+    Parameters
+    ----------
+    *args, **options
+        Whatever is given is refused.
+
     Examples
     --------
     >>> Variance()  # doctest: +ELLIPSIS
@@ -29,7 +34,20 @@ class Variance:
 
 
 class CVaR:
-    """Refused: the mean beyond a quantile, also called expected shortfall, is elicitable only jointly with it."""
+    """Refused: the mean beyond a quantile, also called expected shortfall, is elicitable only jointly with it.
+
+    Parameters
+    ----------
+    *args, **options
+        Whatever is given is refused.
+
+    Examples
+    --------
+    >>> CVaR()  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    swapcal.errors.NotElicitable: CVaR (expected shortfall) is not elicitable by itself: ...
+    """
 
     def __init__(self, *args: object, **options: object) -> None:
         raise NotElicitable(
@@ -39,7 +57,20 @@ class CVaR:
 
 
 class Mode:
-    """Refused: no function of a forecast and a label has mean zero exactly at the mode of a continuous distribution."""
+    """Refused: no function of a forecast and a label has mean zero exactly at the mode of a continuous distribution.
+
+    Parameters
+    ----------
+    *args, **options
+        Whatever is given is refused.
+
+    Examples
+    --------
+    >>> Mode()  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    swapcal.errors.NotElicitable: the mode of real labels has no identification function, ...
+    """
 
     def __init__(self, *args: object, **options: object) -> None:
         raise NotElicitable(

@@ -46,6 +46,16 @@ def _build(spec: object, kinds: dict[str, Callable[..., Any]], what: str) -> Any
 def from_spec(spec: Spec) -> Elicitable:
     """The built-in property that `spec()` described; equal to the one that was saved.
 
+    Parameters
+    ----------
+    spec : dict
+        What `property.spec()` gave.
+
+    Returns
+    -------
+    Elicitable
+        Equal to the one that was described.
+
     Raises
     ------
     StateFileError

@@ -5,17 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from swapcal.audit.audit import MEAN
+from swapcal.audit.group_bias import group_bias
+from swapcal.audit.summary import ColumnSummary
 from swapcal.errors import InvalidInput
+from swapcal.jobs.result import Result
 from swapcal.report.drawing import SMALL, axes_or_new, bin_places, dress, note, plain_text
-from swapcal.report.frames import frame
-from swapcal.report.group_bias import group_bias
-from swapcal.report.names import group_name
-from swapcal.report.numbers import MINUS, count, number
+from swapcal.report.figure_frame import frame
 from swapcal.report.palette import LIGHT, N_STEPS, step, step_role
-from swapcal.report.reading import reading
 from swapcal.report.reliability import FEW
+from swapcal.roles import Elicitable
 from swapcal.typing import IntArray
-from swapcal.verdict.result import Result, Side
+from swapcal.words.names import group_name
+from swapcal.words.numbers import MINUS, count, number
+from swapcal.words.property_words import NamedProperty, property_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,14 +40,14 @@ class CellMap:
     groups
         Names in the order of the columns of `side.bias`.
     property
-        What is forecast: the object, or what its `repr` prints.
+        What is forecast.
     limit
         At most this many groups are drawn; `frame` holds all of them.
     """
 
-    side: Side
+    side: ColumnSummary
     groups: tuple[str, ...]
-    property: object = "Mean()"
+    property: Elicitable | NamedProperty = MEAN
     limit: int = 30
 
     @classmethod
@@ -57,7 +60,7 @@ class CellMap:
 
     def order(self) -> IntArray:
         """Positions of the groups that are drawn: "all" first, then by error, largest first."""
-        errors = group_bias(self.side, reading(self.property)).error.copy()
+        errors = group_bias(self.side, self.property).error.copy()
         if len(errors) and self.groups[0] == "all":
             errors[0] = np.inf
         return np.argsort(-errors, kind="stable")[: self.limit].astype(np.int64)
@@ -83,14 +86,14 @@ class CellMap:
 
     def finding(self) -> str:
         """What the map shows, in a sentence."""
-        words, side = reading(self.property), self.side
+        words, side = property_words(self.property), self.side
         enough = np.isfinite(side.bias) & (side.counts >= FEW)
         if not enough.any():
             return f"Bias by forecast and group, {side.label}: no cell has {FEW} rows or more."
         at = np.unravel_index(int(np.argmax(np.where(enough, np.abs(side.bias), -1.0))), side.bias.shape)
         low, high = number(float(side.edges[at[0]])), number(float(side.edges[at[0] + 1]))
         where = (
-            f"{group_name(self.groups[at[1]])} where {low} to {high} was forecast: {words.words(float(side.bias[at]))}"
+            f"{group_name(self.groups[at[1]])} where {low} to {high} was forecast: {words.bias(float(side.bias[at]))}"
         )
         return (
             f"Bias by forecast and group, {side.label}: among cells with {FEW} rows or more "
@@ -101,7 +104,7 @@ class CellMap:
         """Draw on `ax`, or on new axes, and return them."""
         order = self.order()
         ax = axes_or_new(ax, height=1.5 + 0.24 * max(4, len(order)))
-        words, side, scale = reading(self.property), self.side, self.scale()
+        words, side, scale = property_words(self.property), self.side, self.scale()
         dress(ax, f"forecast: {words.name}", "group", grid="none", pad=24.0)
         if not len(order):
             note(ax, "there are no groups")
@@ -129,7 +132,7 @@ class CellMap:
 
     def _key(self, ax: "Axes", scale: float) -> None:
         """Shades and what they stand for, above the map."""
-        words = reading(self.property)
+        words = property_words(self.property)
         end = f"{number(scale * words.scale, 2)} {words.unit}".strip()
         shades = range(-N_STEPS, N_STEPS + 1)
         marks = [(0.35, f"{MINUS}{end}", "right", LIGHT["muted"]), (0.69, f"+{end}", "left", LIGHT["muted"])]

@@ -4,19 +4,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swapcal.audit.summary import ColumnSummary
+from swapcal.jobs.result import Result
 from swapcal.report.cell_map import CellMap
-from swapcal.report.numbers import count, number, range_text
 from swapcal.report.palette import step, step_role
-from swapcal.report.reading import reading
 from swapcal.report.reliability import FEW
 from swapcal.typing import IntArray
-from swapcal.verdict.result import Result, Side
+from swapcal.words.numbers import count, number, range_text
+from swapcal.words.property_words import property_words
 
-__all__ = ["Cell", "CellTable", "cell_tables"]
+__all__ = ["CellTable", "HeatCell", "cell_tables"]
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class HeatCell:
     """One cell: the role of its color, whether its rows are few, and its numbers in words."""
 
     role: str
@@ -33,7 +34,7 @@ class CellTable:
     bins: tuple[str, ...]
     ticks: tuple[str, ...]
     end: str
-    rows: tuple[tuple[str, tuple[Cell | None, ...]], ...]
+    rows: tuple[tuple[str, tuple[HeatCell | None, ...]], ...]
     finding: str
 
 
@@ -50,11 +51,11 @@ def cell_tables(result: Result, limit: int = 40) -> tuple[list[CellTable], str, 
 
 
 def _end(result: Result, scale: float) -> str:
-    words = reading(result.property)
+    words = property_words(result.property)
     return f"{number(scale * words.scale, 2)} {words.unit}".strip()
 
 
-def _used(sides: list[Side]) -> slice:
+def _used(sides: list[ColumnSummary]) -> slice:
     """The bins from the first to the last that any side used; all, if the sides have different bins."""
     if len({len(side.edges) for side in sides}) > 1:
         return slice(None)
@@ -63,7 +64,7 @@ def _used(sides: list[Side]) -> slice:
 
 
 def _table(which: str, drawn: CellMap, order: IntArray, scale: float, used: slice) -> CellTable:
-    side, words = drawn.side, reading(drawn.property)
+    side, words = drawn.side, property_words(drawn.property)
     at = range(*used.indices(len(side.edges) - 1))
     bins = tuple(range_text(float(side.edges[i]), float(side.edges[i + 1])) for i in at)
     every = max(1, round(len(bins) / 4))
@@ -73,14 +74,14 @@ def _table(which: str, drawn: CellMap, order: IntArray, scale: float, used: slic
     )
     rows = []
     for j in order:
-        cells: list[Cell | None] = []
+        cells: list[HeatCell | None] = []
         for i, text in zip(at, bins, strict=True):
             n, bias = float(side.counts[i, j]), float(side.bias[i, j])
             if not (n > 0.0 and np.isfinite(bias)):
                 cells.append(None)
                 continue
-            said = f"{text} was forecast for {count(n)} row{'s' if n != 1.0 else ''}: {words.words(bias)}"
-            cells.append(Cell(step_role(step(bias, scale)), n < FEW, said))
+            said = f"{text} was forecast for {count(n)} row{'s' if n != 1.0 else ''}: {words.bias(bias)}"
+            cells.append(HeatCell(step_role(step(bias, scale)), n < FEW, said))
         rows.append((drawn.groups[j], tuple(cells)))
     return CellTable(
         which, side.label, bins, ticks, bins[-1].split(" to ")[1] if bins else "", tuple(rows), drawn.finding()

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.report.group_bias import group_bias
-from swapcal.report.reading import reading
-from swapcal.verdict.result import Result
+from swapcal.audit.group_bias import group_bias
+from swapcal.jobs.result import Result
 
 __all__ = ["ChosenGroups", "chosen_groups"]
 
@@ -34,7 +33,7 @@ def chosen_groups(result: Result, limit: int = 32) -> ChosenGroups:
     side = result.before if result.before is not None else result.after
     if side is None:
         return ChosenGroups((), (), 0, 0)
-    found = group_bias(side, reading(result.property))
+    found = group_bias(side, result.property)
     curves = [s.curves for s in (result.before, result.after) if s is not None]
     having = np.array([name != "all" and any(name in c for c in curves) for name in result.groups], dtype=bool)
     having &= found.count > 0.0

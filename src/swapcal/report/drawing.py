@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from swapcal.errors import MissingExtra
-from swapcal.report.numbers import number
 from swapcal.report.palette import LIGHT
 from swapcal.typing import Float64Array
+from swapcal.words.numbers import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from swapcal.errors import InvalidInput
+from swapcal.jobs.result import History, Result
 from swapcal.report.drawing import axes_or_new, dress, legend, note, thousands
-from swapcal.report.frames import frame
-from swapcal.report.numbers import count, number
+from swapcal.report.figure_frame import frame
 from swapcal.report.palette import LIGHT
 from swapcal.typing import Float64Array
-from swapcal.verdict.result import History, Result
+from swapcal.words.numbers import count, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,12 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from swapcal.audit.audit import MEAN
+from swapcal.audit.summary import ColumnSummary
+from swapcal.jobs.result import Result
 from swapcal.report.drawing import axes_or_new, bin_places, dress, legend, note, side_label, thousands
-from swapcal.report.frames import frame
-from swapcal.report.numbers import number
+from swapcal.report.figure_frame import frame
 from swapcal.report.palette import LIGHT
-from swapcal.report.reading import reading
-from swapcal.verdict.result import Result, Side
+from swapcal.roles import Elicitable
+from swapcal.words.numbers import number
+from swapcal.words.property_words import NamedProperty, property_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,19 +30,19 @@ class ForecastHistogram:
     before, after
         The model's own forecasts, and swapcal's; either may be None.
     property
-        What is forecast: the object, or what its `repr` prints.
+        What is forecast.
     """
 
-    before: Side | None
-    after: Side | None
-    property: object = "Mean()"
+    before: ColumnSummary | None
+    after: ColumnSummary | None
+    property: Elicitable | NamedProperty = MEAN
 
     @classmethod
     def of(cls, result: Result) -> "ForecastHistogram":
         """The histogram of a result."""
         return cls(result.before, result.after, result.property)
 
-    def sides(self) -> dict[str, Side]:
+    def sides(self) -> dict[str, ColumnSummary]:
         """The sides there are, by "before" and "after"."""
         return {w: side for w, side in (("before", self.before), ("after", self.after)) if side is not None}
 
@@ -73,7 +76,7 @@ class ForecastHistogram:
     def __call__(self, ax: "Axes | None" = None) -> "Axes":
         """Draw on `ax`, or on new axes, and return them."""
         ax = axes_or_new(ax, height=3.0)
-        words = reading(self.property)
+        words = property_words(self.property)
         dress(ax, f"forecast: {words.name}", "rows", grid="y", pad=24.0)
         sides = {which: side for which, side in self.sides().items() if side.histogram.sum() > 0}
         if not sides:

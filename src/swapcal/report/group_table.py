@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.report.group_bias import CONFIDENCE
-from swapcal.report.numbers import count, interval, number, signed
-from swapcal.report.reading import reading
+from swapcal.audit.group_bias import CONFIDENCE
+from swapcal.jobs.result import Result
 from swapcal.report.worst_groups import WorstGroups
-from swapcal.verdict.result import Result
+from swapcal.words.numbers import count, number, signed
+from swapcal.words.property_words import property_words
 
 __all__ = ["GroupRow", "GroupTable", "Mark", "group_table"]
 
@@ -50,7 +50,7 @@ class GroupTable:
 
 def group_table(result: Result, limit: int = 15) -> GroupTable | None:
     """The table of a result, or None where no group has rows."""
-    figure, words = WorstGroups.of(result, limit), reading(result.property)
+    figure, words = WorstGroups.of(result, limit), property_words(result.property)
     order, sides = figure.order(), figure.sides()
     if not len(order):
         return None
@@ -69,8 +69,8 @@ def group_table(result: Result, limit: int = 15) -> GroupTable | None:
             if not v.count[j] > 0.0:
                 continue
             low, mean, high = float(v.low[j]), float(v.mean[j]), float(v.high[j])
-            said = interval(low * words.scale, high * words.scale, words.unit)
-            marks[which] = Mark(which, place(low), place(mean), place(high), words.words(mean), said)
+            said = words.interval(low, high)
+            marks[which] = Mark(which, place(low), place(mean), place(high), words.bias(mean), said)
         rows.append(GroupRow(result.groups[j], count(max(float(v.count[j]) for v in sides.values())), marks))
     ends = (f"{signed(v * words.scale, 2)} {words.unit}".strip() for v in (least + room, greatest - room))
     low_text, high_text = ends

@@ -4,12 +4,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from swapcal.audit.paired import Paired
 from swapcal.errors import InvalidInput
+from swapcal.jobs.result import Result
 from swapcal.report.drawing import SMALL, axes_or_new, dress, thousands
-from swapcal.report.frames import frame
-from swapcal.report.numbers import precise, signed
+from swapcal.report.figure_frame import frame
 from swapcal.report.palette import LIGHT
-from swapcal.verdict.result import Paired, Result
+from swapcal.words.numbers import percent, precise, relative
+from swapcal.words.quantities import capitalized
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,17 +60,12 @@ class LossChange:
             beyond = "better beyond chance"
         else:
             beyond = "no difference beyond chance"
-        interval = f"{100.0 * paired.confidence:g} % interval {self.percent(paired.low)} to {self.percent(paired.high)}"
+        low, change, high = (relative(v, paired.before) for v in (paired.low, paired.difference, paired.high))
+        interval = f"{percent(paired.confidence)} interval {low} to {high}"
         return (
-            f"{self.loss_name[:1].upper()}{self.loss_name[1:]}: {precise(paired.before)} before, "
-            f"{precise(paired.after)} after, a change of {self.percent(paired.difference)} ({interval}): {beyond}."
+            f"{capitalized(self.loss_name)}: {precise(paired.before)} before, "
+            f"{precise(paired.after)} after, a change of {change} ({interval}): {beyond}."
         )
-
-    def percent(self, difference: float) -> str:
-        """A difference in percent of the loss before, or in units of the loss where that is not positive."""
-        if self.paired.before > 0.0:
-            return f"{signed(100.0 * difference / self.paired.before, 2)} %"
-        return signed(difference)
 
     def _known(self) -> bool:
         """Whether there were rows enough for an interval."""
@@ -88,7 +85,7 @@ class LossChange:
         ax.plot([paired.after], [1.0], marker="o", color=LIGHT["after"], **common)
         for value, row, text in (
             (paired.before, 0.0, precise(paired.before)),
-            (paired.after, 1.0, f"{precise(paired.after)}  ({self.percent(paired.difference)})"),
+            (paired.after, 1.0, f"{precise(paired.after)}  ({relative(paired.difference, paired.before)})"),
         ):
             ax.annotate(
                 text,

@@ -8,21 +8,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from swapcal.audit.summary import ColumnSummary
 from swapcal.errors import InvalidInput, MissingExtra
-from swapcal.report.cards import cards, power, rows
+from swapcal.jobs.result import Result
 from swapcal.report.cell_table import cell_tables
 from swapcal.report.chosen_groups import ChosenGroups, chosen_groups
 from swapcal.report.error_over_time import ErrorOverTime
 from swapcal.report.forecast_histogram import ForecastHistogram
 from swapcal.report.group_table import group_table
+from swapcal.report.headline_numbers import headline_numbers, rows
 from swapcal.report.loss_change import LossChange
-from swapcal.report.names import group_name, readable, shortened
-from swapcal.report.numbers import count, interval, number
 from swapcal.report.palette import DARK, LIGHT, N_STEPS, css, step_role
-from swapcal.report.reading import reading
 from swapcal.report.reliability import FEW, Reliability
 from swapcal.report.svg import svg
-from swapcal.verdict.result import Result, Side
+from swapcal.words.names import group_name, readable, shortened
+from swapcal.words.numbers import count, number
+from swapcal.words.property_words import property_words
 
 __all__ = ["html", "write"]
 
@@ -95,13 +96,14 @@ def _context(result: Result) -> dict[str, Any]:
     figures["histogram"] = _drawn(ForecastHistogram.of(result), "h")
     return {
         "result": result,
+        "property": repr(result.property),
         "sides": sides,
         "both": len(sides) == 2,
-        "words": reading(result.property),
-        "cards": cards(result),
+        "words": property_words(result.property),
+        "cards": headline_numbers(result),
         "rows": rows(result),
         "chance": chance,
-        "power": number(power(result)),
+        "power": number(result.r),
         "yardstick": number(float(max(result.n_rounds, 0)) ** (1.0 / 3.0)),
         "diagrams": diagrams,
         "numbers": {each["name"]: each["number"] for each in diagrams if each["kind"] != "all"},
@@ -117,7 +119,7 @@ def _context(result: Result) -> dict[str, Any]:
         "settings": [
             (name, _plain(value))
             for name, value in result.settings.items()
-            if (name, value) != ("property", result.property)  # which is told anyway
+            if (name, value) != ("property", repr(result.property))  # which is told anyway
         ],
     }
 
@@ -144,15 +146,15 @@ def _diagrams(result: Result, chosen: ChosenGroups) -> list[dict[str, Any]]:
     return found
 
 
-def _worst(side: Side, result: Result) -> list[dict[str, str]]:
-    words = reading(result.property)
+def _worst(side: ColumnSummary, result: Result) -> list[dict[str, str]]:
+    words = property_words(result.property)
     return [
         {
             "name": cell.name,
             "value": number(cell.value),
             "count": count(cell.count),
-            "bias": words.words(cell.mean),
-            "interval": interval(cell.low * words.scale, cell.high * words.scale, words.unit),
+            "bias": words.bias(cell.mean),
+            "interval": words.interval(cell.low, cell.high),
             "beyond": "yes" if cell.low > 0.0 or cell.high < 0.0 else "no",
             "contribution": number(cell.contribution),
         }

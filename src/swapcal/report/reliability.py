@@ -5,14 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from swapcal.audit.audit import MEAN
+from swapcal.audit.curves import Curve
+from swapcal.audit.summary import ColumnSummary
 from swapcal.errors import InvalidInput
+from swapcal.jobs.result import Result
 from swapcal.report.drawing import SMALL, axes_or_new, dress, legend, note, side_label, thousands
-from swapcal.report.frames import frame
-from swapcal.report.names import group_name
-from swapcal.report.numbers import count, number
+from swapcal.report.figure_frame import frame
 from swapcal.report.palette import LIGHT
-from swapcal.report.reading import reading
-from swapcal.verdict.result import Curve, Result, Side
+from swapcal.roles import Elicitable
+from swapcal.words.names import group_name
+from swapcal.words.numbers import count, number
+from swapcal.words.property_words import NamedProperty, property_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +45,7 @@ class Reliability:
     group
         Name of the group; "all" is everybody.
     property
-        What is forecast: the object, or what its `repr` prints.
+        What is forecast.
 
     Examples
     --------
@@ -51,10 +55,10 @@ class Reliability:
     swapcal.errors.InvalidInput: a reliability diagram needs forecasts before or after; both are None
     """
 
-    before: Side | None
-    after: Side | None
+    before: ColumnSummary | None
+    after: ColumnSummary | None
     group: str = "all"
-    property: object = "Mean()"
+    property: Elicitable | NamedProperty = MEAN
 
     def __post_init__(self) -> None:
         if self.before is None and self.after is None:
@@ -89,7 +93,7 @@ class Reliability:
 
     def finding(self) -> str:
         """What the diagram shows, in a sentence."""
-        words = reading(self.property)
+        words = property_words(self.property)
         parts = []
         drawn = self.curves()
         for side, label, curve in drawn:
@@ -116,7 +120,7 @@ class Reliability:
     def __call__(self, ax: "Axes | None" = None) -> "Axes":
         """Draw on `ax`, or on new axes, and return them."""
         ax = axes_or_new(ax, height=4.3)
-        words = reading(self.property)
+        words = property_words(self.property)
         drawn = self.curves()
         finite = [(which, label, _finite(curve)) for which, label, curve in drawn]
         values = [v for _, _, c in finite for v in (c.forecast, c.outcome)]
@@ -125,7 +129,7 @@ class Reliability:
         if not len(everything):
             note(ax, "nothing was forecast for this group")
             return ax
-        low, high = _limits(everything, words.property.domain if words.property is not None else None)
+        low, high = _limits(everything, words.domain)
         floor = low - _FLOOR * (high - low)
         ax.plot(
             [low, high], [low, high], color=LIGHT["reference"], linewidth=1.0, linestyle=(0, (4, 3)), gid="diagonal"

@@ -5,14 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from swapcal.audit.audit import MEAN
+from swapcal.audit.group_bias import CONFIDENCE, GroupBias, group_bias
+from swapcal.audit.summary import ColumnSummary
+from swapcal.jobs.result import Result
 from swapcal.report.drawing import SMALL, axes_or_new, dress, legend, note, plain_text, thousands
-from swapcal.report.frames import frame
-from swapcal.report.group_bias import CONFIDENCE, GroupBias, group_bias
-from swapcal.report.names import group_name, readable
+from swapcal.report.figure_frame import frame
 from swapcal.report.palette import LIGHT
-from swapcal.report.reading import reading
+from swapcal.roles import Elicitable
 from swapcal.typing import IntArray
-from swapcal.verdict.result import Result, Side
+from swapcal.words.names import group_name, readable
+from swapcal.words.property_words import NamedProperty, property_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,17 +33,17 @@ class WorstGroups:
         The model's own forecasts, and swapcal's; either may be None. Groups are ordered by their error before, or
         after if there is no before.
     groups
-        Names in the order of the columns of `Side.bias`.
+        Names in the order of the columns of `ColumnSummary.bias`.
     property
-        What is forecast: the object, or what its `repr` prints.
+        What is forecast.
     limit
         At most this many groups besides "all"; `frame` holds every group.
     """
 
-    before: Side | None
-    after: Side | None
+    before: ColumnSummary | None
+    after: ColumnSummary | None
     groups: tuple[str, ...]
-    property: object = "Mean()"
+    property: Elicitable | NamedProperty = MEAN
     limit: int = 12
 
     @classmethod
@@ -50,9 +53,8 @@ class WorstGroups:
 
     def sides(self) -> dict[str, GroupBias]:
         """Biases of all groups, by "before" and "after"."""
-        words = reading(self.property)
         given = {"before": self.before, "after": self.after}
-        return {which: group_bias(side, words) for which, side in given.items() if side is not None}
+        return {which: group_bias(side, self.property) for which, side in given.items() if side is not None}
 
     def order(self) -> IntArray:
         """Positions of the groups that are drawn: "all" first, then by error, largest first; none without rows."""
@@ -81,19 +83,19 @@ class WorstGroups:
 
     def finding(self) -> str:
         """What the figure shows, in a sentence."""
-        words, parts = reading(self.property), []
+        words, parts = property_words(self.property), []
         for which, found in self.sides().items():
             off = int(np.sum((found.low > 0.0) | (found.high < 0.0)))
             start = f"{which}, " if len(self.sides()) > 1 else ""
             parts.append(f"{start}{off} of {int(np.sum(found.count > 0))} groups are biased beyond chance")
             some = [j for j in self.order() if self.groups[j] != "all" and found.count[j] > 0]
             if some:
-                parts[-1] += f"; {readable(self.groups[some[0]])}: {words.words(float(found.mean[some[0]]))}"
+                parts[-1] += f"; {readable(self.groups[some[0]])}: {words.bias(float(found.mean[some[0]]))}"
         return f"Groups with the largest error: {'. '.join(parts)}."
 
     def __call__(self, ax: "Axes | None" = None) -> "Axes":
         """Draw on `ax`, or on new axes, and return them."""
-        order, sides, words = self.order(), self.sides(), reading(self.property)
+        order, sides, words = self.order(), self.sides(), property_words(self.property)
         ax = axes_or_new(ax, height=1.4 + 0.33 * max(3, len(order)))
         dress(ax, f"{words.axis()}, {100 * CONFIDENCE:g} % intervals", "group", grid="x", pad=24.0)
         if not len(order):

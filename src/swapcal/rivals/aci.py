@@ -5,15 +5,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
-from swapcal.rivals.card import Card
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 
 __all__ = ["AdaptiveConformal"]
 
 
-class AdaptiveConformal(Rounds):
+class AdaptiveConformal(PublishedMethod):
     r"""A quantile of past residuals to the hint, at a level that moves against the errors of coverage.
 
     Guarantee: for any labels above the lower end of the domain,
@@ -81,9 +81,9 @@ class AdaptiveConformal(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
-        self.rate = validation.number(rate, "rate", 0.0, 1e3)
-        self.window = validation.whole(window, "window", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.rate = checked.number(rate, "rate", 0.0, 1e3)
+        self.window = checked.whole(window, "window", 1)
         self.level = float(property.spec()["level"])
         self.seen = 0
         self.residuals = np.zeros(self.window)
@@ -104,6 +104,6 @@ class AdaptiveConformal(Rounds):
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Move the level against the error, and keep the residual."""
-        self.level -= self.rate * validation.identified(self.property, plan.values[drawn], y)
+        self.level -= self.rate * checked.identified(self.property, plan.values[drawn], y)
         self.residuals[self.seen % self.window] = y - plan.notes
         self.seen += 1

@@ -3,17 +3,17 @@
 import math
 from typing import ClassVar
 
-from swapcal import validation
+from swapcal import checked
+from swapcal.engine.grid import Grid
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.errors import InvalidInput
-from swapcal.grid import Grid
-from swapcal.rivals.card import Card
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 
 __all__ = ["Clairvoyant"]
 
 
-class Clairvoyant(Rounds):
+class Clairvoyant(PublishedMethod):
     """Knows the true conditional property, passed as the hint, and rounds it to the grid.
 
     What it suffers is the labels' noise, of the order of log |F| in each bin, and rounding, at most rho^2 T / (4 N^2):
@@ -56,19 +56,13 @@ class Clairvoyant(Rounds):
     )
 
     def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
         default = math.ceil(self.horizon ** (1.0 / 3.0) - 1e-9)
-        self.bins = default if bins is None else validation.whole(bins, "bins", 1)
+        self.bins = default if bins is None else checked.whole(bins, "bins", 1)
         self.grid = Grid(*property.domain, self.bins)
 
     def plan(self, row: Row, hint: float | None) -> Plan:

@@ -5,18 +5,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
-from swapcal.grid import Grid
-from swapcal.rivals.card import Card
-from swapcal.rivals.regression_chain import affine, play_cycle, rounded
+from swapcal import checked
+from swapcal.engine.grid import Grid
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.regression_chain import affine, play_cycle, rounded
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 from swapcal.typing import Float64Array
 
 __all__ = ["Garg2024"]
 
 
-class Garg2024(Rounds):
+class Garg2024(PublishedMethod):
     r"""m copies of an online squared-loss regression, one for each value that may be forecast.
 
     Guarantee: with regret r(n) of the regression after n rounds, contextual swap regret of at most
@@ -88,9 +88,9 @@ class Garg2024(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
-        self.bins = math.ceil(self.horizon**0.25 - 1e-9) if bins is None else validation.whole(bins, "bins", 1)
-        self.ridge = validation.number(ridge, "ridge", 1e-9, 1e9)
+        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.bins = math.ceil(self.horizon**0.25 - 1e-9) if bins is None else checked.whole(bins, "bins", 1)
+        self.ridge = checked.number(ridge, "ridge", 1e-9, 1e9)
         self.grid = Grid(*property.domain, self.bins)
         d = hypotheses.n + 1
         self.inverses = np.tile(np.eye(d) / self.ridge, (self.bins, 1, 1))
@@ -117,7 +117,7 @@ class Garg2024(Rounds):
         i = plan.notes[drawn]
         indices, values = affine(row, self.hypotheses.n)
         # V(p, y) = p - u in widths of the domain, so that the target u is -V at the domain's lower end.
-        target = -validation.identified(self.property, self.grid.low, y)
+        target = -checked.identified(self.property, self.grid.low, y)
         solved = self.inverses[i][:, indices] @ values
         solved /= math.sqrt(1.0 + float(solved[indices] @ values))
         self.inverses[i] -= solved[:, None] * solved

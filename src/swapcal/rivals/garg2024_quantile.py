@@ -5,12 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
-from swapcal.grid import Grid
-from swapcal.rivals.card import Card
-from swapcal.rivals.regression_chain import affine, play_cycle, rounded
+from swapcal import checked
+from swapcal.engine.grid import Grid
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.regression_chain import affine, play_cycle, rounded
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 from swapcal.typing import Float64Array
 
 __all__ = ["Garg2024Quantile"]
@@ -19,7 +19,7 @@ _RADIUS = math.sqrt(2.0)
 """Competitors are p + a f(x) with p and |a| in [0, 1]: at most this long, as coefficients of (x, 1)."""
 
 
-class Garg2024Quantile(Rounds):
+class Garg2024Quantile(PublishedMethod):
     r"""m copies of an online pinball-loss regression, one for each value that may be forecast.
 
     Guarantee: contextual swap regret of the pinball loss as in `Garg2024`; where labels have a bounded density it
@@ -76,18 +76,12 @@ class Garg2024Quantile(Rounds):
     )
 
     def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
-        self.bins = math.ceil(self.horizon**0.25 - 1e-9) if bins is None else validation.whole(bins, "bins", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.bins = math.ceil(self.horizon**0.25 - 1e-9) if bins is None else checked.whole(bins, "bins", 1)
         self.grid = Grid(*property.domain, self.bins)
         self.coefficients = np.zeros((self.bins, hypotheses.n + 1))
         self.coefficients[:, -1] = (2 * np.arange(self.bins) + 1) / (2 * self.bins)
@@ -113,7 +107,7 @@ class Garg2024Quantile(Rounds):
         indices, values = affine(row, self.hypotheses.n)
         low, high = self.property.domain
         forecast = low + (high - low) * float(self.coefficients[i, indices] @ values)
-        gradient = validation.identified(self.property, forecast, y) * values
+        gradient = checked.identified(self.property, forecast, y) * values
         self.squares[i] += float(gradient @ gradient)
         if self.squares[i] == 0.0:
             return

@@ -5,17 +5,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
-from swapcal.rivals.card import Card
-from swapcal.rivals.sign_change import first_change, play_points
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.sign_change import first_change, play_points
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 from swapcal.typing import Float64Array
 
 __all__ = ["Ghuge2025"]
 
 
-class Ghuge2025(Rounds):
+class Ghuge2025(PublishedMethod):
     r"""Each function has a gradient ascent that looks for its worst signs; weights look for the worst function.
 
     Guarantee (theorem 3.1 of the source, for |f| <= 1), with S_{f,j} the sum of f(x_t) (p_t - y_t) over the rounds with
@@ -90,10 +90,10 @@ class Ghuge2025(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
         default = max(1, math.ceil(math.cbrt(self.horizon) - 1e-9))
-        self.bins = default if bins is None else validation.whole(bins, "bins", 1)
-        self.halfspace = validation.one_of(halfspace, "halfspace", ("sampled", "averaged"))
+        self.bins = default if bins is None else checked.whole(bins, "bins", 1)
+        self.halfspace = checked.one_of(halfspace, "halfspace", ("sampled", "averaged"))
         self.points = np.linspace(*property.domain, self.bins + 1)
         self.step = math.sqrt((self.bins + 1) / self.horizon)
         self.rate = math.sqrt(2.0 * math.log(hypotheses.n) / self.horizon)
@@ -121,7 +121,7 @@ class Ghuge2025(Rounds):
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Reward the weights, and move every active function's theta at the point that was played."""
         j, where = plan.notes[drawn], row.indices
-        errors = row.values * validation.identified(self.property, plan.values[drawn], y)
+        errors = row.values * checked.identified(self.property, plan.values[drawn], y)
         self.gains[where] += self.thetas[where, j] * errors
         self.thetas[where, j] = np.clip(self.thetas[where, j] + self.step * errors, -1.0, 1.0)
         self.sums[where, j] += errors

@@ -5,17 +5,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from swapcal import validation
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.errors import InvalidInput
-from swapcal.rivals.card import Card
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["Ghuge2025Oracle"]
 
 
-class Ghuge2025Oracle(Rounds):
+class Ghuge2025Oracle(PublishedMethod):
     r"""Follow the perturbed leader: the group and the signs that look worst in past rounds plus made-up ones.
 
     Guarantee: E[MCal_1] = O~(T^(3/4)) for groups (functions with values 0 and 1) and contexts that are known in advance
@@ -67,7 +67,7 @@ class Ghuge2025Oracle(Rounds):
     Dudik, Haghtalab, Luo, Schapire, Syrgkanis, Vaughan (2020), Oracle-efficient online learning and auction design.
     """
 
-    check_exceptions: ClassVar[dict[str, str]] = Rounds.check_exceptions | {
+    check_exceptions: ClassVar[dict[str, str]] = PublishedMethod.check_exceptions | {
         "predict_learns_nothing": "the leader's perturbation is drawn anew for every round, before the forecast"
     }
     card: ClassVar[Card] = Card(
@@ -96,11 +96,11 @@ class Ghuge2025Oracle(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
         default = max(2, math.ceil(self.horizon**0.25 - 1e-9))
-        self.bins = default if bins is None else validation.whole(bins, "bins", 1)
+        self.bins = default if bins is None else checked.whole(bins, "bins", 1)
         spread = math.sqrt(self.horizon / (self.bins + 1))
-        self.noise = spread if noise is None else validation.number(noise, "noise", 0.0, 1e12)
+        self.noise = spread if noise is None else checked.number(noise, "noise", 0.0, 1e12)
         self.contexts = contexts
         self.sums = np.zeros((hypotheses.n, self.bins + 1))
         self._factor = None if contexts is None else _factor(contexts, hypotheses.n)
@@ -129,7 +129,7 @@ class Ghuge2025Oracle(Rounds):
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Add the residual to the bin that was played, for each group of the context."""
         i = plan.notes[drawn]
-        self.sums[row.indices, i] += validation.identified(self.property, plan.values[drawn], y)
+        self.sums[row.indices, i] += checked.identified(self.property, plan.values[drawn], y)
 
     def _neighbors(self, signs: IntArray) -> tuple[int, ...]:
         """An end of the grid where its sign allows it, or the two neighbors around the up-crossing nearest the middle.
@@ -147,7 +147,7 @@ class Ghuge2025Oracle(Rounds):
 
 def _factor(contexts: Any, n: int) -> Float64Array:
     """A square root of C^T C for the distinct contexts C, scaled to a mean diagonal of 1."""
-    table = validation.floats(contexts, "contexts", "a table of 0 and 1, one row for each context")
+    table = checked.floats(contexts, "contexts", "a table of 0 and 1, one row for each context")
     if table.ndim != 2 or table.shape[1] != n or not len(table) or not np.isin(table, (0.0, 1.0)).all():
         raise InvalidInput(f"contexts must be a table of 0 and 1 with {n} columns; got shape {table.shape}")
     distinct = np.unique(table, axis=0)

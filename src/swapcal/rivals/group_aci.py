@@ -4,15 +4,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
-from swapcal.rivals.card import Card
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 
 __all__ = ["GroupConformal"]
 
 
-class GroupConformal(Rounds):
+class GroupConformal(PublishedMethod):
     r"""The hint plus the sum of the active groups' offsets, each of which moves against the errors of coverage.
 
     Guarantee: for labels above the lower end of the domain, coverage in every group, whatever the labels do:
@@ -80,8 +80,8 @@ class GroupConformal(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
-        self.rate = validation.number(rate, "rate", 0.0, 1e3)
+        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.rate = checked.number(rate, "rate", 0.0, 1e3)
         self.offsets = np.zeros(hypotheses.n)
 
     def plan(self, row: Row, hint: float | None) -> Plan:
@@ -93,5 +93,5 @@ class GroupConformal(Rounds):
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Move the offsets of the active groups against the error."""
-        v = validation.identified(self.property, plan.values[drawn], y)
+        v = checked.identified(self.property, plan.values[drawn], y)
         self.offsets[row.indices] -= self.rate * v * row.values

@@ -5,17 +5,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
-from swapcal.grid import Grid
-from swapcal.rivals.card import Card
-from swapcal.rivals.sign_change import first_change, play_borders, sinh_sums
+from swapcal import checked
+from swapcal.engine.grid import Grid
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.sign_change import first_change, play_borders, sinh_sums
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 
 __all__ = ["Gupta2022"]
 
 
-class Gupta2022(Rounds):
+class Gupta2022(PublishedMethod):
     r"""The first online multicalibration algorithm: a sum of exponentials, kept small by two-point forecasts.
 
     Guarantee, with S_{f,i} the sum of f(x_t) (p_t - y_t) over the rounds with p_t in bin i, for any labels in [0, 1]:
@@ -89,12 +89,12 @@ class Gupta2022(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
-        self.bins = math.ceil(self.horizon**0.25) if bins is None else validation.whole(bins, "bins", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.bins = math.ceil(self.horizon**0.25) if bins is None else checked.whole(bins, "bins", 1)
         theory = math.sqrt(math.log(2 * hypotheses.n * self.bins) / (4 * self.horizon))
-        self.rate = theory if rate is None else validation.number(rate, "rate", 0.0, 1e3)
-        self.fineness = validation.whole(fineness, "fineness", 2)
-        self.forecasts = validation.one_of(forecasts, "forecasts", ("point", "middle"))
+        self.rate = theory if rate is None else checked.number(rate, "rate", 0.0, 1e3)
+        self.fineness = checked.whole(fineness, "fineness", 2)
+        self.forecasts = checked.one_of(forecasts, "forecasts", ("point", "middle"))
         self.grid = Grid(*property.domain, self.bins)
         self.sums = np.zeros((hypotheses.n, self.bins))
 
@@ -106,4 +106,4 @@ class Gupta2022(Rounds):
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Add the error to the sums of the bin that was played."""
         i, point = plan.notes[drawn]
-        self.sums[row.indices, i] += row.values * validation.identified(self.property, point, y)
+        self.sums[row.indices, i] += row.values * checked.identified(self.property, point, y)

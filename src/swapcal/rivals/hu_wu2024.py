@@ -5,17 +5,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.paper.msmwc import MsMwC
-from swapcal.rivals.card import Card
-from swapcal.rivals.inner_game import simulated, two_spots
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.inner_game import simulated, two_spots
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 
 __all__ = ["HuWu2024"]
 
 
-class HuWu2024(Rounds):
+class HuWu2024(PublishedMethod):
     r"""The algorithm that the paper starts from: calibrated bins, and no groups.
 
     Guarantee: whoever best-responds to the forecasts has expected swap regret O(sqrt(T) ln T), at once for all payoffs
@@ -87,12 +87,12 @@ class HuWu2024(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
         default = math.ceil(math.sqrt(self.horizon))
-        self.bins = min(default if bins is None else validation.whole(bins, "bins", 1), self.horizon)
-        self.inner = validation.one_of(inner, "inner", ("two_points", "simulated"))
-        self.max_steps = validation.whole(max_steps, "max_steps", 1)
-        self.forecasts = validation.one_of(forecasts, "forecasts", ("right", "middle"))
+        self.bins = min(default if bins is None else checked.whole(bins, "bins", 1), self.horizon)
+        self.inner = checked.one_of(inner, "inner", ("two_points", "simulated"))
+        self.max_steps = checked.whole(max_steps, "max_steps", 1)
+        self.forecasts = checked.one_of(forecasts, "forecasts", ("right", "middle"))
         self.experts = MsMwC(2 * self.bins, horizon=self.horizon)
         self.n_rounds = 0
 
@@ -112,7 +112,7 @@ class HuWu2024(Rounds):
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Feed the experts their realized gains."""
         i, point = plan.notes[0][drawn], plan.notes[1][drawn]
-        gain = validation.identified(self.property, point, y)
+        gain = checked.identified(self.property, point, y)
         gains = np.zeros(2 * self.bins)
         gains[i], gains[self.bins + i] = gain, -gain
         self.experts.update(gains)

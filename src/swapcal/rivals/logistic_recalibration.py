@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
-from swapcal.rivals.card import Card
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 
 __all__ = ["LogisticRecalibration"]
 
@@ -16,7 +16,7 @@ _EDGE = 1e-6
 """Hints are kept this far from 0 and 1, where log-odds are infinite."""
 
 
-class LogisticRecalibration(Rounds):
+class LogisticRecalibration(PublishedMethod):
     r"""Platt scaling that never stops: logistic regression on the hint's log-odds and the context.
 
     Guarantee: none on calibration. Like any regression with these features it drives the mean of (p - y) x_j over all
@@ -81,8 +81,8 @@ class LogisticRecalibration(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
-        self.rate = validation.number(rate, "rate", 0.0, 1e3)
+        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.rate = checked.number(rate, "rate", 0.0, 1e3)
         self.intercept = 0.0
         self.slope = 1.0
         self.weights = np.zeros(hypotheses.n)
@@ -100,7 +100,7 @@ class LogisticRecalibration(Rounds):
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """One gradient step on the log loss."""
-        step = self.rate * validation.identified(self.property, plan.values[drawn], y)
+        step = self.rate * checked.identified(self.property, plan.values[drawn], y)
         self.intercept -= step
         self.slope -= step * plan.notes
         self.weights[row.indices] -= step * row.values

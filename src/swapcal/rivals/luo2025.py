@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
-from swapcal.rivals.card import Card
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["Luo2025", "projected", "stationary", "two_neighbors"]
@@ -105,7 +105,7 @@ def projected(point: Float64Array, inverse: Float64Array, radius: float) -> Floa
     return result
 
 
-class Luo2025(Rounds):
+class Luo2025(PublishedMethod):
     r"""N + 1 online Newton steps, one for each value that may be forecast, and a stationary distribution over them.
 
     Guarantee: external regret O(d log T) of each learner gives contextual swap regret O(N d log T + T / N^2), which
@@ -167,20 +167,14 @@ class Luo2025(Rounds):
     )
 
     def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
         d = hypotheses.n + 1
         share = self.horizon / (d * math.log(max(self.horizon, 3)))
-        self.bins = max(2, math.ceil(share ** (1.0 / 3.0))) if bins is None else validation.whole(bins, "bins", 1)
+        self.bins = max(2, math.ceil(share ** (1.0 / 3.0))) if bins is None else checked.whole(bins, "bins", 1)
         self.radius = math.sqrt(2.0)
         self._last, self._one = np.array([hypotheses.n]), np.ones(1)
         self.gamma = 1.0 / (2.0 * 3.0**2)
@@ -205,7 +199,7 @@ class Luo2025(Rounds):
         """Every learner in the support takes a Newton step on its scaled loss."""
         states, (indices, values) = list(plan.notes), self._affine(row)
         # V(p, y) = p - u in widths of the domain, so that the target u is -V at the domain's lower end.
-        target = -validation.identified(self.property, self.property.domain[0], y)
+        target = -checked.identified(self.property, self.property.domain[0], y)
         chances = np.array(plan.probabilities)
         coefficients, inverses = self.coefficients[states], self.inverses[states]
         residuals = coefficients[:, indices] @ values - target

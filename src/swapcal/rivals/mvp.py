@@ -5,12 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
-from swapcal.grid import Grid
-from swapcal.rivals.card import Card
-from swapcal.rivals.sign_change import first_change, play_borders, sinh_sums
+from swapcal import checked
+from swapcal.engine.grid import Grid
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.sign_change import first_change, play_borders, sinh_sums
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 
 __all__ = ["MVP"]
 
@@ -18,7 +18,7 @@ _SQUARES = 1.6276
 """sum over n >= 0 of 1 / ((n + 1) log2(n + 2)^2): twenty million terms, and an integral for the rest."""
 
 
-class MVP(Rounds):
+class MVP(PublishedMethod):
     r"""Thresholds whose coverage is right in every group and at every value of the threshold.
 
     Guarantee, with S_{f,i} the sum of f(x_t) (1{y_t <= p_t} - q) over the n_{f,i} rounds of bin i with f(x_t) not 0:
@@ -96,16 +96,16 @@ class MVP(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
-        self.bins = validation.whole(bins, "bins", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.bins = checked.whole(bins, "bins", 1)
         cells = hypotheses.n * self.bins
         if isinstance(rate, str):
-            validation.one_of(rate, "rate", ("theory",))
+            checked.one_of(rate, "rate", ("theory",))
             self.rate = math.sqrt(math.log(max(cells, 2)) / (2.0 * _SQUARES * cells))
         else:
-            self.rate = validation.number(rate, "rate", 0.0, 1e3)
-        self.fineness = validation.whole(fineness, "fineness", 2)
-        self.forecasts = validation.one_of(forecasts, "forecasts", ("point", "middle"))
+            self.rate = checked.number(rate, "rate", 0.0, 1e3)
+        self.fineness = checked.whole(fineness, "fineness", 2)
+        self.forecasts = checked.one_of(forecasts, "forecasts", ("point", "middle"))
         self.grid = Grid(*property.domain, self.bins)
         self.sums = np.zeros((hypotheses.n, self.bins))
         self.counts = np.zeros((hypotheses.n, self.bins))
@@ -122,5 +122,5 @@ class MVP(Rounds):
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Add the miscoverage to the sums of the bin that was played, and count the visit."""
         i, point = plan.notes[drawn]
-        self.sums[row.indices, i] += row.values * validation.identified(self.property, point, y)
+        self.sums[row.indices, i] += row.values * checked.identified(self.property, point, y)
         self.counts[row.indices, i] += 1.0

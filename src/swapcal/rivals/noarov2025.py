@@ -5,18 +5,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.paper.msmwc import MsMwC
-from swapcal.rivals.card import Card
-from swapcal.rivals.inner_game import simulated, two_spots
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.inner_game import simulated, two_spots
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 from swapcal.typing import Float64Array
 
 __all__ = ["Noarov2025"]
 
 
-class Noarov2025(Rounds):
+class Noarov2025(PublishedMethod):
     r"""Forecasts whose bias on an event grows with the square root of how often the event happens.
 
     Guarantee (theorem 2.4 of the source), with S_{f,i} the sum of f(x_t) (p_t - y_t) over the n_i rounds with p_t in
@@ -94,12 +94,12 @@ class Noarov2025(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
         default = max(1, math.ceil(math.cbrt(self.horizon) - 1e-9))
-        self.bins = min(default if bins is None else validation.whole(bins, "bins", 1), self.horizon)
-        self.inner = validation.one_of(inner, "inner", ("two_points", "simulated"))
-        self.max_steps = validation.whole(max_steps, "max_steps", 1)
-        self.forecasts = validation.one_of(forecasts, "forecasts", ("point", "middle"))
+        self.bins = min(default if bins is None else checked.whole(bins, "bins", 1), self.horizon)
+        self.inner = checked.one_of(inner, "inner", ("two_points", "simulated"))
+        self.max_steps = checked.whole(max_steps, "max_steps", 1)
+        self.forecasts = checked.one_of(forecasts, "forecasts", ("point", "middle"))
         self.experts = MsMwC(2 * self.bins * hypotheses.n, horizon=self.horizon)
         self.sums = np.zeros((self.bins, hypotheses.n))
         self.n_rounds = 0
@@ -124,7 +124,7 @@ class Noarov2025(Rounds):
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Feed the experts their realized gains."""
         i, point = plan.notes[0][drawn], plan.notes[1][drawn]
-        gain = row.values * validation.identified(self.property, point, y)
+        gain = row.values * checked.identified(self.property, point, y)
         gains = np.zeros((2, self.bins, self.hypotheses.n))
         gains[0, i, row.indices] = gain
         gains[1, i, row.indices] = -gain

@@ -2,17 +2,17 @@
 
 from typing import ClassVar
 
-from swapcal import validation
-from swapcal.rivals.card import Card
-from swapcal.rivals.quadratics import Quadratics, grid_points
-from swapcal.rivals.sign_change import first_change, play_points
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.quadratics import Quadratics, grid_points
+from swapcal.rivals.shared.sign_change import first_change, play_points
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 
 __all__ = ["NoarovRoth2023"]
 
 
-class NoarovRoth2023(Rounds):
+class NoarovRoth2023(PublishedMethod):
     r"""The paper's closest relative: the same class of properties, the l2 error of the worst group, and sqrt(T).
 
     Guarantee (theorem F.10), with R the sum of f(x_t) V(g, y_t) over the n rounds of group f with forecast g, |V| <= C
@@ -65,17 +65,11 @@ class NoarovRoth2023(Rounds):
     )
 
     def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
         self.points = grid_points(property, self.horizon, bins)
         self.bins = len(self.points)
         self.game = Quadratics(hypotheses.n, self.bins, horizon=self.horizon, bound=1.0, own_counts=True)
@@ -86,4 +80,4 @@ class NoarovRoth2023(Rounds):
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Add the identification at the forecast to the sums, and the gains to the weights."""
-        self.game.record(row, plan.notes[drawn], validation.identified(self.property, plan.values[drawn], y))
+        self.game.record(row, plan.notes[drawn], checked.identified(self.property, plan.values[drawn], y))

@@ -5,18 +5,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
-from swapcal.rivals.card import Card
-from swapcal.rivals.sign_change import first_change, play_points
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.sign_change import first_change, play_points
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 from swapcal.typing import Float64Array
 
 __all__ = ["Okoroafor2025"]
 
 
-class Okoroafor2025(Rounds):
+class Okoroafor2025(PublishedMethod):
     r"""Calibrated only as far as proper losses can see, and multiaccurate: enough to beat a class under every loss.
 
     Guarantee, in units of the domain, with A_v the sum of p_t - y_t over the rounds with p_t >= v/N, B_f the sum of
@@ -80,18 +80,12 @@ class Okoroafor2025(Rounds):
     )
 
     def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
-        self.bins = math.ceil(math.sqrt(self.horizon)) if bins is None else validation.whole(bins, "bins", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.bins = math.ceil(math.sqrt(self.horizon)) if bins is None else checked.whole(bins, "bins", 1)
         self.points = np.linspace(*property.domain, self.bins + 1)
         self.rate = math.sqrt(2.0 * math.log(2 * (self.bins + 1)) / self.horizon)
         self.sums = np.zeros(self.bins + 1)
@@ -114,7 +108,7 @@ class Okoroafor2025(Rounds):
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Tell the thresholds at or below the forecast, and the learner, how far off it was."""
-        v = validation.identified(self.property, plan.values[drawn], y)
+        v = checked.identified(self.property, plan.values[drawn], y)
         self.sums[: plan.notes[drawn] + 1] += v
         self.learner.update(self.state, self._symmetric(row), v)
 

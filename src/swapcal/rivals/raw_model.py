@@ -2,15 +2,15 @@
 
 from typing import ClassVar
 
-from swapcal import validation
-from swapcal.rivals.card import Card
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 
 __all__ = ["RawModel"]
 
 
-class RawModel(Rounds):
+class RawModel(PublishedMethod):
     """Plays the hint, or the middle of the domain where there is none.
 
     Guarantee: none. What every other method has to improve on.
@@ -53,7 +53,7 @@ class RawModel(Rounds):
     def __init__(self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """The hint."""

@@ -4,10 +4,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
-from swapcal.rivals.card import Card
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 from swapcal.typing import Float64Array
 
 __all__ = ["RollingIsotonic", "isotonic"]
@@ -40,7 +40,7 @@ def isotonic(y: Float64Array, weights: Float64Array) -> Float64Array:
     return np.repeat(np.array(means), lengths)
 
 
-class RollingIsotonic(Rounds):
+class RollingIsotonic(PublishedMethod):
     """The hint, sent through a monotone curve that is refitted to the last outcomes.
 
     Guarantee: none online. It presumes that the hint ranks cases rightly, and knows no groups.
@@ -105,9 +105,9 @@ class RollingIsotonic(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
-        self.window = validation.whole(window, "window", 1)
-        self.every = validation.whole(every, "every", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.window = checked.whole(window, "window", 1)
+        self.every = checked.whole(every, "every", 1)
         self.seen = 0
         self.hints = np.zeros(self.window)
         self.outcomes = np.zeros(self.window)
@@ -127,7 +127,7 @@ class RollingIsotonic(Rounds):
         position = self.seen % self.window
         self.hints[position] = plan.notes
         # V(p, y) is the forecast minus the outcome, in widths of the domain; this holds for moments too.
-        self.outcomes[position] = low - (high - low) * validation.identified(self.property, low, y)
+        self.outcomes[position] = low - (high - low) * checked.identified(self.property, low, y)
         self.seen += 1
         if self.seen % self.every == 0:
             self._fit()

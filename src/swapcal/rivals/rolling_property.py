@@ -4,15 +4,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import validation
-from swapcal.rivals.card import Card
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 
 __all__ = ["RollingProperty"]
 
 
-class RollingProperty(Rounds):
+class RollingProperty(PublishedMethod):
     """What the property was among the last labels of each group, averaged over the groups of the case.
 
     Guarantee: none, unless groups are disjoint and labels stationary.
@@ -68,8 +68,8 @@ class RollingProperty(Rounds):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
-        self.window = validation.whole(window, "window", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.window = checked.whole(window, "window", 1)
         # The last row is for all cases.
         self.labels = np.zeros((hypotheses.n + 1, self.window))
         self.seen = np.zeros(hypotheses.n + 1, dtype=np.int64)

@@ -2,17 +2,17 @@
 
 from typing import ClassVar
 
-from swapcal import validation
-from swapcal.rivals.card import Card
-from swapcal.rivals.quadratics import Quadratics, grid_points
-from swapcal.rivals.sign_change import first_change, play_points
+from swapcal import checked
+from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.shared.card import Card
+from swapcal.rivals.shared.quadratics import Quadratics, grid_points
+from swapcal.rivals.shared.sign_change import first_change, play_points
 from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.rounds import Plan, Rounds
 
 __all__ = ["Roth2022"]
 
 
-class Roth2022(Rounds):
+class Roth2022(PublishedMethod):
     r"""The quadratic error of each group, for quantiles.
 
     Guarantee: sum_g R_{f,g}^2 / n_{f,g} = O~(sqrt(T)) in expectation for each group f, with R the sum of 1{y_t <= g} -
@@ -64,17 +64,11 @@ class Roth2022(Rounds):
     )
 
     def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = validation.whole(horizon, "horizon", 1)
+        self.horizon = checked.whole(horizon, "horizon", 1)
         self.points = grid_points(property, self.horizon, bins)
         self.bins = len(self.points)
         low, high = property.domain
@@ -88,4 +82,4 @@ class Roth2022(Rounds):
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Add the miscoverage at the forecast to the sums, and the gains to the weights."""
-        self.game.record(row, plan.notes[drawn], validation.identified(self.property, plan.values[drawn], y))
+        self.game.record(row, plan.notes[drawn], checked.identified(self.property, plan.values[drawn], y))

@@ -1,0 +1,184 @@
+"""The commands of `swapcal bench`: measurements of what is claimed.
+
+Whatever takes time to import is imported by the command that needs it, so that `--help` answers at once.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from swapcal.cli.exits import HELP, guarded, stop
+
+__all__ = ["bench"]
+
+bench = typer.Typer(
+    help="Measurements of what is claimed.\n\nExample: swapcal bench paper --out results",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings=HELP,
+)
+
+
+@bench.command("paper")
+def bench_paper(
+    full: Annotated[bool, typer.Option("--full", help="T up to a million; a night on 2 cores.")] = False,
+    out: Annotated[Path, typer.Option(help="Directory for paper.json, paper.csv and paper.png.")] = Path("bench-paper"),
+    seeds: Annotated[int | None, typer.Option(min=2, help="Repetitions, from which the intervals come.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; all cores if not given.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+) -> None:
+    """Every claim of the paper that a computer can measure, beside its measurement.
+
+    Takes some minutes on 2 cores that have nothing else to do. Seeds are fixed, so that two runs give the same
+    numbers.
+
+    Example: swapcal bench paper --out results
+    """
+    from dataclasses import replace
+
+    from swapcal_benchmarks import paper
+    from swapcal_benchmarks.paper import claim_tables, figure
+
+    sizes = paper.FULL if full else paper.DEFAULT
+    jobs = paper.plan(sizes if seeds is None else replace(sizes, n_seeds=seeds))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        stop(f"--out must be a directory that can be written to: {error}")
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = TextColumn("measuring"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    try:
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            bar = progress.add_task("measuring", total=jobs.cost)
+            report = paper.measure(jobs, workers=workers, done=lambda cost: progress.advance(bar, cost))
+    except KeyboardInterrupt:
+        stop("interrupted; nothing was written", code=130)
+    (out / "paper.json").write_text(claim_tables.to_json(report.rows), encoding="utf-8")
+    (out / "paper.csv").write_text(claim_tables.to_csv(report.rows), encoding="utf-8")
+    figure.save(report.curves, out / "paper.png")
+    if json:
+        typer.echo(claim_tables.to_json(report.rows), nl=False)
+        return
+    console = Console()
+    console.print(claim_tables.tables(report.rows))
+    console.print(f"\nWritten to {out}: paper.json, paper.csv, paper.png", highlight=False)
+
+
+@bench.command("rivals")
+def bench_rivals(
+    only: Annotated[
+        str | None, typer.Option(help="Methods whose names contain one of these words: swapcal,garg.")
+    ] = None,
+    streams: Annotated[str | None, typer.Option(help="Streams and adversaries: iid,drifting,greedy.")] = None,
+    boards: Annotated[str | None, typer.Option(help="Any of probability,quantile,expectile,linear.")] = None,
+    horizons: Annotated[str | None, typer.Option(help="Numbers of rounds: 200,800,3200.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Repetitions, from which the intervals come.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="T up to 64,000 and 5 seeds; hours on 2 cores.")] = False,
+    csv: Annotated[Path | None, typer.Option(help="Play on the rows of this CSV file instead.")] = None,
+    y: Annotated[str | None, typer.Option(help="With --csv: column of the labels.")] = None,
+    hint: Annotated[str | None, typer.Option(help="With --csv: column of a model's forecasts.")] = None,
+    groups: Annotated[str | None, typer.Option(help="With --csv: columns that are 0 or 1: young,female.")] = None,
+    property: Annotated[str | None, typer.Option(help="With --csv: probability, mean, quantile or expectile.")] = None,
+    level: Annotated[float | None, typer.Option(help="With --csv: of the quantile or expectile.")] = None,
+    out: Annotated[Path, typer.Option(help="Directory for results; finished runs in it are skipped.")] = Path(
+        "bench-rivals"
+    ),
+    docs: Annotated[
+        Path | None, typer.Option(help="Also write benchmark.md and its figures into this directory.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the finished runs in --out.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; all cores if not given.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
+) -> None:
+    """Every rival in one arena: the same streams, adversaries and scores for all.
+
+    Takes 5 to 8 minutes on 2 cores. Ctrl-C loses nothing: the same command goes on. After a change of a method, --fresh
+    plays anew.
+
+    Example: swapcal bench rivals --only swapcal,garg --streams iid,greedy --out results
+    """
+    from swapcal.errors import InvalidInput
+    from swapcal_benchmarks.rivals.command_line import settings_from
+    from swapcal_benchmarks.rivals.rivals_command import compare
+
+    try:
+        settings = settings_from(
+            only=only,
+            streams=streams,
+            boards=boards,
+            horizons=horizons,
+            seeds=seeds,
+            full=full,
+            csv=None if csv is None else str(csv),
+            y=y,
+            hint=hint,
+            groups=groups,
+            kind=property,
+            level=level,
+        )
+        code = compare(settings, out, workers=workers, docs=docs, fresh=fresh, json=json, echo=typer.echo)
+    except InvalidInput as error:
+        stop(str(error))
+    raise typer.Exit(code)
+
+
+@bench.command("speed")
+def bench_speed(
+    only: Annotated[
+        str | None,
+        typer.Option(
+            help="Any of run,events,growth,memory,state,startup,peers,threads,instructions,float32; all if not given."
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller streams and fewer repeats: a look.")] = False,
+    out: Annotated[Path, typer.Option(help="Directory for speed.json.")] = Path("bench-speed"),
+    docs: Annotated[
+        Path | None, typer.Option(help="Also write performance.md and instructions.json into this directory.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
+) -> None:
+    """How fast, and how large: ratios that mean the same on every machine, each beside its target.
+
+    Takes about 3 minutes, and 2 GB of memory for the longest stream. Exit code 1 if a target is missed.
+
+    Example: swapcal bench speed --only run,events
+    """
+    from swapcal.errors import InvalidInput
+    from swapcal_benchmarks.speed.speed_command import speed
+
+    try:
+        code = speed(out, only=only, quick=quick, docs=docs, json=json, echo=typer.echo)
+    except InvalidInput as error:
+        stop(str(error))
+    raise typer.Exit(code)
+
+
+@bench.command("streams")
+def bench_streams(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory with adult.csv, elec2.csv, ...")],
+    only: Annotated[str | None, typer.Option(help="Some of the streams: adult,elec2.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
+    docs: Annotated[Path | None, typer.Option(help="Also write streams.md into this directory.")] = None,
+) -> None:
+    """Five recorded streams, before and after: a frozen model, and swapcal with it as the hint.
+
+    DIR holds adult.csv, elec2.csv, fte_games.csv, bike_hour.csv and beijing_pm25.csv, or those of --only; nothing is
+    downloaded. Takes less than a minute.
+
+    Example: swapcal bench streams data --only fte_games
+    """
+    with guarded():
+        from swapcal_benchmarks.streams.streams_command import chosen, show
+
+        show(directory, chosen(only), docs=docs, json=json, echo=typer.echo)

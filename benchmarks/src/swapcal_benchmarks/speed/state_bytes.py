@@ -1,0 +1,99 @@
+"""How many bytes a forecaster holds: a formula of its settings that `tests/benchmarks/test_state_size.py` confirms."""
+
+from typing import Any
+
+import numpy as np
+
+from swapcal.forecaster import Forecaster
+from swapcal.hints import OnlineRegression
+from swapcal.hypotheses import Finite, Linear, Oracle
+from swapcal.learners import GradientDescent, MultiplicativeWeights
+from swapcal.properties import Mean
+from swapcal_benchmarks.speed.speed_sizes import SpeedSizes
+from swapcal_benchmarks.speed.target_row import TargetRow
+
+__all__ = ["FILE_EXTRA", "FORMULAS", "array_bytes", "file_bound", "formula", "measure"]
+
+FORMULAS = (
+    ("`Finite`", "8 N (6 m + 3)", "m = n + levels: functions with the level sets of the hint, 10 by default"),
+    ("`Linear`", "8 N (2 n + 2)", "n: length of the context; levels do not join a linear class"),
+    ("`Oracle`", "8 N (k (s + 1) + n + 2)", "k copies (1 if the learner is odd, else 2) of s numbers each"),
+    ("`OnlineRegression`", "8 (K (n + f + 7) + 4 f + 14)", "K experts, 19 by default; f extra features"),
+    ("always", "max_pending + 32", "one byte for each forecast that may wait, and four counters"),
+)
+"""Part, bytes, and what the letters mean; N is the number of bins."""
+
+FILE_EXTRA = 32_768
+"""Bytes that a state file may take beyond the arrays in it: header, labels that are looked at, names of arrays."""
+
+
+def formula(forecaster: Forecaster) -> int:
+    """Bytes of all arrays of a forecaster, by `FORMULAS`."""
+    N, hypotheses = forecaster.grid.n, forecaster.hypotheses
+    n = hypotheses.n
+    if isinstance(hypotheses, Finite):
+        numbers = N * (6 * (n + forecaster.rules.levels) + 3)
+    elif isinstance(hypotheses, Oracle):
+        copies, length = 1 if hypotheses.learner.odd else 2, len(hypotheses.learner.start())
+        numbers = N * (copies * (length + 1) + n + 2)
+    else:
+        numbers = N * (2 * n + 2)
+    hint = forecaster.hint
+    if isinstance(hint, OnlineRegression):
+        n_rates = 9 if hint.rates is None else len(hint.rates)
+        experts = 1 + n_rates * (2 if hint.link is None else 1)
+        numbers += experts * (n + hint.n_features + 7) + 4 * hint.n_features + 14
+    return 8 * numbers + forecaster.rules.max_pending + 32
+
+
+def array_bytes(item: Any) -> int:
+    """Bytes of every array that can be reached from an object through its attributes; views count as their bases."""
+    waiting: list[Any] = [item]
+    arrays: dict[int, int] = {}
+    seen: set[int] = set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen or isinstance(part, type):
+            continue
+        seen.add(id(part))
+        if isinstance(part, np.ndarray):
+            while isinstance(part.base, np.ndarray):
+                part = part.base
+            arrays[id(part)] = part.nbytes
+        elif isinstance(part, (list, tuple)):
+            waiting += part
+        else:
+            waiting += getattr(part, "__dict__", {}).values()
+            slots = [name for kind in type(part).__mro__ for name in getattr(kind, "__slots__", ())]
+            waiting += [getattr(part, name) for name in slots if hasattr(part, name)]
+    return sum(arrays.values())
+
+
+def file_bound(forecaster: Forecaster) -> int:
+    """The most bytes that `save` writes; files are compressed, and usually far smaller."""
+    return formula(forecaster) + FILE_EXTRA
+
+
+def measure(sizes: SpeedSizes) -> list[TargetRow]:
+    """The formula beside the arrays that are there, for each kind of class."""
+    rows = []
+    cases: tuple[tuple[str, Any, Any], ...] = (
+        ("Finite(20)", Finite(20), None),
+        ("Finite(20), OnlineRegression()", Finite(20), OnlineRegression()),
+        ("Linear(10)", Linear(10), None),
+        ("Oracle(GradientDescent(10))", Oracle(GradientDescent(10)), None),
+        ("Oracle(MultiplicativeWeights(20))", Oracle(MultiplicativeWeights(20)), None),
+    )
+    for name, hypotheses, hint in cases:
+        forecaster = Forecaster(Mean(), hypotheses, horizon=sizes.rounds, hint=hint)
+        rows.append(
+            TargetRow(
+                section="state",
+                what=f"{name}, T = {sizes.rounds:,}, {forecaster.grid.n} bins",
+                against=f"formula: {formula(forecaster):,} bytes",
+                measured=array_bytes(forecaster),
+                target=formula(forecaster),
+                unit="bytes",
+            )
+        )
+    return rows

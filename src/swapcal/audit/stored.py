@@ -1,0 +1,146 @@
+"""Audits as plain data: written, compared and read back with nothing but JSON types."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swapcal.audit.functions import Constant, Functions
+from swapcal.audit.sums import PER_CELL, PER_VALUE, Sums
+from swapcal.checked import shown
+from swapcal.errors import InvalidInput, StateFileError
+from swapcal.hypotheses import from_spec
+from swapcal.roles import Elicitable
+from swapcal.typing import Float64Array, Spec
+
+__all__ = ["SCHEMA_VERSION", "Stored", "dump", "plain_bins", "same", "same_class", "undump"]
+
+SCHEMA_VERSION = 1
+KIND = "swapcal.audit"
+
+
+class Stored(NamedTuple):
+    """What a stored audit holds."""
+
+    functions: Functions | None
+    sums: Sums
+    bins: int | list[float] | None
+    names: tuple[str, ...] | None
+
+
+def same(one: Spec | None, two: Spec | None) -> bool:
+    """Whether two specs are the same data; what JSON does to tuples makes no difference."""
+    return _text(one) == _text(two)
+
+
+def same_class(one: Spec, two: Spec) -> bool:
+    """Whether two specs name the same functions; how a forecaster weighs them, and their names, make no difference."""
+
+    def functions(spec: Spec) -> Spec:
+        return {key: value for key, value in spec.items() if key not in ("potential", "names")}
+
+    return isinstance(one, Mapping) and isinstance(two, Mapping) and same(functions(one), functions(two))
+
+
+def plain_bins(bins: Any) -> Any:
+    """A number of bins, or a list of their edges."""
+    return bins.tolist() if isinstance(bins, np.ndarray) else bins
+
+
+def dump(
+    sums: Sums,
+    property: Elicitable,
+    functions: Functions | None,
+    *,
+    bins: Any,
+    names: tuple[str, ...] | None,
+) -> dict[str, Any]:
+    """Plain data from which `undump` rebuilds the sums; distinct forecasts in increasing order."""
+    arrays = sums.arrays()
+    order = np.argsort(arrays["value"]) if "value" in arrays else slice(None)
+    filled = {name: each if each.ndim == 1 else _filled(each, sums.n) for name, each in arrays.items()}
+    return {
+        "kind": KIND,
+        "schema_version": SCHEMA_VERSION,
+        "property": dict(property.spec()),
+        "hypotheses": None if functions is None else dict(functions.spec()),
+        "bins": plain_bins(bins),
+        "names": None if names is None else list(names),
+        "sums": {name: array[order].tolist() for name, array in filled.items()},
+    }
+
+
+def undump(data: Any, property: Elicitable, hypotheses: Functions | None) -> Stored:
+    """Check stored data against the parts it is to be used with, and rebuild the sums."""
+    if not isinstance(data, Mapping) or data.get("kind") != KIND:
+        raise StateFileError("this is not a stored audit; give what Audit.to_dict returned")
+    if data.get("schema_version") != SCHEMA_VERSION:
+        given = data.get("schema_version")
+        raise StateFileError(f"stored audits of version {SCHEMA_VERSION} can be read; this one has version {given!r}")
+    if not same(data.get("property"), property.spec()):
+        raise InvalidInput(
+            f"the audit was made for the property {data.get('property')!r}; got {dict(property.spec())!r}"
+        )
+    spec = data.get("hypotheses")
+    functions = _functions(spec, hypotheses)
+    names = data.get("names")
+    n = 1 if functions is None else functions.n
+    if names is not None and not (
+        isinstance(names, list) and len(names) == n and all(isinstance(name, str) for name in names)
+    ):
+        raise StateFileError(f"this stored audit is damaged: its names are {shown(names)}, not {n} strings")
+    try:
+        sums = _sums(data["sums"], n, data.get("bins"))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise StateFileError(
+            f"the sums of this stored audit are incomplete or damaged ({error}); store it again"
+        ) from None
+    return Stored(functions, sums, data.get("bins"), None if names is None else tuple(names))
+
+
+def _text(spec: Spec | None) -> str:
+    return json.dumps(dict(spec) if isinstance(spec, Mapping) else spec, sort_keys=True, default=repr)
+
+
+def _functions(spec: Any, hypotheses: Functions | None) -> Functions | None:
+    if hypotheses is not None:
+        if spec is not None and not same_class(spec, hypotheses.spec()):
+            raise InvalidInput(f"the audit was made with the hypotheses {spec!r}; got {dict(hypotheses.spec())!r}")
+        return hypotheses
+    if spec is None:
+        return None
+    if isinstance(spec, Mapping) and spec.get("kind") == "constant":
+        return Constant()
+    if not isinstance(spec, Mapping) or spec.get("kind") not in ("Finite", "Linear"):
+        raise InvalidInput(f"the audit was made with the hypotheses {spec!r}; give them again as `hypotheses`")
+    return from_spec(spec)
+
+
+def _filled(array: Float64Array, n: int) -> Float64Array:
+    """`array` with columns of zeros behind it, up to `n`."""
+    filled = np.zeros((len(array), n))
+    filled[:, : array.shape[1]] = array
+    return filled
+
+
+def _sums(stored: Any, n: int, bins: Any) -> Sums:
+    edges = np.array(bins, dtype=np.float64) if isinstance(bins, list) else None
+    sums = Sums(n, edges=edges)
+    names = ("value", *PER_VALUE, *PER_CELL) if edges is None else (*PER_VALUE, "forecast", *PER_CELL)
+    # Before there were weights, the rounds of a value were its weight.
+    stored = {"rounds": stored["count"], **stored}
+    n_slots = len(stored["value"]) if edges is None else len(edges) - 1
+    arrays = {}
+    for name in names:
+        array = np.asarray(stored[name], dtype=np.float64)
+        # JSON keeps no shape of a matrix without rows.
+        arrays[name] = array.reshape((n_slots, n) if name in PER_CELL else (n_slots,))
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} is not finite")
+    if edges is None and (len(np.unique(arrays["value"])) != n_slots or np.any(arrays["rounds"] < 1)):
+        raise ValueError("a forecast value is repeated or has no rounds")
+    if np.any(arrays["count"] < 0) or np.any(arrays["count"] > arrays["rounds"]):
+        raise ValueError("the weights of a forecast value are not those of its rounds")
+    sums.restore(arrays)
+    return sums

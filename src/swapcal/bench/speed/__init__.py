@@ -1,6 +1,0 @@
-"""How fast, and how large: ratios that mean the same on every machine."""
-
-from swapcal.bench.speed.row import Row
-from swapcal.bench.speed.sizes import FULL, QUICK, Sizes
-
-__all__ = ["FULL", "QUICK", "Row", "Sizes"]

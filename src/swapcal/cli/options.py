@@ -1,0 +1,46 @@
+"""Options that several commands share, each written once."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from swapcal.jobs.question import Question
+
+__all__ = [
+    "AsJson",
+    "File",
+    "Groups",
+    "High",
+    "Limit",
+    "Low",
+    "Outcome",
+    "Page",
+    "Positive",
+    "Power",
+    "Property",
+    "Weight",
+    "question",
+]
+
+File = Annotated[str, typer.Argument(help="CSV, Parquet or JSON lines; - for standard input.")]
+Outcome = Annotated[str, typer.Option(help="Column of outcomes.")]
+Groups = Annotated[str | None, typer.Option(help="Columns, intersections, comparisons: sex,race,sex*race,age >= 60.")]
+Property = Annotated[str, typer.Option(help="mean, median, quantile:0.9, expectile:0.8 or moment:2.")]
+Low = Annotated[float | None, typer.Option(help="Smallest outcome; else learned from 10,000 rows.")]
+High = Annotated[float | None, typer.Option(help="Largest outcome; else learned from 10,000 rows.")]
+Positive = Annotated[str | None, typer.Option(help="The outcome is 1 where the column equals this text.")]
+Weight = Annotated[str | None, typer.Option(help="Column of weights.")]
+Power = Annotated[float, typer.Option(help="Power of the error, 1 or more.")]
+Limit = Annotated[int, typer.Option(min=1, help="Largest number of groups.")]
+Page = Annotated[Path | None, typer.Option(help="Also write the page to this HTML file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+def question(y: str, p: str | None, groups: str | None, linear: str | None, **asked: Any) -> "Question":
+    """The question that the options ask; groups and linear columns as they are written on the command line."""
+    from swapcal.jobs.question import Question, parse_groups
+
+    names = () if linear is None else tuple(name.strip() for name in linear.split(","))
+    return Question(y, p, groups=() if groups is None else parse_groups(groups), linear=names, **asked)

@@ -1,0 +1,1 @@
+"""The engine: what plays a round, and what it keeps between rounds."""

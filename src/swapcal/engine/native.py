@@ -1,0 +1,178 @@
+"""The compiled engine: which kernels, over which arrays of the state. Kernels own nothing."""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from swapcal.engine.crossing import Play
+from swapcal.engine.protocol import Case, Errors, StreamPart
+from swapcal.engine.randomness import GOLDEN, mix64
+from swapcal.engine.rules import Rules
+from swapcal.engine.state import State
+from swapcal.engine.trust import ALLOWANCE, NOISE
+from swapcal.forecast import Forecast
+from swapcal.hints import RegressionState
+from swapcal.hints.regression_state import LARGEST
+from swapcal.hypotheses import Finite, Linear, Oracle
+from swapcal.hypotheses.finite import FiniteEvidence
+from swapcal.hypotheses.linear import LinearEvidence
+from swapcal.hypotheses.oracle import OracleEvidence
+from swapcal.learners import GradientDescent, MultiplicativeWeights
+from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Squint
+from swapcal.potentials.squint import NODES, SQRT_PI
+from swapcal.properties.kernel import constants
+from swapcal.roles import Rows
+
+if TYPE_CHECKING:
+    from swapcal import _native
+
+__all__ = ["NativeEngine", "has_kernel"]
+
+_WEIGHED = (AdaNormalHedge, Exponential, Squint, PNorm)
+_LEARNED = (GradientDescent, MultiplicativeWeights)
+
+
+def has_kernel(state: State) -> bool:
+    """Whether the evidence in `state` has a compiled twin; parts of a user's own making have none."""
+    evidence = state.evidence
+    if type(evidence) is OracleEvidence:
+        return type(evidence.learner) in _LEARNED
+    if type(evidence) is FiniteEvidence:
+        return type(evidence.potential) in _WEIGHED
+    return type(evidence) is LinearEvidence
+
+
+class NativeEngine:
+    """The kernels of `native`, the compiled module, over the arrays of a state.
+
+    `predict`, `update` and `due` are the kernel's own functions, so that an event costs no Python frame more.
+    """
+
+    __slots__ = ("_held", "_kernel", "_native", "due", "predict", "rules", "state", "update")
+
+    def __init__(self, rules: Rules, state: State, native: Any) -> None:
+        self.rules, self.state, self._native, self._held = rules, state, native, False
+        if not native.has_forecast_type():
+            native.set_forecast_type(Forecast)
+        self.assemble()
+
+    def assemble(self) -> None:
+        """A kernel over the arrays as they are now; needed whenever one was replaced."""
+        rules, state = self.rules, self.state
+        kind, own, arrays = _evidence(state.evidence)
+        model = _hint_model(state.hint)
+        settings = {
+            **own,
+            **constants(rules.property),
+            "kind": kind,
+            "low": state.grid.low,
+            "high": state.grid.high,
+            "n_bins": state.grid.n,
+            "n": rules.functions.n,
+            "n_own": rules.hypotheses.n,
+            "n_levels": 0 if rules.level_grid is None else rules.level_grid.n,
+            "radius": _radius(rules.hypotheses),
+            # A class that makes its row of something else than numbers has no vector for the kernel to read.
+            "reads_dense": type(rules.hypotheses) in (Finite, Linear, Oracle),
+            "runs_alone": state.hint is None or model is not None,
+            "notices": rules.notices,
+            "hinted": state.hinted,
+            "refine_at": rules.refined_at(state.grid.n),
+            "draw_seed": mix64(rules.seed + GOLDEN),
+            "jitter_seed": mix64(mix64(rules.seed) + GOLDEN),
+            "jitter": rules.jitter,
+            "trust": rules.trust,
+            "allowance": ALLOWANCE,
+            "noise": NOISE,
+            "window": rules.max_pending,
+        }
+        arrays |= {f"evidence.{name}": array for name, array in state.evidence.arrays().items()}
+        if state.record is not None:
+            arrays |= {f"record.{name}": array for name, array in state.record.arrays().items()}
+        arrays |= {
+            "ledger.sums": state.ledger.sums,
+            "ledger.rounding": state.ledger.rounding,
+            "ledger.rounds": state.ledger.rounds,
+            "pending.flags": state.pending.flags,
+            "pending.numbers": state.pending.numbers,
+        }
+        kernel: _native.Engine = self._native.Engine(settings, arrays, state.identity, model)
+        kernel.hold(self._held)
+        self._kernel = kernel
+        self.predict, self.update, self.due = kernel.predict, kernel.update, kernel.due
+
+    def hold(self, held: bool) -> None:
+        """While it is held, `predict` and `update` answer that Python must look."""
+        self._held = held
+        self._kernel.hold(held)
+
+    def play(self, case: Case) -> Play:
+        """As the twin in Python."""
+        return Play(*self._kernel.play(case.row.indices, case.row.values, case.hint))
+
+    def learn(self, case: Case, bin: int, errors: Errors, t: int) -> None:
+        """As the twin in Python."""
+        self._kernel.learn(case.row.indices, case.row.values, bin, *errors, t, case.hint)
+
+    @property
+    def alone(self) -> bool:
+        """Whether V and the learning hint are compiled, too."""
+        return self._kernel.runs_alone
+
+    def plays(self, X: Any, n_rounds: int) -> bool:
+        """Whether `X` is a plain table whose entries are all allowed."""
+        plain = type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous and X.flags.aligned
+        if not plain or not self._kernel.reads_dense or X.shape != (n_rounds, self.rules.hypotheses.n):
+            return False
+        limit = 1.0 if self.rules.hypotheses.dual == "max" else float(np.finfo(np.float64).max)
+        # One pass without an array of the same size, which NumPy's isfinite would make.
+        return bool(self._native.first_bad(X, limit) < 0)
+
+    def takes(self, features: Any) -> bool:
+        """Whether all features are allowed; the twin in Python says what is wrong with one."""
+        return features is None or bool(self._native.first_bad(_plain(features), LARGEST) < 0)
+
+    def run(self, part: StreamPart, start: int, until: int) -> int:
+        """Play rounds from `start` on; stops after `until` outcomes, where the grid is to be refined."""
+        sparse = isinstance(part.contexts, Rows)
+        contexts = [_plain(each) for each in (part.contexts if sparse else [part.contexts])]
+        given = (None if each is None else _plain(each) for each in (part.hints, part.features))
+        play: Callable[..., int] = self._kernel.run_sparse if sparse else self._kernel.run_dense
+        return play(*contexts, _plain(part.labels), *given, part.out, start, len(part.labels), until)
+
+
+def _plain(array: Any) -> Any:
+    return np.require(array, requirements=["C", "A"])
+
+
+def _hint_model(state: Any) -> Any:
+    """The compiled twin of a learning hint, over the hint's own arrays; None for a hint of somebody's own making."""
+    return state.kernel() if isinstance(state, RegressionState) else None
+
+
+def _evidence(evidence: Any) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Which kernel weighs the evidence, by name, with its constants and its own arrays."""
+    if isinstance(evidence, LinearEvidence):
+        return "Linear", {}, {}
+    if isinstance(evidence, OracleEvidence):
+        learner: Any = evidence.learner
+        sizes = {"copies": evidence.states.shape[1], "state": evidence.states.shape[2], "log_n": math.log(learner.n)}
+        return type(learner).__name__, sizes, {}
+    potential = evidence.potential
+    settings: dict[str, Any] = {"sqrt_pi": SQRT_PI}
+    arrays: dict[str, Any] = {"evidence.weights": evidence.weights}
+    if isinstance(potential, PNorm):
+        settings["exponent"] = potential.exponent
+    elif isinstance(potential, (Exponential, Squint)):
+        pairs = np.array(potential.rates if isinstance(potential, Exponential) else NODES, dtype=np.float64)
+        settings["n_table"], arrays["table"] = len(pairs), pairs
+    return type(potential).__name__, settings, arrays
+
+
+def _radius(hypotheses: Any) -> float:
+    """The radius of a linear class, 0 where entries have values in [-1, 1]."""
+    if isinstance(hypotheses, Linear):
+        return hypotheses.radius
+    return 1.0 if hypotheses.dual == "euclidean" else 0.0

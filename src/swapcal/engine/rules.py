@@ -1,0 +1,138 @@
+"""The rules of a forecaster: everything that is settled before the first round and never changes."""
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from swapcal import checked
+from swapcal.engine import schedule
+from swapcal.engine.grid import Grid
+from swapcal.engine.randomness import mix64, uniform
+from swapcal.errors import InvalidInput
+from swapcal.hypotheses import levels as level_sets
+from swapcal.roles import Elicitable, Hypotheses, LearningHint
+from swapcal.typing import Float64Array
+
+__all__ = ["Rules"]
+
+NEVER = 2**62
+"""So many rounds are never played."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """The arguments of a `Forecaster`, checked, and what follows from them; its docstring says what they mean."""
+
+    property: Elicitable
+    hypotheses: Hypotheses
+    hint: LearningHint | None = None
+    horizon: int | None = None
+    r: float = 2.0
+    bins: int | None = None
+    seed: int = 0
+    levels: int = 10
+    trust: float = 1.0 / 3.0
+    outside: str = "error"
+    jitter: float = 0.0
+    max_pending: int = 65_536
+    functions: Hypotheses = field(init=False)
+    """The class with the level sets of the hint behind its own functions."""
+
+    def __post_init__(self) -> None:
+        checked.role(self.property, ("identification", "domain"), "property", "sc.Quantile(0.9)")
+        checked.role(self.hypotheses, ("start", "row", "n"), "hypotheses", "sc.Finite(20)")
+        if self.hint is not None:
+            checked.role(self.hint, ("start",), "hint", "sc.OnlineRegression()")
+        settled: dict[str, Any] = {
+            "horizon": None if self.horizon is None else checked.whole(self.horizon, "horizon", 1),
+            "r": checked.number(self.r, "r", 1.0, 100.0),
+            "bins": None if self.bins is None else checked.whole(self.bins, "bins", 1),
+            "seed": checked.whole(self.seed, "seed", 0),
+            "levels": checked.whole(self.levels, "levels", 0),
+            "trust": checked.number(self.trust, "trust", 0.0, 100.0),
+            "outside": checked.one_of(self.outside, "outside", ("error", "clip")),
+            "jitter": checked.number(self.jitter, "jitter", 0.0, self.property.high - self.property.low),
+            "max_pending": checked.whole(self.max_pending, "max_pending", 1),
+        }
+        settled["functions"] = level_sets.joined(self.hypotheses, settled["levels"])
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+
+    def settings(self) -> dict[str, Any]:
+        """The plain ones, by name."""
+        parts = ("property", "hypotheses", "hint", "functions")
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in parts}
+
+    @cached_property
+    def level_grid(self) -> Grid | None:
+        """Where the level sets of the hint lie; None if there are none."""
+        n_levels = self.functions.n - self.hypotheses.n
+        return Grid(*self.property.domain, n_levels) if n_levels else None
+
+    @cached_property
+    def share(self) -> float:
+        """The factor of T^(1/(r+1)) in the number of bins."""
+        return schedule.share_for(self.property.lipschitz, self.r, learning=self.hint is not None)
+
+    @cached_property
+    def first_bins(self) -> int:
+        """Bins with which a run starts."""
+        return self.bins or schedule.first_bins(self.horizon, self.r, self.share)
+
+    @cached_property
+    def refines(self) -> bool:
+        """Whether the grid gets finer as rounds go by."""
+        return self.horizon is None and self.bins is None
+
+    def refined_at(self, n_bins: int) -> int:
+        """After how many outcomes a grid of `n_bins` bins is refined."""
+        return schedule.next_refinement(n_bins, self.r, self.share) if self.refines else NEVER
+
+    @cached_property
+    def n_features(self) -> int:
+        """Length of the learning hint's extra feature vector."""
+        return 0 if self.hint is None else self.hint.n_features
+
+    @cached_property
+    def notices(self) -> bool:
+        """Whether labels that heap on a value would do harm."""
+        return not self.property.continuous and self.jitter == 0.0
+
+    def given(self, hint: Any, features: Any) -> tuple[float | None, Float64Array | None]:
+        """The user's own forecast and the extra features of a round, checked."""
+        return None if hint is None else self.hint_value(hint), checked.features(features, self.n_features)
+
+    def hint_value(self, hint: Any) -> float:
+        """A hint in the property's domain."""
+        value = checked.real(hint, "hint")
+        low, high = self.property.domain
+        if self.outside == "clip":
+            return min(max(value, low), high)
+        if not low <= value <= high:
+            raise InvalidInput(
+                f"hint {value:g} is outside [{low:g}, {high:g}]; pass outside='clip' to move it to the end"
+            )
+        return value
+
+    def label(self, y: Any) -> float:
+        """A label that the property allows."""
+        return float(self.labels(checked.real(y, "label")))
+
+    def labels(self, labels: Any) -> Any:
+        """Labels that the property allows."""
+        if self.outside == "clip":
+            labels = np.clip(labels, self.property.low, self.property.high)
+        why = self.property.invalid_labels(labels)
+        if why is not None:
+            raise InvalidInput(f"{why}; set low= and high= of the property, or pass outside='clip' to move such labels")
+        return labels
+
+    def jittered(self, label: float, t: int) -> float:
+        """The label moved by at most half the jitter, reflected at the ends so that no atom forms there."""
+        if self.jitter == 0.0:
+            return label
+        moved = label + self.jitter * (uniform(mix64(self.seed), t) - 0.5)
+        moved = max(moved, 2.0 * self.property.low - moved)
+        return min(moved, 2.0 * self.property.high - moved)

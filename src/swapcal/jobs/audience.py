@@ -1,0 +1,87 @@
+"""For whom forecasts are audited: groups, and linear functions of columns of numbers beside them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from swapcal.audit import Audit
+from swapcal.audit.column import ColumnAudit
+from swapcal.hypotheses import Groups
+from swapcal.hypotheses.numeric import Numeric
+from swapcal.jobs.binning import Binning
+from swapcal.jobs.question import Question
+from swapcal.jobs.row_values import head_columns
+from swapcal.jobs.rowcuts import sliced, taken
+from swapcal.roles import Elicitable, Rows
+from swapcal.typing import Float64Array, IntArray
+
+if TYPE_CHECKING:
+    from swapcal.tables.records import Batch
+
+__all__ = ["Audience", "AudienceRows"]
+
+
+class AudienceRows(NamedTuple):
+    """The functions' values in some rows of a table: of the groups, and of the linear class if there is one."""
+
+    groups: Rows
+    linear: Rows | None
+
+    def part(self, part: slice) -> "AudienceRows":
+        """A run of these rows."""
+        if part.start == 0 and part.stop == len(self.groups.indptr) - 1:
+            return self
+        linear = None if self.linear is None else sliced(self.linear, part.start, part.stop)
+        return AudienceRows(sliced(self.groups, part.start, part.stop), linear)
+
+    def taken(self, kept: IntArray) -> "AudienceRows":
+        """The rows with these numbers."""
+        return AudienceRows(taken(self.groups, kept), None if self.linear is None else taken(self.linear, kept))
+
+
+class Audience:
+    """The groups of a question, "all" first, and beside them its linear class, if there is one."""
+
+    def __init__(self, groups: Groups, numeric: Numeric | None = None) -> None:
+        self.groups = groups
+        self.numeric = numeric
+
+    @classmethod
+    def fitted(cls, question: Question, batches: Sequence["Batch"]) -> "Audience":
+        """Those whom a question asks about, as far as the first rows show them."""
+        groups = question.grouping()
+        groups.fit(head_columns(batches, groups.columns, question.prefix))
+        return cls(groups, Numeric(list(question.linear)) if question.linear else None)
+
+    @classmethod
+    def resumed(cls, question: Question, spec: Mapping[str, Any]) -> "Audience":
+        """Those of a question, with all that `spec` had seen."""
+        groups = replace(question, limit=int(spec["groups"]["limit"])).grouping().resumed(spec["groups"])
+        numeric = Numeric(list(question.linear)).resumed(spec["numeric"]) if question.linear else None
+        return cls(groups, numeric)
+
+    def limited(self, question: Question, limit: int) -> "Audience":
+        """The same with room for no more than `limit` groups, which must not be fewer than have come up."""
+        spec = self.spec()
+        n = replace(question, limit=limit).grouping().n
+        return Audience.resumed(question, {**spec, "groups": {**spec["groups"], "limit": limit, "n": n}})
+
+    def spec(self) -> dict[str, Any]:
+        """Plain data: all that has been seen."""
+        return {"groups": self.groups.spec(), "numeric": None if self.numeric is None else self.numeric.spec()}
+
+    def rows(self, batch: "Batch") -> AudienceRows:
+        """The functions' values in each row of the batch."""
+        linear = None if self.numeric is None else self.numeric.rows(batch, batch.n)
+        return AudienceRows(self.groups.rows(batch, batch.n), linear)
+
+    def column(
+        self, property: Elicitable, binning: Binning | None, label: str, shown: Float64Array | int
+    ) -> ColumnAudit:
+        """What audits a column of forecasts for them; without `binning` each distinct forecast is judged by itself."""
+        bins = None if binning is None else binning.audit_bins
+        linear = None
+        if self.numeric is not None:
+            names = ("constant", *self.numeric.columns)
+            linear = Audit(property, self.numeric, bins=bins, names=names)
+        return ColumnAudit(Audit(property, self.groups, bins=bins), linear, label=label, shown=shown)

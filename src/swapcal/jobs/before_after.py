@@ -1,0 +1,108 @@
+"""Before and after beside each other: the audits of both columns of forecasts, their losses in pairs, the history."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from swapcal.audit.column import ColumnAudit, part_of
+from swapcal.audit.paired import PairedLosses
+from swapcal.forecaster import Forecaster
+from swapcal.jobs.audience import Audience, AudienceRows
+from swapcal.jobs.binning import Binning
+from swapcal.jobs.history import ErrorHistory
+from swapcal.jobs.result import History
+from swapcal.roles import Elicitable
+from swapcal.typing import Float64Array
+
+__all__ = ["DELTA", "BeforeAfter"]
+
+DELTA = 0.05
+"""The guarantee holds with probability 1 - DELTA."""
+
+
+class BeforeAfter:
+    """Audits of swapcal's forecasts and, with a hint, of the hint's own. Memory is bounded, and it can be resumed.
+
+    Parameters
+    ----------
+    property : Elicitable
+        What is forecast.
+    audience : Audience
+        For whom.
+    binning : Binning, optional
+        How the hint's forecasts are taken together; None without a hint. Those of swapcal are on a grid already.
+    first : array
+        The first outcomes, which settle the bins of the outcomes' histograms.
+    r : float
+        Power of the error.
+    """
+
+    def __init__(
+        self, property: Elicitable, audience: Audience, binning: Binning | None, first: Float64Array, r: float
+    ) -> None:
+        self.r = r
+        shown = 20 if binning is None else binning.shown
+        self.after = audience.column(property, None, "swapcal", shown)
+        self.before = None if binning is None else audience.column(property, binning, "the model", shown)
+        for column in (self.before, self.after):
+            if column is not None:
+                column.histograms.settle(first)
+        self.losses = PairedLosses()
+        self._history = ErrorHistory()
+
+    def parts(self, known: npt.NDArray[np.bool_]) -> Iterator[slice]:
+        """Parts of the next rows, cut where errors are to be noted; `known` says which of them have an outcome."""
+        return self._history.parts(self.after.n_rounds, known)
+
+    def add(
+        self,
+        y: Float64Array,
+        before: Float64Array | None,
+        after: Float64Array,
+        rows: AudienceRows,
+        weights: Float64Array | None,
+    ) -> None:
+        """Add rows; NaN is a missing outcome or hint."""
+        known = ~np.isnan(y)
+        if not known.all():
+            kept = np.flatnonzero(known)
+            y, after, rows = y[kept], after[kept], rows.taken(kept)
+            before = None if before is None else before[kept]
+            weights = None if weights is None else weights[kept]
+        losses = self.after.add(y, after, *rows, weights)
+        if before is None or self.before is None:
+            return
+        hinted = ~np.isnan(before)
+        if not hinted.all():
+            kept = np.flatnonzero(hinted)
+            y, before, losses, rows = y[kept], before[kept], losses[kept], rows.taken(kept)
+            weights = None if weights is None else weights[kept]
+        self.losses.add(self.before.add(y, before, *rows, weights), losses, weights)
+
+    def note(self, forecaster: Forecaster) -> None:
+        """Note the errors and the guarantee, if that is due."""
+        if self._history.due(self.after.n_rounds):
+            self._history.note(self.after.n_rounds, *self._now(forecaster))
+
+    def history(self, forecaster: Forecaster) -> History:
+        """What was noted, and how it is now."""
+        rounds, before, after, guarantee = self._history.series(self.after.n_rounds, *self._now(forecaster))
+        return History(rounds, None if self.before is None else before, after, guarantee)
+
+    def _now(self, forecaster: Forecaster) -> tuple[float, float, float]:
+        before = 0.0 if self.before is None or not self.before.n_rounds else self.before.swap_error(self.r)
+        return before, self.after.swap_error(self.r), float(forecaster.guarantee(DELTA))
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """The whole state."""
+        return {f"{name}.{key}": array for name, part in self._kept().items() for key, array in part.arrays().items()}
+
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Go on from what `arrays` held."""
+        for name, part in self._kept().items():
+            part.restore(part_of(arrays, f"{name}."))
+
+    def _kept(self) -> dict[str, ColumnAudit | PairedLosses | ErrorHistory]:
+        before = {} if self.before is None else {"before": self.before}
+        return {"after": self.after, **before, "losses": self.losses, "history": self._history}

@@ -1,0 +1,256 @@
+"""A run between two batches: how columns are read, the forecaster, the audits. It can be saved, and resumed later."""
+
+import io
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from swapcal.engine import schedule as horizons
+from swapcal.errors import DataError, InvalidInput, StateFileError
+from swapcal.forecaster import Forecaster
+from swapcal.hints import OnlineRegression
+from swapcal.hypotheses.numeric import Numeric
+from swapcal.jobs.audience import Audience, AudienceRows
+from swapcal.jobs.before_after import BeforeAfter
+from swapcal.jobs.binning import Binning, binning
+from swapcal.jobs.checkpoint import Checkpoint, Fingerprint
+from swapcal.jobs.question import Question
+from swapcal.jobs.row_values import RangeWarning, RowValues
+from swapcal.roles import Hypotheses, Rows
+from swapcal.tables.records import Batch
+from swapcal.typing import Float64Array
+
+__all__ = ["Method", "RunState"]
+
+_ENOUGH = 100
+_FINEST = 16
+"""Rows that tell how sharp a hint is, and how many times the usual number of bins it may have."""
+_ROOM = 64
+"""Free positions for values that first come up late, besides as many as the first rows have filled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How to forecast. learn: a model learns between the hint and the engine; None leaves a choice to the engine."""
+
+    learn: bool = False
+    horizon: int | None = None
+    seed: int = 0
+    trust: float | None = None
+    levels: int = 10
+    jitter: float = 0.0
+    bins: int | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """Plain data."""
+        return {name: getattr(self, name) for name in ("learn", "horizon", "seed", "trust", "levels", "jitter", "bins")}
+
+
+class RunState:
+    """Everything that changes as rows go by.
+
+    Parameters
+    ----------
+    question : Question
+        `p` is the column of the hint, if there is one.
+    method : Method
+        How to forecast; its `horizon` None means anytime.
+    first : sequence of Batch
+        The first rows of the source, from which the rest of the settings is read off.
+    source : str
+        What messages call the records.
+    saved : Checkpoint, optional
+        Go on from there. The first rows must be the same as then, and all rows that are done come by `pass_over`.
+    """
+
+    def __init__(
+        self,
+        question: Question,
+        method: Method,
+        first: Sequence[Batch],
+        source: str,
+        saved: Checkpoint | None = None,
+    ) -> None:
+        if question.groups and question.linear and not method.learn:
+            raise InvalidInput(
+                "groups and linear columns together need learn=True (--learn), which makes the linear columns features "
+                "of a model beside the groups; or leave one of them out"
+            )
+        self.method = method
+        self.settled = int(saved.plain["settled"]) if saved else min(sum(batch.n for batch in first), question.prefix)
+        # Only the rows that settled things then may settle them now, also if there are more by now.
+        self.question = question = replace(question, prefix=self.settled)
+        self.values = RowValues(question, first, source)
+        labels, hints = self._settling(first)
+        self._head = Fingerprint.of(labels, hints)
+        if saved is not None and saved.plain["head"] != self._head:
+            raise StateFileError(
+                f"{source} does not begin with the rows that the state file has seen; give the file it was made with, "
+                "another --state, or --fresh to start over"
+            )
+        self.binning = None if hints is None else self._binning(hints)
+        self.features = Numeric(question.linear) if question.linear and method.learn else None
+        self.audience = self._audience(first, saved)
+        self.forecaster = self._forecaster(saved, None if hints is None else labels - hints)
+        known = labels[~np.isnan(labels)]
+        self.comparison = BeforeAfter(self.values.property, self.audience, self.binning, known, question.r)
+        self.fingerprint = Fingerprint()
+        self.n_rows = self.n_missing = self.n_unhinted = 0
+        if saved is not None:
+            self.comparison.restore(saved.arrays)
+
+    def advance(self, batch: Batch) -> dict[str, Any]:
+        """Forecast the rows of a batch and learn from them; the columns of the output."""
+        y, hints = self._count(batch)
+        weights = self.values.weights(batch)
+        if weights is not None:
+            y = np.where(weights > 0.0, y, np.nan)  # rows of no weight are forecast, and not learned from
+        rows = self.audience.rows(batch)
+        # The forecaster's class is the linear one where there is one, and else the groups.
+        contexts = rows.groups if rows.linear is None else rows.linear
+        contexts = contexts if weights is None else _weighted(contexts, weights)
+        features = None if self.features is None else _dense(self.features, batch)
+        forecasts = np.empty(batch.n)
+        for part in self.comparison.parts(~np.isnan(y)):
+            forecasts[part] = self.forecaster.run(
+                _part(contexts, part),
+                y[part],
+                None if hints is None else hints[part],
+                features=None if features is None else features[part],
+                missing="skip",
+            )
+            w = None if weights is None else weights[part]
+            before = None if hints is None else hints[part]
+            self.comparison.add(y[part], before, forecasts[part], rows.part(part), w)
+            self.comparison.note(self.forecaster)
+        numbers = np.arange(batch.first + 1, batch.first + batch.n + 1)
+        return {"row": numbers, **({} if hints is None else {"before": hints}), "forecast": forecasts}
+
+    def pass_over(self, batch: Batch) -> None:
+        """Count rows that are done."""
+        self._count(batch)
+        self.values.weights(batch)
+
+    def save(self, asked: dict[str, Any], output: dict[str, Any] | None, *, finished: bool) -> Checkpoint:
+        """All that it takes to go on."""
+        stream = io.BytesIO()
+        self.forecaster.save(stream)
+        return Checkpoint(
+            asked=asked,
+            rows=self.n_rows,
+            digest=self.fingerprint.value(),
+            output=output,
+            finished=finished,
+            plain={
+                "settled": self.settled,
+                "head": self._head,
+                "audience": self.audience.spec(),
+                "features": None if self.features is None else self.features.spec(),
+            },
+            forecaster=stream.getvalue(),
+            arrays=dict(self.comparison.arrays()),
+        )
+
+    def _count(self, batch: Batch) -> tuple[Float64Array, Float64Array | None]:
+        """Labels and hints of the batch, which go into the fingerprint."""
+        y = self.values.labels(batch)
+        hints = None if self.question.p is None else self.values.forecasts(batch, self.question.p)
+        self.fingerprint.add(y, hints)
+        self.n_rows += batch.n
+        missing = np.isnan(y)
+        self.n_missing += int(np.count_nonzero(missing))
+        if hints is not None:
+            self.n_unhinted += int(np.count_nonzero(np.isnan(hints) & ~missing))
+        return y, hints
+
+    def _settling(self, first: Sequence[Batch]) -> tuple[Float64Array, Float64Array | None]:
+        """Labels and hints of the rows that settle things; they are counted later, with all others."""
+        column, values = self.question.p, self.values
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RangeWarning)
+            labels = np.concatenate([values.labels(batch) for batch in first])[: self.settled]
+            hints = None
+            if column is not None:
+                hints = np.concatenate([values.forecasts(batch, column) for batch in first])[: self.settled]
+        values.n_clipped = values.n_clipped_forecasts = 0
+        return labels, hints
+
+    def _binning(self, hints: Float64Array) -> Binning:
+        known = hints[~np.isnan(hints)]
+        if not len(known):
+            raise DataError(
+                f"the hint {self.question.p!r} is missing in all of the first {self.settled:,} rows of "
+                f"{self.values.source}; check the column"
+            )
+        return binning(self.values.property, known, self.question.bins)
+
+    def _audience(self, first: Sequence[Batch], saved: Checkpoint | None) -> Audience:
+        """The class of the forecaster and of the audit. The fewer positions it has, the smaller the guarantee."""
+        question = replace(self.question, linear=()) if self.features is not None else self.question
+        if saved is not None:
+            if self.features is not None:
+                self.features = self.features.resumed(saved.plain["features"])
+            return Audience.resumed(question, saved.plain["audience"])
+        audience = Audience.fitted(question, first)
+        n = len(audience.groups.names) - 1
+        return audience.limited(question, min(question.limit, 2 * n + _ROOM))
+
+    def _forecaster(self, saved: Checkpoint | None, residuals: Float64Array | None) -> Forecaster:
+        numeric = self.audience.numeric
+        hypotheses: Hypotheses = self.audience.groups if numeric is None else numeric
+        if saved is not None:
+            # A property or hint of the user's own is not in the file.
+            return Forecaster.load(io.BytesIO(saved.forecaster), property=self.values.property, hypotheses=hypotheses)
+        method, n_features = self.method, 0 if self.features is None else len(self.features.columns)
+        given: dict[str, Any] = {} if method.trust is None else {"trust": method.trust}
+        return Forecaster(
+            self.values.property,
+            hypotheses,
+            horizon=method.horizon,
+            r=self.question.r,
+            seed=method.seed,
+            hint=OnlineRegression(n_features=n_features) if method.learn else None,
+            levels=method.levels if self.question.p is not None or method.learn else 0,
+            jitter=method.jitter,
+            bins=method.bins or self._bins(residuals),
+            **given,
+        )
+
+    def _bins(self, residuals: Float64Array | None) -> int | None:
+        """More bins than usual where the hint is so sharp that rounding it to the usual grid would cost it loss.
+
+        Rounding to bins of width w adds about w^2 / 12 to a squared error. Where w is a quarter of the root of the mean
+        squared error of the hint in the first rows, that is half a percent. None: the usual number, or anytime.
+        """
+        known = np.zeros(0) if residuals is None else residuals[~np.isnan(residuals)]
+        horizon = self.method.horizon
+        error = float(np.sqrt(np.mean(known * known))) if len(known) >= _ENOUGH else 0.0
+        if horizon is None or error == 0.0:
+            return None
+        low, high = self.values.property.domain
+        usual = horizons.bins_for(horizon, self.question.r)
+        sharp = min(math.ceil(4.0 * (high - low) / error), _FINEST * usual) | 1
+        return sharp if sharp > 2 * usual else None
+
+
+def _part(rows: Rows, part: slice) -> Rows:
+    return AudienceRows(rows, None).part(part).groups
+
+
+def _weighted(rows: Rows, weights: Float64Array) -> Rows:
+    """Rows whose values are multiplied by the weight of their round; with no weight they stay as they are."""
+    factors = np.where(weights > 0.0, weights, 1.0)
+    return Rows(rows.indptr, rows.indices, rows.values * np.repeat(factors, np.diff(rows.indptr)))
+
+
+def _dense(features: Numeric, batch: Batch) -> Float64Array:
+    """The columns as a learning hint takes them: standardized, the mean where one is missing."""
+    rows = features.rows(batch, batch.n)
+    dense = np.zeros((batch.n, features.n))
+    dense[np.repeat(np.arange(batch.n), np.diff(rows.indptr)), rows.indices] = rows.values
+    standardized: Float64Array = dense[:, 1:] / dense[0, 0]
+    return standardized

@@ -1,0 +1,326 @@
+"""From records to better forecasts: every row is forecast from the rows before it, and the result is compared."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from swapcal.audit.summary import summarize
+from swapcal.errors import DataError, InvalidInput, StateFileError
+from swapcal.jobs import checkpoint
+from swapcal.jobs.auditing import opening, versions
+from swapcal.jobs.before_after import DELTA
+from swapcal.jobs.checkpoint import Checkpoint
+from swapcal.jobs.outputs import Output, open_output
+from swapcal.jobs.question import Question
+from swapcal.jobs.result import Result
+from swapcal.jobs.run_state import Method, RunState
+from swapcal.tables.records import Batch, Records, read
+from swapcal.words.property_words import loss_name
+from swapcal.words.verdicts import verdict
+
+__all__ = ["Stopped", "run"]
+
+COMMIT_SECONDS = 1.0
+"""Seconds between commits, at least."""
+
+COMMIT_SHARE = 20.0
+"""A commit waits so many times as long as the last one took, so that they take a twentieth of the time at most."""
+
+_HEAD = 1 << 20
+"""Bytes of a file that are looked at to guess its number of rows."""
+
+Path_ = str | os.PathLike[str]
+
+
+class Stopped(KeyboardInterrupt):
+    """The run was asked to stop, and has: `rows` rows are done, and kept if there is a state file."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__(f"stopped after {rows:,} rows")
+        self.rows = rows
+
+
+def run(
+    source: Any,
+    question: Question,
+    *,
+    hint: str | None = None,
+    learn: bool = False,
+    out: Path_ | None = None,
+    state: Path_ | None = None,
+    horizon: int | None = None,
+    seed: int = 0,
+    trust: float | None = None,
+    levels: int = 10,
+    jitter: float = 0.0,
+    bins: int | None = None,
+    fresh: bool = False,
+    overwrite: bool = False,
+    progress: Callable[[int], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Result:
+    """Forecast a table as a stream, each row from the rows before it, and compare with the model's own forecasts.
+
+    Parameters
+    ----------
+    source : Records or anything that `records.read` takes
+        The table: a path, a frame, a mapping of arrays, ...
+    question : Question
+        Which columns, which groups, which property.
+    hint : str, optional
+        Column of a model's forecasts, to start from; default `question.p`. Ten level sets of it join the groups.
+    learn : bool
+        Put a model that learns between the hint and the engine. Columns in `question.linear` are its features.
+    out : path, optional
+        Forecasts of every row: .csv, .jsonl or .parquet, with the columns row (from 1), before (the hint) and forecast.
+    state : path, optional
+        Keeps how far the run has come. With the same file, input and settings it goes on after a stop or a kill; when
+        all is done it goes on with rows that the input has gained since.
+    horizon : int, optional
+        Number of rows that will come; default what the source says, or for a file of text what its size suggests;
+        where neither is known, as in a pipe, anytime.
+    seed, trust, levels, jitter, bins
+        As for `Forecaster`; where `bins` is None and the first rows show a hint much sharper than the usual grid, the
+        grid is finer.
+    fresh : bool
+        Start over, whatever is in `state`.
+    overwrite : bool
+        Replace an `out` that is there already and does not belong to `state`.
+    progress : callable, optional
+        Called with the number of rows done after each batch.
+    stop : callable, optional
+        Asked after each batch; True ends the run with `Stopped`, all rows so far committed.
+    say : callable, optional
+        Called with sentences about where the run goes on.
+
+    Notes
+    -----
+    Rows without an outcome are forecast, and not learned from; rows without a hint are forecast without one. Output is
+    written and synced to disk before the state file is replaced: a kill at any moment loses no row and repeats none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> score, old = rng.random(4000), rng.random(4000) < 0.3
+    >>> table = {"late": rng.random(4000) < (0.5 + 0.4 * old) * score, "score": score, "old": old}
+    >>> result = run(table, Question("late", groups=["old"]), hint="score")
+    >>> bool(result.after.swap_error < result.before.swap_error / 3), result.verdict.headline
+    (True, 'Use the recalibrated forecasts.')
+    """
+    question = question if hint is None else replace(question, p=hint)
+    records = source if isinstance(source, Records) else read(source, columns=question.columns)
+    try:
+        method = Method(learn=learn, horizon=horizon, seed=seed, trust=trust, levels=levels, jitter=jitter, bins=bins)
+        files = _Files(question, method, out, state, fresh=fresh, overwrite=overwrite)
+        return _run(records, question, method, files, progress, stop, say)
+    finally:
+        records.close()
+
+
+class _Files:
+    """The output and the state file, which are committed together."""
+
+    def __init__(
+        self,
+        question: Question,
+        method: Method,
+        out: Path_ | None,
+        state: Path_ | None,
+        *,
+        fresh: bool,
+        overwrite: bool,
+    ) -> None:
+        self.out, self.state = None if out is None else Path(out), None if state is None else Path(state)
+        if self.out is not None and self.state is not None and self.out.absolute() == self.state.absolute():
+            raise InvalidInput(f"the output and the state cannot be the same file, {self.out}; give two names")
+        self.asked = {**question.settings(), **method.settings(), "out": None if self.out is None else self.out.name}
+        self.names = ("row", "forecast") if question.p is None else ("row", "before", "forecast")
+        self.saved = None if self.state is None or fresh else checkpoint.read(self.state)
+        self.output: Output | None = None
+        ours = False
+        if self.saved is not None and self.state is not None:
+            checkpoint.check_same(self.saved.asked, self.asked, self.state)
+            ours = True
+        elif fresh and self.state is not None:
+            with suppress(StateFileError):
+                old = checkpoint.read(self.state)
+                ours = old is not None and old.asked.get("out") == self.asked["out"]
+        if self.out is not None and self.out.exists() and not ours and not overwrite:
+            raise InvalidInput(
+                f"the output {self.out} is there already; give another --out, or --overwrite to replace it"
+            )
+        self._next = 0.0
+
+    @property
+    def begun(self) -> Checkpoint | None:
+        """What an earlier run has done, if that is anything."""
+        return self.saved if self.saved is not None and self.saved.rows else None
+
+    def open(self) -> None:
+        """Claim the files: from now on a run with the same state file goes on with this one."""
+        if self.begun is None and self.state is not None:
+            checkpoint.write(self.state, Checkpoint(self.asked, 0, "", None, False, {}, b""))
+        if self.out is not None:
+            self.output = open_output(self.out, self.names, None if self.begun is None else self.begun.output)
+        self._next = time.monotonic() + COMMIT_SECONDS
+
+    def commit(self, current: RunState, *, finished: bool = False, force: bool = False) -> None:
+        """Output first, then the state that says how far it goes; a run that is killed between goes back to before."""
+        start = time.monotonic()
+        if self.state is not None and (force or finished or start >= self._next):
+            position = None if self.output is None else self.output.finish() if finished else self.output.commit()
+            checkpoint.write(self.state, current.save(self.asked, position, finished=finished))
+            now = time.monotonic()
+            self._next = now + max(COMMIT_SECONDS, COMMIT_SHARE * (now - start))
+        elif finished and self.output is not None:
+            self.output.finish()
+        if finished and self.output is not None:
+            self.output.clear()
+
+    def close(self) -> None:
+        if self.output is not None:
+            self.output.close()
+
+
+def _run(
+    records: Records,
+    question: Question,
+    method: Method,
+    files: _Files,
+    progress: Callable[[int], None] | None,
+    stop: Callable[[], bool] | None,
+    say: Callable[[str], None] | None,
+) -> Result:
+    begun = files.begun
+    known = records.n_rows or _expected_rows(records.name) if method.horizon is None else method.horizon
+    first, rest = opening(records, question.prefix if begun is None else int(begun.plain["settled"]))
+    current = RunState(question, replace(method, horizon=known), first, records.name, begun)
+    batches: Iterator[Batch] = chain(first, rest)
+    if begun is not None:
+        batches = _behind(batches, current, begun, files)
+    files.open()
+    new, between = 0, True
+    try:
+        for batch in batches:
+            if begun is not None and not new and say is not None:
+                say(f"going on after row {current.n_rows:,}")
+            between = False
+            columns = current.advance(batch)
+            if files.output is not None:
+                files.output.append(columns)
+            new, between = new + batch.n, True
+            files.commit(current)
+            if progress is not None:
+                progress(current.n_rows)
+            if stop is not None and stop():
+                raise Stopped(current.n_rows)
+        if new or begun is None or not begun.finished:
+            files.commit(current, finished=True)
+        elif say is not None:
+            say(f"nothing to do: all {current.n_rows:,} rows of {records.name} are done")
+    except KeyboardInterrupt:
+        if between:
+            files.commit(current, force=True, finished=files.state is None)
+        raise
+    finally:
+        files.close()
+    return _result(records.name, current, files)
+
+
+def _expected_rows(path: str) -> int | None:
+    """About how many rows a file of text has, from its size and its first lines; None for anything else.
+
+    Not from how much has been read of it so far: that depends on threads, and two runs must have the same horizon.
+    """
+    try:
+        with open(path, "rb") as file:
+            head, size = file.read(_HEAD), os.path.getsize(path)
+    except OSError:
+        return None  # standard input, a frame, ...
+    if not head or b"\0" in head:
+        return None  # packed, so that its size says little
+    if size <= len(head):
+        return max(1, head.count(b"\n") - 1)
+    rows = head.count(b"\n") * size / len(head)
+    return int(float(f"{rows:.1e}"))
+
+
+def _behind(batches: Iterator[Batch], current: RunState, begun: Checkpoint, files: _Files) -> Iterator[Batch]:
+    """The batches behind the rows that are done, which must be the same rows as then."""
+    ahead: list[Batch] = []
+    for batch in batches:
+        left = begun.rows - current.n_rows
+        if batch.n > left:
+            current.pass_over(batch.cut(0, left))
+            ahead.append(batch.cut(left, batch.n))
+        else:
+            current.pass_over(batch)
+        if current.n_rows == begun.rows:
+            break
+    source = current.values.source
+    if current.n_rows < begun.rows:
+        raise StateFileError(
+            f"{source} has {current.n_rows:,} rows, and the state file {files.state} has {begun.rows:,} of them done; "
+            "give the file it was made with, another --state, or --fresh to start over"
+        )
+    if current.fingerprint.value() != begun.digest:
+        raise StateFileError(
+            f"the first {begun.rows:,} rows of {source} are not those that the state file {files.state} has seen; "
+            "give the file it was made with, another --state, or --fresh to start over"
+        )
+    return chain(ahead, batches)
+
+
+def _result(source: str, current: RunState, files: _Files) -> Result:
+    comparison, values, question = current.comparison, current.values, current.question
+    if not comparison.after.weight > 0:
+        raise DataError(
+            f"{source} has no row with an outcome in {question.y!r}"
+            + ("" if question.weight is None else f" and a weight above 0 in {question.weight!r}")
+            + "; forecasts can be made, but nothing can be learned or scored"
+        )
+    before = None
+    if comparison.before is not None and comparison.before.weight > 0:
+        before = summarize(comparison.before, question.r)
+    after = summarize(comparison.after, question.r)
+    paired, guarantee = comparison.losses.paired(), float(current.forecaster.guarantee(DELTA))
+    return Result(
+        kind="run",
+        source=source,
+        property=values.property,
+        loss_name=loss_name(values.property),
+        low=values.low,
+        high=values.high,
+        groups=comparison.after.names,
+        n_rounds=comparison.after.n_rounds,
+        n_missing=current.n_missing,
+        n_clipped=values.n_clipped,
+        before=before,
+        after=after,
+        history=comparison.history(current.forecaster),
+        paired=paired,
+        verdict=verdict(before, after, property=values.property, r=question.r, paired=paired, guarantee=guarantee),
+        guarantee=guarantee,
+        settings={
+            **files.asked,
+            "horizon": current.forecaster.rules.horizon,
+            "trust": current.forecaster.rules.trust,
+            "bins": current.forecaster.grid.n,
+            "limit": current.audience.groups.limit,
+            "range": values.stated,
+            **({} if current.binning is None else {"binning": current.binning.stated}),
+            "bands": {column: list(edges) for column, edges in current.audience.groups.edges.items()},
+            "rows": current.n_rows,
+            "rows_without_hint": current.n_unhinted,
+            "forecasts_outside": values.n_clipped_forecasts,
+            "weights_outside": values.n_clipped_weights,
+        },
+        versions=versions(),
+    )

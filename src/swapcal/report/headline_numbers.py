@@ -1,0 +1,107 @@
+"""The headline numbers of the page."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from swapcal.jobs.result import Result
+from swapcal.words.numbers import change, count, number, percent, precise, relative
+from swapcal.words.property_words import property_words
+from swapcal.words.quantities import QUANTITIES, capitalized
+
+__all__ = ["HeadlineNumber", "headline_numbers", "rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class HeadlineNumber:
+    """One number, or one before and one after, with a title and a line that says what to make of it."""
+
+    title: str
+    before: str
+    after: str
+    note: str
+
+
+def headline_numbers(result: Result) -> list[HeadlineNumber]:
+    """The headline numbers: errors, what chance and the guarantee allow, and the loss."""
+    found = [
+        _errors(result, "swap_error", _typical(result)),
+        _chance(result),
+        _guarantee(result),
+        _errors(result, "group_error", ""),
+        _errors(result, "overall_error", ""),
+        _loss(result),
+    ]
+    return [card for card in found if card is not None]
+
+
+def _typical(result: Result) -> str:
+    """The error as a bias that every row would have."""
+    side = result.after if result.after is not None else result.before
+    total = float(result.n_rounds) if side is None or side.weight is None else side.weight
+    if side is None or not total > 0.0 or not side.swap_error >= 0.0:
+        return ""
+    typical = float(np.power(side.swap_error / total, 1.0 / result.r))
+    return f"as if every row were off by {property_words(result.property).size(typical)}"
+
+
+def _errors(result: Result, field: str, note: str) -> HeadlineNumber:
+    values = [None if side is None else float(getattr(side, field)) for side in (result.before, result.after)]
+    # What rounding leaves of zero is zero.
+    texts = ["" if value is None else number(value if value > 1e-9 else 0.0 * value) for value in values]
+    parts = [change(values[0], values[1])] if values[0] is not None and values[1] is not None else []
+    return HeadlineNumber(
+        capitalized(QUANTITIES[field]), texts[0], texts[1], "; ".join(part for part in (*parts, note) if part)
+    )
+
+
+def _guarantee(result: Result) -> HeadlineNumber:
+    yardstick = f"T^(1/3) is {number(float(np.cbrt(max(result.n_rounds, 0))))} for this many rows"
+    if result.guarantee is None:
+        return HeadlineNumber(
+            "Yardstick", "", number(float(np.cbrt(max(result.n_rounds, 0)))), "T^(1/3), the rate of the guarantee"
+        )
+    return HeadlineNumber(
+        capitalized(QUANTITIES["guarantee"]),
+        "",
+        number(result.guarantee),
+        f"swap error, whatever the stream does; {yardstick}",
+    )
+
+
+def _chance(result: Result) -> HeadlineNumber | None:
+    """What calibrated forecasts would show, where it is known."""
+    sides = (result.before, result.after)
+    texts = ["" if side is None or side.chance_mean is None else number(side.chance_mean) for side in sides]
+    if not any(texts):
+        return None
+    highs = [side.chance_high for side in sides if side is not None and side.chance_high is not None]
+    most = f", at most {number(highs[-1])} in 95 of 100 streams" if highs else ""
+    return HeadlineNumber(capitalized(QUANTITIES["chance_mean"]), texts[0], texts[1], f"of calibrated forecasts{most}")
+
+
+def _loss(result: Result) -> HeadlineNumber:
+    title = capitalized(result.loss_name)
+    if result.paired is not None:
+        low, difference, high = (
+            relative(value, result.paired.before)
+            for value in (result.paired.low, result.paired.difference, result.paired.high)
+        )
+        share = f"{percent(result.paired.confidence)} interval {low} to {high}"
+        note = f"{difference} ({share})"
+        return HeadlineNumber(title, precise(result.paired.before), precise(result.paired.after), note)
+    losses = ["" if side is None else precise(side.loss) for side in (result.before, result.after)]
+    best = [side.constant_loss for side in (result.before, result.after) if side is not None]
+    constant = f"; the best constant forecast has {precise(best[-1])}" if best and best[-1] is not None else ""
+    return HeadlineNumber(title, losses[0], losses[1], f"lower is better{constant}")
+
+
+def rows(result: Result) -> str:
+    """How much there was, in a sentence."""
+    groups = f"{count(len(result.groups))} group{'s' if len(result.groups) != 1 else ''}"
+    text = f"{count(result.n_rounds)} rows with an outcome, {groups}"
+    if result.n_missing:
+        text += f"; {count(result.n_missing)} more rows without an outcome"
+    if result.n_clipped:
+        text += f"; {count(result.n_clipped)} outcomes outside the range were moved to its end"
+    return text + "."

@@ -1,1 +1,0 @@
-"""Streams of rounds: recorded ones with a known truth, and adversaries that play against a forecaster."""

@@ -1,0 +1,156 @@
+"""Some rows of a table, column by column: as numbers, or by their distinct values."""
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from swapcal.checked import shown
+from swapcal.errors import DataError
+from swapcal.tables.coded import Coded, coded, text
+from swapcal.tables.delimited import NULLS
+from swapcal.tables.table import chosen
+from swapcal.typing import Float64Array
+
+__all__ = ["Batch"]
+
+_ADVICE = "; correct it, leave the cell empty if it is missing, or name another column"
+
+
+class Batch:
+    """Rows `first` to `first + n - 1` of a source, counted from 0; messages count from 1.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the source.
+    first : int
+        Number of the first row.
+    n : int
+        Number of rows.
+    data : mapping
+        Columns by name: pyarrow arrays, NumPy arrays or lists.
+
+    Examples
+    --------
+    >>> batch = Batch("a list", 0, 3, {"age": [30, None, 41], "sex": ["f", "m", "f"]})
+    >>> batch.numbers("age")
+    array([30., nan, 41.])
+    >>> batch["sex"]
+    Coded(codes=array([0, 1, 0]), values=('f', 'm'))
+    """
+
+    __slots__ = ("_data", "columns", "first", "n", "name")
+
+    def __init__(self, name: str, first: int, n: int, data: Mapping[str, Any]) -> None:
+        self.name, self.first, self.n, self._data = name, first, n, data
+        self.columns = tuple(data)
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, name: str) -> Coded | Float64Array:
+        return self.column(name)
+
+    def numbers(self, name: str) -> Float64Array:
+        """A column as floats, NaN where a value is missing."""
+        column = self._raw(name)
+        array = _arrow_numbers(column) if hasattr(column, "null_count") else _array_numbers(column)
+        if array is None:
+            array = np.array([self._number(name, at, value) for at, value in enumerate(_listed(column))])
+        if np.isinf(array).any():
+            raise self._wrong(name, int(np.argmax(np.isinf(array))), "the number is infinite")
+        return array
+
+    def column(self, name: str) -> Coded | Float64Array:
+        """A column by its distinct values, or as floats if that is how it is stored. Text from CSV stays text."""
+        column = self._raw(name)
+        if not str(getattr(column, "type", "")).startswith("binary"):
+            return coded(column, name)
+        found = column.dictionary_encode()
+        codes = found.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        try:
+            values = [value.strip() for value in found.dictionary.cast("string").to_pylist()]
+        except ValueError:
+            for at in range(self.n):
+                self._decoded(name, at, column[at].as_py() or b"")
+            raise
+        distinct = set(values)
+        if len(distinct) == len(values) and distinct.isdisjoint(NULLS):
+            return Coded(codes, tuple(values))
+        # Spaces around a value made two of it, or hid that it is missing.
+        places: dict[str, int] = dict.fromkeys(NULLS, -1)
+        table = [places.setdefault(value, len(places) - len(NULLS)) for value in values]
+        return Coded(np.array([*table, -1])[codes], tuple(places)[len(NULLS) :])
+
+    def cut(self, start: int, end: int) -> "Batch":
+        """Rows `start` to `end - 1` of this batch, as a batch."""
+        data = {
+            name: one.slice(start, end - start) if hasattr(one, "slice") else one[start:end]
+            for name, one in self._data.items()
+        }
+        return Batch(self.name, self.first + start, end - start, data)
+
+    def _raw(self, name: str) -> Any:
+        if name not in self._data:
+            chosen(self.name, self.columns, [name])
+        return self._data[name]
+
+    def _decoded(self, name: str, at: int, value: bytes) -> str:
+        """The text of row `at`, behind its bytes."""
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            raise self._wrong(name, at, f"the bytes {shown(value)} are no text; save the file as UTF-8", "") from None
+
+    def _number(self, name: str, at: int, value: Any) -> float:
+        written = self._decoded(name, at, value) if isinstance(value, bytes) else value
+        written = written.strip() if isinstance(written, str) else written
+        if (isinstance(written, str) and written in NULLS) or text(written) is None:
+            return math.nan
+        try:
+            if not isinstance(written, (str, Real, Decimal, np.bool_)):
+                raise TypeError
+            return float(written)
+        except (TypeError, ValueError, OverflowError):
+            raise self._wrong(name, at, f"{shown(written)} is not a number") from None
+
+    def _wrong(self, name: str, at: int, what: str, advice: str = _ADVICE) -> DataError:
+        return DataError(f"{self.name}, row {self.first + at + 1}, column {name!r}: {what}{advice}")
+
+
+def _arrow_numbers(column: Any) -> Float64Array | None:
+    """The floats in a pyarrow array; None if something in it is no number, or a number only to Python."""
+    kind = str(column.type)
+    if kind.startswith(("date", "time", "duration")):
+        return None
+    try:
+        if kind.startswith("dictionary"):
+            column = column.cast(column.type.value_type)
+        if kind.startswith("binary"):
+            column = column.cast("string")
+        if kind == "bool":
+            column = column.cast("int8")
+        if str(column.type) != "double":
+            column = column.cast("float64", safe=False)
+        array: Float64Array = column.to_numpy(zero_copy_only=False)
+        return array
+    except (ValueError, NotImplementedError):
+        return None
+
+
+def _array_numbers(column: Any) -> Float64Array | None:
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf" and not isinstance(column, np.ma.MaskedArray):
+        return column.astype(np.float64)
+    return None
+
+
+def _listed(column: Any) -> list[Any]:
+    for member in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, member):
+            values: list[Any] = getattr(column, member)()
+            return values
+    return list(column)

@@ -1,0 +1,368 @@
+"""`swapcal bench speed` at sizes that take seconds: the yardsticks are what they are said to be, and misses show."""
+
+import io
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import swapcal as sc
+from swapcal.cli import app
+from swapcal.engine import kernels
+from swapcal.engine.randomness import uniform
+from swapcal_benchmarks.speed import (
+    SpeedSizes,
+    TargetRow,
+    driver,
+    events,
+    instructions,
+    long_file,
+    long_streams,
+    memory,
+    peers,
+    sections,
+    speed_command,
+    speed_tables,
+    threads,
+)
+from swapcal_benchmarks.speed import whole_streams as runs
+from swapcal_benchmarks.speed.ratio import compare, median
+from swapcal_benchmarks.speed.speed_page import page
+from swapcal_benchmarks.speed.timed_streams import dense, groups, sparse
+from swapcal_benchmarks.speed.yardsticks import compiled
+
+TINY = SpeedSizes(rounds=300, events=60, slow_events=20, short=100, long=300, repeats=2, starts=1)
+MET = TargetRow(section="run", what="a thing", against="another", measured=1.5, target=2.0, low=1.4, high=1.6)
+MISSED = TargetRow(section="peers", what="a peer", against="ours", measured=3.0, target=10.0, least=True)
+SKIPPED = TargetRow(section="peers", what="no peer", target=10.0, least=True, note="it is not installed")
+
+needs_kernels = pytest.mark.skipif(kernels.native is None or compiled is None, reason="the yardsticks are compiled")
+needs_driver = pytest.mark.skipif(driver.missing(counting=False) is not None, reason="there is no compiler")
+
+
+class Clock:
+    """Goes on by what the work says it takes."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_ratio_takes_turns_warms_up_and_does_not_time_what_makes_ready() -> None:
+    clock, order = Clock(), []
+
+    def side(name: str, seconds: float) -> Any:
+        def ready() -> Any:
+            clock.now += 100.0
+
+            def work() -> None:
+                order.append(name)
+                clock.now += seconds
+
+            return work
+
+        return ready
+
+    ratio = compare(side("ours", 3.0), side("theirs", 2.0), 3, scale=10.0, clock=clock)
+    assert (ratio.measured, ratio.low, ratio.high) == (15.0, 15.0, 15.0)
+    assert order == ["ours", "theirs"] * 2 + ["theirs", "ours"] + ["ours", "theirs"]
+
+
+def test_the_median_does_not_follow_one_bad_repeat() -> None:
+    assert median([2.0, 2.0, 2.0, 2.0, 50.0]).measured == 2.0
+
+
+def naive_search(X: Any, rows: Any) -> float:
+    total = 0.0
+    for x in X:
+        left, right = 0, len(rows) - 1
+        at_left, at_right = (np.cumsum(rows[i] * x)[-1] for i in (left, right))
+        while right - left > 1:
+            middle = (left + right) // 2
+            at = np.cumsum(rows[middle] * x)[-1]
+            if (at > 0.0) == (at_left > 0.0):
+                left, at_left = middle, at
+            else:
+                right, at_right = middle, at
+        total += at_right
+        rows[left] += x * (-0.125 if at_left > 0.0 else 0.125)
+    return total
+
+
+@needs_kernels
+@pytest.mark.parametrize("n_rows", [1, 2, 35])
+def test_the_bare_loop_searches_and_updates_as_the_page_says(n_rows: int) -> None:
+    rng = np.random.default_rng(3)
+    X, rows = rng.uniform(-1, 1, (50, 10)), rng.uniform(-1, 1, (n_rows, 10))
+    expected, total = rows.copy(), compiled.bare_loop(X, rows)
+    assert total == naive_search(X, expected)
+    np.testing.assert_array_equal(rows, expected)
+
+
+@needs_kernels
+def test_the_stricter_loops_visit_the_rows_that_they_are_told() -> None:
+    rng = np.random.default_rng(4)
+    X, rows, trail = rng.uniform(-1, 1, (50, 7)), rng.uniform(-1, 1, (9, 7)), runs.trails(50, 9)
+    expected, total = rows.copy(), 0.0
+    for x, visited in zip(X, trail, strict=True):
+        products = [np.cumsum(expected[i] * x)[-1] for i in visited]
+        total += sum(products)
+        expected[visited[-1]] += x * (-0.125 if products[-1] > 0.0 else 0.125)
+    for loop in (compiled.bare_known, compiled.bare_known_any_order):
+        own = rows.copy()
+        assert loop(X, own, trail) == pytest.approx(total, rel=1e-12)
+        np.testing.assert_allclose(own, expected, rtol=1e-12)
+        for wrong in (trail[:-1], trail + 1, trail - 1):
+            with pytest.raises(ValueError, match="bare loop"):
+                loop(X, own, np.ascontiguousarray(wrong))
+
+
+@pytest.mark.parametrize("n_bins", [2, 3, 35, 162])
+def test_a_trail_is_a_bisection_of_the_bare_loops_length(n_bins: int) -> None:
+    trail = runs.trails(200, n_bins)
+    assert trail.shape[1] == max(math.ceil(math.log2(max(n_bins - 1, 1))), 0) + 2
+    assert (trail[:, 0] == 0).all()
+    assert (trail[:, 1] == n_bins - 1).all()
+    assert trail.min() >= 0
+    assert trail.max() < n_bins
+
+
+@needs_kernels
+def test_empty_calls_have_the_engines_signatures() -> None:
+    native = kernels.native
+    for name in ("predict", "update"):
+        ours, theirs = getattr(native.Engine, name).__doc__, getattr(compiled.Empty, name).__doc__
+        taken = re.findall(r"(\w+): object", theirs.split("->")[0])
+        assert ours.startswith(f"{name}({', '.join(taken)})")
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("measure", "n_rows", "targets"),
+    [
+        (runs.measure, 8, [2.0, None, None, 3.0, None, None, 2.5, None]),
+        (events.measure, 4, [12.0, 20.0, 12.0, 20.0]),
+        (long_streams.measure, 3, [2.0, 2.0, 2.0]),
+        (threads.measure, 2, [None, None]),
+    ],
+    ids=["run", "events", "growth", "threads"],
+)
+def test_questions_have_their_rows_and_targets(measure: Any, n_rows: int, targets: list[float | None]) -> None:
+    rows = measure(TINY)
+    assert len(rows) == n_rows
+    assert [row.target for row in rows] == targets
+    assert all(row.measured is not None and row.low <= row.measured <= row.high for row in rows)
+    assert all(row.measured > 0.0 for row in rows)
+
+
+def test_a_file_passes_both_commands() -> None:
+    rows = long_file.measure(TINY)
+    assert [row.target for row in rows] == [300_000.0, 500.0, 300_000.0, 500.0]
+    assert all(row.measured is not None and row.measured > 0.0 for row in rows)
+    assert [row.least for row in rows] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("kind", memory.KINDS)
+def test_peak_memory_is_that_of_a_process_that_held_its_inputs(kind: str) -> None:
+    found = memory.play(kind, 2_000)
+    assert found["inputs"] >= 8 * 2_000 * 6
+    assert found["peak"] >= found["before"] > found["inputs"]
+
+
+def test_a_peer_that_is_not_installed_is_named_and_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "find_spec", lambda name: None)
+    rows = peers.measure(TINY)
+    assert [row.met for row in rows] == [None] * 3
+    assert {row.note for row in rows} == {"river is not installed", "online-cp is not installed"}
+
+
+@needs_kernels
+def test_a_peer_that_is_installed_is_measured_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("river")
+    monkeypatch.setattr(peers, "_PEERS", peers._PEERS[:2])
+    rows = peers.measure(TINY)
+    assert [row.against for row in rows] == ["predict + update", "run"] * 2
+    assert all(row.least and row.target == 10.0 and row.measured is not None for row in rows)
+
+
+def test_streams_are_what_the_classes_take() -> None:
+    X, y = dense(100, 10)
+    assert (np.linalg.norm(X, axis=1) <= 1.0).all()
+    groups_X, groups_y = groups(100, 20)
+    assert set(np.unique(groups_X)) == {0.0, 1.0}
+    compressed, sparse_y = sparse(100, 1_000, 10)
+    rows = sc.Finite(1_000).rows(compressed, 100)
+    assert (np.diff(rows.indptr) == 10).all()
+    part = sc.Finite(1_000).rows(compressed[30:50], 20)
+    np.testing.assert_array_equal(part.indices, rows.indices[rows.indptr[30] : rows.indptr[50]])
+    for labels in (y, groups_y, sparse_y):
+        assert set(labels) == {0.0, 1.0}
+
+
+def driver_stream(workload: str) -> tuple[Any, Any, Any]:
+    """The block of driver.cpp, from the same numbers."""
+    draws = iter(range(10**9))
+
+    def number() -> float:
+        return uniform(0, next(draws))
+
+    X, y, hints = [], [], []
+    for _ in range(driver.ROUNDS):
+        if workload == "sparse":
+            row = {k * 1_000 + int(number() * 1_000): 1.0 for k in range(10)}
+            high = min(row) % 2 == 1
+        else:
+            n, scale = (10, 0.25) if workload == "linear" else (20, 1.0)
+            values = [scale * (2.0 * number() - 1.0 if j else 1.0) for j in range(n)]
+            row, high = dict(enumerate(values)), values[1] > 0.0
+        if workload == "hint":
+            hints.append(0.25 + 0.5 * number())
+        X.append(row)
+        y.append(float(number() < (0.7 if high else 0.3)))
+    return X, y, hints
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> driver.Driver:
+    return driver.Driver.built(tmp_path_factory.mktemp("driver"))
+
+
+@needs_driver
+@needs_kernels
+@pytest.mark.parametrize("workload", driver.WORKLOADS)
+def test_the_driver_plays_the_rounds_that_the_package_plays(workload: str, program: driver.Driver) -> None:
+    hypotheses: Any = {"linear": sc.Linear(10), "sparse": sc.Finite(10_000)}.get(workload, sc.Finite(20))
+    levels = 10 if workload == "hint" else 0
+    forecaster = sc.Forecaster(sc.Mean(), hypotheses, bins=35, seed=1, levels=levels)
+    X, y, hints = driver_stream(workload)
+    total = 0.0
+    for k, (x, label) in enumerate(zip(X, y, strict=True)):
+        forecast = forecaster.predict(x, hints[k] if hints else None)
+        forecaster.update(forecast, label)
+        total += float(forecast)
+    assert program.play(workload, 1)[0] == total
+
+
+@needs_driver
+def test_the_driver_says_what_float32_would_gain_and_refuses_the_rest(program: driver.Driver) -> None:
+    assert all(gain > 0.0 for gain in program.single_precision_gain(1))
+    with pytest.raises(Exception, match="exit status 2"):
+        program.play("nonsense", 1)
+
+
+@pytest.mark.skipif(driver.missing(counting=True) is not None, reason="there is no valgrind")
+def test_instructions_are_counted_and_the_same_twice(program: driver.Driver) -> None:
+    first = program.instructions("linear")
+    assert 100.0 < first < 100_000.0
+    assert program.instructions("linear") == first
+
+
+def test_the_driver_is_compiled_as_the_package_is() -> None:
+    text = (driver.SOURCES.parent / "CMakeLists.txt").read_text(encoding="utf-8")
+    line = next(line for line in text.splitlines() if "-ffp-contract" in line)
+    for flag in line.split("PRIVATE")[1].strip(" )").split():
+        assert flag in driver.FLAGS
+
+
+COUNTS = {"compiler": "cc 1", "vectors": "avx2", "instructions_per_round": dict.fromkeys(driver.WORKLOADS, 1_000.0)}
+
+
+@pytest.mark.parametrize(
+    ("before", "met", "word"),
+    [
+        (None, None, ""),
+        (COUNTS, True, "change +0.0 %"),
+        (COUNTS | {"instructions_per_round": dict.fromkeys(driver.WORKLOADS, 900.0)}, False, "change +11.1 %"),
+        (COUNTS | {"compiler": "cc 2"}, None, "another compiler"),
+        (COUNTS | {"vectors": "default"}, None, "another compiler"),
+    ],
+)
+def test_a_change_of_instructions_is_judged_only_like_with_like(before: Any, met: bool | None, word: str) -> None:
+    for row in instructions.rows(COUNTS, before):
+        assert row.met is met
+        assert word in row.note
+
+
+def test_the_repository_remembers_the_instructions_of_every_workload() -> None:
+    kept = instructions.kept()
+    assert kept is not None
+    assert kept["instructions_per_round"].keys() == driver.WORKLOADS.keys()
+
+
+def shown(rows: list[TargetRow]) -> str:
+    console = Console(width=120, file=io.StringIO())
+    with console.capture() as capture:
+        console.print(speed_tables.tables(rows))
+    return capture.get()
+
+
+def test_tables_show_what_was_missed_and_what_was_left_out() -> None:
+    text = shown([MET, MISSED, SKIPPED])
+    assert "MISSED" in text
+    assert "1 of 2 targets met. Missed: a peer (3.00 x, at least 10 x). Not measured: no peer" in " ".join(text.split())
+    assert "MISSED" not in shown([MET])
+
+
+def test_the_page_holds_every_row() -> None:
+    rows = [MET, MISSED, SKIPPED]
+    text = page(rows, {"swapcal": "1", "python": "3", "numpy": "2", "cores": 2, "machine": "m"})
+    assert all(row.what in text for row in rows)
+    assert "| a peer | ours | 3.00 x |  | at least 10 x | MISSED |" in text
+
+
+def answered(monkeypatch: pytest.MonkeyPatch, *rows: TargetRow) -> None:
+    section = sections.Section("run", "Run", lambda sizes: list(rows), 1.0)
+    monkeypatch.setattr(sections, "SECTIONS", (section,))
+
+
+@needs_kernels
+@pytest.mark.parametrize(("row", "code"), [(MET, 0), (MISSED, 1), (SKIPPED, 0)])
+def test_the_command_fails_where_a_target_is_missed(
+    row: TargetRow, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered(monkeypatch, row)
+    result = CliRunner().invoke(app, ["bench", "speed", "--quick", "--json", "--out", str(tmp_path / "out")])
+    assert result.exit_code == code
+    data = json.loads(result.stdout)
+    assert data == json.loads((tmp_path / "out" / "speed.json").read_text(encoding="utf-8"))
+    assert data["met"] is (code == 0)
+    assert data["rows"][0]["what"] == row.what
+
+
+@needs_kernels
+def test_the_command_writes_the_page_and_shows_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered(monkeypatch, MET)
+    arguments = ["bench", "speed", "--out", str(tmp_path / "out"), "--docs", str(tmp_path / "docs")]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0
+    assert "1 of 1 targets met." in result.stdout
+    assert "a thing" in (tmp_path / "docs" / "performance.md").read_text(encoding="utf-8")
+    # Nothing was counted, so nothing is remembered.
+    assert not (tmp_path / "docs" / instructions.FILE).exists()
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--only", "nonsense"], "there is no section nonsense"),
+        (["--only", "run", "--docs", "somewhere"], "--docs needs all sections"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(arguments: list[str], sentence: str) -> None:
+    result = CliRunner().invoke(app, ["bench", "speed", *arguments])
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+
+
+def test_without_kernels_there_is_nothing_to_measure(tmp_path: Path) -> None:
+    with kernels.using("python"), pytest.raises(sc.InvalidInput, match="without the compiled kernels"):
+        speed_command.speed(tmp_path, echo=lambda text: None)

@@ -1,0 +1,88 @@
+"""The formula for the bytes of a forecaster, in docs/performance.md, against the arrays that are there."""
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+
+import swapcal as sc
+from swapcal.learners import GradientDescent, MultiplicativeWeights
+from swapcal_benchmarks.speed.state_bytes import array_bytes, file_bound, formula
+
+CLASSES: dict[str, Any] = {
+    "finite": sc.Finite(7),
+    "finite, one function": sc.Finite(1),
+    "finite, p-norm": sc.Finite(5, potential=sc.potentials.PNorm()),
+    "finite, squint": sc.Finite(5, potential=sc.potentials.Squint()),
+    "linear": sc.Linear(6),
+    "oracle, gradient": sc.Oracle(GradientDescent(4)),
+    "oracle, weights": sc.Oracle(MultiplicativeWeights(5)),
+}
+HINTS: dict[str, Any] = {
+    "no hint": None,
+    "regression": sc.OnlineRegression(),
+    "features": sc.OnlineRegression(n_features=3, rates=(0.5, 0.1), link="identity"),
+}
+
+
+def played(hypotheses: Any, hint: Any, **settings: Any) -> sc.Forecaster:
+    rng = np.random.default_rng(1)
+    forecaster = sc.Forecaster(sc.Mean(), hypotheses, hint=hint, seed=1, **settings)
+    n_features = 0 if hint is None else hint.n_features
+    X = rng.uniform(-0.4, 0.4, (300, hypotheses.n))
+    features = rng.normal(size=(300, n_features)) if n_features else None
+    forecaster.run(X, rng.random(300), rng.random(300), features=features)
+    return forecaster
+
+
+@pytest.mark.parametrize("hint", HINTS)
+@pytest.mark.parametrize("settings", [{}, {"levels": 0}, {"levels": 3, "horizon": 500, "max_pending": 100}], ids=str)
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_formula_counts_every_byte_and_bounds_the_file(name: str, settings: dict[str, Any], hint: str) -> None:
+    forecaster = played(CLASSES[name], HINTS[hint], **settings)
+    assert array_bytes(forecaster) == formula(forecaster)
+    file = io.BytesIO()
+    forecaster.save(file)
+    assert 0 < len(file.getvalue()) <= file_bound(forecaster)
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "hint", "expected"),
+    [
+        # The page's words, worked out by hand for 35 bins, 10 levels and 1000 forecasts that may wait.
+        (sc.Finite(20), None, 8 * 35 * (6 * 30 + 3) + 1032),
+        (sc.Linear(10), None, 8 * 35 * (2 * 10 + 2) + 1032),
+        (sc.Oracle(GradientDescent(10)), None, 8 * 35 * (1 * (11 + 1) + 10 + 2) + 1032),
+        (sc.Oracle(MultiplicativeWeights(20)), None, 8 * 35 * (2 * (41 + 1) + 20 + 2) + 1032),
+        (sc.Linear(10), sc.OnlineRegression(n_features=2), 8 * (35 * 22 + 19 * (10 + 2 + 7) + 4 * 2 + 14) + 1032),
+    ],
+    ids=["finite", "linear", "gradient", "weights", "regression"],
+)
+def test_the_formula_is_the_one_on_the_page(hypotheses: Any, hint: Any, expected: int) -> None:
+    assert formula(sc.Forecaster(sc.Mean(), hypotheses, bins=35, hint=hint, max_pending=1000)) == expected
+
+
+def test_nothing_grows_with_the_rounds() -> None:
+    forecaster = sc.Forecaster(sc.Quantile(0.9), sc.Finite(3), bins=10, seed=1)
+    rng = np.random.default_rng(2)
+    sizes = set()
+    for _ in range(3):
+        forecaster.run(rng.random((400, 3)), rng.random(400))
+        sizes.add(array_bytes(forecaster))
+    assert len(sizes) == 1
+
+
+def test_an_array_that_is_hidden_in_a_part_is_found_and_a_view_counts_as_its_base() -> None:
+    class Part:
+        __slots__ = ("hidden", "same")
+
+        def __init__(self) -> None:
+            base = np.zeros(10)
+            self.hidden, self.same = base[:3], [base[3:], (base,)]
+
+    class Whole:
+        def __init__(self) -> None:
+            self.part, self.own = Part(), np.zeros(2, dtype=np.uint8)
+
+    assert array_bytes(Whole()) == 82

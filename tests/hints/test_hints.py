@@ -1,0 +1,397 @@
+"""A hint that learns: as good as the best step size in hindsight, in any units, and a good citizen."""
+
+import json
+from collections.abc import Callable
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swapcal.errors import InvalidInput, StateFileError
+from swapcal.hints import OnlineRegression, RegressionState
+from swapcal.properties import Expectile, Mean, Moment, Probability, Quantile
+from swapcal.roles import Elicitable, Row
+from swapcal.simulate import synthetic
+from swapcal.simulate.synthetic import Stream
+from swapcal.typing import Float64Array
+
+MAKERS: dict[str, Callable[[int, int], Stream]] = {
+    "miscalibrated": synthetic.miscalibrated,
+    "interacting": synthetic.interacting,
+    "oscillating": synthetic.oscillating,
+    "noisy": synthetic.noisy,
+    "drifting": synthetic.drifting,
+    "drifting binary": lambda n_rounds, seed: synthetic.drifting(n_rounds, seed, binary=True),
+}
+PROPERTIES: dict[str, Elicitable] = {"mean": Mean(), "quantile": Quantile(0.9), "expectile": Expectile(0.8)}
+CASES = [
+    (stream, name)
+    for stream in MAKERS
+    for name in (["mean", "quantile", "expectile"] if stream in ("noisy", "drifting") else ["mean"])
+]
+
+
+@cache
+def stream_of(name: str, n_rounds: int, seed: int) -> Stream:
+    return MAKERS[name](n_rounds, seed)
+
+
+def sparse(x: Float64Array) -> Row:
+    indices = np.flatnonzero(x)
+    return Row(indices, x[indices])
+
+
+def play(
+    state: RegressionState,
+    stream: Stream,
+    *,
+    base: bool = True,
+    first: int = 0,
+    last: int | None = None,
+    features: Float64Array | None = None,
+) -> Float64Array:
+    """Forecast and update round by round."""
+    features = stream.features if features is None else features
+    last = stream.n_rounds if last is None else last
+    forecasts = np.empty(last - first)
+    for t in range(first, last):
+        given = (sparse(stream.x[t]), features[t], float(stream.hint[t]) if base else None)
+        forecasts[t - first] = state.forecast(*given)
+        state.update(*given, float(stream.y[t]))
+    return forecasts
+
+
+def fixed_rates(property: Elicitable, stream: Stream, *, base: bool) -> Float64Array:
+    """Mean loss of plain stochastic gradient descent, for two links and a fine grid of fixed rates each."""
+    rates = np.tile(0.5 * 2.0 ** (-np.arange(32) / 2), 2)
+    hint = np.clip(stream.hint, 1e-6, 1 - 1e-6)
+    odds = np.log(hint / (1 - hint))
+    inputs = np.hstack([np.ones((stream.n_rounds, 1)), stream.x, stream.features] + [odds[:, None]] * base)
+    weights = np.zeros((inputs.shape[1], 64))
+    offsets = np.stack([odds, stream.hint], axis=1) if base else np.tile([0.0, 0.5], (stream.n_rounds, 1))
+    total = np.zeros(64)
+    for s, offset, y in zip(inputs, offsets, stream.y, strict=True):
+        z = s.dot(weights)
+        z[:32] = 0.5 + 0.5 * np.tanh(0.5 * (z[:32] + offset[0]))
+        z[32:] = np.minimum(np.maximum(z[32:] + offset[1], 0.0), 1.0)
+        total += property.loss(z, y)
+        weights -= np.multiply.outer(s, rates * property.identification(z, y))
+    return total / stream.n_rounds
+
+
+def check_against_fixed_rates(name: str, property: str, *, base: bool, seed: int) -> None:
+    stream, elicitable = stream_of(name, 20_000, seed), PROPERTIES[property]
+    state = OnlineRegression(n_features=10).start(elicitable, 20)
+    loss = float(np.mean(elicitable.loss(play(state, stream, base=base), stream.y)))
+    assert loss <= 1.01 * float(fixed_rates(elicitable, stream, base=base).min())
+    if base:
+        assert loss < float(np.mean(elicitable.loss(stream.hint, stream.y)))
+
+
+@pytest.mark.parametrize(("name", "property"), CASES)
+def test_within_one_percent_of_the_best_fixed_rate(name: str, property: str) -> None:
+    check_against_fixed_rates(name, property, base=True, seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("base", [False, True])
+@pytest.mark.parametrize(("name", "property"), CASES)
+def test_within_one_percent_more_seeds_and_without_base(name: str, property: str, base: bool, seed: int) -> None:
+    check_against_fixed_rates(name, property, base=base, seed=seed)
+
+
+def test_a_good_model_is_left_alone() -> None:
+    stream = synthetic.miscalibrated(5000, 0)
+    truth = Stream(stream.x, stream.y, stream.truth_mean, stream.features, stream.truth_mean, None)
+    forecasts = play(OnlineRegression(n_features=10).start(Mean(), 20), truth)
+    best = float(np.mean((stream.truth_mean - stream.y) ** 2))
+    assert float(np.mean((forecasts - stream.y) ** 2)) < 1.005 * best
+
+
+# Citizenship
+
+
+@pytest.mark.parametrize("link", [None, "identity", "logistic"])
+@pytest.mark.parametrize("base", [-2.0, -1.7, 0.0, 0.3, 2.999, 3.0])
+def test_starts_as_the_base_forecast(base: float, link: str | None) -> None:
+    state = OnlineRegression(link=link).start(Expectile(0.7, low=-2.0, high=3.0), 4)
+    assert state.forecast(sparse(np.array([1.0, 0, 0, 1.0])), None, base) == pytest.approx(base, abs=1e-15)
+
+
+def test_starts_in_the_middle_without_base() -> None:
+    assert OnlineRegression().start(Mean(low=2.0, high=4.0), 1).forecast(sparse(np.ones(1)), None, None) == 3.0
+
+
+def test_base_outside_the_domain_is_moved_to_its_end() -> None:
+    state = OnlineRegression().start(Mean(), 1)
+    assert state.forecast(sparse(np.ones(1)), None, 1.0001) == 1.0
+    assert state.forecast(sparse(np.ones(1)), None, -7.0) == 0.0
+
+
+def same(one: dict[str, Float64Array], other: dict[str, Float64Array]) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_forecast_is_pure_and_arguments_are_not_changed() -> None:
+    stream = stream_of("drifting", 200, 3)
+    state = OnlineRegression(n_features=10).start(Quantile(0.9), 20)
+    play(state, stream)
+    row, features = sparse(stream.x[7]), stream.features[7].copy()
+    values, indices = row.values.copy(), row.indices.copy()
+    before = state.arrays()
+    first = state.forecast(row, features, 0.4)
+    assert [state.forecast(row, features, base) for base in (None, 0.9, 0.4)][-1] == first
+    assert same(before, state.arrays())
+    state.update(row, features, 0.4, 0.2)
+    assert not same(before, state.arrays())
+    assert np.array_equal(features, stream.features[7])
+    assert np.array_equal(row.values, values)
+    assert np.array_equal(row.indices, indices)
+
+
+def test_arrays_are_copies() -> None:
+    state = OnlineRegression().start(Mean(), 2)
+    for array in state.arrays().values():
+        array += 1.0
+    assert same(state.arrays(), OnlineRegression().start(Mean(), 2).arrays())
+
+
+@pytest.mark.parametrize("property", PROPERTIES)
+def test_restored_state_continues_bit_for_bit(property: str) -> None:
+    stream, regression = stream_of("drifting", 400, 1), OnlineRegression(n_features=10)
+    whole = regression.start(PROPERTIES[property], 20)
+    forecasts = play(whole, stream)
+    half = regression.start(PROPERTIES[property], 20)
+    play(half, stream, last=150)
+    saved = half.arrays()
+    fresh = regression.start(PROPERTIES[property], 20)
+    fresh.restore(saved)
+    play(half, stream, first=390)
+    assert np.array_equal(play(fresh, stream, first=150), forecasts[150:])
+    assert same(fresh.arrays(), whole.arrays())
+
+
+def test_late_and_shuffled_outcomes() -> None:
+    stream, quantile = stream_of("noisy", 6000, 0), Quantile(0.9)
+    state = OnlineRegression(n_features=10).start(quantile, 20)
+    forecasts, rng = np.empty(stream.n_rounds), np.random.default_rng(0)
+    for start in range(0, stream.n_rounds, 100):
+        block = range(start, start + 100)
+        for t in block:
+            forecasts[t] = state.forecast(sparse(stream.x[t]), stream.features[t], float(stream.hint[t]))
+        for t in rng.permutation(block).tolist():
+            state.update(sparse(stream.x[t]), stream.features[t], float(stream.hint[t]), float(stream.y[t]))
+    prompt = play(OnlineRegression(n_features=10).start(quantile, 20), stream)
+    late, soon = (float(np.mean(quantile.loss(p[1000:], stream.y[1000:]))) for p in (forecasts, prompt))
+    assert late < 1.1 * soon
+
+
+def test_update_does_not_need_its_forecast() -> None:
+    stream = stream_of("drifting", 100, 2)
+    one, other = (OnlineRegression(n_features=10).start(Mean(), 20) for _ in range(2))
+    play(one, stream)
+    for t in range(stream.n_rounds):
+        other.update(sparse(stream.x[t]), stream.features[t], float(stream.hint[t]), float(stream.y[t]))
+    assert same(one.arrays(), other.arrays())
+
+
+def test_rounds_without_base_learn_their_own_level() -> None:
+    state, row = OnlineRegression().start(Mean(), 1), Row(np.empty(0, dtype=np.int64), np.empty(0))
+    rng = np.random.default_rng(0)
+    for t in range(4000):
+        if t % 2:
+            state.update(row, None, None, float(rng.random() < 0.1))
+        else:
+            state.update(row, None, 0.7, float(rng.random() < 0.7))
+    assert state.forecast(row, None, None) == pytest.approx(0.1, abs=0.05)
+    assert state.forecast(row, None, 0.7) == pytest.approx(0.7, abs=0.05)
+
+
+# Units
+
+
+@pytest.mark.parametrize("property", PROPERTIES)
+@pytest.mark.parametrize(("low", "high", "tolerance"), [(0.0, 4.0, 0.0), (-50.0, 1234.5, 1e-6), (0.0, 1e-9, 1e-6)])
+def test_label_units_do_not_matter(property: str, low: float, high: float, tolerance: float) -> None:
+    unit = stream_of("drifting", 1500, 4)
+    arrays = (low + (high - low) * unit.y, low + (high - low) * unit.hint, unit.features, unit.truth_mean)
+    make = {"mean": Mean, "quantile": lambda **k: Quantile(0.9, **k), "expectile": lambda **k: Expectile(0.8, **k)}
+    ranged = cast(Elicitable, cast(Any, make[property])(low=low, high=high))
+    expected = play(OnlineRegression(n_features=10).start(PROPERTIES[property], 20), unit)
+    got = play(OnlineRegression(n_features=10).start(ranged, 20), Stream(unit.x, *arrays, None))
+    assert np.max(np.abs((got - low) / (high - low) - expected)) <= tolerance
+
+
+@pytest.mark.parametrize(
+    ("scale", "shift", "tolerance"), [(2.0**20, 0.0, 0.0), (1e6, 3e5, 1e-6), (1e-6, -1.0, 1e-6), (1e80, 0.0, 1e-6)]
+)
+def test_feature_units_do_not_matter(scale: float, shift: float, tolerance: float) -> None:
+    stream = stream_of("miscalibrated", 1500, 5)
+    expected = play(OnlineRegression(n_features=10).start(Mean(), 20), stream)
+    got = play(OnlineRegression(n_features=10).start(Mean(), 20), stream, features=shift + scale * stream.features)
+    assert np.max(np.abs(got - expected)) <= tolerance
+
+
+def test_a_wild_feature_value_does_no_lasting_harm() -> None:
+    stream = stream_of("drifting", 4000, 6)
+    wild = stream.features.copy()
+    wild[1000, 3] = 1e6
+    calm = play(OnlineRegression(n_features=10).start(Mean(), 20), stream)
+    shaken = play(OnlineRegression(n_features=10).start(Mean(), 20), stream, features=wild)
+    late = slice(1001, None)
+    losses = [float(np.mean((p[late] - stream.y[late]) ** 2)) for p in (calm, shaken)]
+    assert losses[1] < 1.2 * losses[0]
+
+
+def test_small_contexts_are_learned_as_fast() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3000, 3)) / 3
+    y = 0.5 + 0.4 * np.tanh(x[:, 0])
+    losses = []
+    for scale in (1.0, 1e-4):
+        state = OnlineRegression().start(Mean(), 3)
+        p = np.empty(3000)
+        for t in range(3000):
+            row = sparse(scale * x[t])
+            p[t] = state.forecast(row, None, None)
+            state.update(row, None, None, float(y[t]))
+        losses.append(float(np.mean((p - y) ** 2)))
+    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
+    assert losses[0] < 0.2 * float(np.var(y))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    data=st.data(),
+    property=st.sampled_from([Mean(low=-1.0), Quantile(0.05), Expectile(0.99, high=1e9), Moment(2), Probability()]),
+    link=st.sampled_from([None, "identity", "logistic"]),
+)
+def test_forecasts_stay_finite_and_in_the_domain(data: st.DataObject, property: Elicitable, link: str | None) -> None:
+    state = OnlineRegression(n_features=2, link=link, rates=[1000.0, 1.0, 1e-6]).start(property, 3)
+    unit = st.floats(0.0, 1.0)
+    numbers = st.floats(-1e60, 1e60, allow_subnormal=True)
+    for _ in range(12):
+        row = sparse(np.array(data.draw(st.lists(st.floats(-1.0, 1.0), min_size=3, max_size=3))))
+        features = np.array(data.draw(st.tuples(numbers, numbers)))
+        base = data.draw(st.one_of(st.none(), unit))
+        low, high = property.domain
+        base = None if base is None else low + (high - low) * base
+        forecast = state.forecast(row, features, base)
+        assert low <= forecast <= high
+        label = property.low + (property.high - property.low) * data.draw(unit)
+        state.update(row, features, base, float(round(label)) if isinstance(property, Probability) else label)
+    assert all(np.isfinite(array).all() for array in state.arrays().values())
+
+
+# Configuration and bad input
+
+
+def test_spec_round_trip() -> None:
+    for regression in (OnlineRegression(), OnlineRegression(n_features=3, rates=(0.5, 0.25), link="logistic")):
+        data = json.loads(json.dumps(regression.spec()))
+        assert OnlineRegression.from_spec(data) == regression
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"n_features": -1},
+        {"n_features": 1.5},
+        {"n_features": True},
+        {"rates": []},
+        {"rates": [0.1, 0.0]},
+        {"rates": [float("nan")]},
+        {"rates": 0.1},
+        {"rates": ["fast"]},
+        {"link": "probit"},
+    ],
+)
+def test_bad_configuration(arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        OnlineRegression(**arguments)
+
+
+@pytest.mark.parametrize("spec", [{}, {"kind": "Mean"}, {"kind": "OnlineRegression", "depth": 3}])
+def test_bad_spec(spec: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        OnlineRegression.from_spec(spec)
+
+
+def test_bad_start() -> None:
+    with pytest.raises(InvalidInput):
+        OnlineRegression().start(Mean(), -1)
+    boundless = cast(Elicitable, SimpleNamespace(domain=(0.0, float("inf"))))
+    with pytest.raises(InvalidInput):
+        OnlineRegression().start(boundless, 1)
+
+
+ROW = sparse(np.array([0.0, 1.0]))
+
+
+@pytest.mark.parametrize(
+    ("row", "features", "base"),
+    [
+        (ROW, None, 0.5),
+        (ROW, np.zeros(3), 0.5),
+        (ROW, np.zeros((2, 1)), 0.5),
+        (ROW, np.array([0.0, np.nan]), 0.5),
+        (ROW, np.array([0.0, -np.inf]), 0.5),
+        (ROW, np.array([0.0, 1e200]), 0.5),
+        (ROW, ["a", "b"], 0.5),
+        (Row(np.array([1]), np.array([1e200])), np.zeros(2), 0.5),
+        (ROW, np.zeros(2), float("nan")),
+        (ROW, np.zeros(2), float("inf")),
+        (Row(np.array([2]), np.ones(1)), np.zeros(2), 0.5),
+        (Row(np.array([-1]), np.ones(1)), np.zeros(2), 0.5),
+        (Row(np.array([0, 1]), np.ones(1)), np.zeros(2), 0.5),
+        (Row(np.array([0]), np.array([np.nan])), np.zeros(2), 0.5),
+    ],
+)
+def test_bad_rounds_change_nothing(row: Row, features: Any, base: float) -> None:
+    state = OnlineRegression(n_features=2).start(Mean(), 2)
+    state.update(ROW, np.ones(2), 0.5, 1.0)
+    before = state.arrays()
+    with pytest.raises(InvalidInput):
+        state.forecast(row, features, base)
+    with pytest.raises(InvalidInput):
+        state.update(row, features, base, 0.5)
+    assert same(before, state.arrays())
+
+
+def test_bad_label_changes_nothing() -> None:
+    state = OnlineRegression().start(Mean(), 2)
+    before = state.arrays()
+    with pytest.raises(InvalidInput):
+        state.update(ROW, None, 0.5, float("nan"))
+    assert same(before, state.arrays())
+
+
+def test_features_without_n_features_are_refused_and_lists_are_welcome() -> None:
+    with pytest.raises(InvalidInput):
+        OnlineRegression().start(Mean(), 2).forecast(ROW, np.ones(1), 0.5)
+    state = OnlineRegression(n_features=2).start(Mean(), 2)
+    assert state.forecast(ROW, cast(Any, [1, 2]), 0.5) == 0.5
+
+
+def test_foreign_arrays_are_refused() -> None:
+    state = OnlineRegression().start(Mean(), 2)
+    before = state.arrays()
+    missing = {name: array for name, array in before.items() if name != "mean"}
+    for bad in (OnlineRegression().start(Mean(), 3).arrays(), missing, before | {"totals": np.full(11, np.nan)}):
+        with pytest.raises(StateFileError):
+            state.restore(bad)
+    assert same(before, state.arrays())
+
+
+def test_entries_whose_squares_nearly_vanish_are_finite_inputs() -> None:
+    state = OnlineRegression().start(Mean(), 1)
+    tiny = Row(np.array([0]), np.array([2.5e-159]))
+    for _ in range(3):
+        assert 0.0 <= state.forecast(tiny, None, None) <= 1.0
+        state.update(tiny, None, None, 1.0)
+    assert all(np.isfinite(part).all() for part in state.arrays().values())

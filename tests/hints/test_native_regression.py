@@ -1,0 +1,299 @@
+"""The compiled learning hint against its Python twin, bit for bit; and what both owe to whoever runs it alone."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swapcal.engine import kernels
+from swapcal.errors import InvalidInput, StateFileError
+from swapcal.hints import OnlineRegression, RegressionState
+from swapcal.properties import Expectile, Mean, Moment, Probability, Property, Quantile
+from swapcal.roles import Elicitable, Row, Rows
+from swapcal.simulate.synthetic import Stream, drifting
+from swapcal.typing import Float64Array
+
+native = pytest.mark.skipif(
+    kernels.backend() == "python", reason="the compiled kernels are not installed, or switched off"
+)
+
+PROPERTIES: list[Elicitable] = [
+    Mean(),
+    Mean(low=-50.0, high=1234.5),
+    Moment(3, low=-1.0, high=2.0),
+    Quantile(0.9),
+    Quantile(0.05, low=-3.0, high=0.1),
+    Expectile(0.8),
+    Expectile(0.3, low=1e-9, high=3e-9),
+    Probability(),
+]
+
+
+def kernel(state: RegressionState, property: Any) -> Any:
+    """The compiled twin, over the arrays of `state`."""
+    low, high = property.domain
+    constants = {
+        "property": type(property).__name__,
+        "label_low": property.low,
+        "label_high": property.high,
+        "width": high - low,
+        "level": getattr(property, "level", 0.0),
+        "power": getattr(property, "k", 1),
+        "monotone": property.monotone,
+        "domain_low": low,
+        "domain_high": high,
+        "n_identity": state.n_identity,
+    }
+    return kernels.native.Regression(constants, state.buffers())
+
+
+def bits(state: RegressionState) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in state.buffers().items()}
+
+
+def rows_of(x: Float64Array) -> Rows:
+    ends = np.concatenate(([0], np.cumsum(np.count_nonzero(x, axis=1))))
+    return Rows(ends, np.nonzero(x)[1], x[x != 0.0])
+
+
+def row_at(rows: Rows, t: int) -> Row:
+    part = slice(rows.indptr[t], rows.indptr[t + 1])
+    return Row(rows.indices[part], rows.values[part])
+
+
+def labels_for(property: Elicitable, share: Float64Array) -> Float64Array:
+    share = np.round(share) if isinstance(property, Probability) else share
+    return np.clip(property.low + (property.high - property.low) * share, property.low, property.high)
+
+
+def bases_for(property: Elicitable, share: Float64Array) -> Float64Array:
+    low, high = property.domain
+    return np.clip(low + (high - low) * share, low, high)
+
+
+def of_stream(property: Elicitable, stream: Stream) -> tuple[Rows, Float64Array, Float64Array, Float64Array]:
+    """The arguments of `run`."""
+    return rows_of(stream.x), stream.features, bases_for(property, stream.hint), labels_for(property, stream.y)
+
+
+# Bit for bit
+
+
+@native
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), property=st.sampled_from(PROPERTIES), link=st.sampled_from([None, "identity", "logistic"]))
+def test_every_round_gives_the_same_bits(data: st.DataObject, property: Elicitable, link: str | None) -> None:
+    n_features, n_inputs = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 5))
+    rates = data.draw(st.sampled_from([None, [1.0], [1000.0, 0.3, 1e-6], [0.1] * 13]))
+    regression = OnlineRegression(n_features=n_features, rates=rates, link=link)
+    state, twin = (regression.start(property, n_inputs) for _ in range(2))
+    compiled = kernel(twin, property)
+    entries = st.sampled_from([0.0, 1.0]) | st.floats(-1.0, 1.0)
+    numbers = st.floats(-1e60, 1e60) | st.sampled_from([0.0, 1.0, 1e-162, -3e-162])
+    shares = st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.5, 1.0])
+    for _ in range(data.draw(st.integers(1, 15))):
+        x = np.array(data.draw(st.lists(entries, min_size=n_inputs, max_size=n_inputs)), dtype=np.float64)
+        row = Row(np.flatnonzero(x), x[x != 0.0])
+        extra = np.array(data.draw(st.lists(numbers, min_size=n_features, max_size=n_features)), dtype=np.float64)
+        features = extra if n_features else None
+        base = data.draw(st.none() | shares.map(lambda share: float(bases_for(property, np.array(share)))))
+        action = data.draw(st.sampled_from(["both", "both", "forecast", "update", "restore"]))
+        if action == "restore":
+            saved = state.arrays()
+            state, twin = (regression.start(property, n_inputs) for _ in range(2))
+            compiled = kernel(twin, property)
+            state.restore(saved)
+            twin.restore(saved)
+        if action in ("both", "forecast"):
+            assert compiled.forecast(*row, features, base) == state.forecast(row, features, base)
+        if action in ("both", "update"):
+            y = float(labels_for(property, np.array(data.draw(shares))))
+            compiled.update(*row, features, base, y)
+            state.update(row, features, base, y)
+        assert bits(twin) == bits(state)
+
+
+@native
+@pytest.mark.parametrize("link", [None, "identity", "logistic"])
+@pytest.mark.parametrize("property", PROPERTIES, ids=repr)
+def test_whole_runs_give_the_same_bits(property: Elicitable, link: str | None) -> None:
+    rows, features, bases, y = of_stream(property, drifting(1500, 3))
+    regression = OnlineRegression(n_features=features.shape[1], link=link)
+    state, twin, other = (regression.start(property, 20) for _ in range(3))
+    compiled, single = kernel(twin, property), kernel(other, property)
+    # A stretch of rounds without a base in the middle.
+    for part, given_bases in ((slice(0, 700), bases), (slice(700, 900), None), (slice(900, 1500), bases)):
+        first, last = rows.indptr[part.start], rows.indptr[part.stop]
+        some = Rows(rows.indptr[part.start : part.stop + 1] - first, rows.indices[first:last], rows.values[first:last])
+        base = None if given_bases is None else given_bases[part]
+        got = np.empty(part.stop - part.start)
+        compiled.run(*some, features[part], base, y[part], got)
+        with kernels.using("python"):
+            expected = state.run(some, features[part], base, y[part])
+        assert got.tobytes() == expected.tobytes()
+        assert bits(twin) == bits(state)
+        for t in range(part.start, part.stop):
+            given_round = (*row_at(rows, t), features[t], None if given_bases is None else float(given_bases[t]))
+            assert single.forecast(*given_round) == expected[t - part.start]
+            single.update(*given_round, float(y[t]))
+        assert bits(other) == bits(state)
+
+
+@native
+def test_the_kernel_has_no_state_of_its_own() -> None:
+    stream = drifting(300, 5)
+    arguments = of_stream(Mean(), stream)
+    state = OnlineRegression(n_features=10).start(Mean(), 20)
+    compiled, out = kernel(state, Mean()), np.empty(300)
+    fresh = state.arrays()
+    compiled.run(*arguments[0], *arguments[1:], out)
+    learned, first = bits(state), out.copy()
+    assert compiled.forecast(*row_at(arguments[0], 7), stream.features[7], 0.4) > 0.0
+    assert bits(state) == learned
+    state.restore(fresh)
+    compiled.run(*arguments[0], *arguments[1:], out)
+    assert np.array_equal(out, first)
+    assert bits(state) == learned
+
+
+@native
+def test_the_kernel_refuses_what_would_reach_beyond_its_arrays() -> None:
+    state = OnlineRegression(n_features=1).start(Mean(), 2)
+    compiled, before, one = kernel(state, Mean()), bits(state), np.ones(1)
+    for position in (-1, 2):
+        with pytest.raises(ValueError, match="outside"):
+            compiled.update(np.array([position]), one, one, None, 0.5)
+    with pytest.raises(ValueError, match="distinct"):
+        compiled.update(np.array([0, 1, 1]), np.ones(3), one, None, 0.5)
+    with pytest.raises(ValueError, match="value for each"):
+        compiled.forecast(np.array([0, 1]), one, one, None)
+    for features in (None, np.ones(2)):
+        with pytest.raises(ValueError, match="features"):
+            compiled.forecast(np.array([0]), one, features, None)
+    rows = Rows(np.array([0, 1]), np.array([0]), one)
+    for bad in (
+        (*rows, None, None, one, np.empty(1)),
+        (*rows, np.ones((1, 1)), np.ones(2), one, np.empty(1)),
+        (*rows, np.ones((1, 1)), None, one, np.empty(2)),
+        (np.array([0, 2]), *rows[1:], np.ones((1, 1)), None, one, np.empty(1)),
+        (np.array([0, 2, 1]), *rows[1:], np.ones((2, 1)), None, np.ones(2), np.empty(2)),
+    ):
+        with pytest.raises(ValueError, match=r"needed|length|increase"):
+            compiled.run(*bad)
+    other = OnlineRegression(n_features=1, link="identity").start(Mean(), 2)
+    with pytest.raises(ValueError, match="differ in length"):
+        kernels.native.Regression(
+            {"property": "Mean", "level": 0.0, "label_low": 0.0, "label_high": 1.0, "width": 1.0, "power": 1}
+            | {"monotone": True, "domain_low": 0.0, "domain_high": 1.0, "n_identity": 1},
+            state.buffers() | {"weights": other.buffers()["weights"]},
+        )
+    assert bits(state) == before
+
+
+# The regression by itself
+
+
+@pytest.mark.parametrize("property", PROPERTIES, ids=repr)
+def test_a_run_is_the_loop(property: Elicitable) -> None:
+    rows, features, bases, y = of_stream(property, drifting(400, 1))
+    state, other = (OnlineRegression(n_features=features.shape[1]).start(property, 20) for _ in range(2))
+    forecasts = state.run(rows, features, bases, y)
+    for t in range(400):
+        given_round = (row_at(rows, t), features[t], float(bases[t]))
+        assert forecasts[t] == other.forecast(*given_round)
+        other.update(*given_round, float(y[t]))
+    assert bits(state) == bits(other)
+
+
+def test_a_run_without_rounds_or_bases_or_features() -> None:
+    state = OnlineRegression().start(Mean(), 1)
+    none = Rows(np.array([0]), np.empty(0, dtype=np.int64), np.empty(0))
+    assert state.run(none, None, None, np.empty(0)).shape == (0,)
+    two = Rows(np.array([0, 0, 1]), np.array([0]), np.ones(1))
+    assert state.run(two, None, None, np.array([0.5, 0.5])).tolist() == [0.5, 0.5]
+
+
+def test_a_run_learns_everything_or_nothing() -> None:
+    def fussy(p: Any, y: Any) -> Any:
+        if np.any(np.asarray(y) == 0.123):
+            raise ArithmeticError("not this label")
+        return p - y
+
+    rows, features, bases, y = of_stream(Mean(), drifting(60, 2))
+    state = OnlineRegression(n_features=10).start(Property(fussy, lipschitz=1.0), 20)
+    state.run(rows, features, bases, y)
+    before = bits(state)
+    y[50] = 0.123
+    with pytest.raises(InvalidInput, match="not this label"):
+        state.run(rows, features, bases, y)
+    assert bits(state) == before
+
+
+@pytest.mark.parametrize("what", ["y", "short y", "base", "feature", "no features", "position", "indptr", "value"])
+def test_a_bad_stream_changes_nothing(what: str) -> None:
+    rows, features, bases, y = of_stream(Mean(), drifting(30, 2))
+    state = OnlineRegression(n_features=10).start(Mean(), 20)
+    state.run(rows, features, bases, y)
+    before = bits(state)
+    extras: Any = features
+    match what:
+        case "y":
+            y[7] = np.nan
+        case "short y":
+            y = y[:-1]
+        case "base":
+            bases[29] = np.inf
+        case "feature":
+            features[29, 9] = 1e200
+        case "no features":
+            extras = None
+        case "position":
+            rows.indices[-1] = 20
+        case "indptr":
+            rows.indptr[3] = rows.indptr[5]
+        case _:
+            rows.values[-1] = np.nan
+    with pytest.raises(InvalidInput):
+        state.run(rows, extras, bases, y)
+    assert bits(state) == before
+
+
+def test_buffers_are_the_state_itself() -> None:
+    state = OnlineRegression(n_features=2).start(Mean(), 3)
+    buffers = state.buffers()
+    state.update(Row(np.array([1]), np.ones(1)), np.array([1.0, 2.0]), 0.3, 1.0)
+    state.restore(state.arrays())
+    for name, array in state.buffers().items():
+        assert np.shares_memory(array, buffers[name])
+        assert array.ndim == 1
+
+
+def test_a_used_state_restores_to_a_fresh_one() -> None:
+    """Features that have varied here and have not there: their scale must go too."""
+    rows, features, bases, y = of_stream(Mean(), drifting(50, 4))
+    used, fresh = (OnlineRegression(n_features=10).start(Mean(), 20) for _ in range(2))
+    used.run(rows, features, bases, y)
+    used.restore(fresh.arrays())
+    assert bits(used) == bits(fresh)
+
+
+@pytest.mark.parametrize(("name", "position"), [("totals", 0), ("totals", 5), ("totals", 7), ("variation", 1)])
+def test_negative_counts_and_squares_are_refused(name: str, position: int) -> None:
+    state = OnlineRegression(n_features=2).start(Mean(), 1)
+    before, arrays = bits(state), state.arrays()
+    arrays[name][position] = -1.0
+    with pytest.raises(StateFileError):
+        state.restore(arrays)
+    assert bits(state) == before
+
+
+def test_differences_near_the_smallest_float() -> None:
+    """Squares of differences underflow; the inputs count as not having varied, or are cut."""
+    state, row = OnlineRegression(n_features=1).start(Mean(low=-1.0), 0), Row(np.empty(0, dtype=np.int64), np.empty(0))
+    for t in range(50):
+        tiny = (t % 3 - 1) * 3e-162
+        assert -1.0 <= state.forecast(row, np.array([tiny]), tiny) <= 1.0
+        state.update(row, np.array([tiny]), tiny, 0.0)
+    assert all(np.isfinite(array).all() for array in state.buffers().values())

@@ -1,0 +1,400 @@
+"""`Oracle`: Algorithm 2 with a quadratic potential, against the paper read aloud, its theorem, and bad learners."""
+
+import io
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import swapcal as sc
+from naive import Naive
+from naive_learners import Algorithm, gradient_descent, multiplicative_weights, oracle
+from swapcal import hypotheses
+from swapcal.checks import check_forecaster, check_hypotheses
+from swapcal.engine.bounds import Tally
+from swapcal.errors import InvalidInput, StateFileError
+from swapcal.hypotheses import Oracle
+from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
+from swapcal.roles import Row
+from swapcal.simulate.adversaries import Arena, Far, Greedy, GroupTargeted, Sine, ball, groups, play, signed
+from swapcal.typing import Float64Array
+
+BUILT_IN: list[Learner] = [MultiplicativeWeights(3), GradientDescent(3)]
+BINS = 4
+
+
+class Leader:
+    """A user's own: follow the regularized leader in the unit ball, with a regret of at most 1.5 sqrt(n)."""
+
+    n, odd, dual = 2, True, "euclidean"
+
+    def start(self) -> Float64Array:
+        return np.zeros(self.n + 1)
+
+    def predict(self, state: Float64Array, row: Row) -> float:
+        length = max(float(np.linalg.norm(state[:-1])), math.sqrt(state[-1]), 1.0)
+        return float(state[row.indices] @ row.values) / length
+
+    def update(self, state: Float64Array, row: Row, kappa: float) -> None:
+        state[row.indices] += kappa * row.values
+        state[-1] += 1.0
+
+    def regret(self, n_rounds: Float64Array) -> Float64Array:
+        return np.asarray(1.5 * np.sqrt(n_rounds))
+
+    def spec(self) -> dict[str, Any]:
+        return {"kind": "Leader"}
+
+
+class Doubled:
+    """Gradient descent that does not say that it is odd, and so gets two copies."""
+
+    def __init__(self, n: int) -> None:
+        descent = GradientDescent(n)
+        self.n, self.odd, self.dual = n, False, descent.dual
+        self.start, self.predict, self.update = descent.start, descent.predict, descent.update
+        self.regret, self.spec = descent.regret, descent.spec
+
+
+def stream(n: int, n_rounds: int, seed: int) -> tuple[Float64Array, Float64Array]:
+    """Contexts in the unit ball, and labels that depend on them and drift."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n_rounds, n))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    drift = 0.15 * np.sin(np.arange(n_rounds) / 60.0)
+    return X, 0.5 + 0.2 * X[:, 0] + drift + rng.uniform(-0.1, 0.1, n_rounds)
+
+
+def dense(x: Float64Array) -> Row:
+    return Row(np.arange(len(x)), x)
+
+
+@pytest.mark.parametrize(
+    ("learner", "algorithm"),
+    [(MultiplicativeWeights(3), multiplicative_weights), (GradientDescent(3), gradient_descent)],
+    ids=["weights", "descent"],
+)
+def test_phi_is_that_of_the_paper_read_aloud(learner: Learner, algorithm: Algorithm) -> None:
+    evidence, weights = Oracle(learner).start(BINS), oracle(algorithm, halved=learner.odd)
+    rng = np.random.default_rng(1)
+    past: list[list[list[float]]] = [[[] for _ in range(3)] for _ in range(BINS)]
+    X, _ = stream(3, 160, seed=2)
+    seen_both = set()
+    for t, x in enumerate(X):
+        for i in range(BINS):
+            expected = sum(np.multiply(weights(past[i], len(past[i][0])), x).tolist()) if t % 8 == 0 else None
+            found = evidence.phi(i, dense(x))
+            seen_both.add(np.sign(found))
+            assert expected is None or found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        played, v = int(rng.integers(BINS)), float(np.clip(x[0] + 0.5 * rng.normal(), -1.0, 1.0))
+        evidence.record(played, dense(x), v)
+        for j in range(3):
+            past[played][j].append(float(x[j] * v))
+    assert seen_both >= {-1.0, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("learner", "algorithm"),
+    [(MultiplicativeWeights(3), multiplicative_weights), (GradientDescent(3), gradient_descent)],
+    ids=["weights", "descent"],
+)
+def test_forecasts_are_those_of_the_naive_forecaster(learner: Learner, algorithm: Algorithm) -> None:
+    forecaster = sc.Forecaster(sc.Mean(), Oracle(learner), bins=5, seed=11)
+    weights = oracle(algorithm, halved=learner.odd)
+    naive = Naive(sc.Mean(), 3, weights, None, seed=11, n_bins=5, n_levels=0)
+    X, y = stream(3, 120, seed=4)
+    for x, label in zip(X, y, strict=True):
+        forecast, opened = forecaster.predict(x), naive.predict(x.tolist())
+        assert forecast.value == opened.forecast
+        forecaster.update(forecast, float(label))
+        naive.update(opened, float(label))
+
+
+def test_one_copy_of_an_odd_learner_is_worth_half_of_two() -> None:
+    one, two = Oracle(GradientDescent(3)).start(BINS), Oracle(Doubled(3)).start(BINS)
+    X, y = stream(3, 200, seed=5)
+    for t, (x, label) in enumerate(zip(X, y, strict=True)):
+        for i in range(BINS):
+            assert two.phi(i, dense(x)) == 2.0 * one.phi(i, dense(x))
+        for evidence in (one, two):
+            evidence.record(t % BINS, dense(x), float(label) - 0.5)
+    assert np.array_equal(two.sums, np.repeat(one.sums, 2, axis=1))
+    forecasts = [sc.Forecaster(sc.Mean(), Oracle(each), horizon=200, seed=1).run(X, y)
+                 for each in (GradientDescent(3), Doubled(3))]  # fmt: skip
+    assert np.array_equal(forecasts[0], forecasts[1])
+
+
+# The theorem: the step of the potential, the sum of all steps, and what the regret adds.
+
+
+@pytest.mark.parametrize("learner", [*BUILT_IN, Doubled(3)], ids=["weights", "descent", "doubled"])
+def test_step_of_the_potential(learner: Learner) -> None:
+    """Q grows by at most X + k / (n + 1), X = -A + 2 v Phi, and X^2 <= 9 k A, X <= 2 k, for k copies."""
+    evidence, rng = Oracle(learner).start(1), np.random.default_rng(6)
+    X, _ = stream(3, 400, seed=7)
+    k = len(evidence.signs)
+    largest = 0.0
+    for t, x in enumerate(X):
+        n, before = float(evidence.counts[0]), np.maximum(evidence.sums[0], 0.0)
+        phi = evidence.phi(0, dense(x))
+        # Rounds that can be learned, so that S grows; then with the evidence, against it, and at random.
+        v = (math.copysign(1.0, phi), -math.copysign(1.0, phi), float(rng.uniform(-1.0, 1.0)))[t % 5 % 3]
+        v = float(x[0]) if t < 100 else v
+        evidence.record(0, dense(x), v)
+        after = np.maximum(evidence.sums[0], 0.0)
+        A = float(np.sum(before**2)) / (n * (n + 1.0)) if n else 0.0
+        step = -A + 2.0 * v * phi
+        grown = float(np.sum(after**2)) / (n + 1.0) - (float(np.sum(before**2)) / n if n else 0.0)
+        assert grown <= step + k / (n + 1.0) + 1e-9
+        assert step**2 <= 9.0 * k * A + 1e-9
+        assert step <= 2.0 * k
+        largest = max(largest, step)
+    assert largest > 0.1
+
+
+@pytest.mark.parametrize("learner", [*BUILT_IN, Doubled(3)], ids=["weights", "descent", "doubled"])
+@pytest.mark.parametrize("hostile", [True, False])
+def test_what_the_class_finds_is_what_the_answers_find_and_the_regret(learner: Learner, hostile: bool) -> None:
+    evidence, rng = Oracle(learner).start(1), np.random.default_rng(8)
+    X, _ = stream(3, 400, seed=9)
+    sums = np.zeros(3)
+    for t, x in enumerate(X, start=1):
+        answer = learner.predict(evidence.states[0, 0], dense(x))
+        v = (-1.0 if answer > 0.0 else 1.0) if hostile else float(rng.uniform(-1.0, 1.0))
+        evidence.record(0, dense(x), v)
+        sums += x * v
+        found = float(np.maximum(evidence.sums[0], 0.0).max())
+        assert float(Oracle(learner).supremum(sums)) <= found + float(learner.regret(np.array(float(t)))) + 1e-9
+
+
+GAMES: dict[str, tuple[Learner, Float64Array]] = {
+    "weights-groups": (MultiplicativeWeights(8), groups(8, seed=1)),
+    "weights-signed": (MultiplicativeWeights(4), signed(4, seed=1)),
+    "descent": (GradientDescent(4), ball(4, seed=1)),
+    "own": (Leader(), ball(2, seed=1)),
+}
+
+
+@pytest.mark.parametrize("strategy", [Greedy, Far, GroupTargeted, Sine])
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("horizon", [600, None])
+def test_error_stays_below_the_guarantee(name: str, strategy: Any, horizon: int | None) -> None:
+    n_rounds, (learner, pool) = 600, GAMES[name]
+    forecaster = sc.Forecaster(sc.Mean(), Oracle(learner), horizon=horizon, seed=5)
+    ahead = forecaster.guarantee(0.05, n_rounds=n_rounds)
+    arena = Arena(pool, seed=12)
+    play(forecaster, Sine(arena, period=n_rounds / 5) if strategy is Sine else strategy(arena), n_rounds)
+    now = forecaster.guarantee(0.05)
+    assert forecaster.error() <= 0.1 * n_rounds
+    assert forecaster.error() <= now <= ahead
+    assert now.theorem == ahead.theorem == "theorem B with an oracle"
+    assert not now.broken
+    evidence: Any = forecaster.state.evidence
+    potential = np.sum(np.maximum(evidence.sums, 0.0) ** 2 / np.maximum(evidence.counts, 1.0)[:, None])
+    harmonic = sum(math.fsum(1.0 / k for k in range(1, int(n) + 1)) for n in evidence.counts)
+    assert potential <= len(evidence.signs) * (harmonic + 20.0 * math.log(20.0))
+
+
+@pytest.mark.parametrize("learner", BUILT_IN, ids=repr)
+@pytest.mark.parametrize("property", [sc.Quantile(0.8), sc.Expectile(0.2)], ids=repr)
+def test_learns_what_the_context_tells(learner: Learner, property: Any) -> None:
+    """After a drifting stream the error is a small part of the rounds, and far below that of a constant."""
+    X, y = stream(3, 3000, seed=13)
+    forecaster = sc.Forecaster(property, Oracle(learner), horizon=3000, seed=2)
+    forecasts = forecaster.run(X, y)
+    constant, audit = (sc.Audit(property, forecaster.hypotheses) for _ in range(2))
+    constant.update_many(y, np.full(3000, property.value(y)), X)
+    audit.update_many(y, forecasts, X)
+    assert audit.swap_multicalibration(2.0) == pytest.approx(forecaster.error(), rel=1e-9)
+    assert forecaster.error() < 0.5 * constant.swap_multicalibration(2.0)
+    assert forecaster.error() <= forecaster.guarantee(0.05)
+
+
+# The bound.
+
+
+@pytest.mark.parametrize("r", [1.0, 1.5, 2.0, 3.0, 100.0])
+@pytest.mark.parametrize(
+    "learner", [*BUILT_IN, MultiplicativeWeights(1), Leader()], ids=lambda each: each.spec()["kind"]
+)
+def test_bound_ahead_covers_every_split_of_the_rounds(learner: Learner, r: float) -> None:
+    evidence, rng = Oracle(learner).start(6), np.random.default_rng(14)
+    for n_rounds in (1, 7, 60, 5000, 10**6):
+        ahead = evidence.bound(Tally(6, learner.n, n_rounds), r, 0.05)
+        splits = [np.full(6, n_rounds // 6), np.array([n_rounds, 0, 0, 0, 0, 0])]
+        splits += [rng.multinomial(n_rounds, rng.dirichlet(np.full(6, a))) for a in (0.1, 0.5, 2.0, 20.0)]
+        splits += [np.minimum(n_rounds // 6, k) * np.ones(6) for k in (1, 3, 9, 20)]
+        for counts in splits:
+            part = Tally(6, learner.n, int(counts.sum()), counts.astype(np.float64), counts.astype(np.float64))
+            assert evidence.bound(part, r, 0.05) <= ahead * (1.0 + 1e-12)
+        assert ahead <= n_rounds
+
+
+def test_bound_grows_with_rounds_and_confidence() -> None:
+    for learner in BUILT_IN:
+        evidence = Oracle(learner).start(6)
+        by_rounds = [evidence.bound(Tally(6, 3, t), 2.0, 0.05) for t in range(1, 3000, 7)]
+        assert np.diff(by_rounds).min() >= 0.0
+        by_delta = [evidence.bound(Tally(6, 3, 10**6), 2.0, delta) for delta in (1.0, 0.1, 1e-9)]
+        assert np.diff(by_delta).min() > 0.0
+        # k (H + 9 ln 1/delta) for the answers and c^2 N for regrets of c sqrt(n), joined by Minkowski's inequality.
+        k, c = (2.0, 2.0 * math.sqrt(math.log(3.0))) if not learner.odd else (1.0, 3.0)
+        answers = k * (6.0 * (1.0 + math.log1p(10**6 / 6)) + 9.0 * math.log(10.0))
+        formula = (math.sqrt(answers) + math.sqrt(6.0 * c * c)) ** 2
+        assert 0.98 * formula <= by_delta[1] <= 1.02 * formula
+
+
+def test_bound_without_rounds_is_zero() -> None:
+    nothing = Tally(6, 3, 0, np.zeros(6), np.zeros(6))
+    assert [Oracle(each).start(6).bound(nothing, 2.0, 0.05) for each in BUILT_IN] == [0.0, 0.0]
+
+
+# Citizenship: one path, exact files, finer grids.
+
+
+@pytest.mark.parametrize("learner", [*BUILT_IN, Doubled(3), Leader()], ids=["weights", "descent", "doubled", "own"])
+def test_checks_of_a_class(learner: Learner) -> None:
+    check_hypotheses(Oracle(learner))
+
+
+@pytest.mark.usefixtures("three_bins")
+@pytest.mark.parametrize("learner", BUILT_IN, ids=repr)
+@pytest.mark.parametrize("horizon", [3000, None])
+def test_checks_of_a_forecaster(learner: Learner, horizon: int | None) -> None:
+    check_forecaster(lambda: sc.Forecaster(sc.Mean(), Oracle(learner), horizon=horizon, seed=3))
+
+
+def loaded(forecaster: sc.Forecaster, **parts: Any) -> sc.Forecaster:
+    file = io.BytesIO()
+    forecaster.save(file)
+    file.seek(0)
+    return sc.Forecaster.load(file, **parts)
+
+
+@pytest.mark.usefixtures("three_bins")
+@pytest.mark.parametrize("learner", BUILT_IN, ids=repr)
+def test_run_loop_and_files_agree_across_refinements(learner: Learner) -> None:
+    X, y = stream(3, 1500, seed=15)
+    whole, again = (sc.Forecaster(sc.Mean(), Oracle(learner), seed=4) for _ in range(2))
+    first_bins, expected = whole.grid.n, whole.run(X, y)
+    assert whole.grid.n >= 3 * first_bins
+    found = []
+    for t, (x, label) in enumerate(zip(X, y, strict=True)):
+        if t % 301 == 300:
+            again = loaded(again)
+        forecast = again.predict(x)
+        again.update(forecast, float(label))
+        found.append(forecast.value)
+    assert np.array_equal(expected, found)
+    assert again.hypotheses == Oracle(learner)
+    assert all(np.array_equal(a, again.state.evidence.arrays()[k]) for k, a in whole.state.evidence.arrays().items())
+
+
+def test_refining_starts_new_bins_with_fresh_learners() -> None:
+    learner = MultiplicativeWeights(3)
+    evidence = Oracle(learner).start(2)
+    evidence.record(1, dense(np.array([1.0, -0.5, 0.0])), 0.8)
+    before = evidence.states.copy()
+    evidence.refine(3)
+    assert np.array_equal(evidence.states[[1, 4]], before)
+    assert np.array_equal(evidence.states[[0, 2, 3, 5]], np.tile(learner.start(), (4, 2, 1)))
+    assert evidence.counts.tolist() == [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]
+
+
+def test_hints_guide_and_are_not_trusted() -> None:
+    X, y = stream(3, 200, seed=16)
+    forecaster = sc.Forecaster(sc.Mean(), Oracle(GradientDescent(3)), horizon=200, seed=1)
+    assert forecaster.state.record is None
+    assert forecaster.state.evidence.level(0, dense(X[0])) == math.inf
+    assert abs(float(forecaster.predict(X[0], hint=0.93)) - 0.93) <= 0.5 / forecaster.grid.n
+    forecaster.run(X, y, hints=np.full(200, 0.1))
+    assert forecaster.error() <= forecaster.guarantee(0.05)
+
+
+def test_specs() -> None:
+    for learner in BUILT_IN:
+        assert hypotheses.from_spec(Oracle(learner).spec()) == Oracle(learner)
+    for bad in ({"kind": "Oracle"}, {"kind": "Oracle", "learner": 3}, {"kind": "Oracle", "learner": {"kind": "Mine"}}):
+        with pytest.raises(StateFileError):
+            hypotheses.from_spec(bad)
+
+
+def test_a_learner_of_your_own_is_passed_to_load_again() -> None:
+    X, y = stream(2, 400, seed=17)
+    forecaster = sc.Forecaster(sc.Mean(), Oracle(Leader()), horizon=800, seed=6)
+    forecaster.run(X, y)
+    with pytest.raises(StateFileError, match="pass hypotheses=Oracle"):
+        loaded(forecaster)
+    with pytest.raises(StateFileError, match="is not the one in the file"):
+        loaded(forecaster, hypotheses=Oracle(GradientDescent(2)))
+    again = loaded(forecaster, hypotheses=Oracle(Leader()))
+    assert np.array_equal(again.run(X, y), forecaster.run(X, y))
+
+
+# Bad learners.
+
+
+def test_what_is_no_learner_is_refused() -> None:
+    for bad, why in ((None, "has no"), (GradientDescent, "make one"), (sc.Finite(3), "has no"), (3, "has no")):
+        with pytest.raises(InvalidInput, match=why):
+            Oracle(bad)  # type: ignore[arg-type]
+
+    class Manhattan(Leader):
+        dual = "manhattan"
+
+    class Integers(Leader):
+        def start(self) -> Any:
+            return np.zeros(3, dtype=np.int64)
+
+    class Empty(Leader):
+        n = 0
+
+    for kind, why in ((Manhattan, "dual must be"), (Integers, "flat array"), (Empty, "whole number")):
+        with pytest.raises(InvalidInput, match=why):
+            Oracle(kind())
+
+
+def test_learners_that_fail_leave_the_evidence_alone() -> None:
+    class Fails(Leader):
+        def update(self, state: Float64Array, row: Row, kappa: float) -> None:
+            super().update(state, row, kappa)
+            if state[-1] == 3.0:
+                raise RuntimeError("out of order")
+
+    class Loud(Leader):
+        def predict(self, state: Float64Array, row: Row) -> float:
+            return 3.0 * super().predict(state, row)
+
+    class Overflows(Leader):
+        def update(self, state: Float64Array, row: Row, kappa: float) -> None:
+            super().update(state, row, kappa)
+            state[0] = state[0] if state[-1] < 3.0 else math.nan
+
+    row = dense(np.array([0.6, 0.8]))
+    cases: list[tuple[Learner, type[Exception], str]] = [
+        (Fails(), RuntimeError, "out of order"),
+        (Loud(), InvalidInput, r"outside \[-1, 1\]"),
+        (Overflows(), InvalidInput, "not finite"),
+    ]
+    for learner, error, why in cases:
+        evidence = Oracle(learner).start(2)
+        before: dict[str, Float64Array] = {}
+
+        def three_rounds(evidence: Any = evidence, before: dict[str, Float64Array] = before) -> None:
+            for _ in range(3):
+                before.update({name: array.copy() for name, array in evidence.arrays().items()})
+                evidence.record(1, row, 1.0)
+
+        with pytest.raises(error, match=why):
+            three_rounds()
+        assert all(np.array_equal(before[name], array) for name, array in evidence.arrays().items())
+
+
+def test_a_regret_below_zero_is_refused() -> None:
+    class Negative(Leader):
+        def regret(self, n_rounds: Float64Array) -> Float64Array:
+            return np.asarray(-n_rounds)
+
+    with pytest.raises(InvalidInput, match="declares a regret"):
+        Oracle(Negative()).start(2).bound(Tally(2, 2, 10), 2.0, 0.05)

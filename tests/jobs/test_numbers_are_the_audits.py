@@ -1,0 +1,101 @@
+"""A number that a command prints, stores or draws is the number that `sc.Audit` gives: there is one accumulator."""
+
+import ast
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import swapcal as sc
+from swapcal.audit.sums import PER_CELL
+from swapcal.cli.output import view
+from swapcal.jobs.auditing import audit
+from swapcal.jobs.question import Question
+from swapcal.jobs.running import run
+from swapcal.jobs.storage import from_json, to_json
+from swapcal.report import page
+from swapcal.words.numbers import number
+from swapcal.words.property_words import property_words
+from verdict_streams import table
+
+GROUPS = ["g", "h", ("g", "h")]
+
+
+def reference(data: dict[str, Any], p: Any, *, bins: Any, weights: Any = None) -> sc.Audit:
+    """What a user would do who has never heard of the commands, round by round in one call."""
+    groups = sc.Groups(GROUPS)
+    groups.fit({name: data[name] for name in ("g", "h")})
+    found = sc.Audit(sc.Mean(), groups, bins=bins)
+    found.update_many(data["y"], p, {name: data[name] for name in ("g", "h")}, weights=weights)
+    return found
+
+
+@pytest.mark.parametrize("bins", [None, 12])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_audit_of_a_table(bins: int | None, weighted: bool) -> None:
+    data = table(3000, shift=0.2)
+    data["p"] = np.round(data["p"], 1 if bins is None else 3)
+    data["w"] = np.random.default_rng(1).random(3000)
+    data["w"][0] = 1.0
+    weight = "w" if weighted else None
+    column = audit(data, Question("y", "p", GROUPS, bins=bins, weight=weight)).before
+    assert column is not None
+    distinct = np.unique(data["p"])
+    edges = [0.0, *(distinct[1:] + distinct[:-1]) / 2, 1.0]
+    weights = data["w"] / data["w"].max() if weighted else None
+    expected = reference(data, data["p"], bins=edges if bins is None else bins, weights=weights)
+    assert column.swap_error == expected.swap_multicalibration()
+    assert column.group_error == expected.multicalibration()
+    assert column.overall_error == expected.calibration()
+    cells = {(cell.value, cell.name): cell for cell in expected.cells()}
+    assert column.n_cells == len(cells)
+    assert column.n_biased == len(expected.cells().biased)
+    for cell in column.worst:
+        assert cell == cells[cell.value, cell.name]
+
+
+def test_both_columns_of_a_run(tmp_path: Path) -> None:
+    data, out = table(2000, shift=0.2), tmp_path / "out.csv"
+    result = run(data, Question("y", "p", GROUPS, bins=10), out=out, bins=15)
+    forecasts = np.genfromtxt(out, delimiter=",", names=True)["forecast"]
+    assert result.after is not None
+    assert result.before is not None
+    for column, p, bins in ((result.before, data["p"], 10), (result.after, forecasts, None)):
+        expected = reference(data, p, bins=bins)
+        assert column.swap_error == expected.swap_multicalibration()
+        assert column.group_error == expected.multicalibration()
+        assert column.overall_error == expected.calibration()
+
+
+def test_what_is_stored_drawn_and_printed() -> None:
+    from rich.console import Console
+
+    data = table(8000, shift=0.4)
+    result = from_json(to_json(audit(data, Question("y", "p", GROUPS, bins=12))))
+    expected = reference(data, data["p"], bins=12)
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(view(result))
+    html, printed = page.html(result), console.export_text()
+    worst = expected.cells().biased[0]
+    for value in (expected.swap_multicalibration(), expected.multicalibration(), worst.contribution):
+        assert number(value) in html
+        assert number(value) in printed
+    # One unit: points in the terminal, in the verdict and on the page.
+    assert property_words(sc.Mean()).bias(worst.mean) in html
+    assert " points " in printed
+    assert " points (root mean square" in " ".join(printed.split())
+
+
+def test_there_is_one_accumulator() -> None:
+    """Only `audit/sums.py` keeps sums per cell; everything else asks it."""
+    package = Path(sc.__file__).parent
+    holders = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value == "xvxv"
+    }
+    assert "xvxv" in PER_CELL
+    assert holders == {"audit/sums.py"}

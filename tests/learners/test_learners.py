@@ -1,0 +1,293 @@
+"""The learners: the paper's pseudocode, the regret that is proved of them, and the public check that catches others."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from naive_learners import Algorithm, gradient_descent, multiplicative_weights
+from swapcal import learners
+from swapcal.checks.check_rules import CheckFailed
+from swapcal.checks.learners import LEARNER_RULES, check_learner
+from swapcal.errors import InvalidInput, StateFileError
+from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
+from swapcal.roles import Row
+from swapcal.typing import Float64Array
+
+LEARNERS: list[Learner] = [
+    MultiplicativeWeights(1),
+    MultiplicativeWeights(2),
+    MultiplicativeWeights(12),
+    GradientDescent(1),
+    GradientDescent(3),
+    GradientDescent(12),
+]
+
+NAIVE: list[tuple[Learner, Algorithm]] = [
+    (MultiplicativeWeights(1), multiplicative_weights),
+    (MultiplicativeWeights(4), multiplicative_weights),
+    (GradientDescent(1), gradient_descent),
+    (GradientDescent(4), gradient_descent),
+]
+
+
+def row_of(x: Float64Array) -> Row:
+    indices = np.flatnonzero(x)
+    return Row(indices, x[indices])
+
+
+def sparse(n: int, n_rounds: int, seed: int) -> Float64Array:
+    """Contexts in the unit ball, so that they fit both classes; some entries, and some whole contexts, are zero."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n_rounds, n)) * (rng.random((n_rounds, n)) < 0.6)
+    return np.asarray(X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0))
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+def test_the_public_check(learner: Learner) -> None:
+    check_learner(learner, n_rounds=100, seed=3)
+
+
+@pytest.mark.parametrize(("learner", "algorithm"), NAIVE, ids=lambda each: getattr(each, "__name__", repr(each)))
+def test_the_paper_read_aloud(learner: Learner, algorithm: Algorithm) -> None:
+    rng, state = np.random.default_rng(1), learner.start()
+    past: list[list[float]] = []
+    for x in sparse(learner.n, 80, seed=2):
+        expected = sum(a * value for a, value in zip(algorithm(past, learner.n), x.tolist(), strict=True))
+        assert learner.predict(state, row_of(x)) == pytest.approx(expected, rel=1e-12, abs=1e-13)
+        kappa = float(rng.choice([-1.0, 1.0, rng.uniform(-1.0, 1.0)]))
+        learner.update(state, row_of(x), kappa)
+        past.append((kappa * x).tolist())
+
+
+def test_first_answers() -> None:
+    """Nothing seen: the plain average of the functions, and zero for the linear class."""
+    row = Row(np.array([0, 2]), np.array([1.0, 0.5]))
+    weights, descent = MultiplicativeWeights(3), GradientDescent(3)
+    assert weights.predict(weights.start(), row) == pytest.approx(0.5, rel=1e-15)
+    assert descent.predict(descent.start(), row) == 0.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    learner=st.sampled_from([MultiplicativeWeights(3), GradientDescent(3)]),
+    plan=st.lists(
+        st.tuples(st.integers(0, 5), st.sampled_from(["with", "against", "+", "-", "0"])), min_size=1, max_size=60
+    ),
+)
+def test_regret_against_adaptive_sequences(learner: Learner, plan: list[tuple[int, str]]) -> None:
+    pool = np.array([[1.0, 0, 0], [0, 1.0, 0], [0.6, -0.8, 0], [-0.6, 0, 0.8], [0.577, 0.577, 0.577], [0, 0, -1.0]])
+    state, sums, gained = learner.start(), np.zeros(3), 0.0
+    for t, (which, how) in enumerate(plan, start=1):
+        row = row_of(pool[which])
+        q = learner.predict(state, row)
+        agree = 1.0 if q >= 0.0 else -1.0
+        kappa = {"with": agree, "against": -agree, "+": 1.0, "-": -1.0, "0": 0.0}[how]
+        learner.update(state, row, kappa)
+        sums += kappa * pool[which]
+        gained += q * kappa
+        best = float(np.linalg.norm(sums)) if learner.dual == "euclidean" else float(sums.max())
+        assert best - gained <= float(learner.regret(np.array(float(t)))) + 1e-9
+
+
+@pytest.mark.parametrize("learner", [MultiplicativeWeights(2), GradientDescent(2)], ids=repr)
+def test_declared_regret_is_not_idle(learner: Learner) -> None:
+    """An adversary that contradicts every answer gets a regret of the declared order."""
+    state, sums, gained, n_rounds = learner.start(), np.zeros(2), 0.0, 400
+    for t in range(n_rounds):
+        x = np.array([1.0, 0.0]) if learner.dual == "euclidean" else np.array([1.0, -1.0])
+        q = learner.predict(state, row_of(x))
+        kappa = -1.0 if q > 0.0 or (q == 0.0 and t % 2) else 1.0
+        learner.update(state, row_of(x), kappa)
+        sums += kappa * x
+        gained += q * kappa
+    best = float(np.linalg.norm(sums)) if learner.dual == "euclidean" else float(sums.max())
+    assert best - gained > 0.15 * float(learner.regret(np.array(float(n_rounds))))
+
+
+def test_regret_in_numbers() -> None:
+    assert MultiplicativeWeights(7).regret(np.array([0.0, 25.0])).tolist() == pytest.approx(
+        [0.0, 10.0 * math.sqrt(math.log(7.0))]
+    )
+    assert GradientDescent(7).regret(np.array([0.0, 1.0, 400.0])).tolist() == [0.0, 1.25, 58.25]
+
+
+def test_the_steps_of_the_proofs() -> None:
+    """The sums behind 2 sqrt(m ln n) and 3 sqrt(m) - 7/4, with the rates as they are."""
+    for m in range(1, 2000):
+        rates = [1.0] + [1.0 / math.sqrt(t) for t in range(1, m)]  # those of weights, over sqrt(ln n)
+        assert 1.0 / rates[-1] + 0.5 * math.fsum(rates) <= 2.0 * math.sqrt(m)
+        steps = [2.0 / math.sqrt(t) for t in range(1, m + 1)]
+        distances = 0.5 / steps[0] + 4.0 * (0.5 / steps[-1] - 0.5 / steps[0])
+        assert distances + 0.5 * math.fsum(steps) <= 3.0 * math.sqrt(m) - 1.75 + 1e-9
+
+
+def test_descent_is_odd_and_weights_are_not() -> None:
+    X = sparse(3, 60, seed=4)
+    differs = {}
+    for learner in (GradientDescent(3), MultiplicativeWeights(3)):
+        one, other, differs[learner.odd] = learner.start(), learner.start(), 0
+        for t, x in enumerate(X):
+            differs[learner.odd] += learner.predict(one, row_of(x)) != -learner.predict(other, row_of(x))
+            learner.update(one, row_of(x), math.cos(t))
+            learner.update(other, row_of(x), -math.cos(t))
+    assert differs[True] == 0
+    assert differs[False] > 30
+
+
+def test_weights_survive_huge_sums() -> None:
+    """Sums after a billion rounds: no exponential overflows, and the best function has all the weight."""
+    learner = MultiplicativeWeights(3)
+    state = learner.start()
+    state[:4] = [1e9, 1e9, -1e9, 0.0]
+    learner.update(state, Row(np.array([0]), np.array([1.0])), 1.0)
+    assert np.isfinite(state).all()
+    assert learner.predict(state, Row(np.array([0, 1]), np.array([0.5, 1.0]))) == 0.5
+
+
+def test_descent_stays_in_the_ball() -> None:
+    learner = GradientDescent(5)
+    state = learner.start()
+    for t, x in enumerate(sparse(5, 200, seed=5)):
+        learner.update(state, row_of(x), 1.0 if t % 3 else -1.0)
+        assert np.linalg.norm(state[1:]) <= 1.0 + 1e-15
+
+
+@pytest.mark.parametrize("kind", [MultiplicativeWeights, GradientDescent])
+@pytest.mark.parametrize("n", [0, -1, 2.0, True, "3", None])
+def test_bad_sizes_are_refused(kind: Any, n: Any) -> None:
+    with pytest.raises(InvalidInput, match="whole number"):
+        kind(n)
+
+
+def test_specs() -> None:
+    for learner in LEARNERS:
+        assert learners.from_spec(learner.spec()) == learner
+    with pytest.raises(StateFileError, match="hypotheses=Oracle"):
+        learners.from_spec({"kind": "Mine"})
+    for bad in ({"kind": "GradientDescent"}, {"kind": "GradientDescent", "n": -1}, {"kind": "GradientDescent", "m": 1}):
+        with pytest.raises(StateFileError, match="cannot be rebuilt"):
+            learners.from_spec(bad)
+
+
+# Every rule of the public check catches somebody.
+
+
+class Sound:
+    """Follow the regularized leader in the plane; obeys every rule. Those below each break one."""
+
+    n: Any = 2
+    odd: Any = True
+    dual: Any = "euclidean"
+
+    def start(self) -> Any:
+        return np.zeros(3)
+
+    def predict(self, state: Float64Array, row: Row) -> float:
+        length = max(float(np.linalg.norm(state[:-1])), math.sqrt(state[-1]), 1.0)
+        return float(state[row.indices] @ row.values) / length
+
+    def update(self, state: Float64Array, row: Row, kappa: float) -> None:
+        state[row.indices] += kappa * row.values
+        state[-1] += 1.0
+
+    def regret(self, n_rounds: Float64Array) -> Float64Array:
+        return np.asarray(1.5 * np.sqrt(n_rounds))
+
+    def spec(self) -> Any:
+        return {"kind": "Sound"}
+
+
+class OtherClass(Sound):
+    dual = "manhattan"
+
+
+class SharedStart(Sound):
+    shared = np.zeros(3)
+
+    def start(self) -> Any:
+        return self.shared
+
+
+class CountsQuestions(Sound):
+    def predict(self, state: Float64Array, row: Row) -> float:
+        state[-1] += 0.01
+        return super().predict(state, row)
+
+
+class RemembersByItself(Sound):
+    def __init__(self) -> None:
+        self.last = 0.0
+
+    def update(self, state: Float64Array, row: Row, kappa: float) -> None:
+        super().update(state, row, 0.5 * (kappa + self.last))
+        self.last = kappa
+
+
+class TooLoud(Sound):
+    def predict(self, state: Float64Array, row: Row) -> float:
+        return 1.01 * super().predict(state, row)
+
+
+class Overflows(Sound):
+    def update(self, state: Float64Array, row: Row, kappa: float) -> None:
+        super().update(state, row, kappa)
+        if state[-1] > 100.0:
+            state[0] = math.inf
+
+    def predict(self, state: Float64Array, row: Row) -> float:
+        return super().predict(state, row) if np.isfinite(state).all() else 0.0
+
+
+class Biased(Sound):
+    def predict(self, state: Float64Array, row: Row) -> float:
+        return max(super().predict(state, row), -0.5)
+
+
+class FallingRegret(Sound):
+    def regret(self, n_rounds: Float64Array) -> Float64Array:
+        return np.asarray(100.0 / n_rounds)
+
+
+class Boasts(Sound):
+    def regret(self, n_rounds: Float64Array) -> Float64Array:
+        return np.asarray(0.3 * np.sqrt(n_rounds))
+
+
+class SpecWithArray(Sound):
+    def spec(self) -> Any:
+        return {"kind": "Sound", "start": np.zeros(3)}
+
+
+BROKEN = {
+    "has_the_role": OtherClass,
+    "starts_anew": SharedStart,
+    "predict_learns_nothing": CountsQuestions,
+    "states_are_separate": RemembersByItself,
+    "answers_are_bounded": TooLoud,
+    "state_stays_finite": Overflows,
+    "odd_as_claimed": Biased,
+    "regret_is_a_bound": FallingRegret,
+    "regret_is_kept": Boasts,
+    "spec_is_plain": SpecWithArray,
+}
+
+
+def test_a_sound_learner_passes() -> None:
+    check_learner(Sound(), n_rounds=200)
+
+
+@pytest.mark.parametrize("rule", [each.__name__ for each in LEARNER_RULES])
+def test_every_rule_catches_somebody(rule: str) -> None:
+    with pytest.raises(CheckFailed) as caught:
+        check_learner(BROKEN[rule](), n_rounds=200)
+    assert caught.value.rule == rule
+
+
+def test_settings_of_the_check() -> None:
+    for bad in ({"n_rounds": 0}, {"n_rounds": 2.5}, {"seed": -1}):
+        with pytest.raises(InvalidInput, match="whole number"):
+            check_learner(Sound(), **bad)

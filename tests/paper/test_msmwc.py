@@ -1,0 +1,334 @@
+"""MsMwC: the authors' algorithm round by round, and a regret bound that nobody breaks."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from msmwc_games import ADVERSARIES, MAKERS, Adversary, greedy, lured, noise, one_good, play
+from naive_msmwc import NaiveMaster, NaiveMsMwC, divergence
+from swapcal.errors import InvalidInput
+from swapcal.paper import Experts, MsMwC, MsMwCMaster
+
+NAIVE: dict[str, Callable[[int, int], NaiveMsMwC | NaiveMaster]] = {
+    "theorem 2": NaiveMsMwC,
+    "fast rates": lambda d, T: NaiveMsMwC(d, T, cap=1.0 / 16.0, c=8.0),
+    "master": NaiveMaster,
+}
+
+
+@pytest.mark.parametrize("adversary", ADVERSARIES, ids=lambda a: a.__name__)
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize(("d", "T"), [(1, 1), (3, 1), (1, 9), (2, 40), (5, 250)])
+def test_every_round_is_that_of_the_oracle(kind: str, adversary: Adversary, d: int, T: int) -> None:
+    experts, naive, rng = MAKERS[kind](d, T), NAIVE[kind](d, T), np.random.default_rng(3)
+    for t in range(min(T, 120)):
+        gains = adversary(t, T, experts.weights, rng)
+        experts.update(gains)
+        naive.update(gains.tolist())
+        assert experts.weights == pytest.approx(naive.w, rel=1e-9, abs=0.0)
+        assert experts.kkt_residual() < 1e-10
+
+
+def test_rounds_with_falling_rates_and_weights_at_the_floor_are_those_of_the_oracle() -> None:
+    d, T = 3, 60
+    experts, naive = MAKERS["fast rates"](d, T), NAIVE["fast rates"](d, T)
+    assert isinstance(experts, MsMwC)
+    at_floor = 0
+    for t in range(2500):
+        # The first expert is good for long, then bad: weights go down to the floor and come back from it.
+        gains = np.array([1.0 if t < 1500 else -1.0, -1.0 + t % 2, 0.0])
+        experts.update(gains)
+        naive.update(gains.tolist())
+        assert experts.weights == pytest.approx(naive.w, rel=1e-9, abs=0.0)
+        assert experts.kkt_residual() < 1e-10
+        at_floor += int((experts.weights == 1.0 / (d * T)).sum())
+    assert at_floor > 100
+    assert experts.rates[0] < 1.0 / 20.0 < experts.rates[2] == pytest.approx(1.0 / 16.0)
+
+
+@pytest.mark.parametrize("prior", [[0.7, 0.2, 0.1], [1e-9, 0.5, 0.5 - 1e-9]])
+def test_a_prior_gives_the_first_weights(prior: list[float]) -> None:
+    single, single_naive = MsMwC(3, horizon=80, prior=prior), NaiveMsMwC(3, 80, prior)
+    master, master_naive = MsMwCMaster(3, horizon=80, prior=prior), NaiveMaster(3, 80, prior)
+    assert master.weights == pytest.approx(prior)
+    rng = np.random.default_rng(1)
+    for _ in range(80):
+        gains = rng.choice([-1.0, 0.0, 1.0], 3)
+        for experts in (single, single_naive, master, master_naive):
+            experts.update(gains.tolist())
+        assert single.weights == pytest.approx(single_naive.w, rel=1e-9)
+        assert master.weights == pytest.approx(master_naive.w, rel=1e-9)
+    assert np.argsort(single.regret_bound(10.0)).tolist() == np.argsort(prior)[::-1].tolist()
+
+
+@pytest.mark.parametrize("adversary", ADVERSARIES, ids=lambda a: a.__name__)
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize(("d", "T"), [(2, 1), (2, 50), (2, 600), (7, 900), (60, 300)])
+def test_the_regret_is_within_the_bound(kind: str, adversary: Adversary, d: int, T: int) -> None:
+    experts = MAKERS[kind](d, T)
+    regret, squares = play(experts, adversary, T)
+    assert (regret <= experts.regret_bound(squares)).all()
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_the_bound_holds_past_the_horizon(kind: str) -> None:
+    for adversary in (one_good, greedy, lured):
+        experts = MAKERS[kind](4, 10)
+        regret, squares = play(experts, adversary, 800)
+        assert (regret <= experts.regret_bound(squares)).all()
+
+
+@pytest.mark.parametrize("kind", ["theorem 2", "fast rates"])
+def test_one_round_obeys_the_first_step_of_the_proof(kind: str) -> None:
+    d, T = 6, 200
+    for adversary in ADVERSARIES:
+        experts, rng = MAKERS[kind](d, T), np.random.default_rng(11)
+        assert isinstance(experts, MsMwC)
+        for t in range(T):
+            w, rates = experts.weights, experts.rates
+            gains = adversary(t, T, w, rng)
+            experts.update(gains)
+            after, energy = experts.weights, rates * gains**2
+            share = float(rng.choice([0.0, 0.5, 1.0 - 1.0 / T]))
+            u = 1.0 / (d * T) + (1.0 - 1.0 / T - share) * rng.dirichlet(np.ones(d)) + share * np.eye(d)[t % d]
+            fall = divergence(u, w, rates) - divergence(u, after, rates)
+            extra = experts.correction * float(u @ energy) - (experts.correction - 4.0) * float(w @ energy)
+            assert float((u - w) @ gains) <= fall + extra + 1e-10
+            # Step 3: no weight grows by more than the factor that the last sum can pay.
+            assert (after <= w * math.exp(3.0 * experts.rate_cap)).all()
+
+
+def test_the_bound_is_the_expression_in_its_docstring() -> None:
+    d, T = 8, 5000
+    experts, log_term = MsMwC(d, horizon=T), math.log(8 * 5000)
+    assert experts.regret_bound(0.0) == pytest.approx([64.0 * math.log(8) + 2.5 * 7 / 8] * 8)
+    knee = 4096.0 * log_term
+    for v in (1.0, 77.5, knee):
+        assert experts.regret_bound(v)[0] == pytest.approx(64.0 * math.log(8) + v / 2.0 + 2.5 * 7 / 8)
+    v = 100.0 * knee
+    expected = 65.0 * math.sqrt(v * log_term) - 2112.0 * log_term + 64.0 * math.log(8)
+    expected += 32.0 * (1.0 / 64.0 - math.sqrt(log_term / v)) + 2.5 * 7 / 8
+    assert experts.regret_bound(v)[0] == pytest.approx(expected)
+    for v in np.geomspace(1e-3, 1e9, 60):
+        assert experts.regret_bound(v)[0] <= 65.0 * math.sqrt(v * log_term) + 64.0 * math.log(8) + 3.0
+
+
+def test_the_bound_of_the_master_is_the_best_over_its_bases() -> None:
+    master, v = MsMwCMaster(4, horizon=64), np.array([0.0, 5.0, 400.0, 1e6])
+    rates = [2.0 ** -(5 + k) for k in range(1, 7)]
+    s1, s2 = sum(rates), sum(e * e for e in rates)
+    for i in range(4):
+        terms = [(0.5 * math.log(4) + math.log(s2 / e**2) - 1.0) / e + 64.0 * e * float(v[i]) for e in rates]
+        assert master.regret_bound(v)[i] == pytest.approx(min(terms) + s1 / s2)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_bounds_grow_with_the_squares(kind: str) -> None:
+    bounds = [MAKERS[kind](3, 10**4).regret_bound(v)[0] for v in np.linspace(0.0, 1e5, 500)]
+    assert (np.diff(bounds) > 0.0).all()
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_sparse_gains_give_the_same_numbers(kind: str) -> None:
+    dense, sparse, rng = MAKERS[kind](9, 200), MAKERS[kind](9, 200), np.random.default_rng(2)
+    for _ in range(100):
+        indices = rng.permutation(9)[: rng.integers(0, 5)]
+        gains = np.zeros(9)
+        gains[indices] = rng.uniform(-1.0, 1.0, len(indices))
+        dense.update(gains)
+        sparse.update(gains[indices].tolist(), indices=indices.tolist())
+        assert (dense.weights == sparse.weights).all()
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_rounds_without_gains_change_nothing(kind: str) -> None:
+    experts = MAKERS[kind](4, 100)
+    play(experts, noise, 30)
+    before = experts.weights.copy()
+    for _ in range(5):
+        experts.update(np.zeros(4))
+        experts.update([], indices=[])
+    assert (experts.weights == before).all()
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_an_expert_without_gain_moves_but_keeps_its_place_among_its_like(kind: str) -> None:
+    experts = MAKERS[kind](4, 100)
+    experts.update([1.0, 0.0, 0.0, 0.0])
+    w = experts.weights
+    assert w[0] > 0.25 > w[1]
+    assert w[1] == pytest.approx(w[2], rel=1e-14)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_a_permutation_of_the_experts_permutes_the_weights(kind: str) -> None:
+    order, rng = np.random.default_rng(0).permutation(8), np.random.default_rng(1)
+    plain, permuted = MAKERS[kind](8, 200), MAKERS[kind](8, 200)
+    for _ in range(200):
+        gains = rng.uniform(-1.0, 1.0, 8)
+        plain.update(gains)
+        permuted.update(gains[order])
+    assert permuted.weights == pytest.approx(plain.weights[order], rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_weights_stay_a_probability_vector_above_the_floor(kind: str) -> None:
+    for adversary in ADVERSARIES:
+        experts, rng = MAKERS[kind](5, 100), np.random.default_rng(4)
+        for t in range(300):
+            experts.update(adversary(t, 300, experts.weights, rng))
+            assert abs(float(experts.weights.sum()) - 1.0) < 1e-12
+            assert experts.weights.min() >= (0.0 if kind == "master" else 1.0 / 500.0)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_a_hundred_thousand_experts_and_ten_million_rounds_stay_finite(kind: str) -> None:
+    d, T = 10**5, 10**7
+    experts, rng = MAKERS[kind](d, T), np.random.default_rng(0)
+    for t in range(8):
+        experts.update(greedy(t, T, experts.weights, rng) if t % 2 else np.sign(rng.normal(size=d)))
+        assert np.isfinite(experts.weights).all()
+        assert abs(float(experts.weights.sum()) - 1.0) < 1e-12
+        assert experts.weights.min() >= (0.0 if kind == "master" else 1.0 / (float(d) * T))
+        assert experts.kkt_residual() < 1e-10
+    assert np.isfinite(experts.regret_bound(float(T))).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "adversary", "n"),
+    [
+        ("theorem 2", one_good, 100_000),
+        ("fast rates", lured, 9_000),
+        ("master", lured, 9_000),
+    ],
+)
+def test_a_long_run_keeps_sum_and_bound(kind: str, adversary: Adversary, n: int) -> None:
+    experts = MAKERS[kind](2, n)
+    regret, squares = play(experts, adversary, n)
+    assert (regret <= experts.regret_bound(squares)).all()
+    assert abs(float(experts.weights.sum()) - 1.0) < 1e-12
+    assert experts.kkt_residual() < 1e-10
+
+
+def test_equal_gains_for_all_never_move_anything() -> None:
+    single, master = MsMwC(3, horizon=10**5), MsMwCMaster(3, horizon=10**5)
+    for _ in range(2000):
+        single.update(np.ones(3))
+        master.update(np.ones(3))
+    assert single.weights == pytest.approx([1 / 3] * 3, rel=1e-12)
+    assert master.weights == pytest.approx([1 / 3] * 3, rel=1e-12)
+
+
+def test_weights_cannot_be_written_and_stay_as_they_were_read() -> None:
+    experts = MsMwC(3, horizon=100)
+    before = experts.weights
+    with pytest.raises(ValueError, match="read-only"):
+        before[0] = 1.0
+    experts.update([1.0, 0.0, -1.0])
+    assert before.tolist() == [1 / 3] * 3
+    gains = np.array([0.5, 0.0, 0.0])
+    experts.update(gains)
+    assert gains.tolist() == [0.5, 0.0, 0.0]
+
+
+def test_both_play_the_role() -> None:
+    roles: list[Experts] = [MsMwC(3, horizon=10), MsMwCMaster(3, horizon=10)]
+    assert all(isinstance(experts, Experts) for experts in roles)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize(
+    ("gains", "indices"),
+    [
+        ([0.0, 0.0, math.nan], None),
+        ([0.0, math.inf, 0.0], None),
+        ([0.0, 1.001, 0.0], None),
+        ([-1.001, 0.0, 0.0], None),
+        ([0.0, 0.0], None),
+        ([0.0, 0.0, 0.0, 0.0], None),
+        ([[0.0, 0.0, 0.0]], None),
+        ("abc", None),
+        (None, None),
+        (["a", "b", "c"], None),
+        ([1j, 0.0, 0.0], None),
+        ([[0.0], [0.0, 0.0]], None),
+        ([0.5], [3]),
+        ([0.5], [-1]),
+        ([0.5], [0.0]),
+        ([0.5], [[0]]),
+        ([0.5], ["a"]),
+        ([0.5, 0.5], [0]),
+        ([0.5, 0.5], [1, 1]),
+        ([math.nan], [1]),
+        ([2.0], [1]),
+    ],
+)
+def test_bad_gains_are_refused_and_leave_no_trace(kind: str, gains: Any, indices: Any) -> None:
+    experts, twin = MAKERS[kind](3, 50), MAKERS[kind](3, 50)
+    experts.update([1.0, 0.0, -0.5])
+    twin.update([1.0, 0.0, -0.5])
+    with pytest.raises(InvalidInput):
+        experts.update(gains, indices=indices)
+    assert (experts.weights == twin.weights).all()
+    experts.update([0.0, 0.3, 1.0])
+    twin.update([0.0, 0.3, 1.0])
+    assert (experts.weights == twin.weights).all()
+    assert (experts.regret_bound(3.0) == twin.regret_bound(3.0)).all()
+
+
+def test_a_rounding_error_in_a_gain_is_forgiven() -> None:
+    near, exact = MsMwC(2, horizon=10), MsMwC(2, horizon=10)
+    near.update([1.0 + 3e-16, -1.0])
+    exact.update([1.0, -1.0])
+    assert (near.weights == exact.weights).all()
+
+
+@pytest.mark.parametrize("make", [MsMwC, MsMwCMaster])
+@pytest.mark.parametrize(
+    ("n_experts", "settings"),
+    [
+        (0, {"horizon": 10}),
+        (2.0, {"horizon": 10}),
+        (True, {"horizon": 10}),
+        (3, {"horizon": 0}),
+        (3, {"horizon": -5}),
+        (3, {"horizon": math.nan}),
+        (3, {"horizon": 10**400}),
+        (3, {"horizon": "10"}),
+        (3, {"horizon": 10, "prior": [0.5, 0.5]}),
+        (3, {"horizon": 10, "prior": [0.5, 0.5, 0.0]}),
+        (3, {"horizon": 10, "prior": [0.5, 0.4, 0.3]}),
+        (3, {"horizon": 10, "prior": [0.5, 0.5, math.nan]}),
+        (3, {"horizon": 10, "prior": "abc"}),
+    ],
+)
+def test_bad_settings_are_refused(make: Any, n_experts: Any, settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        make(n_experts, **settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rate_cap": 0.0},
+        {"rate_cap": 1.0 / 31.0},
+        {"rate_cap": math.nan},
+        {"correction": 7.9},
+        {"correction": math.inf},
+        {"correction": 128.0},
+        {"correction": "32"},
+    ],
+)
+def test_constants_that_the_proof_does_not_cover_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        MsMwC(3, horizon=10, **settings)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("squares", [-1.0, math.nan, [1.0, 2.0], [1.0, 2.0, -1.0], "abc", None])
+def test_bad_squares_are_refused(kind: str, squares: Any) -> None:
+    with pytest.raises(InvalidInput):
+        MAKERS[kind](3, 10).regret_bound(squares)

@@ -1,0 +1,365 @@
+"""Figures return the axes they are given, frames hold the numbers, and the page holds all of it and nothing foreign."""
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import narwhals as nw
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+import result_examples as examples
+from swapcal.audit.curves import Curve
+from swapcal.audit.group_bias import extremes, group_bias
+from swapcal.errors import InvalidInput, MissingExtra
+from swapcal.jobs.result import History, Result
+from swapcal.properties import Expectile, Mean, Moment, Probability, Property, Quantile
+from swapcal.report import (
+    CellMap,
+    ErrorOverTime,
+    ForecastHistogram,
+    LossChange,
+    Reliability,
+    WorstGroups,
+    figure_frame,
+    page,
+)
+from swapcal.report.reliability import FEW
+from swapcal.words.property_words import NamedProperty, property_words
+
+FIGURES: dict[str, Callable[[Result], Any]] = {
+    "reliability": Reliability.of,
+    "cells": CellMap.of,
+    "time": ErrorOverTime.of,
+    "groups": WorstGroups.of,
+    "loss": LossChange.of,
+    "histogram": ForecastHistogram.of,
+}
+RUN = examples.run_example(n_groups=4)
+SHAPES: dict[str, Callable[[], Result]] = {
+    "run": lambda: RUN,
+    "quantile": lambda: examples.run_example(Quantile(0.9, high=180.0), 2, 2_000),
+    "expectile": lambda: examples.run_example(Expectile(0.8, low=-5.0, high=50.0), 2, 2_000),
+    "audit": lambda: examples.audit_example(n_groups=4),
+    "after": examples.after_only_example,
+    "constant": examples.constant_example,
+    "hostile": examples.hostile_example,
+    "one row": lambda: examples.run_example(n_groups=1, n=101),
+}
+
+
+class Document(HTMLParser):
+    """Tags with their attributes, and text, as a browser would read them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+@cache
+def _page(shape: str) -> str:
+    return page.html(SHAPES[shape]())
+
+
+@pytest.fixture(params=list(SHAPES))
+def rendered(request: pytest.FixtureRequest) -> str:
+    return _page(request.param)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_returns_the_axes_it_is_given(name: str) -> None:
+    figure = Figure()
+    FigureCanvasAgg(figure)
+    ax = figure.add_subplot()
+    assert FIGURES[name](RUN)(ax) is ax
+    _draw(ax)
+    assert ax.get_xlabel()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_makes_axes_that_no_global_state_knows(name: str) -> None:
+    ax = FIGURES[name](RUN)()
+    _draw(ax)
+    assert ax.get_figure().canvas.manager is None
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_finding_is_one_readable_text(name: str) -> None:
+    finding = FIGURES[name](RUN).finding()
+    assert finding.endswith(".")
+    assert "nan" not in finding
+
+
+@pytest.mark.parametrize("backend", figure_frame.BACKENDS)
+@pytest.mark.parametrize("name", FIGURES)
+def test_frames_exist_in_every_backend(name: str, backend: str) -> None:
+    native = FIGURES[name](RUN).frame(backend)
+    assert type(native).__module__.split(".")[0] == backend
+    assert len(nw.from_native(native, eager_only=True)) > 0
+
+
+@pytest.mark.parametrize("backend", [*figure_frame.BACKENDS, None])
+def test_frames_hold_the_numbers(backend: str | None) -> None:
+    assert RUN.before is not None
+    assert RUN.after is not None
+    assert RUN.history is not None
+    assert RUN.paired is not None
+    group = RUN.groups[3]
+    points = _columns(Reliability.of(RUN, group).frame(backend))
+    for field in ("forecast", "outcome", "low", "high", "count"):
+        wanted = [*getattr(RUN.before.curves[group], field), *getattr(RUN.after.curves[group], field)]
+        np.testing.assert_array_equal(points[field], wanted)
+    cells = _columns(CellMap.of(RUN, "before").frame(backend))
+    assert sum(cells["count"]) == RUN.before.counts.sum()
+    at = RUN.groups.index(cells["group"][-1]), int(np.searchsorted(RUN.before.edges, cells["low"][-1]))
+    assert cells["bias"][-1] == RUN.before.bias[at[1], at[0]]
+    times = _columns(ErrorOverTime.of(RUN).frame(backend))
+    np.testing.assert_array_equal(times["after"], RUN.history.after)
+    np.testing.assert_allclose(np.power(times["rate"], 3), RUN.history.rounds)
+    loss = _columns(LossChange.of(RUN).frame(backend))
+    assert (loss["low"][0], loss["high"][0]) == (RUN.paired.low, RUN.paired.high)
+    bins = _columns(ForecastHistogram.of(RUN).frame(backend))
+    assert bins["count"] == [*RUN.before.histogram, *RUN.after.histogram]
+
+
+def test_groups_sum_up_their_cells() -> None:
+    rng = np.random.default_rng(0)
+    result = examples.run_example(Quantile(0.9), n=3_000)
+    assert result.before is not None
+    found = group_bias(result.before, result.property)
+    side = result.before
+    for j in rng.integers(0, len(result.groups), 5):
+        held = [(side.bias[i, j], side.counts[i, j]) for i in range(len(side.histogram)) if side.counts[i, j] > 0]
+        mean = sum(b * n for b, n in held) / sum(n for _, n in held)
+        assert found.mean[j] == pytest.approx(mean)
+        assert found.low[j] < mean < found.high[j]
+        # Never narrower than what independent draws with the quantile's own spread would allow.
+        assert found.high[j] - found.low[j] > 2 * 1.96 * np.sqrt((mean + 0.9) * (0.1 - mean) / found.count[j])
+    assert found.error.max() == pytest.approx(side.group_error)
+    assert WorstGroups.of(result).order()[0] == 0
+    ranked = [found.error[j] for j in WorstGroups.of(result).order()[1:]]
+    assert ranked == sorted(ranked, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("property", "bias", "words"),
+    [
+        (Probability(), 0.0312, "too high by 3.12 points"),
+        (Mean(low=0.0, high=200.0), -0.05, "too low by 10"),
+        (Quantile(0.9, low=-1.0, high=3.0), -0.03, "coverage too low by 3 points"),
+        (Expectile(0.8), 0.021, "too high by 2.1 % of the range"),
+        (Moment(2, low=0.0, high=3.0), 0.1, "too high by 0.9"),
+        (NamedProperty("mine", "Property(name='mine')"), 0.25, "too high by 0.25 in mean identification"),
+        (NamedProperty("Quantile(0.9)", "Quantile(0.9)"), 0.25, "too high by 0.25 in mean identification"),
+        (Mean(), float("nan"), "nothing was forecast"),
+        (Mean(), 0.00001, "no bias"),
+    ],
+)
+def test_biases_are_told_in_the_units_of_the_property(property: Any, bias: float, words: str) -> None:
+    assert property_words(property).bias(bias) == words
+
+
+@pytest.mark.parametrize(
+    "property", [Probability(), Mean(low=-2.0, high=9.0), Quantile(0.7), Expectile(0.8, high=4.0), Moment(2, high=3.0)]
+)
+def test_extremes_bound_what_labels_can_give(property: Any) -> None:
+    labels = [0.0, 1.0] if isinstance(property, Probability) else list(np.linspace(property.low, property.high, 41))
+    for p in np.linspace(property.domain[0], property.domain[1], 13):
+        least, greatest = extremes(property, float(p))
+        found = [float(property.identification(float(p), y)) for y in labels]
+        assert min(found) >= least - 1e-12
+        assert max(found) <= greatest + 1e-12
+
+
+def test_a_property_of_the_users_own_is_called_by_its_name() -> None:
+    own = Property(identification=lambda p, y: p - y, name="my mean")
+    assert property_words(own).name == "my mean"
+
+
+def test_nothing_on_the_page_comes_from_elsewhere(rendered: str) -> None:
+    text = rendered
+    for tag, attributes in Document(text).tags:
+        assert tag not in {"iframe", "object", "embed", "base", "audio", "video", "form"}
+        assert not {"src", "srcset", "action", "onerror", "onclick", "onload"} & set(attributes)
+        assert (attributes.get("href") or "#").startswith(("#", "data:,"))
+        assert "url(" not in re.sub(r"url\(#", "", attributes.get("style") or "")
+    for style in re.findall(r"<style>(.*?)</style>", text, flags=re.DOTALL):
+        assert "@import" not in style
+        assert "url(" not in style
+    assert "://" not in text
+
+
+def test_only_the_pages_own_script_may_run(rendered: str) -> None:
+    text = rendered
+    scripts = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
+    assert len(scripts) == 1
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    policy = next(a["content"] for tag, a in Document(text).tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+
+
+def test_names_stay_text() -> None:
+    document = Document(_page("hostile"))
+    tags = Counter(tag for tag, _ in document.tags)
+    assert tags["script"] == 1
+    assert not tags["img"]
+    assert not tags["u"]
+    assert not tags["b"]
+    text = "".join(document.text)
+    for name in examples.HOSTILE[:6]:
+        assert name in text
+    assert "{{ 7 * 7 }} {% raw %} &amp; 'quotes'" in text
+
+
+def test_drawings_do_not_share_names_and_every_reference_has_its_target(rendered: str) -> None:
+    text = rendered
+    document = Document(text)
+    names = Counter(a["id"] for _, a in document.tags if a.get("id"))
+    assert not [name for name, n in names.items() if n > 1]
+    wanted = set(re.findall(r"url\(#([^)]+)\)", text)) | set(re.findall(r'href="#([^"]+)"', text))
+    wanted |= {str(a["aria-labelledby"]) for _, a in document.tags if a.get("aria-labelledby")}
+    assert wanted <= set(names)
+
+
+def test_figures_have_words_and_headings_are_in_order(rendered: str) -> None:
+    text = rendered
+    document = Document(text)
+    drawings = [a for _, a in document.tags if a.get("class") == "drawing"]
+    assert drawings
+    assert all(a.get("role") == "img" and len(a.get("aria-label") or "") > 20 for a in drawings)
+    levels = [int(tag[1]) for tag, _ in document.tags if re.fullmatch(r"h\d", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    assert not re.search(r"\bnan\b", re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL))
+
+
+def test_what_is_missing_is_left_out() -> None:
+    ids = {kind: _ids(_page(kind)) for kind in ("run", "audit", "after")}
+    assert {"time", "loss", "histogram", "cells", "groups", "worst"} <= ids["run"]
+    assert not {"time", "loss"} & ids["audit"]
+    assert "time" in ids["after"]
+    assert "loss" not in ids["after"]
+    with pytest.raises(InvalidInput, match="neither"):
+        page.html(replace(RUN, before=None, after=None))
+
+
+def test_the_page_stays_small() -> None:
+    text = page.html(examples.many_groups_example(2_000))
+    assert len(text.encode()) < 1_500_000
+    assert "Diagrams are shown for 32 of " in text
+    assert "40 of 2,000 groups are shown" in text
+
+
+def test_cells_without_numbers_are_blank_and_few_rows_are_marked() -> None:
+    assert RUN.before is not None
+    cells = _cells(_page("audit"))
+    used = RUN.before.histogram > 0
+    counts = RUN.before.counts[used.argmax() : len(used) - used[::-1].argmax()]
+    assert sum(c == "none" for c in cells) == int((counts == 0).sum())
+    assert sum(c.endswith(" few") for c in cells) == int(((counts > 0) & (counts < FEW)).sum())
+    empty = replace(RUN.before, bias=np.full_like(RUN.before.bias, np.nan), counts=np.zeros_like(RUN.before.counts))
+    blank = replace(examples.audit_example(n_groups=4), before=empty)
+    assert set(_cells(page.html(blank))) == {"none"}
+    assert "no cell has" in CellMap.of(blank, "before").finding()
+    _draw(CellMap.of(blank, "before")())
+
+
+def test_odd_numbers_are_drawn() -> None:
+    nothing, half = np.zeros(0), np.array([np.nan, 0.5])
+    assert RUN.before is not None
+    curve = Curve(half, half, half, half, np.array([0.0, 3.0]))
+    bare = replace(
+        RUN.before,
+        curves={"all": Curve(nothing, nothing, nothing, nothing, nothing), RUN.groups[1]: curve},
+        histogram=np.zeros_like(RUN.before.histogram),
+        worst=(),
+        witness="",
+    )
+    history = History(np.array([1.0, 2.0]), None, np.zeros(2), None)
+    result = replace(RUN, before=bare, after=None, paired=None, history=history)
+    text = page.html(result)
+    assert "nothing was forecast for this group" in text
+    assert "no error was recorded" in text
+    assert "No cell was recorded" in text
+
+
+def test_threads_draw_the_same_and_settings_stay() -> None:
+    result = examples.run_example(n_groups=1, n=2_000)
+    alone = page.html(result)
+    kept = mpl.rcParams["svg.fonttype"]
+    with mpl.rc_context({"text.usetex": True}), ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(lambda _: page.html(result), range(2)))
+    assert together == [alone] * 2
+    assert mpl.rcParams["svg.fonttype"] == kept
+
+
+def test_write_gives_the_path_or_a_sentence(tmp_path: Path) -> None:
+    result = examples.constant_example()
+    written = page.write(result, tmp_path / "page.html")
+    assert written.read_text(encoding="utf-8") == page.html(result)
+    with pytest.raises(InvalidInput, match=r"cannot be written to .*nowhere.*give another path"):
+        page.write(result, tmp_path / "nowhere" / "page.html")
+
+
+def test_what_cannot_be_drawn_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInput, match="no curve for the group 'nobody'"):
+        Reliability.of(RUN, "nobody")
+    with pytest.raises(InvalidInput, match="both are None"):
+        Reliability(None, None)
+    audit = examples.audit_example(n_groups=4)
+    for make in (ErrorOverTime.of, LossChange.of, CellMap.of):
+        with pytest.raises(InvalidInput, match=r"^this result has"):
+            make(audit)
+    with pytest.raises(InvalidInput, match="backend must be one of pandas, polars, pyarrow"):
+        ForecastHistogram.of(RUN).frame("spark")
+    calls: list[tuple[str, str, Callable[[], Any]]] = [
+        ("figure_frame", "narwhals", lambda: ForecastHistogram.of(RUN).frame("pandas")),
+        ("figure_frame", "pandas", lambda: ForecastHistogram.of(RUN).frame("pandas")),
+        ("drawing", "matplotlib", lambda: ForecastHistogram.of(RUN)()),
+        ("page", "jinja2", lambda: page.html(RUN)),
+    ]
+    for module, missing, call in calls:
+        with monkeypatch.context() as patch:
+            patch.setattr(f"swapcal.report.{module}.find_spec", lambda name, gone=missing: name != gone or None)
+            with pytest.raises(MissingExtra, match=f"{missing}.* install"):
+                call()
+
+
+def _draw(ax: Any) -> None:
+    ax.get_figure().canvas.draw()
+
+
+def _cells(text: str) -> list[str]:
+    return [a.get("class") or "" for tag, a in Document(text).tags if tag == "td" and a.get("role") == "gridcell"]
+
+
+def _columns(native: Any) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = nw.from_native(native, eager_only=True).to_dict(as_series=False)
+    return columns
+
+
+def _ids(text: str) -> set[str | None]:
+    return {a.get("id") for tag, a in Document(text).tags if tag == "section"}

@@ -1,1 +1,0 @@
-"""The service, as a real process with a real store."""
