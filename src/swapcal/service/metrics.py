@@ -58,11 +58,13 @@ class Metrics:
 
     def answered(self, stream: str, what: str, answers: Sequence[Forecasted | Learned | Refused]) -> None:
         """Count the entries of an answer by what became of them."""
-        for answer in answers:
-            if isinstance(answer, Refused):
-                result = {404: "unknown", 409: "contradiction", 410: "expired"}.get(answer.status, "invalid")
-            else:
-                result = "replayed" if answer.replayed else "new"
+        refused = [answer for answer in answers if isinstance(answer, Refused)]
+        replayed = sum(not isinstance(answer, Refused) and answer.replayed for answer in answers)
+        self.cases[stream, what, "new"] += len(answers) - len(refused) - replayed
+        if replayed:
+            self.cases[stream, what, "replayed"] += replayed
+        for answer in refused:
+            result = {404: "unknown", 409: "contradiction", 410: "expired"}.get(answer.status, "invalid")
             self.cases[stream, what, result] += 1
 
     def committed(self, seconds: float, cases: int) -> None:

@@ -60,7 +60,7 @@ class Cases(Struct, frozen=True, forbid_unknown_fields=True):
     cases: Annotated[list[Case], Meta(min_length=1)]
 
 
-class Outcome(Struct, frozen=True, forbid_unknown_fields=True):
+class Outcome(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """What came of a case."""
 
     id: Id
@@ -76,7 +76,7 @@ class Outcomes(Struct, frozen=True, forbid_unknown_fields=True):
     outcomes: Annotated[list[Outcome], Meta(min_length=1)]
 
 
-class Forecasted(Struct, frozen=True, tag_field="result", tag="forecast"):
+class Forecasted(Struct, frozen=True, gc=False, tag_field="result", tag="forecast"):
     """A forecast, stored before it is answered."""
 
     id: str
@@ -89,7 +89,7 @@ class Forecasted(Struct, frozen=True, tag_field="result", tag="forecast"):
     replayed: Annotated[bool, Meta(description="True: this id was asked before, and this is what it was told.")] = False
 
 
-class Learned(Struct, frozen=True, tag_field="result", tag="learned"):
+class Learned(Struct, frozen=True, gc=False, tag_field="result", tag="learned"):
     """An outcome that has been learned, now or before."""
 
     id: str
