@@ -157,8 +157,7 @@ class Stream:
         return self._audit() + self.before, self._audit() + self.after
 
     def _audit(self) -> sc.Audit:
-        fixed = self.spec.horizon is not None or self.spec.bins is not None
-        return sc.Audit(self.property, self.groups, bins=self.forecaster.grid.n if fixed else AUDIT_BINS)
+        return sc.Audit(self.property, self.groups, bins=self.spec.bins or AUDIT_BINS)
 
     def status(self) -> StreamStatus:
         """Where it stands."""
