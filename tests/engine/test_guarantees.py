@@ -115,11 +115,7 @@ def test_one_round_raises_the_quadratic_potential_by_at_most_one_over_n(sought: 
 
 
 def test_the_negative_term_carries_theorem_b_to_high_probability() -> None:
-<<<<<<< HEAD
-    """With xi = 2 v Phi, xi^2 / 4 <= A and E exp(xi / 4 - xi^2 / 16) <= 1: so it holds with 4 ln(1 / delta)."""
-=======
     """With xi = 2 v Phi, xi^2 / 4 <= A and E exp(xi / 4 - xi^2 / 16) <= 1: that makes 4 ln(1 / delta) of it."""
->>>>>>> gridtests
     n, a, direction, v = np.meshgrid(
         np.arange(0.0, 50.0), np.linspace(0.0, 1.0, 41), np.linspace(-1.0, 1.0, 21), np.linspace(-1.0, 1.0, 21)
     )
