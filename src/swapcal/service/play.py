@@ -130,7 +130,7 @@ class _Turn:
         for one, forecast in zip(fresh.values(), made, strict=True):
             seq += 1
             request = _json(Request(one.case.context, one.case.hint, one.fetched))
-            row = CaseRow(one.case.id, seq, request, _pack(forecast), self.now, forecast=forecast)
+            row = CaseRow(one.case.id, seq, request, _pack(forecast.outside()), self.now, forecast=forecast)
             self.known[row.id] = row
             self.cases.append(row)
             one.answers[one.place] = _answer(row.id, forecast, one.asked.hint, replayed=False)

@@ -16,7 +16,8 @@ def traced(app: ASGIApp) -> ASGIApp:
     """The application with a span around each request; it costs about as much as a small request itself."""
     if find_spec("opentelemetry") is None:
         raise sc.MissingExtra("traces = true needs OpenTelemetry: install with  pip install opentelemetry-sdk")
-    from opentelemetry import propagate, trace
+    import opentelemetry.propagate as propagate
+    import opentelemetry.trace as trace
 
     tracer = trace.get_tracer("swapcal.service")
 
