@@ -165,6 +165,9 @@ def pair(
 def is_tied(oracle: Naive, x: list[float]) -> bool:
     """Whether some Phi, sum of gains of an active function, or debt is zero up to rounding: its sign is anyone's."""
     for value in oracle.values:
+        # A learner's worth is cut off at zero, so that what rounding leaves of nothing may be all there is.
+        if oracle.visits(value) and abs(oracle.phi(value, x)) <= 1e-13:
+            return True
         sums = [each for each, active in zip(oracle.gains(value), x, strict=True) if active != 0.0]
         for terms in (oracle.terms(value, x), oracle.owed_terms(value, x), *sums):
             size = math.fsum(map(abs, terms))
@@ -305,7 +308,7 @@ def test_every_class_property_and_hint(kind: str, name: str, hints: str, bins: s
     both = pair(kind, target, n, None if bins is None else 3 + seed % 7, seed, **options)
     ties = compare(*both, stream, regression=regression)
     # Sums of multiples of 1/8 are exact; those of 0.1 and -0.9 need not be zero where they should.
-    assert ties <= (2 if name == "quantile, not dyadic" else 0)
+    assert ties <= (2 if name == "quantile, not dyadic" or kind == "MultiplicativeWeights" else 0)
 
 
 @pytest.mark.parametrize(
@@ -360,8 +363,7 @@ def test_linear_contexts_are_shrunk_to_the_unit_ball() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(
-    # What a learner's answers were worth is cut off at zero, where rounding decides and no tie can be seen.
-    kind=st.sampled_from(sorted(set(CLASSES) - {"MultiplicativeWeights", "GradientDescent"})),
+    kind=st.sampled_from(sorted(CLASSES)),
     name=st.sampled_from(sorted(set(PROPERTIES) - {"quantile, not dyadic"})),
     hints=st.sampled_from(["none", "good", "hostile"]),
     n=st.integers(1, 5),
