@@ -6,7 +6,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TREES = (ROOT / "src" / "swapcal", ROOT / "benchmarks" / "src" / "swapcal_benchmarks")
-FILES = [path for tree in TREES for path in sorted(tree.rglob("*.py"))]
+APPLICATIONS = ("service", "client")
+"""Programs of their own beside the library, which speak of cases, alarms and errors of theirs."""
+FILES = [path for tree in TREES for path in sorted(tree.rglob("*.py")) if not {*path.parts} & {*APPLICATIONS}]
 SERVING = ("checks", "cli", "swapcal_benchmarks")
 """A file of these rooms may have the name of the room that it checks, commands or measures."""
 SAME_THING = {"spec"}

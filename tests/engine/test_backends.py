@@ -38,7 +38,7 @@ def slow_stream(n_rounds: int) -> tuple[sc.Forecaster, Any, Any]:
 
 
 def facts(forecaster: sc.Forecaster) -> dict[str, Any]:
-    return {name: value for name, value in digest(forecaster).items() if name != "identity"}
+    return {name: value for name, value in digest(forecaster).items() if name not in ("identity", "key")}
 
 
 @native

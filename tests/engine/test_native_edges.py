@@ -223,8 +223,8 @@ ROWS: dict[str, Any] = {
     "hints": None,
     "features": None,
     "out": np.zeros(2),
-    "start": 0,
-    "stop": 2,
+    "progress": np.zeros(3, dtype=np.int64),
+    "late": None,
 }
 
 BAD_ROWS: dict[str, dict[str, Any]] = {
@@ -248,9 +248,8 @@ BAD_ROWS: dict[str, dict[str, Any]] = {
     "forecasts that cannot be written": {"out": np.broadcast_to(0.0, 2)},
     "a table of positions": {"indices": np.array([[0, 2, 1]])},
     "words for positions": {"indices": np.array(["a", "b", "c"])},
-    "a start below 0": {"start": -1},
-    "a start behind the stop": {"start": 2, "stop": 1},
-    "a stop behind the end": {"stop": 3},
+    "progress below 0": {"progress": np.array([-1, 0, 0])},
+    "too little progress": {"progress": np.zeros(2, dtype=np.int64)},
     "hints of another type": {"hints": np.array([None, None])},
 }
 
@@ -265,16 +264,16 @@ def refused(call: Callable[[], Any], forecaster: sc.Forecaster) -> None:
 @pytest.mark.parametrize("what", BAD_ROWS)
 def test_malformed_sparse_runs_are_refused(what: str) -> None:
     forecaster, engine = engine_of()
-    refused(lambda: engine.run_sparse(**{**ROWS, **BAD_ROWS[what]}), forecaster)
-    assert engine.run_sparse(**ROWS) == 2
+    refused(lambda: engine.run_sparse(**{**ROWS, "progress": ROWS["progress"].copy(), **BAD_ROWS[what]}), forecaster)
+    assert played(engine.run_sparse, **ROWS) == 2
     assert forecaster.n_rounds == 2
 
 
-def test_only_the_rows_of_a_chunk_are_looked_at() -> None:
-    forecaster, engine = engine_of()
-    spoiled = {**ROWS, "indices": np.array([0, 9, 1])}
-    assert engine.run_sparse(**{**spoiled, "start": 1}) == 2
-    refused(lambda: engine.run_sparse(**spoiled), forecaster)
+def played(run: Callable[..., None], *contexts: Any, **rest: Any) -> int:
+    """How many rows a run has done."""
+    progress = rest["progress"].copy()
+    run(*contexts, **{**rest, "progress": progress})
+    return int(progress[0])
 
 
 @pytest.mark.parametrize(
@@ -292,15 +291,15 @@ def test_only_the_rows_of_a_chunk_are_looked_at() -> None:
     ids=repr,
 )
 def test_malformed_dense_runs_are_refused(x: Any) -> None:
-    rest = {name: ROWS[name] for name in ("y", "hints", "features", "out", "start", "stop")}
+    rest = {name: ROWS[name] for name in ("y", "hints", "features", "out", "progress", "late")}
     forecaster, engine = engine_of()
-    refused(lambda: engine.run_dense(x, **rest), forecaster)
-    assert engine.run_dense(np.ones((2, 3)), **rest) == 2
+    refused(lambda: engine.run_dense(x, **{**rest, "progress": rest["progress"].copy()}), forecaster)
+    assert played(engine.run_dense, np.ones((2, 3)), **rest) == 2
 
 
 def test_a_bad_context_stops_a_run_where_it_stands() -> None:
     """`Forecaster.run` looks at all contexts first; whoever calls the kernel by hand is stopped at the bad one."""
-    rest = {name: ROWS[name] for name in ("y", "hints", "features", "out", "start", "stop")}
+    rest = {name: ROWS[name] for name in ("y", "hints", "features", "out", "progress", "late")}
     forecaster, engine = engine_of()
     with pytest.raises(ValueError, match="not allowed"):
         engine.run_dense(np.array([[0.0] * 3, [0.0, 0.0, -np.inf]]), **rest)
@@ -309,7 +308,7 @@ def test_a_bad_context_stops_a_run_where_it_stands() -> None:
 
 def test_runs_with_a_learning_hint_need_its_features() -> None:
     forecaster, engine = engine_of(sc.OnlineRegression(n_features=2), np.ones(2))
-    assert engine.run_sparse(**{**ROWS, "features": np.ones((2, 2))}) == 2
+    assert played(engine.run_sparse, **{**ROWS, "features": np.ones((2, 2))}) == 2
     for features in (None, np.ones((2, 1)), np.ones((3, 2)), np.ones(4), np.ones((2, 2)).astype(object)):
         refused(functools.partial(engine.run_sparse, **{**ROWS, "features": features}), forecaster)
 

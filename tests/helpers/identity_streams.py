@@ -50,7 +50,7 @@ def stream_of(n_rounds: int, seed: int, *, n: int = N) -> Stream:
 def states(forecaster: sc.Forecaster) -> dict[str, Any]:
     """All that changes from round to round, but for the name the forecaster goes by."""
     counters, arrays = forecaster.state.snapshot()
-    return {**{k: v for k, v in counters.items() if k != "identity"}, **arrays}
+    return {**{k: v for k, v in counters.items() if k not in ("identity", "key")}, **arrays}
 
 
 def assert_same_state(one: sc.Forecaster, two: sc.Forecaster) -> None:

@@ -396,6 +396,6 @@ def test_a_sharp_hint_gets_a_finer_grid_and_keeps_its_loss() -> None:
     columns = {"y": truth + 0.01 * rng.normal(size=6_000), "p": truth, "g": np.where(np.arange(6_000) % 2, "a", "b")}
     question = Question("y", "p", groups=["g"], low=-0.1, high=1.1)
     usual, finer = (run(columns, question, bins=bins, seed=1) for bins in (15, None))
-    assert finer.settings["bins"] > 100 > usual.settings["bins"] == 15
+    assert finer.settings["bins"] > 30 > usual.settings["bins"] == 15
     ratios = [each.paired.after / each.paired.before for each in (usual, finer) if each.paired is not None]
     assert ratios[1] < 1.05 < 1.5 < ratios[0]

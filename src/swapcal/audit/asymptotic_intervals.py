@@ -11,7 +11,7 @@ claimed below `FEWEST_ROWS` rows or `FEWEST_CLUSTERS` clusters.
 
 import numpy as np
 
-from swapcal.audit.binary_intervals import Interval, LogWealth
+from swapcal.audit.binary_intervals import BiasInterval, LogWealth
 from swapcal.typing import Float64Array
 
 __all__ = ["FEWEST_CLUSTERS", "FEWEST_ROWS", "asymptotic_bias", "asymptotic_evidence", "asymptotic_radius"]
@@ -94,7 +94,7 @@ def asymptotic_bias(
     *,
     usual: Float64Array | float = 0.0,
     clusters: bool = False,
-) -> Interval:
+) -> BiasInterval:
     """The interval [S - R, S + R] / N, cut to [-1, 1], where V lies; `size` is N. Empty cells have [-1, 1].
 
     Examples
@@ -106,7 +106,7 @@ def asymptotic_bias(
     """
     radius = asymptotic_radius(terms, total, squares, delta, usual=usual, clusters=clusters)
     size = np.maximum(size, np.finfo(np.float64).tiny)
-    return Interval(np.maximum((total - radius) / size, -1.0), np.minimum((total + radius) / size, 1.0))
+    return BiasInterval(np.maximum((total - radius) / size, -1.0), np.minimum((total + radius) / size, 1.0))
 
 
 def asymptotic_evidence(

@@ -18,7 +18,7 @@ from swapcal.typing import Float64Array, IntArray
 
 __all__ = [
     "CENTERS",
-    "Interval",
+    "BiasInterval",
     "LogWealth",
     "cell_bias",
     "cell_evidence",
@@ -55,7 +55,7 @@ RATE_WEIGHTS = _spread(RATES, 0.3)
 HALF = float(np.log(0.5))
 
 
-class Interval(NamedTuple):
+class BiasInterval(NamedTuple):
     """Ends of intervals, one entry per cell."""
 
     low: Float64Array
@@ -82,7 +82,7 @@ def forecast_bins(p: Float64Array) -> IntArray:
 
 def cell_bias(
     count: Float64Array, ones: Float64Array, forecasts: Float64Array, delta: Float64Array | float
-) -> Interval:
+) -> BiasInterval:
     """F1: the interval of the bias of each cell, from n, Y and P.
 
     Guarantee: for each cell, with probability at least 1 - delta, the bias lies in the interval at all times at once.
@@ -139,7 +139,7 @@ def cell_evidence(
 
 def group_bias(
     counts: Float64Array, ones: Float64Array, forecasts: Float64Array, delta: Float64Array | float
-) -> Interval:
+) -> BiasInterval:
     """F2: the interval of the bias of groups over all their rows, where forecasts differ from row to row.
 
     Guarantee: that of `cell_bias`, which is valid here too but pays for the variance of y, and this one only for what
@@ -188,11 +188,11 @@ def group_evidence(
     )
 
 
-def possible(low: Float64Array, high: Float64Array, count: Float64Array, forecasts: Float64Array) -> Interval:
+def possible(low: Float64Array, high: Float64Array, count: Float64Array, forecasts: Float64Array) -> BiasInterval:
     """Intervals cut to what a bias can be: from P / n - 1, all outcomes 1, to P / n; [-1, 1] without rows."""
     mean = forecasts / np.maximum(count, 1.0)
     some = count > 0
-    return Interval(np.where(some, np.maximum(low, mean - 1.0), -1.0), np.where(some, np.minimum(high, mean), 1.0))
+    return BiasInterval(np.where(some, np.maximum(low, mean - 1.0), -1.0), np.where(some, np.minimum(high, mean), 1.0))
 
 
 def _cell_bets(n: Float64Array, Y: Float64Array, P: Float64Array) -> tuple[Float64Array, Float64Array]:

@@ -5,7 +5,7 @@ import numpy as np
 from swapcal.audit.asymptotic_intervals import asymptotic_bias, asymptotic_evidence
 from swapcal.audit.binary_intervals import (
     CENTERS,
-    Interval,
+    BiasInterval,
     LogWealth,
     forecast_bins,
     group_bias,
@@ -133,8 +133,8 @@ class GroupSums:
         """Whether intervals hold for any stream at any time, and not only for many rows or clusters."""
         return self.binary and not self.clusters
 
-    def bias(self, delta: Float64Array | float) -> Interval:
-        """Interval of the bias of each group, each at error rate `delta`."""
+    def bias(self, delta: Float64Array | float) -> BiasInterval:
+        """BiasInterval of the bias of each group, each at error rate `delta`."""
         a = self.arrays
         if self.exact:
             return group_bias(a["counts"], a["ones"], a["forecasts"], delta)

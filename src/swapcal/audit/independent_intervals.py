@@ -7,13 +7,13 @@ from statistics import NormalDist
 
 import numpy as np
 
-from swapcal.audit.binary_intervals import Interval, possible
+from swapcal.audit.binary_intervals import BiasInterval, possible
 from swapcal.typing import Float64Array
 
 __all__ = ["independent_bias"]
 
 
-def independent_bias(count: Float64Array, ones: Float64Array, forecasts: Float64Array, delta: float) -> Interval:
+def independent_bias(count: Float64Array, ones: Float64Array, forecasts: Float64Array, delta: float) -> BiasInterval:
     """The interval for one look at independent outcomes of a frozen model; no wider than the binomial tails demand.
 
     Guarantee: if the y_t are independent given all forecasts and contexts, with means that may differ, and n is fixed,

@@ -12,9 +12,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from swapcal import backend
 from swapcal.demo import drifting, flights
+from swapcal.demo.demo_tables import view
 from swapcal.demo.play import Answer, Steps, play
 from swapcal.demo.scene import Scene
-from swapcal.demo.tables import view
 from swapcal.jobs.storage import to_json
 
 __all__ = ["show"]

@@ -109,7 +109,7 @@ def _parts(round: Round, X: Any, n_rows: int, chunk: int, alone: bool) -> Iterat
             yield start, Rows(ends - ends[0], rows.indices[inside], rows.values[inside])
 
 
-class Plan:
+class ArrivalPlan:
     """The arrivals of a whole call, handed out in parts: rows of earlier parts are by then lines that wait."""
 
     def __init__(self, whole: Arrivals, first: int) -> None:
@@ -128,13 +128,13 @@ class Plan:
         return Arrivals(inside, ends[start : stop + 1] - ends[start], late[start:stop], due[start:stop])
 
 
-def _plan(round: Round, late: Late, labels: Float64Array) -> Plan:
+def _plan(round: Round, late: Late, labels: Float64Array) -> ArrivalPlan:
     n = len(labels)
     order = checked.one_of(late.order, "order", ("arrival", "forecast"))
     settle = None if late.settle is None else checked.whole(late.settle, "settle", 1)
     first = round.state.pending.issued
     known = np.where(np.isnan(labels), np.nan, moments(late.known, "known", n))
-    return Plan(arrivals(known, late.times, n, first, round.state.waiting.dues(), order, settle), first)
+    return ArrivalPlan(arrivals(known, late.times, n, first, round.state.waiting.dues(), order, settle), first)
 
 
 def _whole(round: Round, part: StreamPart) -> None:
