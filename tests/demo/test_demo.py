@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import swapcal.demo
 from swapcal.audit.paired import Paired
 from swapcal.cli import app
-from swapcal.demo import drifting, flights, show, tables
+from swapcal.demo import demo_tables, drifting, flights, show
 from swapcal.demo.plain_model import forecasts
 from swapcal.demo.play import Answer, Steps, play
 from swapcal.errors import DataError, MissingExtra
@@ -254,11 +254,11 @@ def test_what_got_worse_is_said(answers: tuple[Answer, ...]) -> None:
     assert answer.result.after is not None
     worse = replace(answer.result.after, swap_error=1.5 * answer.result.before.swap_error)
     costs = replace(answer.result, after=worse, paired=Paired(0.2, 0.21, 0.01, 0.005, 0.015, 0.95))
-    sentence = tables.findings(replace(answer, result=costs))[0]
+    sentence = demo_tables.findings(replace(answer, result=costs))[0]
     assert "swap error 50 % HIGHER than the model's" in sentence
     assert "Brier score HIGHER: +5 % (95 % interval +2.5 % to +7.5 %)" in sentence
     unclear = replace(answer.result, paired=Paired(0.2, 0.199, -0.001, -0.003, 0.001, 0.95))
-    assert "Brier score not shown to differ: \u22120.5 %" in tables.findings(replace(answer, result=unclear))[0]
+    assert "Brier score not shown to differ: \u22120.5 %" in demo_tables.findings(replace(answer, result=unclear))[0]
 
 
 def test_a_group_that_is_still_off_is_named(answers: tuple[Answer, ...]) -> None:
@@ -268,7 +268,10 @@ def test_a_group_that_is_still_off_is_named(answers: tuple[Answer, ...]) -> None
     bias, place = np.where(after.counts > 0, 0.0, np.nan), answer.result.groups.index("carrier=EV")
     bias[:, place] = np.where(after.counts[:, place] > 0, -0.3, np.nan)
     off = replace(answer.result, after=replace(after, bias=bias))
-    assert "most off beyond chance is carrier=EV, by \u221230 points" in tables.findings(replace(answer, result=off))[0]
+    assert (
+        "most off beyond chance is carrier=EV, by \u221230 points"
+        in demo_tables.findings(replace(answer, result=off))[0]
+    )
 
 
 @pytest.mark.parametrize("kind", ["no zip", "no file in it", "no such column"])

@@ -97,6 +97,7 @@ def remembering(make: Callable[[], Any]) -> Callable[[], Any]:
             if isinstance(forecast, sc.Forecast) and forecast.round in contexts:
                 row = true.hypotheses.row(contexts[forecast.round])
                 forecast = dataclasses.replace(forecast, context=sc.Forecast.packed(*row))
+                object.__setattr__(forecast, "forecaster", true.state.identity)
             true.update(forecast, y)
 
         return Wrapped(true, predict=predict, update=update)
@@ -126,7 +127,8 @@ def twice(true: Any) -> Callable[..., None]:
 def from_anybody(true: Any) -> Callable[..., None]:
     def update(forecast: Any, y: float) -> None:
         if isinstance(forecast, sc.Forecast):
-            forecast = dataclasses.replace(forecast, forecaster=true.state.identity)
+            forecast = dataclasses.replace(forecast)
+            object.__setattr__(forecast, "forecaster", true.state.identity)
         true.update(forecast, y)
 
     return update
