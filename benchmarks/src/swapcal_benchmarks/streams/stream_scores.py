@@ -18,7 +18,7 @@ from swapcal_benchmarks.streams.models import frozen
 from swapcal_benchmarks.streams.recorded import RecordedStream, load
 from swapcal_benchmarks.streams.stream_row import StreamErrors, StreamRow
 
-__all__ = ["HINTS", "measure", "nearest"]
+__all__ = ["HINTS", "fitted", "measure", "models_of", "nearest", "questions"]
 
 HINTS = {"the model": None, "learning on the model": OnlineRegression()}
 """What forecasts are hung on, by name; everything else is a default of `Forecaster`."""
@@ -36,8 +36,8 @@ def measure(
     rows: list[StreamRow] = []
     for name in names:
         stream = load(directory, name)
-        for question, asked in _questions(stream):
-            for model in _models(stream):
+        for question, asked in questions(stream):
+            for model in models_of(stream):
                 forecasts = frozen(stream, asked, past=model == "trees + past")
                 rows += _rows(stream, question, asked, model, forecasts, seeds)
         if done is not None:
@@ -45,13 +45,15 @@ def measure(
     return rows
 
 
-def _models(stream: RecordedStream) -> tuple[str, ...]:
+def models_of(stream: RecordedStream) -> tuple[str, ...]:
+    """Which models there are for a stream."""
     if stream.forecast is not None:
         return ("published",)
     return ("trees",) if stream.day is None else ("trees", "trees + past")
 
 
-def _questions(stream: RecordedStream) -> list[tuple[str, Property]]:
+def questions(stream: RecordedStream) -> list[tuple[str, Property]]:
+    """What is asked of a stream, by name: its mean, and a quantile and an expectile where outcomes are quantities."""
     if not stream.real:
         return [("mean", Mean())]
     first = stream.y[: stream.start]
@@ -78,7 +80,7 @@ def _rows(
         forecasters = [
             Forecaster(
                 property,
-                _fitted(stream),
+                fitted(stream),
                 seed=seed,
                 hint=learning,
                 outside="clip",
@@ -128,7 +130,7 @@ class _Scored:
     def __init__(self, stream: RecordedStream, property: Elicitable, y: Float64Array, known: np.ndarray) -> None:
         self.property, self.y = property, y
         self.inside = np.clip(y, *property.domain)
-        groups = _fitted(stream)
+        groups = fitted(stream)
         self.rows: Rows = groups.rows(stream.groups(stream.start + known), len(y))
         self.n, self.n_groups = groups.n, len(np.unique(self.rows.indices))
 
@@ -164,7 +166,8 @@ def nearest(p: Float64Array, values: Float64Array) -> Float64Array:
     return values[np.searchsorted(0.5 * (values[1:] + values[:-1]), p, side="right")]
 
 
-def _fitted(stream: RecordedStream) -> Groups:
+def fitted(stream: RecordedStream) -> Groups:
+    """The groups, with bands from the first fifth."""
     groups = Groups(list(stream.table), bands=stream.bands)
     groups.fit(stream.groups(slice(stream.start)))
     return groups
