@@ -30,7 +30,7 @@ inline const PlainArrays &arrays() {
 
 class Handle {
   public:
-    Handle(nb::dict settings, nb::dict arrays, nb::str identity, nb::object model)
+    Handle(nb::dict settings, nb::dict arrays, nb::object identity, nb::object model)
         : arrays_(arrays), identity_(identity), model_(model), engine_(Parts{settings, arrays}.build()) {
         if (!model.is_none()) engine_->model = &nb::cast<regression_binding::Handle &>(model).kernel();
         reads_dense_ = nb::cast<bool>(settings["reads_dense"]);
@@ -96,9 +96,8 @@ class Handle {
             !who || !context || !round || !PyLong_CheckExact(round) || !PyBytes_CheckExact(context)) {
             return false;
         }
-        if (who != identity_.ptr() && (!PyUnicode_CheckExact(who) || PyUnicode_Compare(who, identity_.ptr()) != 0)) {
-            return false;
-        }
+        // Itself, not its text: a forecast that comes back from outside has a seal, which Python looks at.
+        if (who != identity_.ptr()) return false;
         bool hinted = type.get(f, kHint) != Py_None;
         const Values &values = engine_->values();
         if (hinted && !(type.number(f, kHint, hint) && values.low <= hint && hint <= values.high)) return false;
@@ -112,7 +111,7 @@ class Handle {
         }
         int64_t lag = engine_->books().numbers[0] - 1 - t;
         Errors errors = engine_->errors(played, label, t, hinted, hint);
-        if (engine_->model && !learn_model(f, row, label, hint, lag)) return false;
+        if (engine_->model && !(hinted && learn_model(f, row, label, hint, lag))) return false;
         engine_->learn(row, played, errors, t, hinted, hint);
         engine_->books().rounds[1] += lag > 0;
         due_ |= notices_ || (hinted && !hinted_);
@@ -155,7 +154,7 @@ class Handle {
 
   private:
     nb::dict arrays_;  // kept alive
-    nb::str identity_;
+    nb::object identity_;
     nb::object one_ = nb::float_(1.0), zero_ = nb::float_(0.0);
     nb::object model_;
     std::unique_ptr<AnyEngine> engine_;
@@ -286,6 +285,7 @@ class Handle {
         for (int64_t k = 0; extra && k < n_features; ++k) PyTuple_SET_ITEM(features, k, PyFloat_FromDouble(extra[k]));
         type.set(f, kFeatures, features);
         type.set(f, kScores, scores.release().ptr());
+        type.set(f, kSeal, Py_NewRef(Py_None));
         return result;
     }
 
@@ -376,7 +376,7 @@ inline void bind_engine(nb::module_ &m) {
     m.def("has_forecast_type", [] { return forecast_type().type != nullptr; });
     m.def("set_forecast_type", [](nb::handle cls, nb::handle kinds) { forecast_type().learn(cls.ptr(), kinds.ptr()); });
     nb::class_<Handle>(m, "Engine", nb::type_slots(fast_slots))
-        .def(nb::init<nb::dict, nb::dict, nb::str, nb::object>(), nb::arg("settings"), nb::arg("arrays"),
+        .def(nb::init<nb::dict, nb::dict, nb::object, nb::object>(), nb::arg("settings"), nb::arg("arrays"),
              nb::arg("identity"), nb::arg("model").none())
         .def("play", &Handle::play, nb::arg("indices"), nb::arg("values"), nb::arg("hint").none())
         .def("hold", &Handle::hold, nb::arg("held"))

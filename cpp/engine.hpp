@@ -71,10 +71,14 @@ struct Books {
         totals[0] += value;
     }
 
-    template <class Evidence>
-    void draw(const Evidence &evidence, double phi) {
+    void look() {
         double now = drift[kDrift] + drift[kReserved];
         drift[kPeak] = now > drift[kPeak] ? now : drift[kPeak];
+    }
+
+    template <class Evidence>
+    void draw(const Evidence &evidence, double phi) {
+        look();
         if (phi != 0.0) drift[kReserved] += evidence.reserve(phi);
     }
 
@@ -192,6 +196,7 @@ struct Engine {
         double phi = known ? played.phi : evidence.size(slot, evidence.sign(slot, row));
         books.drift[Books::kDrift] += evidence.drift(slot, phi, played.phi, e.v_evidence);
         books.unreserve(evidence, played.phi);
+        books.look();
         evidence.record(slot, row, e.v_evidence);
         books.record(slot, row, value, e.v, e.v_evidence);
         bool marked = false;

@@ -115,7 +115,7 @@ def test_a_threshold_for_pipelines(folder: Path) -> None:
     assert json.loads(outcome.stdout)["format"] == "swapcal.result"
 
 
-@pytest.mark.usefixtures("three_bins")
+@pytest.mark.usefixtures("little_room")
 def test_standard_input_stops_and_goes_on(folder: Path) -> None:
     """The same data is piped again, with more behind it: what is done is passed over."""
     lines = (folder / "scores.csv").read_bytes().splitlines(keepends=True)
@@ -186,7 +186,7 @@ def test_what_goes_wrong_is_one_sentence(folder: Path) -> None:
         ("scores.csv", *ASKED, "--out", "scores.parquet"): "scores.parquet is there already",
         ("scores.csv", *ASKED, "--state", "scores.parquet"): "scores.parquet is not a whole state file",
         ("scores.csv", *ASKED, "--property", "mode"): "the property must be",
-        ("scores.csv", *ASKED, "--linear", "x"): "--learn",
+        ("scores.csv", *ASKED, "--no-learn", "--linear", "x"): "--learn",
     }
     for arguments, words in cases.items():
         assert words in sentence(swapcal(*arguments))

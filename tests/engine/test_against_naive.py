@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +13,13 @@ from hypothesis import strategies as st
 
 import naive
 import naive_audit
+import naive_learners
 import swapcal as sc
-from naive import Naive
-from swapcal.engine.trust import trusted
-from swapcal.roles import Elicitable
+from naive import Naive, Quadratic
+from naive_regression import NaiveRegression, Said
+from swapcal.learners import GradientDescent, MultiplicativeWeights
+from swapcal.potentials import Exponential, PNorm, Squint
+from swapcal.roles import Elicitable, Hypotheses
 from swapcal.typing import Float64Array
 
 
@@ -33,38 +38,54 @@ PROPERTIES: dict[str, Elicitable] = {
     "moment": sc.Moment(2, low=-1.0, high=2.0),
     "not monotone": sc.Property(wave, name="wave"),
 }
-HINTS = ("none", "good", "hostile")
+HINTS = ("none", "good", "hostile", "learning")
 
 
 @dataclass(frozen=True)
 class Class:
-    """A class of the package beside its formula in the oracle."""
+    """A class of the package beside its formulas in the oracle; `n` counts the level sets in."""
 
-    hypotheses: Callable[[int], sc.Finite | sc.Linear]
+    hypotheses: Callable[[int], Hypotheses]
     weights: Callable[[int], naive.Weights]
-    level: Callable[[list[float]], float] | None
+    level: Callable[[list[float]], float] | None = None
+    quadratic: Callable[[int], Quadratic] | None = None
 
     @property
-    def linear(self) -> bool:
-        return isinstance(self.hypotheses(1), sc.Linear)
+    def finite(self) -> bool:
+        return isinstance(self.hypotheses(1), sc.Finite)
+
+    @property
+    def unit_ball(self) -> bool:
+        return self.hypotheses(1).dual == "euclidean"
+
+
+def exponent(n: int) -> float:
+    return max(2.0, 2.0 * math.log(n))
+
+
+def learned(learner: Callable[[int], Any], algorithm: naive_learners.Algorithm) -> Class:
+    odd = learner(1).odd
+    return Class(
+        lambda n: sc.Oracle(learner(n)),
+        lambda n: naive_learners.oracle(algorithm, halved=odd),
+        quadratic=lambda n: naive_learners.oracle_quadratic(algorithm, copies=1 if odd else 2),
+    )
 
 
 CLASSES: dict[str, Class] = {
     "AdaNormalHedge": Class(sc.Finite, lambda n: naive.ada_normal_hedge, naive.ada_normal_hedge_level),
     "Exponential": Class(
-        lambda n: sc.Finite(n, potential=sc.potentials.Exponential()),
-        lambda n: naive.exponential,
-        naive.exponential_level,
+        lambda n: sc.Finite(n, potential=Exponential()), lambda n: naive.exponential, naive.exponential_level
     ),
-    "Squint": Class(
-        lambda n: sc.Finite(n, potential=sc.potentials.Squint()), lambda n: naive.squint, naive.squint_level
-    ),
+    "Squint": Class(lambda n: sc.Finite(n, potential=Squint()), lambda n: naive.squint, naive.squint_level),
     "PNorm": Class(
-        lambda n: sc.Finite(n, potential=sc.potentials.PNorm()),
-        lambda n: naive.p_norm(max(2.0, 2.0 * math.log(n))),
-        None,
+        lambda n: sc.Finite(n, potential=PNorm()),
+        lambda n: naive.p_norm(exponent(n)),
+        quadratic=lambda n: Quadratic(n ** (2.0 / exponent(n)), naive.p_norm_of_sums(exponent(n))),
     ),
-    "Linear": Class(sc.Linear, lambda n: naive.linear, None),
+    "Linear": Class(sc.Linear, lambda n: naive.linear, quadratic=lambda n: Quadratic(1.0, naive.p_norm_of_sums(2.0))),
+    "GradientDescent": learned(GradientDescent, naive_learners.gradient_descent),
+    "MultiplicativeWeights": learned(MultiplicativeWeights, naive_learners.multiplicative_weights),
 }
 
 
@@ -102,39 +123,50 @@ def stream_of(property: Elicitable, n_rounds: int, n: int, hints: str, seed: int
     return Stream(x, y, mixed)
 
 
+def quiet(n_rounds: int, hints: str, seed: int, noise: float = 0.01) -> Stream:
+    """Labels that vary by a hundredth of the range around a function of the context: gaps are cut early and often."""
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([np.ones(n_rounds), rng.integers(0, 2, n_rounds)]) * 0.625
+    center = 0.3 + 0.2 * np.sin(np.arange(n_rounds) / 25.0) + 0.4 * x[:, 1]
+    y = np.clip(center + noise * rng.uniform(-1.0, 1.0, n_rounds), 0.001, 1.0)
+    guess = center + (0.0 if hints == "good" else 0.05) + 0.3 * noise * rng.standard_normal(n_rounds)
+    return Stream(x, y, [None if hints == "none" else min(max(float(g), 0.0), 1.0) for g in guess])
+
+
 def pair(
     kind: str,
     property: Elicitable,
     n: int,
-    n_bins: int | None,
+    bins: int | None,
     seed: int,
     *,
     levels: int = 10,
-    trust: float = 1.0 / 3.0,
-    first: int = 11,
+    trust: float = 0.25,
+    **options: Any,
 ) -> tuple[sc.Forecaster, Naive]:
-    """The engine and the oracle with the same settings; `n_bins` None is anytime, from `first` bins on."""
+    """The engine and the oracle with the same settings."""
     each = CLASSES[kind]
-    engine = sc.Forecaster(property, each.hypotheses(n), bins=n_bins, seed=seed, levels=levels, trust=trust)
+    engine = sc.Forecaster(property, each.hypotheses(n), bins=bins, seed=seed, levels=levels, trust=trust, **options)
+    n_levels = levels if each.finite else 0
     oracle = Naive(
         property,
         n,
-        each.weights(n if each.linear else n + levels),
+        each.weights(n + n_levels),
         each.level,
         seed,
-        first if n_bins is None else n_bins,
-        anytime=n_bins is None,
-        n_levels=0 if each.linear else levels,
+        bins,
+        n_levels=n_levels,
         trust=trust,
+        quadratic=None if each.quadratic is None else each.quadratic(n + n_levels),
     )
     return engine, oracle
 
 
 def is_tied(oracle: Naive, x: list[float]) -> bool:
-    """Whether some Phi, or the sum of gains of an active function, is zero up to rounding, so its sign is anyone's."""
-    for i in range(oracle.n_bins):
-        sums = [each for each, value in zip(oracle.gains(i), x, strict=True) if value != 0.0]
-        for terms in (oracle.terms(i, x), *sums):
+    """Whether some Phi, sum of gains of an active function, or debt is zero up to rounding: its sign is anyone's."""
+    for value in oracle.values:
+        sums = [each for each, active in zip(oracle.gains(value), x, strict=True) if active != 0.0]
+        for terms in (oracle.terms(value, x), oracle.owed_terms(value, x), *sums):
             size = math.fsum(map(abs, terms))
             if size > 0.0 and abs(math.fsum(terms)) <= 1e-12 * size:
                 return True
@@ -143,154 +175,175 @@ def is_tied(oracle: Naive, x: list[float]) -> bool:
 
 def check_same(forecast: sc.Forecast, opened: naive.Opened, oracle: Naive) -> bool:
     """Whether the engine did what the oracle says; a tie in the evidence is the one excuse for anything else."""
-    choice = opened.choice
-    other = oracle.middle(choice.lower + choice.upper - opened.bin)
-    probability = choice.p_lower if opened.bin == choice.lower else 1.0 - choice.p_lower
     same = (
         forecast.value == opened.forecast
-        and forecast.other == other
-        and forecast.evidence_at == opened.evidence_at
-        and abs(forecast.probability - probability) <= 1e-9
+        and forecast.other == opened.other
+        and forecast.evidence_at == opened.play.evidence_at
+        and forecast.kind == opened.play.kind
+        and abs(forecast.probability - opened.probability) <= 1e-9
+        and abs(forecast.phi - opened.phi) <= 1e-7 * (1.0 + abs(opened.phi))
     )
-    assert same or is_tied(oracle, opened.x), (forecast.round, forecast, forecast.evidence_at, opened)
+    assert same or is_tied(oracle, opened.x), (forecast.round, forecast.to_dict(), opened)
     return same
 
 
 def check_healing(property: Elicitable, opened: naive.Opened, oracle: Naive) -> None:
-    """The inequality behind every theorem: E[Phi V] <= 0 over the draw, whatever the label; hints aside."""
-    choice = opened.choice
-    if choice.trusted:
+    """The inequality behind every theorem: E[Phi V] <= 0 over the draw, for every label, the ends too; hints aside."""
+    play = opened.play
+    if play.kind == "trusted":
         return
-    played = ((choice.lower, choice.p_lower), (choice.upper, 1.0 - choice.p_lower))
-    phi = {i: math.fsum(oracle.terms(i, opened.x)) for i, _ in played}
-    for share in (0.001, 0.1, 0.25, 0.4, 0.5, 0.7, 0.9, 1.0):
+    played = ((play.lower, play.p_lower), (play.upper, 1.0 - play.p_lower))
+    phi = {value: math.fsum(oracle.terms(value, opened.x)) for value, _ in played}
+    for share in (0.0, 0.001, 0.1, 0.25, 0.4, 0.5, 0.7, 0.9, 1.0):
         y = property.low + (property.high - property.low) * share
         if isinstance(property, sc.Probability):
             y = round(share)
-        gain = 0.0
-        for i, p in played:
-            at = oracle.middle(i) if choice.evidence_at is None else choice.evidence_at
-            gain += p * phi[i] * float(property.identification(at, y))
+        e = oracle.v(play.evidence_at, y)
+        e = min(e, 0.0) if play.kind == "low" else max(e, 0.0) if play.kind == "high" else e
+        gain = sum(p * phi[value] * e for value, p in played)
         assert gain <= 1e-12 * (1.0 + max(map(abs, phi.values())))
 
 
 def followed(opened: naive.Opened, forecast: sc.Forecast, oracle: Naive) -> naive.Opened:
     """The oracle's round with the engine's play in it: after a tie, both go on from the same past."""
-    i = [oracle.middle(i) for i in range(oracle.n_bins)].index(forecast.value)
-    return replace(opened, bin=i, middle=oracle.name(i), forecast=forecast.value, evidence_at=forecast.evidence_at)
+    play = replace(opened.play, evidence_at=forecast.evidence_at, kind=forecast.kind)
+    back = replace(opened, play=play, forecast=forecast.value, other=forecast.other, phi=forecast.phi)
+    oracle.waiting[opened.t] = back
+    return back
 
 
-def compare(engine: sc.Forecaster, oracle: Naive, stream: Stream, *, delays: Float64Array | None = None) -> int:
+def check_books(engine: sc.Forecaster, oracle: Naive) -> None:
+    """Values, gaps, record and drift at the end."""
+    state = engine.state
+    assert engine.values.tolist() == oracle.values
+    if oracle.bins is None:
+        for found, rounds in zip(state.values.gaps[: state.values.n + 1].tolist(), accusing(oracle), strict=True):
+            rounding, noise = naive.total([e.rounding for e in rounds]), naive.total([e.noise for e in rounds])
+            assert found == pytest.approx([len(rounds), rounding, noise], rel=1e-12)
+    assert state.record.totals[4] == oracle.added
+    assert state.record.totals[0] == len(oracle.hinted())
+    size = 1.0 + sum(abs(each.drift) for each in oracle.done)
+    assert state.ledger.drift.tolist() == pytest.approx(
+        [oracle.drift(), oracle.reserved(), oracle.peak], rel=1e-7, abs=1e-9 * size
+    )
+
+
+def accusing(oracle: Naive) -> list[list[naive.Done]]:
+    """The rounds that accuse each gap; a value at an end of the domain leaves one with nothing in it."""
+    low, high = oracle.target.domain
+    ends = pairwise([low, *oracle.values, high])
+    return [oracle.gap(0.5 * (a + b))[2] if a < 0.5 * (a + b) < b else [] for a, b in ends]
+
+
+def compare(
+    engine: sc.Forecaster,
+    oracle: Naive,
+    stream: Stream,
+    *,
+    delays: Float64Array | None = None,
+    regression: NaiveRegression | None = None,
+) -> int:
     """Run both side by side; the number of rounds in which a tie made them differ, which is 0 as a rule."""
     contexts: list[list[float]] = []
     forecasts: list[float] = []
     labels: list[float] = []
-    waiting: list[tuple[float, sc.Forecast, naive.Opened, float]] = []
+    waiting: list[tuple[float, sc.Forecast, naive.Opened, Said | None, float]] = []
     n_ties = 0
     for t in range(len(stream.y)):
         x, hint = stream.x[t].tolist(), stream.hints[t]
         distribution = engine.distribution(x, hint)
-        forecast, opened = engine.predict(x, hint), oracle.predict(x, hint)
+        forecast, said = engine.predict(x, hint), None
+        if regression is not None:
+            said = regression.say(x, [], hint)
+            assert forecast.hint == pytest.approx(said.hint, rel=1e-7, abs=1e-7)
+            # The last digits may differ, and a value that is put at the hint has all of them.
+            assert forecast.hint is not None
+            said, hint = replace(said, hint=forecast.hint), forecast.hint
+        opened = oracle.predict(x, hint)
         assert distribution[forecast.value] == forecast.probability
         if check_same(forecast, opened, oracle):
             check_healing(engine.property, opened, oracle)
         else:
             n_ties += 1
             opened = followed(opened, forecast, oracle)
-        waiting.append((t + (0.0 if delays is None else delays[t]), forecast, opened, float(stream.y[t])))
+        waiting.append((t + (0.0 if delays is None else delays[t]), forecast, opened, said, float(stream.y[t])))
         for item in sorted(waiting, key=lambda item: item[0]):
-            due, given, back, y = item
+            due, given, back, spoken, y = item
             if due <= t or t == len(stream.y) - 1:
                 waiting.remove(item)
                 engine.update(given, y)
                 oracle.update(back, y)
+                if regression is not None and spoken is not None:
+                    regression.learn(spoken, y, t - given.round)
                 contexts.append(back.x)
                 forecasts.append(back.forecast)
                 labels.append(y)
-    identification = engine.property.identification
-
-    def v(p: float, y: float) -> float:
-        return float(identification(p, y))
-
-    error = naive_audit.swap_multicalibration(labels, forecasts, naive_audit.columns(contexts), v, 3.0)
-    if isinstance(engine.hypotheses, sc.Linear):
-        error = naive_audit.linear_swap_multicalibration(labels, forecasts, contexts, v, 3.0)
+    error = naive_audit.swap_multicalibration(labels, forecasts, naive_audit.columns(contexts), oracle.v, 3.0)
+    if engine.hypotheses.dual == "euclidean":
+        error = naive_audit.linear_swap_multicalibration(labels, forecasts, contexts, oracle.v, 3.0)
     assert engine.error(3.0) == pytest.approx(error, rel=1e-9, abs=1e-12)
-    assert engine.grid.n == oracle.n_bins
     assert engine.n_rounds == len(stream.y)
     assert engine.n_pending == 0
+    if not n_ties:
+        check_books(engine, oracle)
     return n_ties
 
 
+@pytest.mark.parametrize("bins", [None, "some"])
 @pytest.mark.parametrize("hints", HINTS)
 @pytest.mark.parametrize("name", PROPERTIES)
 @pytest.mark.parametrize("kind", CLASSES)
-def test_every_class_property_and_hint(kind: str, name: str, hints: str) -> None:
+def test_every_class_property_and_hint(kind: str, name: str, hints: str, bins: str | None) -> None:
     target = PROPERTIES[name]
     seed = 1000 * list(CLASSES).index(kind) + 10 * list(PROPERTIES).index(name) + HINTS.index(hints)
-    n, n_bins = 1 + seed % 5, 3 + seed % 7
-    stream = stream_of(target, 90, n, hints, seed, unit_ball=CLASSES[kind].linear)
-    ties = compare(*pair(kind, target, n, n_bins, seed), stream)
+    n, n_rounds = 1 + seed % 4, 40 if hints == "learning" or not CLASSES[kind].finite else 60
+    stream = stream_of(target, n_rounds, n, hints, seed, unit_ball=CLASSES[kind].unit_ball)
+    options: dict[str, Any] = {}
+    regression = None
+    if hints == "learning":
+        options, regression = {"hint": sc.OnlineRegression(rates=[1.0, 0.1])}, NaiveRegression(target, n, 0, [1.0, 0.1])
+    both = pair(kind, target, n, None if bins is None else 3 + seed % 7, seed, **options)
+    ties = compare(*both, stream, regression=regression)
     # Sums of multiples of 1/8 are exact; those of 0.1 and -0.9 need not be zero where they should.
     assert ties <= (2 if name == "quantile, not dyadic" else 0)
 
 
 @pytest.mark.parametrize(
-    ("levels", "trust", "n_bins"), [(0, 0.0, 1), (0, 0.0, 2), (3, 0.0, 9), (0, 1.0 / 6.0, 5), (4, 1.0, 7)]
+    ("levels", "trust", "bins"), [(0, 0.0, 1), (0, 0.0, 2), (3, 0.0, None), (0, 1.0 / 6.0, 5), (4, 1.0, None)]
 )
 @pytest.mark.parametrize("kind", CLASSES)
-def test_levels_trust_and_tiny_grids(kind: str, levels: int, trust: float, n_bins: int) -> None:
+def test_levels_trust_and_tiny_grids(kind: str, levels: int, trust: float, bins: int | None) -> None:
     target = PROPERTIES["mean"]
-    stream = stream_of(target, 80, 2, "hostile", n_bins, unit_ball=CLASSES[kind].linear)
-    assert compare(*pair(kind, target, 2, n_bins, 7, levels=levels, trust=trust), stream) == 0
+    stream = stream_of(target, 80, 2, "hostile", levels, unit_ball=CLASSES[kind].unit_ball)
+    assert compare(*pair(kind, target, 2, bins, 7, levels=levels, trust=trust), stream) == 0
 
 
-DENSE = sc.Quantile(0.75, density=20.0)
-"""Its labels may be 20 times as dense as uniform ones: 4 T^(1/3) bins, the most there are, so that grids grow early."""
-
-
-@pytest.mark.parametrize(
-    ("target", "horizon", "n_bins"),
-    [(sc.Mean(), 200, 11), (DENSE, 20, 11), (DENSE, 21, 13), (DENSE, 27, 13), (DENSE, 64, 17), (DENSE, 77, 19)],
-)
-def test_horizon_sets_the_grid(target: Elicitable, horizon: int, n_bins: int) -> None:
-    """0.75 T^(1/3) bins, or 4 T^(1/3), and the next odd number from 11 on; so the middle is one of the forecasts."""
-    _, oracle = pair("AdaNormalHedge", target, 3, n_bins, 5)
-    engine = sc.Forecaster(target, sc.Finite(3), horizon=horizon, seed=5)
-    assert compare(engine, oracle, stream_of(target, horizon, 3, "good", 5, unit_ball=False)) == 0
-    assert oracle.middle(n_bins // 2) == 0.5
-
-
-@pytest.mark.usefixtures("three_bins")
-@pytest.mark.parametrize("hints", ["none", "good"])
+@pytest.mark.parametrize("hints", ["none", "good", "biased"])
 @pytest.mark.parametrize("kind", CLASSES)
-def test_anytime_across_a_refinement(kind: str, hints: str) -> None:
-    """Three bins become nine when 0.75 T^(1/3), or T^(1/3) for a quantile, is 3 sqrt(3): after round 333 or 141."""
-    target = PROPERTIES["quantile" if hints == "none" else "mean"]
-    engine, oracle = pair(kind, target, 2, None, 11, levels=2, first=3)
-    assert compare(engine, oracle, stream_of(target, 450, 2, hints, 3, unit_ball=CLASSES[kind].linear)) == 0
-    assert engine.grid.n == 9
+def test_many_cuts(kind: str, hints: str) -> None:
+    """On a quiet stream; potentials that trust no hint cut only where they draw, so less."""
+    trusting = CLASSES[kind].level is not None
+    engine, oracle = pair(kind, sc.Mean(), 2, None, 11, levels=2)
+    assert compare(engine, oracle, quiet(250 if trusting else 100, hints, 3, 0.003)) == 0
+    by_cuts = len(engine.values) - (naive.FIRST if hints == "none" else oracle.added)
+    assert by_cuts >= (2 if trusting else 0)
 
 
-@pytest.mark.parametrize("hints", ["none", "good"])
+@pytest.mark.parametrize("hints", ["none", "good", "hostile", "learning"])
 @pytest.mark.parametrize("kind", CLASSES)
-def test_anytime_starts_with_eleven_bins(kind: str, hints: str) -> None:
-    """They become 33 when 4 T^(1/3) is 11 sqrt(3): after round 109."""
-    engine, oracle = pair(kind, DENSE, 2, None, 12, levels=2)
-    assert engine.grid.n == 11
-    assert compare(engine, oracle, stream_of(DENSE, 180, 2, hints, 6, unit_ball=CLASSES[kind].linear)) == 0
-    assert engine.grid.n == 33
-
-
-@pytest.mark.usefixtures("three_bins")
-@pytest.mark.parametrize("kind", ["AdaNormalHedge", "Linear"])
-def test_outcomes_late_and_out_of_order(kind: str) -> None:
-    """Delays of up to 60 rounds across the refinement: forecasts of the old grid are updated on the new one."""
-    delays = np.random.default_rng(0).integers(0, 60, 374).astype(float)
-    engine, oracle = pair(kind, sc.Mean(), 2, None, 2, levels=2, first=3)
-    stream = stream_of(sc.Mean(), 374, 2, "good", 8, unit_ball=CLASSES[kind].linear)
-    assert compare(engine, oracle, stream, delays=delays) == 0
-    assert engine.grid.n == 9
+def test_outcomes_late_and_out_of_order(kind: str, hints: str) -> None:
+    """Delays of up to 60 rounds, across cuts: a forecast is updated on a grid with more values than it knew."""
+    n_rounds = 110 if CLASSES[kind].finite else 70
+    delays = np.random.default_rng(0).integers(0, 60, n_rounds).astype(float)
+    options: dict[str, Any] = {}
+    regression = None
+    if hints == "learning":
+        options, regression = {"hint": sc.OnlineRegression()}, NaiveRegression(sc.Mean(), 2)
+    engine, oracle = pair(kind, sc.Mean(), 2, None, 2, levels=2, **options)
+    stream = stream_of(sc.Mean(), n_rounds, 2, hints, 8, unit_ball=CLASSES[kind].unit_ball)
+    assert compare(engine, oracle, stream, delays=delays, regression=regression) == 0
+    if hints == "none":
+        assert oracle.peak > 0.0
 
 
 def test_linear_contexts_are_shrunk_to_the_unit_ball() -> None:
@@ -305,61 +358,67 @@ def test_linear_contexts_are_shrunk_to_the_unit_ball() -> None:
         oracle.update(opened, stream.y[t])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
-    kind=st.sampled_from(sorted(CLASSES)),
+    # What a learner's answers were worth is cut off at zero, where rounding decides and no tie can be seen.
+    kind=st.sampled_from(sorted(set(CLASSES) - {"MultiplicativeWeights", "GradientDescent"})),
     name=st.sampled_from(sorted(set(PROPERTIES) - {"quantile, not dyadic"})),
-    hints=st.sampled_from(HINTS),
+    hints=st.sampled_from(["none", "good", "hostile"]),
     n=st.integers(1, 5),
-    n_bins=st.integers(1, 12),
+    bins=st.none() | st.integers(1, 12),
     n_rounds=st.integers(20, 70),
+    late=st.sampled_from([0, 0, 3, 30]),
     seed=st.integers(0, 2**32),
 )
-def test_anything_goes(kind: str, name: str, hints: str, n: int, n_bins: int, n_rounds: int, seed: int) -> None:
+def test_anything_goes(
+    kind: str, name: str, hints: str, n: int, bins: int | None, n_rounds: int, late: int, seed: int
+) -> None:
     target = PROPERTIES[name]
-    stream = stream_of(target, n_rounds, n, hints, seed, unit_ball=CLASSES[kind].linear)
-    assert compare(*pair(kind, target, n, n_bins, seed), stream) <= 1
+    stream = stream_of(target, n_rounds, n, hints, seed, unit_ball=CLASSES[kind].unit_ball)
+    delays = np.random.default_rng(seed).integers(0, late + 1, n_rounds).astype(float)
+    assert compare(*pair(kind, target, n, bins, seed), stream, delays=delays) <= 1
 
 
-@pytest.mark.parametrize("kind", ["AdaNormalHedge", "Exponential", "Squint"])
-def test_a_hint_at_its_word(kind: str) -> None:
-    """The rule of trust on evidence made up so that each of its outcomes occurs."""
-    rng, grid = np.random.default_rng(1), sc.Grid(0.0, 1.0, 5)
-    outcomes = {"not trusted": 0, "its own bin": 0, "the other side": 0}
-    for _ in range(400):
-        hypotheses = CLASSES[kind].hypotheses(2)
-        oracle = Naive(sc.Mean(), 2, CLASSES[kind].weights(2), CLASSES[kind].level, 0, 5, n_levels=0, trust=0.2)
-        assert isinstance(hypotheses, sc.Finite)
-        evidence, record = hypotheses.start(5), hypotheses.start_record(5)
-        for i in range(5):
-            for state, past, bias in ((evidence, oracle.past, 0.6), (record, oracle.hint_past, 0.3)):
-                drift = rng.normal(0.0, bias)
-                for v in np.clip(drift + 0.3 * rng.standard_normal(rng.integers(0, 25)), -1.0, 1.0).tolist():
-                    x = rng.integers(-1, 3, 2) / 2.0
-                    state.record(i, hypotheses.row(x), v)
-                    past.setdefault(oracle.name(i), []).append((x.tolist(), v))
-        x, hint = rng.integers(-2, 3, 2) / 2.0, float(rng.random())
-        play = trusted(evidence, record, hypotheses.row(x), grid, hint, 0.2)
-        phi = [naive.total(oracle.terms(i, x.tolist())) for i in range(5)]
-        expected = oracle.at_its_word(phi, x.tolist(), hint)
-        assert (None if play is None else (play.lower, play.upper, play.border)) == (
-            None if expected is None else (expected, expected, None)
-        )
-        outcomes[
-            "not trusted" if expected is None else "its own bin" if expected == oracle.home(hint) else "the other side"
-        ] += 1
-    assert min(outcomes.values()) >= 10, outcomes
+def test_every_kind_of_play_has_been_compared() -> None:
+    """A trusted hint on its own side and on the other, one that is kept though accused, zeros, pairs of each kind."""
+    seen: set[str] = set()
+    good = quiet(200, "good", 5)
+    streams = [good, quiet(200, "good", 5, 0.2), quiet(200, "none", 5, 0.1), quiet(200, "biased", 5, 0.03)]
+    streams.append(Stream(good.x, np.ones(200), [None] * 200))
+    for stream in streams:
+        engine, oracle = pair("AdaNormalHedge", sc.Mean(), 2, None, 3)
+        for t, hint in enumerate(stream.hints):
+            x = stream.x[t].tolist()
+            trusted_half = hint is not None and not oracle.is_clean(oracle.context(x, hint)) and oracle.was_better()
+            forecast, opened = engine.predict(x, hint), oracle.predict(x, hint)
+            assert check_same(forecast, opened, oracle)
+            engine.update(forecast, float(stream.y[t]))
+            oracle.update(opened, float(stream.y[t]))
+            seen.add(forecast.kind)
+            if forecast.kind == "pair":
+                ends = sorted([forecast.value, forecast.other])
+                at = [k for k, value in enumerate(ends) if value == forecast.evidence_at]
+                seen.add(f"pair at {('lower', 'upper')[at[0]] if at else 'border'}")
+            if forecast.kind == "trusted" and hint is not None:
+                home = oracle.values[oracle.nearest(hint)]
+                seen.add("trusted, its own side" if home == forecast.value else "trusted, the other side")
+                seen.add("trusted, though accused" if trusted_half else "trusted, clean")
+    assert seen == {
+        "zero", "pair", "low", "high", "trusted", "pair at lower", "pair at upper", "pair at border",
+        "trusted, its own side", "trusted, the other side", "trusted, clean", "trusted, though accused",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("n_bins", [1, 2, 5, 9, 48, 49, 1000])
 @pytest.mark.parametrize("ends", [(0.0, 1.0), (-3.0, 5.0), (10.0, 13.0)])
-def test_bins_of_hints(ends: tuple[float, float], n_bins: int) -> None:
-    """Bin i is [border(i), border(i + 1)), but for the last digit of numbers next to a border."""
-    grid, oracle = sc.Grid(*ends, n_bins), Naive(sc.Mean(low=ends[0], high=ends[1]), 1, naive.linear, None, 0, n_bins)
+def test_values_of_a_fixed_grid(ends: tuple[float, float], n_bins: int) -> None:
+    """Mid-points of equal bins; the level set of a hint is the bin that holds it."""
+    target = sc.Mean(low=ends[0], high=ends[1])
+    oracle = Naive(target, 1, naive.linear, None, 0, n_bins, n_levels=n_bins)
+    grid = sc.Grid(*ends, n_bins)
+    assert sc.Forecaster(target, sc.Finite(1), bins=n_bins).values.tolist() == oracle.values
+    assert grid.midpoints.tolist() == oracle.values
     for i in range(n_bins):
-        assert grid.border(i) == oracle.border(i)
-        assert grid.midpoint(i) == oracle.middle(i)
         for share in (1e-9, 0.5, 1.0 - 1e-9):
-            assert grid.bin(grid.border(i) + share * grid.width) == i
-    assert grid.bin(ends[0]) == 0
-    assert grid.bin(ends[1]) == n_bins - 1
+            hint = grid.border(i) + share * grid.width
+            assert oracle.context([], hint).index(1.0) == i == grid.bin(hint)

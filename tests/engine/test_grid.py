@@ -1,6 +1,5 @@
-"""The grid, the draw, and the number of bins: what everything else stands on."""
+"""Bins, values and draws: what everything else stands on."""
 
-import itertools
 import math
 
 import numpy as np
@@ -9,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import swapcal as sc
-from swapcal.engine import schedule as horizon
+from swapcal.engine import cuts
 from swapcal.engine.randomness import mix64, uniform
+from swapcal.engine.values import Values
 
 intervals = st.tuples(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 
@@ -64,38 +64,6 @@ def test_the_mixing_function_is_splitmix64() -> None:
     assert [mix64(k * golden) for k in (1, 2, 3)] == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
 
 
-def test_bins_of_every_horizon() -> None:
-    """The least odd N >= 11 with N >= 0.75 T^(1/3), in whole numbers; at T = (4m)^3 that root is the whole 3m."""
-    near_cubes = [(4 * m) ** 3 + more for m in range(1, 80) for more in (-1, 0, 1)]
-    for n_rounds in (*range(1, 5000), *near_cubes):
-        n_bins = next(n for n in itertools.count(11, 2) if 64 * n**3 >= 27 * n_rounds)
-        assert horizon.bins_for(n_rounds, 2.0) == n_bins, n_rounds
-
-
-@pytest.mark.parametrize("share", [0.75, 1.1, 3.0])
-@pytest.mark.parametrize("r", [1.0, 2.0, 3.5])
-def test_an_anytime_grid_stays_near_the_one_for_its_rounds(r: float, share: float) -> None:
-    stages = horizon.stages(10**7, r, share)
-    assert sum(rounds for _, rounds in stages) == 10**7
-    done = 0
-    for n_bins, rounds in stages:
-        done += rounds
-        assert n_bins <= math.sqrt(3.0) * horizon.bins_for(max(done - rounds, 1), r, share)
-        assert horizon.bins_for(done, r, share) <= math.ceil(math.sqrt(3.0) * n_bins) + 1
-
-
-def test_an_anytime_grid_stays_near_the_best() -> None:
-    """N is within sqrt(3) of 0.75 T^(1/3), but for the first 607 rounds, where that would be less than 11 bins."""
-    done = 0
-    for n_bins, rounds in horizon.stages(10_000_000, 2.0):
-        for t in {done + 1, done + 607, done + 608, done + rounds}:
-            best = 0.75 * t ** (1.0 / 3.0)
-            assert (n_bins <= math.sqrt(3.0) * best * (1.0 + 1e-12)) == (t >= 608)
-            assert best <= math.sqrt(3.0) * n_bins * 1.0001  # the last round is in before the grid is cut
-            assert best <= horizon.bins_for(t, 2.0) < max(best + 2.0, 12.0)
-        done += rounds
-
-
 def test_the_p_norm_survives_tiny_and_huge_evidence() -> None:
     forecaster = sc.Forecaster(sc.Mean(), sc.Finite(1, potential=sc.potentials.PNorm(27.0)), bins=1)
     for y in (0.7, 0.2, 0.6):
@@ -106,3 +74,56 @@ def test_the_p_norm_survives_tiny_and_huge_evidence() -> None:
     assert np.isfinite(weights).all()
     assert forecaster.n_rounds == 3
     assert wide.n_rounds == 1
+
+
+# Values
+
+
+exact = st.integers(-3 * 64, 5 * 64).map(lambda k: k / 64.0)
+numbers = st.lists(exact, min_size=1, max_size=40, unique=True)
+
+
+@given(numbers, st.lists(exact, max_size=20))
+def test_values_are_a_sorted_set_with_slots_for_good(born: list[float], points: list[float]) -> None:
+    values = Values(-3.0, 5.0, 1)
+    for n, value in enumerate(born):
+        if values.n == values.capacity:
+            values.grow(2 * values.capacity)
+        assert values.add(value) == n
+    assert values.sorted.tolist() == sorted(born)
+    assert [values.born[values.slot(rank)] for rank in range(values.n)] == sorted(born)
+    for point in (*points, *born):
+        nearest = min(sorted(born), key=lambda value: abs(value - point))
+        assert values.value(values.nearest(point)) == nearest
+        assert values.find(point) == (born.index(point) if point in born else -1)
+        assert values.above(point) == sum(value < point for value in born)
+    again = Values(-3.0, 5.0, len(born))
+    again.restore(values.arrays())
+    assert again.sorted.tolist() == values.sorted.tolist()
+    assert again.order[: again.n].tolist() == values.order[: values.n].tolist()
+
+
+def test_a_new_value_starts_both_parts_of_its_gap_anew() -> None:
+    values = Values(0.0, 1.0)
+    for value in (0.25, 0.75):
+        values.add(value)
+    values.gaps[:3] = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]
+    values.add(0.5)
+    assert values.gaps[:4].tolist() == [[1.0, 2.0, 3.0], [0.0] * 3, [0.0] * 3, [7.0, 8.0, 9.0]]
+
+
+def test_a_gap_is_cut_when_rounding_stands_out_and_not_below_the_floor() -> None:
+    """Rounds at 0.5, each off by 0.1 where outcomes vary by 0.3: the gap is cut after n^2 0.01 > 16 n 0.09 rounds."""
+    values = Values(0.0, 1.0)
+    for value in (0.4, 0.6):
+        values.add(value)
+    answers = [cuts.cut(values, 0.5, 0.1, 0.09, cuts.PAIR) for _ in range(145)]
+    assert answers == [None] * 144 + [0.5]
+    assert values.gaps[1].tolist() == pytest.approx([145.0, 14.5, 13.05])
+    narrow = Values(0.0, 1.0)
+    for value in (0.5, 0.501):
+        narrow.add(value)
+    # No noise at all: then n w^2 >= 0.002 x (1 - x) alone decides, and that is after 500 rounds.
+    answers = [cuts.cut(narrow, 0.5005, 0.001, 0.0, cuts.PAIR) for _ in range(500)]
+    assert answers == [None] * 499 + [0.5005]
+    assert cuts.cut(narrow, 0.5, 1.0, 0.0, cuts.PAIR) is None, "a value by now"

@@ -54,6 +54,11 @@ CHANGES: dict[str, Change] = {
     "evidence at an end": changed(evidence_at=1.0),
     "evidence beyond": changed(evidence_at=1.5),
     "evidence at a whole number": changed(evidence_at=0),
+    "another kind": changed(kind="low"),
+    "the kind of a pair": changed(kind="pair"),
+    "another phi": changed(phi=0.7),
+    "a large phi": changed(phi=1e149),
+    "a whole phi": changed(phi=1),
     "another hint": changed(hint=0.7),
     "no hint": changed(hint=None),
     "a whole hint": changed(hint=1),
@@ -67,6 +72,9 @@ CHANGES: dict[str, Change] = {
     "huge features": changed(features=(1e150, 0.0)),
     "features that are words": changed(features=("a", "b")),
     "no features": changed(features=None),
+    "no scores": changed(scores=None),
+    "too few scores": changed(scores=b"xy"),
+    "other scores": changed(scores=bytes(38)),
     "a round to come": changed(round=10**6),
     "the last round there can be": changed(round=2**63 - 1),
     "a round with an outcome": changed(round=0),
@@ -195,6 +203,10 @@ def test_odd_arrays_are_read_or_refused_alike(name: str, form: str) -> None:
 # What the kernels refuse: anything that would reach beyond an array
 
 
+LEARNED = (0, 0.125, 0.125, "zero", 0.0, 0.1, 0.1, 0.1, 0.1)
+"""Slot, the other value, where evidence is taken, how it was found, Phi, and four values of V."""
+
+
 def engine_of(hint: Any = None, features: Any = None) -> tuple[sc.Forecaster, Any]:
     """An engine for contexts of length 3, with one open round."""
     forecaster = sc.Forecaster(sc.Mean(), sc.Finite(3), bins=4, levels=2, max_pending=8, hint=hint)
@@ -213,7 +225,6 @@ ROWS: dict[str, Any] = {
     "out": np.zeros(2),
     "start": 0,
     "stop": 2,
-    "until": 100,
 }
 
 BAD_ROWS: dict[str, dict[str, Any]] = {
@@ -281,7 +292,7 @@ def test_only_the_rows_of_a_chunk_are_looked_at() -> None:
     ids=repr,
 )
 def test_malformed_dense_runs_are_refused(x: Any) -> None:
-    rest = {name: ROWS[name] for name in ("y", "hints", "features", "out", "start", "stop", "until")}
+    rest = {name: ROWS[name] for name in ("y", "hints", "features", "out", "start", "stop")}
     forecaster, engine = engine_of()
     refused(lambda: engine.run_dense(x, **rest), forecaster)
     assert engine.run_dense(np.ones((2, 3)), **rest) == 2
@@ -289,7 +300,7 @@ def test_malformed_dense_runs_are_refused(x: Any) -> None:
 
 def test_a_bad_context_stops_a_run_where_it_stands() -> None:
     """`Forecaster.run` looks at all contexts first; whoever calls the kernel by hand is stopped at the bad one."""
-    rest = {name: ROWS[name] for name in ("y", "hints", "features", "out", "start", "stop", "until")}
+    rest = {name: ROWS[name] for name in ("y", "hints", "features", "out", "start", "stop")}
     forecaster, engine = engine_of()
     with pytest.raises(ValueError, match="not allowed"):
         engine.run_dense(np.array([[0.0] * 3, [0.0, 0.0, -np.inf]]), **rest)
@@ -320,16 +331,17 @@ def test_malformed_rows_are_refused_by_play_and_learn(indices: Any, values: Any,
     forecaster, engine = engine_of()
     row = np.array(indices), np.array(values)
     refused(lambda: engine.play(*row, hint), forecaster)
-    refused(lambda: engine.learn(*row, 0, 0.1, 0.1, 0.1, 0, hint), forecaster)
+    refused(lambda: engine.learn(*row, *LEARNED, 0, hint), forecaster)
 
 
-@pytest.mark.parametrize(("bin", "t"), [(-1, 0), (4, 0), (2**40, 0), (0, -1), (0, 1), (0, -(2**62)), (0, 2**63)])
-def test_bins_and_rounds_that_are_not_there_are_refused_by_learn(bin: int, t: int) -> None:
+@pytest.mark.parametrize(("slot", "t"), [(-1, 0), (4, 0), (2**40, 0), (0, -1), (0, 1), (0, -(2**62)), (0, 2**63)])
+def test_slots_and_rounds_that_are_not_there_are_refused_by_learn(slot: int, t: int) -> None:
     forecaster, engine = engine_of()
     row = np.array([0]), np.ones(1)
-    refused(lambda: engine.learn(*row, bin, 0.1, 0.1, 0.1, t, None), forecaster)
-    engine.learn(*row, 3, 0.1, 0.1, 0.1, 0, None)
-    refused(lambda: engine.learn(*row, 3, 0.1, 0.1, 0.1, 0, None), forecaster)
+    refused(lambda: engine.learn(*row, slot, *LEARNED[1:], t, None), forecaster)
+    refused(lambda: engine.learn(*row, 0, 0.1, 0.1, "sideways", *LEARNED[4:], 0, None), forecaster)
+    engine.learn(*row, 3, *LEARNED[1:], 0, None)
+    refused(lambda: engine.learn(*row, 3, *LEARNED[1:], 0, None), forecaster)
 
 
 def test_rows_of_narrow_whole_numbers_are_read() -> None:

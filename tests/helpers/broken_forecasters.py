@@ -73,7 +73,7 @@ class Sharing:
         self.sums: Any = None
 
     def __call__(self) -> sc.Forecaster:
-        made: Any = forecaster()
+        made: Any = sc.Forecaster(sc.Mean(), sc.Finite(2), bins=7, seed=5)
         if self.sums is None:
             self.sums = made.state.evidence.sums
         self.sums[:] = 0.0

@@ -141,8 +141,12 @@ def zero_for_nan(x: Any) -> Row:
     return finite.row(np.nan_to_num(x) if isinstance(x, np.ndarray) else x)
 
 
-def forgetful_record(n_bins: int) -> Wrapped:
-    return Wrapped(finite.start_record(n_bins), restore=lambda arrays: None)
+def forgetful(true: Any) -> Callable[[int], None]:
+    def grow(capacity: int) -> None:
+        true.grow(capacity)
+        true.sums[0], true.weights[0] = 0.0, 0.0
+
+    return grow
 
 
 def restored_without_copy(true: Any) -> Callable[[Any], None]:
@@ -170,8 +174,10 @@ BROKEN_HYPOTHESES: list[tuple[str, Any]] = [
     ("phi_has_the_sign_of_the_bias", evidence(phi=lambda true: negative(true.phi))),
     ("phi_has_the_sign_of_the_bias", evidence(record=lambda true: lambda i, row, v: true.record(0, row, v))),
     ("level_rises_with_the_bias", evidence(level=lambda true: lambda i, row: 0.0)),
-    ("records_are_saved_exactly", Wrapped(finite, start_record=forgetful_record)),
-    ("refining_keeps_the_middle", evidence(refine=lambda true: lambda factor: true.refine(1))),
+    ("growing_keeps_the_evidence", evidence(grow=lambda true: lambda capacity: None)),
+    ("growing_keeps_the_evidence", evidence(grow=forgetful)),
+    ("drift_is_zero_at_once", evidence(drift=lambda true: lambda i, row, phi, v: true.phi(i, row) * v)),
+    ("drift_is_zero_at_once", evidence(drift=lambda true: lambda i, row, phi, v: 0.0)),
     (
         "evidence_is_saved_exactly",
         evidence(arrays=lambda true: lambda: {k: a.astype(np.float32) for k, a in true.arrays().items()}),
@@ -212,13 +218,13 @@ def hinting(**changed: Callable[[Any], Any]) -> Wrapped:
     return Wrapped(regression, start=start)
 
 
-def learning_forecast(true: Any) -> Callable[..., float]:
-    def forecast(row: Row, features: Any, base: float | None) -> float:
-        value = float(true.forecast(row, features, base))
+def learning_word(true: Any) -> Callable[..., tuple[float, bytes]]:
+    def said(row: Row, features: Any, base: float | None) -> tuple[float, bytes]:
+        answer: tuple[float, bytes] = true.said(row, features, base)
         true.update(row, features, base, true._low)
-        return value
+        return answer
 
-    return forecast
+    return said
 
 
 def hoarding(true: Any) -> Callable[[], dict[str, Float64Array]]:
@@ -234,8 +240,8 @@ def nan_is_zero(true: Any) -> Callable[..., None]:
 
 BROKEN_HINTS: list[tuple[str, Any]] = [
     ("has_the_role", Wrapped(regression, n_features=-1)),
-    ("forecasts_stay_in_the_domain", hinting(forecast=lambda true: lambda *a: true.forecast(*a) + 0.7)),
-    ("forecasting_changes_nothing", hinting(forecast=learning_forecast)),
+    ("forecasts_stay_in_the_domain", hinting(said=lambda true: lambda *a: (true.said(*a)[0] + 0.7, b""))),
+    ("forecasting_changes_nothing", hinting(said=learning_word)),
     ("learns_from_outcomes", hinting(update=lambda true: lambda row, features, base, y: None)),
     ("states_are_saved_exactly", hinting(restore=lambda true: lambda arrays: None)),
     ("bad_input_changes_nothing", hinting(update=nan_is_zero)),

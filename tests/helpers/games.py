@@ -101,24 +101,30 @@ def row_of(forecast: Forecast) -> Row:
     return Row(np.array(forecast.indices, dtype=np.int64), np.array(forecast.values, dtype=np.float64))
 
 
-def branches(forecaster: Forecaster, forecast: Forecast) -> list[tuple[int, float, float]]:
-    """Every outcome of the draw as (bin, probability, point at which the evidence is taken)."""
-    border = None if forecast.evidence_at == forecast.value else forecast.evidence_at
+def branches(forecaster: Forecaster, forecast: Forecast) -> list[tuple[int, float]]:
+    """Every outcome of the draw as (slot of the value, probability)."""
     return [
-        (forecaster.grid.bin(value), probability, value if border is None else border)
+        (forecaster.state.values.find(value), probability)
         for value, probability in ((forecast.value, forecast.probability), (forecast.other, 1.0 - forecast.probability))
         if probability > 0.0
     ]
 
 
-def every_label(property: Elicitable, grid: Float64Array) -> Float64Array:
-    """Labels over the whole range, among them those just below, at and just above every border of the grid.
+def evidence_of(property: Elicitable, forecast: Forecast, labels: Float64Array) -> Float64Array:
+    """V where a forecast takes its evidence, for each label; at an end of the domain only the sign that heals counts.
 
-    A quantile's labels exclude the lowest value itself, where no density puts them.
+    It is the same for both outcomes of a draw: a pair has one evidence point, and outright plays have one outcome.
     """
+    v: Float64Array = np.asarray(property.identification(forecast.evidence_at, labels))
+    if forecast.kind == "low":
+        return np.minimum(v, 0.0)
+    return np.maximum(v, 0.0) if forecast.kind == "high" else v
+
+
+def every_label(property: Elicitable, points: Float64Array) -> Float64Array:
+    """Labels over the whole range, both ends too, among them those just below, at and just above every point."""
     ends = np.array([property.low, property.high])
     if isinstance(property, Probability):
         return ends
-    near = np.concatenate([grid, np.nextafter(grid, -np.inf), np.nextafter(grid, np.inf), ends])
-    near = near[(near >= property.low) & (near <= property.high)]
-    return near if property.continuous else near[near > property.low]
+    near = np.concatenate([points, np.nextafter(points, -np.inf), np.nextafter(points, np.inf), ends])
+    return near[(near >= property.low) & (near <= property.high)]

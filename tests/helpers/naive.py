@@ -1,32 +1,42 @@
 """A slow, obvious forecaster: the rules read aloud, every number computed from the list of all past rounds.
 
 The oracle of `swapcal.forecaster`. It shares the draw and the property's V with the package and nothing else, keeps no
-sums, and looks at all bins in every round.
+sums, and looks at all values in every round.
 
-Notation: N bins of the domain; a bin is known by its mid-point, the exact fraction (2i + 1) / 2N of the domain, so that
-cutting each bin into three leaves a middle bin with the same name and the same past. x_j is the value of function j, v
-the value of V at the point where evidence is taken, g = x_j v a gain, S the sum of gains, C of their sizes, Q of their
-squares, n the visits of a bin. Phi > 0 says that forecasts of the bin were too high.
+Notation: x_j is the value of function j, v the value of V at the forecast, e at the point where evidence is taken, g =
+x_j e a gain, S the sum of gains, C of their sizes, Q of their squares, n the visits of a value. Phi > 0 says that
+forecasts of the value were too high. A gap lies between two neighbors, or between an end of the domain and its
+neighbor; it is as old as the younger of the two.
 """
 
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cache
-from itertools import chain, count
 
 from scipy.integrate import quad
 
 from swapcal.engine.randomness import uniform
 from swapcal.roles import Elicitable
 
-Past = dict[Fraction, list[tuple[list[float], float]]]
-"""The rounds of each bin, by its mid-point: context and v."""
+FIRST = 11
+"""Values to start with."""
+SPEND = 1.5
+"""What values that hints have put there may cost in swap error."""
+NEAR = 0.01
+"""So near, relative to the nearer end, a value serves a hint."""
+TRUSTED_CUT, CUT = 2.0, 16.0
+"""A gap is cut when its rounding, squared, is more than so many times its noise."""
+FLOOR = 0.002
+"""... and not before n w^2 is so many times x (1 - x)."""
+NOISE = 0.05
+"""Level from which a trusted hint is rounded to the side that heals."""
+CLEAN = 2.0
+"""Squared standard errors, for each 1 + ln n, that a clean record may show."""
 
 Weights = Callable[[list[list[float]], int], list[float]]
-"""From the gains of each function in a bin and the bin's visits to the factor of each x_j in Phi."""
+"""From the gains of each function at a value and the value's visits to the factor of each x_j in Phi."""
 
 
 def total(terms: Sequence[float]) -> float:
@@ -35,10 +45,6 @@ def total(terms: Sequence[float]) -> float:
     for term in terms:
         result += term
     return result
-
-
-def opposite(a: float, b: float) -> bool:
-    return a < 0.0 < b or b < 0.0 < a
 
 
 # The potentials, each as its defining formula.
@@ -122,202 +128,346 @@ def squint_level(each: list[float]) -> float:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What a round plays: bins by their number in the grid of that round, and where the evidence is taken."""
+class Quadratic:
+    """What the drift of a quadratic potential needs: the squared radius of contexts, and the norm."""
 
-    lower: int
-    upper: int
+    radius: float
+    norm: Callable[[list[list[float]]], float]
+    """Of the evidence, from the gains of each function."""
+
+
+def p_norm_of_sums(p: float) -> Callable[[list[list[float]]], float]:
+    return lambda gains: total([abs(total(each)) ** p for each in gains]) ** (1.0 / p)
+
+
+@dataclass(frozen=True)
+class Play:
+    """What a round plays: two neighbors or twice the same value, where the evidence is taken, and how it was found."""
+
+    lower: float
+    upper: float
     p_lower: float
-    evidence_at: float | None
-    """None: at the forecast, which is a mid-point."""
-
-    trusted: bool = False
+    evidence_at: float
+    kind: str
+    phi_lower: float = 0.0
+    phi_upper: float = 0.0
 
 
 @dataclass(frozen=True)
 class Opened:
     """A round that waits for its outcome."""
 
-    bin: int
-    middle: Fraction
-    forecast: float
-    choice: Choice
+    t: int
     x: list[float]
     hint: float | None
-    evidence_at: float
+    play: Play
+    forecast: float
+    other: float
+    phi: float
+    """The evidence that the draw has canceled."""
+
+    @property
+    def probability(self) -> float:
+        return self.play.p_lower if self.forecast == self.play.lower else 1.0 - self.play.p_lower
+
+
+@dataclass(frozen=True)
+class Done:
+    """A round that has had its outcome."""
+
+    opened: Opened
+    v: float
+    e: float
+    v_hint: float | None
+    accused: float | None
+    """A point of the gap that was too wide for this round, by `rounding`, where outcomes had `noise`."""
+
+    rounding: float
+    noise: float
+    drift: float
 
 
 @dataclass
 class Naive:
     """The forecaster. `x` is always the dense vector of all functions; level sets of the hint are added here."""
 
-    property: Elicitable
+    target: Elicitable
     n: int
     weights: Weights
     level: Callable[[list[float]], float] | None
     seed: int
-    n_bins: int
-    anytime: bool = False
+    bins: int | None = None
     n_levels: int = 10
-    trust: float = 1.0 / 3.0
-    past: Past = field(default_factory=dict)
-    hint_past: Past = field(default_factory=dict)
-    """What the hint would have done by itself: each round in the bin in which the hint lay, with V at its mid-point."""
+    trust: float = 0.25
+    quadratic: Quadratic | None = None
+    born: dict[float, int] = field(default_factory=dict)
+    """Each value with the number of rounds that had had their outcome when it appeared."""
+
+    added: int = 0
+    """How many of them hints have put there."""
 
     n_opened: int = 0
-    n_rounds: int = 0
+    waiting: dict[int, Opened] = field(default_factory=dict)
+    done: list[Done] = field(default_factory=list)
+    peak: float = 0.0
 
-    def share(self) -> float:
-        """N is this times T^(1/3): 0.75 rho^(2/3), with 1.54 for a density that nobody knows, and at most 4."""
-        rho = self.property.lipschitz
-        return min(0.75 * math.pow(1.54 if rho is None else max(rho, 1.0), 2.0 / 3.0), 4.0)
+    def __post_init__(self) -> None:
+        if self.bins is not None:
+            self.spread(self.bins)
 
-    def border(self, i: int) -> float:
-        low, high = self.property.domain
-        return low + (high - low) * (i / self.n_bins)
+    # Values
 
-    def middle(self, i: int) -> float:
-        low, high = self.property.domain
-        return low + (high - low) * float(self.name(i))
+    def spread(self, n: int) -> None:
+        """The mid-points of n equal bins."""
+        low, high = self.target.domain
+        for i in range(n):
+            self.born[low + (high - low) * ((2 * i + 1) / (2 * n))] = len(self.done)
 
-    def name(self, i: int) -> Fraction:
-        return Fraction(2 * i + 1, 2 * self.n_bins)
+    @property
+    def values(self) -> list[float]:
+        return sorted(self.born)
 
-    def home(self, hint: float) -> int:
-        """The bin in which the hint lies."""
-        return bisect_right([self.border(i) for i in range(1, self.n_bins)], hint)
+    def unit(self, x: float) -> float:
+        low, high = self.target.domain
+        return (x - low) / (high - low)
 
-    def gains(self, i: int, past: Past | None = None) -> list[list[float]]:
-        visits = (self.past if past is None else past).get(self.name(i), [])
-        return [[x[j] * v for x, v in visits] for j in range(self.n + self.n_levels)]
+    def nearest(self, x: float) -> int:
+        """The lower one of two that are as near."""
+        values = self.values
+        return min(range(len(values)), key=lambda i: (abs(values[i] - x), values[i]))
 
-    def terms(self, i: int, x: list[float]) -> list[float]:
-        """The summands of Phi of bin i."""
-        visits = len(self.past.get(self.name(i), []))
-        return [w * value for w, value in zip(self.weights(self.gains(i), visits), x, strict=True)]
+    # Evidence
+
+    def visits(self, value: float) -> list[Done]:
+        return [each for each in self.done if each.opened.forecast == value]
+
+    def gains(self, value: float) -> list[list[float]]:
+        visits = self.visits(value)
+        return [[each.opened.x[j] * each.e for each in visits] for j in range(self.n + self.n_levels)]
+
+    def terms(self, value: float, x: list[float]) -> list[float]:
+        """The summands of Phi."""
+        weights = self.weights(self.gains(value), len(self.visits(value)))
+        return [w * each for w, each in zip(weights, x, strict=True)]
+
+    def phi(self, value: float, x: list[float]) -> float:
+        return total(self.terms(value, x))
+
+    def owed_terms(self, value: float, x: list[float]) -> list[float]:
+        """The summands of the signed rounding in the direction of x."""
+        visits = self.visits(value)
+        return [x[j] * total([each.opened.x[j] * (each.v - each.e) for each in visits]) for j in range(len(x))]
+
+    def owed(self, value: float, x: list[float]) -> float:
+        return total(self.owed_terms(value, x)) / max(len(self.visits(value)), 1)
+
+    def levels(self, value: float, x: list[float]) -> float:
+        """The largest level of an active function; 0 if there is none, infinite with a quadratic potential."""
+        if self.level is None:
+            return math.inf
+        active = [each for each, value in zip(self.gains(value), x, strict=True) if value != 0.0]
+        return max([self.level(each) for each in active], default=0.0)
+
+    def is_small(self, value: float, x: list[float], trust: float) -> bool:
+        """Whether no active function's potential exceeds (e n)^trust."""
+        return self.levels(value, x) <= trust * (1.0 + math.log(max(len(self.visits(value)), 1)))
+
+    # The hint's record
+
+    def hinted(self) -> list[Done]:
+        return [each for each in self.done if each.v_hint is not None]
+
+    def is_clean(self, x: list[float]) -> bool:
+        """Whether no active function shows a bias of the hint by itself that is beyond doubt."""
+        rounds = self.hinted()
+        limit = CLEAN * (1.0 + math.log(max(len(rounds), 1)))
+        for j in (j for j, value in enumerate(x) if value != 0.0):
+            gains = [each.opened.x[j] * (each.v_hint or 0.0) for each in rounds]
+            if max(abs(total(gains)) - 1.0, 0.0) ** 2 > limit * total([g * g for g in gains]):
+                return False
+        return True
+
+    def was_better(self) -> bool:
+        """Whether hints that were overruled lost less than the forecasts, by a standard error."""
+        losses = []
+        for each in self.hinted():
+            if each.opened.play.kind != "trusted":
+                assert each.opened.hint is not None
+                assert each.v_hint is not None
+                # The integral of V from the hint to the forecast, by the trapezoid rule.
+                losses.append(0.5 * (each.opened.forecast - each.opened.hint) * (each.v + each.v_hint))
+        return total(losses) > math.sqrt(total([d * d for d in losses]))
+
+    def becomes_a_value(self, hint: float) -> bool:
+        if not self.born:
+            return True
+        rounds = self.hinted()
+        if self.added * total([(each.v_hint or 0.0) ** 2 for each in rounds]) > SPEND * len(rounds):
+            return False
+        if self.added >= FIRST and (self.added - FIRST) ** 3 >= len(rounds):
+            return False
+        unit = self.unit(hint)
+        return abs(self.unit(self.values[self.nearest(hint)]) - unit) > NEAR * min(unit, 1.0 - unit)
+
+    # A round
 
     def context(self, x: Sequence[float], hint: float | None) -> list[float]:
         """The functions' values, and 1 for the level set in which the hint lies."""
         levels = [0.0] * self.n_levels
         if hint is not None and self.n_levels:
-            low, high = self.property.domain
+            low, high = self.target.domain
             ends = [low + (high - low) * (k / self.n_levels) for k in range(1, self.n_levels)]
             levels[bisect_right(ends, hint)] = 1.0
         return [*map(float, x), *levels]
 
-    def choose(self, x: list[float], hint: float | None) -> Choice:
-        phi = [total(self.terms(i, x)) for i in range(self.n_bins)]
+    def choose(self, x: list[float], hint: float | None) -> Play:
         if hint is None:
-            return self.without_hint(phi)
-        rounded = self.at_its_word(phi, x, hint)
-        return self.near(phi, hint) if rounded is None else Choice(rounded, rounded, 1.0, None, trusted=True)
+            if not self.born:
+                self.spread(FIRST)
+            low, high = self.target.domain
+            start = 0.5 * (low + high)
+            if self.done:
+                start = total([each.opened.forecast for each in self.done]) / len(self.done)
+            return self.search(self.nearest(start), x)
+        if self.bins is None and self.becomes_a_value(hint):
+            self.born[hint] = len(self.done)
+            self.added += 1
+            return sure(hint, "trusted")
+        value = self.at_its_word(x, hint)
+        return self.search(self.nearest(hint), x) if value is None else sure(value, "trusted")
 
-    def at_its_word(self, phi: list[float], x: list[float], hint: float) -> int | None:
-        """The bin of a trusted hint: its own, or the one on the hint's other side if that takes bias away."""
-        home = self.home(hint)
-        if not self.is_small(self.hint_past, home, x, self.trust) or not self.is_small(
-            self.past, home, x, 2.0 * self.trust
-        ):
+    def at_its_word(self, x: list[float], hint: float) -> float | None:
+        """The value of a trusted hint: the nearest, or the one on the hint's other side if that takes bias away."""
+        trust = self.trust if self.is_clean(x) else self.trust / 2.0 if self.was_better() else 0.0
+        values, home = self.values, self.nearest(hint)
+        if trust == 0.0 or not self.is_small(values[home], x, trust):
             return None
-        above = self.middle(home) > hint
+        # If the hint is right, V is positive on average above it: a value there with Phi > 0 would get worse, one
+        # below with Phi >= 0 would not.
+        phi, above = self.phi(values[home], x), values[home] > hint
+        worse = phi > 0.0 if above else phi < 0.0 and values[home] < hint
         other = home - 1 if above else home + 1
-        # If the hint is right, V is positive on average above it: a bin there with Phi > 0 would get worse, one below
-        # with Phi >= 0 would not.
-        worse = phi[home] > 0.0 if above else phi[home] < 0.0 and self.middle(home) < hint
-        if worse and self.levels(self.past, home, x) > 1.0 / 3.0 and 0 <= other < self.n_bins:
-            heals = phi[other] >= 0.0 if above else phi[other] <= 0.0
-            if heals and self.is_small(self.past, other, x, 2.0 * self.trust):
-                return other
-        return home
+        if worse and self.levels(values[home], x) > NOISE and 0 <= other < len(values):
+            beyond = self.phi(values[other], x)
+            heals = beyond >= 0.0 if values[other] < hint else beyond <= 0.0 or values[other] == hint
+            if heals and self.is_small(values[other], x, trust):
+                return values[other]
+        return values[home]
 
-    def levels(self, past: Past, i: int, x: list[float]) -> float:
-        """The largest level of an active function; 0 if there is none."""
-        assert self.level is not None
-        active = [each for each, value in zip(self.gains(i, past), x, strict=True) if value != 0.0]
-        return max([self.level(each) for each in active], default=0.0)
+    def search(self, start: int, x: list[float]) -> Play:
+        """Down from `start` if forecasts there were too high, else up: to a zero, a change of sign, or the end."""
+        values = self.values
+        phi = [self.phi(value, x) for value in values]
+        if phi[start] == 0.0:
+            return sure(values[start], "zero")
+        down = phi[start] > 0.0
+        path = range(start - 1, -1, -1) if down else range(start + 1, len(values))
+        for i in path:
+            if phi[i] == 0.0:
+                return sure(values[i], "zero")
+            if (phi[i] < 0.0) == down:
+                return self.between(i, i + 1, phi, x) if down else self.between(i - 1, i, phi, x)
+        low, high = self.target.domain
+        if down:
+            return Play(values[0], values[0], 1.0, low, "low")
+        return Play(values[-1], values[-1], 1.0, high, "high")
 
-    def is_small(self, past: Past, i: int, x: list[float], power: float) -> bool:
-        """Whether no active function's potential in the bin exceeds (e n)^power; never with a quadratic potential."""
-        if self.level is None or self.trust == 0.0:
-            return False
-        n = max(len(past.get(self.name(i), [])), 1)
-        return self.levels(past, i, x) <= power * (1.0 + math.log(n))
-
-    def without_hint(self, phi: list[float]) -> Choice:
-        last = self.n_bins - 1
-        if phi[0] >= 0.0:
-            return self.zero(0) if phi[0] == 0.0 else self.end(positive=True)
-        if phi[last] <= 0.0:
-            return self.zero(last) if phi[last] == 0.0 else self.end(positive=False)
-        return self.between(phi, 0, last)
-
-    def near(self, phi: list[float], hint: float) -> Choice:
-        """The mid-points around the hint; then left and right in turn, by 1, 1, 1, 1, 2, 4, 8, ... bins.
-
-        If the lowest bin has been seen and its forecasts were too high, or the highest and they were too low, that bin
-        is played before there is another turn.
-        """
-        last = self.n_bins - 1
-        at_or_below = bisect_right([self.middle(i) for i in range(self.n_bins)], hint) - 1
-        left, right = max(at_or_below, 0), min(at_or_below + 1, last)
-        zeros = [i for i in (left, right) if phi[i] == 0.0]
-        if zeros:
-            return self.zero(min(zeros, key=lambda i: abs(hint - self.middle(i))))
-        if opposite(phi[left], phi[right]):
-            return self.between(phi, left, right)
-        seen = {left, right}
-        for step in chain([1, 1, 1, 1], (2**k for k in count(1))):
-            if 0 in seen and phi[0] > 0.0:
-                return self.end(positive=True)
-            if last in seen and phi[last] < 0.0:
-                return self.end(positive=False)
-            # In one turn the two sides look equally far, so that neither is preferred.
-            for inner, outer in ((min(seen), max(min(seen) - step, 0)), (max(seen), min(max(seen) + step, last))):
-                if phi[outer] == 0.0:
-                    return self.zero(outer)
-                if opposite(phi[outer], phi[inner]):
-                    return self.between(phi, min(outer, inner), max(outer, inner))
-                seen.add(outer)
-        raise AssertionError("steps that double reach both ends, and the evidence there points outward at one of them")
-
-    def between(self, phi: list[float], left: int, right: int) -> Choice:
-        """Halve until two neighbors of opposite signs are left, or a zero is met."""
-        while right - left > 1:
-            middle = (left + right) // 2
-            if phi[middle] == 0.0:
-                return self.zero(middle)
-            if opposite(phi[left], phi[middle]):
-                right = middle
-            else:
-                left = middle
-        p_lower = abs(phi[right]) / (abs(phi[left]) + abs(phi[right]))
-        down = phi[left] > 0.0 > phi[right]
-        return Choice(left, right, p_lower, None if down and self.property.monotone else self.border(right))
-
-    def zero(self, i: int) -> Choice:
-        return Choice(i, i, 1.0, None)
-
-    def end(self, *, positive: bool) -> Choice:
-        i = 0 if positive else self.n_bins - 1
-        return Choice(i, i, 1.0, self.property.domain[0] if positive else self.property.domain[1])
+    def between(self, lower: int, upper: int, phi: list[float], x: list[float]) -> Play:
+        """Probabilities that cancel Phi; evidence half-way, or at the one whose neighbor is owed more."""
+        a, b = self.values[lower], self.values[upper]
+        p = abs(phi[upper]) / (abs(phi[lower]) + abs(phi[upper]))
+        for_lower, for_upper = p * self.owed(a, x), -(1.0 - p) * self.owed(b, x)
+        point = 0.5 * (a + b)
+        if max(for_lower, for_upper) > 0.0:
+            point = b if for_lower >= for_upper else a
+        return Play(a, b, p, point, "pair", phi[lower], phi[upper])
 
     def predict(self, x: Sequence[float], hint: float | None = None) -> Opened:
         context = self.context(x, hint)
-        choice = self.choose(context, hint)
-        played = choice.lower if uniform(self.seed, self.n_opened) < choice.p_lower else choice.upper
+        play = self.choose(context, hint)
+        first = uniform(self.seed, self.n_opened) < play.p_lower
+        forecast, other = (play.lower, play.upper) if first else (play.upper, play.lower)
+        phi = play.phi_lower if first else play.phi_upper
+        self.peak = max(self.peak, self.drift() + self.reserved())
+        opened = Opened(self.n_opened, context, hint, play, forecast, other, phi)
+        self.waiting[opened.t] = opened
         self.n_opened += 1
-        forecast = self.middle(played)
-        at = forecast if choice.evidence_at is None else choice.evidence_at
-        return Opened(played, self.name(played), forecast, choice, context, hint, at)
+        return opened
 
     def update(self, opened: Opened, y: float) -> None:
-        v = float(self.property.identification(opened.evidence_at, y))
-        self.past.setdefault(opened.middle, []).append((opened.x, v))
+        v, play = self.v(opened.forecast, y), opened.play
+        e = self.v(play.evidence_at, y)
+        e = min(e, 0.0) if play.kind == "low" else max(e, 0.0) if play.kind == "high" else e
+        accused, rounding, noise = None, abs(v - e), e * e
+        if play.kind == "pair":
+            accused = 0.5 * (opened.forecast + opened.other)
+            rounding = 0.0 if play.evidence_at in (opened.forecast, opened.other) else rounding
+        elif play.kind in ("low", "high"):
+            accused = 0.5 * (opened.forecast + play.evidence_at)
+        v_hint = None
         if opened.hint is not None:
-            home = self.home(opened.hint)
-            v_hint = float(self.property.identification(self.middle(home), y))
-            self.hint_past.setdefault(self.name(home), []).append((opened.x, v_hint))
-        self.n_rounds += 1
-        # share T^(1/3) bins are right for T rounds; three times as many when that is the square root of 3 times N.
-        if self.anytime and self.share() * self.n_rounds ** (1.0 / 3.0) >= math.sqrt(3.0) * self.n_bins:
-            self.n_bins *= 3
+            v_hint = self.v(opened.hint, y)
+            if play.kind == "trusted":
+                nearest = self.values[self.nearest(opened.hint)]
+                accused, rounding, noise = opened.hint, abs(self.v(nearest, y) - v_hint), v_hint * v_hint
+        if accused in self.born:
+            accused = None
+        drift = self.drift_of(opened, e)
+        del self.waiting[opened.t]
+        self.done.append(Done(opened, v, e, v_hint, accused, rounding, noise, drift))
+        self.peak = max(self.peak, self.drift() + self.reserved())
+        if accused is not None and self.bins is None:
+            self.cut(accused, TRUSTED_CUT if play.kind == "trusted" else CUT)
+
+    def v(self, p: float, y: float) -> float:
+        return float(self.target.identification(p, y))
+
+    # Gaps
+
+    def gap(self, point: float) -> tuple[float, float, list[Done]]:
+        """The gap that holds a point: its ends, and the rounds that accused it since both were there."""
+        low, high = self.target.domain
+        left = max((value for value in self.born if value < point), default=None)
+        right = min((value for value in self.born if value > point), default=None)
+        since = max(self.born[value] if value is not None else 0 for value in (left, right))
+        rounds = [
+            each
+            for each in self.done[since:]
+            if each.accused is not None
+            and (left is None or left < each.accused)
+            and (right is None or each.accused < right)
+        ]
+        return low if left is None else left, high if right is None else right, rounds
+
+    def cut(self, point: float, factor: float) -> None:
+        left, right, rounds = self.gap(point)
+        rounding, noise = total([each.rounding for each in rounds]), total([each.noise for each in rounds])
+        a, b = self.unit(left), self.unit(right)
+        middle = 0.5 * (a + b)
+        floor = FLOOR * middle * (1.0 - middle)
+        if rounding**2 > factor * noise and len(rounds) * (b - a) ** 2 >= floor and left < 0.5 * (left + right) < right:
+            self.born[0.5 * (left + right)] = len(self.done)
+
+    # What the proof keeps account of
+
+    def drift(self) -> float:
+        return total([each.drift for each in self.done])
+
+    def reserved(self) -> float:
+        return total([self.reserve(each.phi) for each in self.waiting.values()])
+
+    def reserve(self, phi: float) -> float:
+        return abs(phi) if self.quadratic is None else 2.0 * abs(phi) + phi * phi / self.quadratic.radius
+
+    def drift_of(self, opened: Opened, e: float) -> float:
+        """What the outcome adds to the potential by the weights in force now, less what the draw accounts for."""
+        now = self.phi(opened.forecast, opened.x)
+        if self.quadratic is None:
+            return (now - opened.phi) * e
+        n, xi = len(self.visits(opened.forecast)), 2.0 * e * opened.phi
+        pull = self.quadratic.norm(self.gains(opened.forecast)) ** 2 / (n * (n + 1)) if n else 0.0
+        return 2.0 * e * now - xi + xi * xi / (4.0 * self.quadratic.radius) - pull
+
+
+def sure(value: float, kind: str) -> Play:
+    return Play(value, value, 1.0, value, kind)

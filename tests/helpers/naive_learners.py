@@ -7,7 +7,7 @@ multiplies x with; S the sum of what its answers were worth.
 import math
 from collections.abc import Callable
 
-from naive import Weights, total
+from naive import Quadratic, Weights, total
 
 Past = list[list[float]]
 Algorithm = Callable[[Past, int], list[float]]
@@ -34,22 +34,36 @@ def gradient_descent(past: Past, n: int) -> list[float]:
     return theta
 
 
+def fed(gains: list[list[float]], sigma: float) -> Past:
+    """What the copy that learns sigma v has been taught, from the gains of each function."""
+    return [[sigma * g for g in each] for each in zip(*gains, strict=True)]
+
+
+def worth(algorithm: Algorithm, past: Past, n: int) -> float:
+    """What a copy's answers were worth: sigma q v of a round is its factors on sigma x v."""
+    answers = [total([a * g for a, g in zip(algorithm(past[:t], n), past[t], strict=True)]) for t in range(len(past))]
+    return max(total(answers), 0.0)
+
+
 def oracle(algorithm: Algorithm, *, halved: bool) -> Weights:
     """The factors of x_j in Phi: two learners, one fed v and one fed -v; `halved` where one copy stands for both."""
 
     def weights(gains: list[list[float]], n: int) -> list[float]:
-        rounds = [list(each) for each in zip(*gains, strict=True)]
         factors = [0.0] * len(gains)
         for sigma in (1.0, -1.0):
-            fed = [[sigma * g for g in each] for each in rounds]
-            # sigma q v of round t is the learner's factors on sigma x v.
-            worth = [
-                total([a * g for a, g in zip(algorithm(fed[:t], len(gains)), fed[t], strict=True)])
-                for t in range(len(fed))
-            ]
-            S = max(total(worth), 0.0)
-            for j, a in enumerate(algorithm(fed, len(gains))):
+            past = fed(gains, sigma)
+            S = worth(algorithm, past, len(gains))
+            for j, a in enumerate(algorithm(past, len(gains))):
                 factors[j] += S * sigma * a / (n + 1)
         return [factor / 2.0 if halved else factor for factor in factors]
 
     return weights
+
+
+def oracle_quadratic(algorithm: Algorithm, *, copies: int) -> Quadratic:
+    """The potential of the copies that are kept, for its drift."""
+
+    def norm(gains: list[list[float]]) -> float:
+        return math.hypot(*(worth(algorithm, fed(gains, sigma), len(gains)) for sigma in (1.0, -1.0)[:copies]))
+
+    return Quadratic(float(copies), norm)

@@ -12,8 +12,7 @@ import scipy.sparse
 
 import swapcal as sc
 from instances import huber
-from swapcal.engine import kernels
-from swapcal.engine import schedule as horizon
+from swapcal.engine import kernels, state, values
 from swapcal.engine.python import PythonEngine
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Squint
@@ -31,7 +30,6 @@ PROPERTIES: list[Elicitable] = [
     sc.Mean(low=-50.0, high=1234.5),
     sc.Moment(2, low=-1.0, high=2.0),
     sc.Moment(3),
-    # A steep V, or labels of a high density, cut the grid after 6 rounds, and again after 148.
     sc.Quantile(0.9, density=12.0),
     sc.Quantile(0.3, low=-3.0, high=0.1, density=12.0),
     sc.Median(),
@@ -78,11 +76,7 @@ class Game:
 
     def twins(self) -> "list[Twin]":
         """The same forecaster on both backends: one is made, and both are read from its file."""
-        with pytest.MonkeyPatch.context() as patch:
-            if "horizon" not in self.options:
-                # Few bins, so that the grid is cut after few rounds.
-                patch.setattr(horizon, "_FIRST", 4)
-            made = sc.Forecaster(self.property, CLASSES[self.name](), seed=7, **self.options)
+        made = sc.Forecaster(self.property, CLASSES[self.name](), seed=7, **self.options)
         return [Twin(self, backend, saved(made)) for backend in ("python", "native")]
 
     def contexts(self, rng: Rng, n_rows: int) -> Any:
@@ -162,7 +156,9 @@ class Twin:
         self.game, self.backend = game, backend
         self.waiting: list[sc.Forecast] = []
         own = game.property if isinstance(game.property, sc.Property) else None
-        with kernels.using(backend):
+        with kernels.using(backend), pytest.MonkeyPatch.context() as patch:
+            for module in (state, values):
+                patch.setattr(module, "ROOM", 12)  # one more than a stream starts with, so that it grows soon
             self.forecaster = sc.Forecaster.load(io.BytesIO(file), property=own)
         assert isinstance(self.forecaster._engine, PythonEngine) == (backend == "python")
 
@@ -232,7 +228,7 @@ def digest(forecaster: sc.Forecaster) -> dict[str, Any]:
     counters, arrays = forecaster.state.snapshot()
     if hasattr(forecaster.state.evidence, "weights"):
         # Not saved, as they follow from the sums; but what is played depends on them.
-        arrays["weights"] = forecaster.state.evidence.weights
+        arrays["weights"] = forecaster.state.evidence.weights[: forecaster.state.values.n]
     bits = {name: (array.shape, array.dtype.str, array.tobytes()) for name, array in arrays.items()}
     said: dict[str, Any] = {"pending": forecaster.n_pending, "class": forecaster.hypotheses.spec()}
     if forecaster.n_rounds:

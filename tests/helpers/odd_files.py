@@ -134,7 +134,8 @@ def _odd_array(rng: Rng, parts: dict[str, bytes]) -> bytes:
     elif array.size:
         array = array.copy()
         odd = rng.choice([np.nan, np.inf, 1e308, -1e308, 1e200, -1.0, 5e-324, 0.5, 1.0, 1e6])
-        array.flat[int(rng.integers(array.size))] = rng.integers(256) if array.dtype == np.uint8 else odd
+        whole = array.dtype in (np.uint8, np.int64)
+        array.flat[int(rng.integers(array.size))] = rng.integers(256) if whole else odd
     return archived({**parts, name: packed(array)})
 
 
@@ -169,15 +170,15 @@ def bombs(file: bytes) -> list[bytes]:
         archived({**parts, "evidence.bomb.npy": zeros}, zipfile.ZIP_DEFLATED),
         archived({**parts, "atoms.labels.npy": packed(np.zeros(10**6))}, zipfile.ZIP_DEFLATED),
         archived({**parts, "ledger.rounding.npy": huge + bytes(64)}),
-        archived({**parts, "pending.flags.npy": packed(np.zeros(10**7, dtype=np.uint8))}, zipfile.ZIP_DEFLATED),
+        archived({**parts, "pending.rounds.npy": packed(np.zeros(10**7, dtype=np.int64))}, zipfile.ZIP_DEFLATED),
         archived({f"{i}.npy": b"" for i in range(5000)}),
     ]
     for change in (
         {"settings": {"bins": 10**10}},
-        {"settings": {"bins": None, "horizon": 10**30}},
         {"settings": {"max_pending": 10**14}},
         {"settings": {"levels": 10**11}},
-        {"counters": {"n_bins": 10**11}},
+        {"counters": {"n_values": 10**11}},
+        {"counters": {"open": 10**11}},
         {"hypotheses": {"kind": "Finite", "n": 10**11, "potential": {"kind": "AdaNormalHedge"}, "names": None}},
         {"hint": {"kind": "OnlineRegression", "n_features": 10**12, "rates": None, "link": None}},
     ):

@@ -279,7 +279,7 @@ def test_a_used_state_restores_to_a_fresh_one() -> None:
     assert bits(used) == bits(fresh)
 
 
-@pytest.mark.parametrize(("name", "position"), [("totals", 0), ("totals", 5), ("totals", 7), ("variation", 1)])
+@pytest.mark.parametrize(("name", "position"), [("totals", 0), ("totals", 5), ("totals", 8), ("variation", 1)])
 def test_negative_counts_and_squares_are_refused(name: str, position: int) -> None:
     state = OnlineRegression(n_features=2).start(Mean(), 1)
     before, arrays = bits(state), state.arrays()

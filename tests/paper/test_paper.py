@@ -17,7 +17,8 @@ import swapcal as sc
 from naive_msmwc import NaiveMaster, NaiveMsMwC
 from naive_paper import NaiveExperts, Played
 from paper_games import ALGORITHMS, PROPERTIES, VARIANTS, Method, Naive, pair, phi_of, stream_of, support_of
-from swapcal.engine.crossing import Play, bisect, bracket
+from swapcal.engine.crossing import Play, search
+from swapcal.engine.values import Values
 from swapcal.paper import Algorithm1, Algorithm2, MsMwC, MsMwCMaster
 from swapcal.paper.experts import Experts
 from swapcal.paper.two_points import Support, two_points
@@ -278,15 +279,20 @@ def check_same_play(support: Support, play: Play, method: Method) -> None:
         assert below < Fraction(play.upper, method.grid.n_bins) <= above
 
 
+def from_below(phi: list[float]) -> Play:
+    """What the engine plays if it starts at the lowest of so many values, whose slots are their ranks."""
+    values = Values(0.0, 1.0, len(phi))
+    values.spread(len(phi))
+    return search(phi.__getitem__, lambda slot: 0.0, values, 0)
+
+
 @settings(max_examples=300, deadline=None)
 @given(inner=PHI, first=st.floats(-1.0, -1e-3), last=st.floats(1e-3, 1.0), extra=st.integers(0, 40))
 def test_the_lowest_crossing_of_the_engine(inner: list[float], first: float, last: float, extra: int) -> None:
-    """`bracket` from the lower end upward in single steps is the paper's rule with "such that" read as the lowest."""
+    """The engine's search from the lowest value on is the paper's rule with "such that" read as the lowest."""
     phi = [first, *inner, last]
     method = Algorithm1(sc.Mean(), 1, horizon=len(phi) + extra, bins=len(phi))
-    grid = sc.Grid(0.0, 1.0, len(phi))
-    lowest = bracket(phi.__getitem__, grid, grid.low, True, linear_steps=len(phi))
-    check_same_play(two_points(np.array(phi), method.grid.horizon), lowest, method)
+    check_same_play(two_points(np.array(phi), method.grid.horizon), from_below(phi), method)
 
 
 @pytest.mark.parametrize(
@@ -297,15 +303,13 @@ def test_the_engine_plays_the_same_bins(name: str, potential: sc.potentials.Pote
     """With the engine's weights as ALG and realized gains, Algorithm 1 has the engine's evidence, so its Phi, and
 
     - one sign of Phi on all bins: the same end for sure;
-    - one sign change, upward: the pair of bins and the probabilities of the engine's `bisect`;
-    - Phi negative on the first bin and positive on the last: those of `bracket` from the lower end upward in single
-      steps, zeros included, which is the engine's rule made to take the lowest crossing.
+    - Phi negative on the first bin: the pair of bins and the probabilities of the engine's search from there, zeros
+      included, which is its rule made to take the lowest crossing.
     """
     target, n, n_bins, horizon = PROPERTIES[name], 3, 6, 500
     alg = PotentialWeights(n_bins, n, potential)
     method = Algorithm1(target, n, horizon=horizon, bins=n_bins, seed=4, gains="realized", experts=lambda d: alg)
     evidence = sc.Finite(n, potential=potential).start(n_bins)
-    grid = sc.Grid(*target.domain, n_bins)
     x, y = stream_of(target, horizon, n, 21)
     seen = {"end": 0, "one crossing": 0, "lowest crossing": 0, "several": 0}
     for t in range(horizon):
@@ -316,15 +320,14 @@ def test_the_engine_plays_the_same_bins(name: str, potential: sc.potentials.Pote
         changes = sum((a < 0.0) != (b < 0.0) for a, b in pairwise(phi))
         if 0.0 not in phi and changes == 0:
             seen["end"] += 1
-            check_same_play(support, bisect(phi.__getitem__, grid, target.monotone), method)
+            check_same_play(support, from_below(phi), method)
         if 0.0 not in phi and changes == 1 and phi[0] < 0.0:
             seen["one crossing"] += 1
-            check_same_play(support, bisect(phi.__getitem__, grid, target.monotone), method)
+            check_same_play(support, from_below(phi), method)
         if phi[0] < 0.0 < phi[-1]:
             seen["lowest crossing"] += 1
             seen["several"] += changes > 1
-            lowest = bracket(phi.__getitem__, grid, grid.low, target.monotone, linear_steps=n_bins)
-            check_same_play(support, lowest, method)
+            check_same_play(support, from_below(phi), method)
         forecast = method.predict(x[t])
         drawn = next(j for j, _ in support if method.grid.forecast(method.grid.bin(j)) == forecast.value)
         evidence.record(method.grid.bin(drawn), row, float(target.identification(method.grid.point(drawn), y[t])))

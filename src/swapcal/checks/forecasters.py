@@ -262,9 +262,9 @@ def bad_input_changes_nothing(case: _Tested) -> None:
 
 
 def memory_is_bounded(case: _Tested) -> None:
-    """On a stream ten times as long the state grows by less than a number for each further round.
+    """On a stream ten times as long the state grows by less than a number a round, or to less than four times.
 
-    A forecaster runs for years; what it keeps is sums, not rounds.
+    A forecaster runs for years; what it keeps is sums, not rounds, of values whose number grows like a cube root.
     """
     forecaster = case.make()
     sizes = []
@@ -272,7 +272,7 @@ def memory_is_bounded(case: _Tested) -> None:
         case.stream.run(forecaster, start, stop)
         sizes.append(sum(len(entry) for entry in state(forecaster).values()))
     expect(
-        sizes[1] - sizes[0] < 8 * 9 * _LONG,
+        sizes[1] - sizes[0] < 8 * 9 * _LONG or sizes[1] < 4 * sizes[0],
         f"after {_LONG} rounds it takes {sizes[0]} bytes, after {10 * _LONG} {sizes[1]}",
     )
 

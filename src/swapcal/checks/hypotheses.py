@@ -233,9 +233,9 @@ def growing_keeps_the_evidence(hypotheses: Hypotheses) -> None:
 
 
 def drift_is_zero_at_once(hypotheses: Hypotheses) -> None:
-    """Where nothing was learned between a draw and its outcome, a round does not raise the drift.
+    """Where nothing was learned between a draw and its outcome, a round does not raise the drift; else it counts.
 
-    The draw has canceled the evidence; only outcomes that come late, or plays that were not drawn, may add to it.
+    The draw has canceled the evidence; outcomes that come late, and plays that were not drawn, may add to it.
     """
     evidence = _taught(hypotheses)
     for row in sample_rows(hypotheses.n, 10, seed=12):
@@ -245,6 +245,8 @@ def drift_is_zero_at_once(hypotheses: Hypotheses) -> None:
                 added = evidence.drift(slot, row, phi, v)
                 expect(added <= 1e-12 * (1.0 + abs(phi)), f"the drift rises by {added!r} with Phi {phi!r} and V {v}")
             expect(evidence.reserve(phi) >= abs(phi), f"a draw at Phi {phi!r} reserves {evidence.reserve(phi)!r}")
+            undrawn = evidence.drift(slot, row, 0.0, 1.0) - evidence.drift(slot, row, 0.0, -1.0)
+            expect(undrawn * phi >= 1.999 * phi * phi, f"outright plays at Phi {phi!r} differ by {undrawn!r} in drift")
 
 
 def evidence_is_saved_exactly(hypotheses: Hypotheses) -> None:

@@ -115,6 +115,10 @@ class Tally:
     peak: float = 0.0
 
 
+_TANGENT = 250.0
+"""A potential below exp of this has never had weights on the tangent of `safe_exp`, which begins at exp(300)."""
+
+
 def combine(evidence: float, rounded: float, r: float) -> float:
     """Minkowski's sum of the two parts of the error."""
     return float((evidence ** (1.0 / r) + rounded ** (1.0 / r)) ** r)
@@ -135,20 +139,35 @@ def log_potential(tally: Tally, mass: float, delta: float) -> float:
 
 
 def exponential(
-    tally: Tally, mass: float, deviation: Callable[[Float64Array, float], Float64Array], r: float, delta: float
+    tally: Tally,
+    mass: float,
+    deviation: Callable[[Float64Array, float], Float64Array],
+    r: float,
+    delta: float,
+    *,
+    squares: bool = False,
 ) -> float:
     """The bound on the error for an exponential potential (theorem A').
 
-    `deviation(c, log B)` bounds every |S_i,f| of spread c while the potential is at most B; it is at most c itself.
+    `deviation(c, log B)` bounds every |S_i,f| of spread c while the potential is at most B. Whatever the potential, it
+    is at most c where c is the sum of |g|; where it is that of `squares`, at most the root of n c.
+    Beyond exp(300) weights are continued along a tangent, and no potential is known of which they are the derivative;
+    but the drift has been there before them, so where it has come near only that is promised.
     """
     log_mass = log_potential(tally, mass, delta)
     if tally.counts is not None and tally.spread is not None and tally.rounding is not None:
         visited = tally.counts > 0
         n, spread = tally.counts[visited], tally.spread[visited]
-        reach = np.minimum(deviation(spread, log_mass), spread) + tally.rounding[visited]
+        known = np.sqrt(n * spread) if squares else spread
+        if log_mass <= _TANGENT:
+            known = np.minimum(deviation(spread, log_mass), known)
+        reach = known + tally.rounding[visited]
         return float(np.sum(n * np.minimum(reach / n, 1.0) ** r))
     if r < 2.0:
-        return float(tally.n_rounds ** (1.0 - r / 2.0) * exponential(tally, mass, deviation, 2.0, delta) ** (r / 2.0))
+        return float(
+            tally.n_rounds ** (1.0 - r / 2.0)
+            * exponential(tally, mass, deviation, 2.0, delta, squares=squares) ** (r / 2.0)
+        )
     # n share(n)^r on [n_k, n_k+1] is at most n_k^(1-r) min(n_k+1, deviation(n_k+1))^r: exact up to the ratio of the
     # steps.
     steps = np.geomspace(1.0, max(tally.n_rounds, 1.0) * 1.01, 2000)

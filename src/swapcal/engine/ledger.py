@@ -20,7 +20,7 @@ class Ledger:
 
     And for all rounds together, what the proof needs where outcomes come late or a value was played outright
     (docs/guarantees.md, section 2): `drift`, by how much the potential may have risen beyond the draws; `reserved`, the
-    size of the draws whose outcomes are out; and the largest sum of both before a draw.
+    size of the draws whose outcomes are out; and the largest that the sum of both ever was.
 
     Parameters
     ----------
@@ -69,10 +69,14 @@ class Ledger:
 
     def draw(self, evidence: Evidence, phi: float) -> None:
         """A round is drawn: before the draw the peak is looked at, and after it the size of the draw is reserved."""
+        self._look()
+        if phi != 0.0:
+            self.drift[RESERVED] += evidence.reserve(phi)
+
+    def _look(self) -> None:
+        """The peak so far. It is looked at before each draw and after each outcome, so that none is missed."""
         drift = self.drift
         drift[PEAK] = max(float(drift[PEAK]), float(drift[DRIFT]) + float(drift[RESERVED]))
-        if phi != 0.0:
-            drift[RESERVED] += evidence.reserve(phi)
 
     def record(self, slot: int, row: Row, value: float, v: float, v_evidence: float) -> None:
         """Add a round that forecast the value in `slot`."""
@@ -87,6 +91,7 @@ class Ledger:
         drift = self.drift
         drift[DRIFT] += evidence.drift(slot, row, phi, v_evidence)
         drift[RESERVED] = drift[RESERVED] - evidence.reserve(phi) if open_rounds > 1 else 0.0
+        self._look()
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` values."""

@@ -175,6 +175,7 @@ def _check_parts(rules: Rules, header: dict[str, Any]) -> None:
         if (None if part is None else json.loads(json.dumps(dict(part.spec())))) != header[stored]:
             raise StateFileError(f"the {stored} passed in, {part!r}, is not the one in the file: {header[stored]}")
     counters = header["counters"]
+    bytes.fromhex(counters["key"])
     if not isinstance(counters["identity"], str) or not isinstance(counters["hinted"], bool):
         raise StateFileError("this state file is damaged: the identity or a flag has the wrong type")
 

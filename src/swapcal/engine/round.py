@@ -11,6 +11,7 @@
 | 7: feed the gains to the expert algorithm | `Round.learn` and `Evidence.record` |
 """
 
+import hmac
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ class Round:
         slot, phi = self.draw(play, t)
         born = self.state.values.born
         value = float(born[slot])
-        return Forecast(
+        forecast = Forecast(
             value=value,
             round=t,
             forecaster=self.state.identity,
@@ -71,6 +72,8 @@ class Round:
             features=None if case.features is None else tuple(case.features.tolist()),
             scores=case.scores,
         )
+        object.__setattr__(forecast, "forecaster", self.state.identity)
+        return forecast
 
     def distribution(self, x: Any, hint: Any, features: Any) -> dict[float, float]:
         """The forecasts that `predict` would draw from, with their probabilities; changes nothing."""
@@ -96,6 +99,13 @@ class Round:
             )
         if forecast.forecaster != state.identity:
             raise UnknownForecast(f"{forecast!r} was made by another forecaster; update the one that made it")
+        if forecast.forecaster is not state.identity:
+            seal = state.identity.seal(forecast.signed)
+            if not hmac.compare_digest(seal, forecast.sealed or b""):
+                raise UnknownForecast(
+                    f"{forecast!r} is not as this forecaster made it: its seal is broken or missing. Store what "
+                    "to_json or to_dict give, unchanged, and do not build or edit forecasts"
+                )
         state.pending.check(forecast.round)
         slot, (low, high) = state.values.find(forecast.value), self.rules.property.domain
         row = checked.stored_row(forecast.indices, forecast.values, self.rules.functions.n)
@@ -148,6 +158,7 @@ class Round:
 
     def learn(self, case: Case, played: Learned, label: float, t: int) -> None:
         """The played value records what happened. Everything that can fail comes before the first change."""
+        self.make_room()
         state = self.state
         errors = self._errors(case, played, self.rules.jittered(label, t))
         lag = state.pending.issued - 1 - t

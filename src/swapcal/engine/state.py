@@ -13,6 +13,7 @@ from swapcal.engine.record import HintRecord
 from swapcal.engine.rules import Rules
 from swapcal.engine.values import ROOM, Values
 from swapcal.engine.waiting import Waiting
+from swapcal.forecast import Identity
 from swapcal.roles import Evidence, HintState, Row
 
 __all__ = ["Arrays", "State"]
@@ -33,7 +34,7 @@ class State:
     __slots__ = ("atoms", "evidence", "hint", "hinted", "identity", "ledger", "pending", "record", "values", "waiting")
 
     def __init__(self, rules: Rules, capacity: int | None = None) -> None:
-        self.identity = secrets.token_hex(8)
+        self.identity = Identity(secrets.token_hex(8), secrets.token_bytes(32))
         self.start(rules, capacity)
 
     def start(self, rules: Rules, capacity: int | None = None) -> None:
@@ -78,7 +79,8 @@ class State:
             "n_waiting": self.waiting.n,
             "width": self.waiting.indices.shape[1],
             "hinted": self.hinted,
-            "identity": self.identity,
+            "identity": str(self.identity),
+            "key": self.identity.key.hex(),
         }
         arrays: Arrays = {
             "ledger.sums": ledger.sums[:n].copy(),
@@ -109,4 +111,4 @@ class State:
         ledger.drift[:], ledger.totals[:] = arrays["ledger.drift"], arrays["ledger.totals"]
         ledger.rounds[:] = counters["n_rounds"], counters["n_late"], counters["n_expired"]
         self.pending.restore(counters["issued"], arrays["pending.rounds"])
-        self.hinted, self.identity = counters["hinted"], counters["identity"]
+        self.hinted, self.identity = counters["hinted"], Identity(counters["identity"], bytes.fromhex(counters["key"]))

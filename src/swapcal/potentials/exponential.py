@@ -100,7 +100,7 @@ class Exponential:
             least: Float64Array = np.min([(psi * c + log_term) / eta for eta, psi in self.rates], axis=0)
             return least
 
-        return exponential(tally, 1.0, deviation, r, delta)
+        return exponential(tally, 1.0, deviation, r, delta, squares=True)
 
     def spec(self) -> Spec:
         """Plain data."""

@@ -107,7 +107,7 @@ class Squint:
             tail = 5.0 * float(np.logaddexp(0.0, math.log(2.0) + log_mass))
             return np.sqrt(2.0 * c) * (1.0 + math.sqrt(2.0 * log_mass)) + tail
 
-        return exponential(tally, 0.5 + math.log1p(tally.n_rounds), deviation, r, delta)
+        return exponential(tally, 0.5 + math.log1p(tally.n_rounds), deviation, r, delta, squares=True)
 
     def spec(self) -> Spec:
         """Plain data."""

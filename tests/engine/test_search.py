@@ -1,0 +1,110 @@
+"""The search for values to play against its oracle, `naive.py`, which sees the evidence of all values."""
+
+import itertools
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+import swapcal as sc
+from naive import Naive
+from swapcal.engine.crossing import Play, search
+from swapcal.engine.values import Values
+
+DEBT = st.sampled_from([0.0, 0.0, 1.0, -1.0, 0.25])
+
+
+class Told(Naive):
+    """The oracle's search on evidence and debts that are told, not learned."""
+
+    def told(self, phi: Sequence[float], owed: Sequence[float], start: int) -> naive.Play:
+        evidence, debts = dict(zip(self.values, phi, strict=True)), dict(zip(self.values, owed, strict=True))
+        self.phi = lambda value, x: evidence[value]  # type: ignore[method-assign]
+        self.owed = lambda value, x: debts[value]  # type: ignore[method-assign]
+        return self.search(start, [])
+
+
+def searched(phi: Sequence[float], owed: Sequence[float], start: int) -> tuple[Play, list[int]]:
+    """What the engine plays, which must be what the oracle plays, and the ranks it looked at, none of them twice."""
+    n, looked = len(phi), list[int]()
+    values = Values(0.0, 1.0, n)
+    values.spread(n)
+
+    def look(slot: int) -> float:
+        looked.append(slot)
+        return phi[slot]
+
+    play = search(look, lambda slot: owed[slot], values, start)
+    expected = Told(sc.Mean(), 1, naive.linear, None, 0, n).told(phi, owed, start)
+    at = play.evidence_at if play.evidence_at is not None else float(values.born[play.lower])
+    assert (values.born[play.lower], values.born[play.upper], play.p_lower, at, play.kind) == (
+        expected.lower,
+        expected.upper,
+        expected.p_lower,
+        expected.evidence_at,
+        expected.kind,
+    )
+    assert (play.phi_lower, play.phi_upper) == (expected.phi_lower, expected.phi_upper)
+    assert len(looked) == len(set(looked)), "no value is looked at twice"
+    return play, looked
+
+
+EVIDENCE = st.lists(st.tuples(st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0]), DEBT), min_size=1, max_size=40)
+
+
+@settings(max_examples=300, deadline=None)
+@given(given=EVIDENCE, share=st.floats(0.0, 1.0, exclude_max=True))
+def test_the_search(given: list[tuple[float, float]], share: float) -> None:
+    """It goes against the evidence, one value at a time, so it looks at no more than lie between start and play."""
+    start = int(share * len(given))
+    play, looked = searched([phi for phi, _ in given], [owed for _, owed in given], start)
+    ends = (play.lower, play.upper)
+    assert len(looked) == 1 + max(abs(start - end) for end in ends)
+    # Every change of sign that is met goes from too low to too high.
+    assert play.kind != "pair" or play.phi_lower < 0.0 < play.phi_upper
+
+
+@pytest.mark.parametrize("n", range(1, 8))
+def test_every_search_on_few_values(n: int) -> None:
+    """All signs of the evidence, from every start."""
+    for phi in itertools.product((-1.0, 0.0, 2.0) if n < 6 else (-1.0, 2.0), repeat=n):
+        for start in range(n):
+            searched(phi, [0.0] * n, start)
+
+
+@pytest.mark.parametrize("n", [2, 11, 33])
+def test_an_end_whose_evidence_points_outward_is_played_at_the_end_of_the_domain(n: int) -> None:
+    for sign, start, kind, end in ((1.0, 0, "low", 0.0), (-1.0, n - 1, "high", 1.0)):
+        play, looked = searched([sign] * n, [0.0] * n, start)
+        assert (play.lower, play.upper, play.kind, play.evidence_at) == (start, start, kind, end)
+        assert looked == [start]
+
+
+@pytest.mark.parametrize(
+    ("owed_lower", "owed_upper", "point"),
+    [(0.0, 0.0, 0.5), (1.0, 0.0, 0.75), (0.0, -1.0, 0.25), (-1.0, 1.0, 0.5), (1.0, -0.1, 0.75), (0.1, -1.0, 0.25)],
+)
+def test_who_is_owed_more_has_its_rounding_healed(owed_lower: float, owed_upper: float, point: float) -> None:
+    """Values 1/4 and 3/4: forecasts of the lower were too high, beyond its evidence, if it is owed a positive number.
+
+    V at the upper is larger still, so that evidence taken there runs ahead of the error, and the debt shrinks.
+    """
+    play, _ = searched([-1.0, 1.0], [owed_lower, owed_upper], 0)
+    assert (play.kind, play.p_lower, play.evidence_at) == ("pair", 0.5, point)
+    values, y, x = (0.25, 0.75), 0.4, 1.0
+    for value, owed in zip(values, (owed_lower, owed_upper), strict=True):
+        change = x * (sc.Mean().identification(value, y) - sc.Mean().identification(point, y))
+        if point != value and point != 0.5:
+            assert change * owed <= 0.0
+
+
+def test_ends_are_alike() -> None:
+    """Evidence seen in a mirror is played in a mirror."""
+    for phi in itertools.product((-1.0, 2.0), repeat=6):
+        for start in range(6):
+            one, _ = searched(phi, [0.0] * 6, start)
+            two, _ = searched([-value for value in reversed(phi)], [0.0] * 6, 5 - start)
+            assert (5 - two.upper, 5 - two.lower) == (one.lower, one.upper)
+            assert {one.kind, two.kind} in ({"pair"}, {"zero"}, {"low", "high"})
