@@ -23,9 +23,10 @@ def tables(result: GridResult) -> list[TextTable]:
 def text(result: GridResult) -> str:
     """For a terminal: targets and means, and the misses in sentences."""
     judged = verdicts(result)
-    lines = [f"MISSED {each.asked}: {name}" for each in judged for name in each.misses if not each.met]
-    shown = [table.text() for table in tables(result)[:2]]
-    return "\n\n".join([*shown, "\n".join(lines) or "Nothing missed.", "Every row: --json, or --docs DIR for a page."])
+    missed = [each for each in judged if not each.met]
+    lines = ["\n".join([f"MISSED {each.asked}: {each.measured}", *(f"  {x}" for x in each.misses)]) for each in missed]
+    met = f"{len(judged) - len(missed)} of {len(judged)} targets met."
+    return "\n\n".join([_means(result.rows).text(), *lines, met, "Every row: --json, or --docs DIR for a page."])
 
 
 def page(result: GridResult, command: str) -> str:
@@ -159,8 +160,7 @@ def _games(result: GridResult) -> TextTable:
 
 
 _RULES = """- Streams. probability, mean, quantile (0.9), expectile (0.8): a drifting truth, 20 overlapping groups, and
-  labels
-  0 or 1 or real. rare: events of that rate. noise: a mean with noise of that share of the range. density: a 0.9
+  labels 0 or 1 or real. rare: events of that rate. noise: a mean with noise of that share of the range. density: a 0.9
   quantile of labels that are uniform on one part in so many of the range. heaped: eight forecasts of ten are one
   number. The recorded files are those of [streams.md](streams.md), in their own order behind the first fifth.
 - Hints. none; frozen: a biased model that does not change; learning: a regression that learns on it; truth.

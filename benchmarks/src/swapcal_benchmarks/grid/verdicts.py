@@ -18,6 +18,10 @@ WORSE, SHARE = 1.1, 0.1
 """Above this ratio a row is worse; so many rows may be."""
 
 
+OWN = 10
+"""So many forecasts at the start are to be the hint's own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """A target in words, what was measured, whether it is met, and the rows that miss it."""
@@ -41,14 +45,21 @@ def verdicts(result: GridResult) -> list[Verdict]:
         if rows:
             found += _swap(rows, words)
     rare = [row for row in result.rows if row.new.log_loss is not None]
-    found += _rare(rare)
-    found.append(_quiet(result.rows))
+    quiet = [row for row in result.rows if row.stream.startswith("noise 0.005") and row.hint == "truth"]
+    found += _rare(rare) if rare else []
+    found += [_quiet(quiet)] if quiet else []
     found.append(Verdict("without a horizon within 15 % of the run that knew it", _equal(result.same), result.same))
     found += _games(result)
-    hinted = [row for row in result.rows if row.hint in ("frozen", "truth") and row.new.near is not None]
-    fewest = min((row.new.near or 0 for row in hinted), default=0)
-    words = f"so for the first {fewest} or more rounds of every stream"
-    return [*found, Verdict("the first forecasts are within 1 % of the hint, from the first round", words, fewest > 0)]
+    return [*found, _first([row for row in result.rows if row.hint in ("frozen", "truth")])]
+
+
+def _first(rows: Sequence[GridRow]) -> Verdict:
+    near = [row.new.near or 0 for row in rows]
+    names = tuple(f"{_name(row)}: {rounds}" for row, rounds in zip(rows, near, strict=True) if rounds < OWN)
+    asked = f"the first {OWN} forecasts are within 1 % of the hint, a model's or the truth"
+    return Verdict(
+        asked, f"in {len(rows) - len(names)} of {len(rows)} rows; the fewest are {min(near)}", not names, names
+    )
 
 
 def _equal(same: bool) -> str:
@@ -123,8 +134,7 @@ def _name(row: GridRow) -> str:
     return f"{row.stream}, {row.hint}, {row.group}"
 
 
-def _quiet(rows: Sequence[GridRow]) -> Verdict:
-    quiet = [row for row in rows if row.stream.startswith("noise 0.005") and row.hint == "truth"]
+def _quiet(quiet: Sequence[GridRow]) -> Verdict:
     above = [row.new.above_hint() or 0.0 for row in quiet]
     names = tuple(f"{_name(row)}: {x:+.2f} %" for row, x in zip(quiet, above, strict=True) if x > 2.0)
     asked = "noise of 0.5 % of the range: loss at most 2 % above the truth's, which is the hint"

@@ -46,7 +46,7 @@ def formula(forecaster: Forecaster) -> int:
         n_rates, features = 9 if hint.rates is None else len(hint.rates), hint.n_features
         experts = 1 + n_rates * (2 if hint.link is None else 1)
         numbers += experts * (n + features + 7) + 4 * features + 15
-    lines, width = state.waiting.indices.shape
+    lines, width = (int(size) for size in state.waiting.indices.shape)
     waiting = lines * (8 * (12 + 2 * width + features) + 2 * experts)
     return 8 * (numbers + 2 * m) + waiting + len(state.pending.flags) + 152
 
