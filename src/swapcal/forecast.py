@@ -3,7 +3,7 @@
 import hmac
 import json
 import math
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -141,6 +141,10 @@ class Forecast:
         """The seal: made now if the forecast is still with its forecaster, or the one that it came with."""
         who = self.forecaster
         return who.seal(self.signed) if isinstance(who, Identity) else self.seal
+
+    def outside(self) -> "Forecast":
+        """The forecast as it leaves its process: plain data, with its seal."""
+        return replace(self, seal=self.sealed)
 
     @property
     def signed(self) -> bytes:

@@ -16,7 +16,7 @@ from swapcal.hypotheses.finite import FiniteEvidence
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Squint
 from swapcal.properties import Mean, Probability, Quantile
 from swapcal.roles import Elicitable
-from swapcal.simulate.adversaries import Arena, Far, Greedy, ball, play, rounds, signed
+from swapcal.simulate.adversaries import AntiHint, Arena, Far, Greedy, ball, play, rounds, signed
 from swapcal.simulate.synthetic import drifting
 
 HINTS = (None, "constant", "alternating", "random")
@@ -115,7 +115,7 @@ def test_one_round_raises_the_quadratic_potential_by_at_most_one_over_n(sought: 
 
 
 def test_the_negative_term_carries_theorem_b_to_high_probability() -> None:
-    """With xi = 2 v Phi, xi^2 / 4 <= A and E exp(xi / 4 - xi^2 / 16) <= 1: so it holds with 4 ln(1 / delta)."""
+    """With xi = 2 v Phi, xi^2 / 4 <= A and E exp(xi / 4 - xi^2 / 16) <= 1: that makes 4 ln(1 / delta) of it."""
     n, a, direction, v = np.meshgrid(
         np.arange(0.0, 50.0), np.linspace(0.0, 1.0, 41), np.linspace(-1.0, 1.0, 21), np.linspace(-1.0, 1.0, 21)
     )
@@ -231,6 +231,30 @@ def test_the_realized_guarantee_is_as_a_rule_below_the_one_ahead() -> None:
         play(forecaster, adversary, 1500)
         smaller.append(forecaster.guarantee(0.05) <= ahead)
     assert np.mean(smaller) >= 0.75
+
+
+@pytest.mark.parametrize("potential", [AdaNormalHedge(), Exponential(), Squint()], ids=lambda p: type(p).__name__)
+def test_a_trusted_value_passes_its_allowance_by_one_step_only(
+    potential: AdaNormalHedge | Exponential | Squint,
+) -> None:
+    """A value played at the hint's word has Psi <= (e n)^trust before, and little more after one round.
+
+    (s + g)^2 / (c + spread) <= s^2 / c + 1, so that the logarithm of Psi grows by at most 1/3, 1/2 or 1/4.
+    """
+    trust, seen = 0.25, 0
+    step = {"AdaNormalHedge": 1.0 / 3.0, "Exponential": 0.5, "Squint": 0.25}[type(potential).__name__]
+    forecaster = Forecaster(Mean(), Finite(3, potential=potential), seed=6, trust=trust)
+    for hints in ("constant", "random"):
+        for each in rounds(forecaster, AntiHint(Arena(signed(3, seed=6), hints=hints, seed=6)), 400):
+            if each.forecast.kind == "trusted":
+                seen += 1
+                assert each.forecast.probability == 1.0
+                assert each.forecast.value == each.forecast.evidence_at
+                slot = forecaster.state.values.find(each.forecast.value)
+                allowed = trust * (1.0 + math.log(max(forecaster.state.counts[slot] - 1.0, 1.0)))
+                assert forecaster.state.evidence.level(slot, row_of(each.forecast)) <= allowed + step + 1e-12
+        assert forecaster.error() <= forecaster.guarantee(0.05)
+    assert 5 < seen < 800
 
 
 def test_what_a_trusted_round_injects() -> None:

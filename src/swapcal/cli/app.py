@@ -11,6 +11,7 @@ from swapcal.cli.demo import demo
 from swapcal.cli.exits import HELP
 from swapcal.cli.report import report
 from swapcal.cli.run import run
+from swapcal.cli.serve import serve
 
 __all__ = ["app"]
 
@@ -26,6 +27,7 @@ app.command()(audit)
 app.command()(run)
 app.command()(report)
 app.command()(demo)
+app.add_typer(serve, name="serve")
 # Everything after the word, --help included, is for the benchmarks to understand.
 app.command(
     add_help_option=False,

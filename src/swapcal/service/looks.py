@@ -1,0 +1,131 @@
+"""What there is to read: audit, report, alarms, events, metrics, and the live page."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from swapcal.service.bodies import json
+from swapcal.service.metrics import CONTENT_TYPE
+from swapcal.service.problems import Problem
+from swapcal.service.reading import AuditReading, read_audits
+from swapcal.service.report import report_page
+from swapcal.service.schemas import Alarm, Alarms, StreamStatus
+from swapcal.service.server import Server
+from swapcal.service.stream import Stream
+
+__all__ = ["alarms", "audit", "events", "live_page", "metrics", "report"]
+
+_encode = msgspec.json.Encoder().encode
+KEEP_ALIVE = 15.0
+SECURITY = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; {script}connect-src 'self'; "
+    "img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+async def audit(server: Server, request: Request) -> Response:
+    """The errors of hints and forecasts, and every group's bias."""
+    return json(await _reading(server, request.path_params["stream"]))
+
+
+async def report(server: Server, request: Request) -> Response:
+    """The audit as a page that can be kept: one file, no scripts."""
+    name: str = request.path_params["stream"]
+    reading = await _reading(server, name)
+    status = await server.look(lambda registry: registry.get(name).status())
+    return _page(await asyncio.to_thread(report_page, reading, status))
+
+
+async def _reading(server: Server, name: str) -> AuditReading:
+    before, after = await server.look(lambda registry: registry.get(name).audits())
+    return await asyncio.to_thread(read_audits, name, before, after)
+
+
+async def alarms(server: Server, request: Request) -> Response:
+    """The alarms of the stream's monitor."""
+    name: str = request.path_params["stream"]
+
+    def look(stream: Stream) -> Alarms:
+        if stream.monitor is None:
+            return Alarms([], "this stream has no monitor, so nothing raises alarms; give it one with `monitor`")
+        raised = [Alarm(**one) for one in stream.alarms]
+        note = f"{len(raised)} alarms kept" if raised else "no alarm so far"
+        return Alarms(raised, note)
+
+    return json(await server.look(lambda registry: look(registry.get(name))))
+
+
+async def events(server: Server, request: Request) -> Response:
+    """Server-sent events: the last minutes at once, and then a pulse every second."""
+    name: str = request.path_params["stream"]
+    await server.look(lambda registry: registry.get(name).name)
+    if server.pulses.n_listeners >= server.config.limits.listeners:
+        raise Problem(503, "too many listen already; close a page, or raise `listeners` under [limits]", retry_after=10)
+    return StreamingResponse(
+        _stream(server, name),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _stream(server: Server, name: str) -> AsyncIterator[bytes]:
+    listener = server.pulses.listen(name)
+    stopping = asyncio.create_task(server.stopping.wait())
+    pulse: asyncio.Task[Any] | None = None
+    try:
+        yield _event("history", server.pulses.history(name))
+        while not stopping.done():
+            pulse = asyncio.create_task(listener.get())
+            done, _ = await asyncio.wait({pulse, stopping}, timeout=KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)
+            if pulse in done:
+                yield _event("pulse", pulse.result())
+            else:
+                pulse.cancel()
+                yield b": still here\n\n"
+    finally:
+        # The listener may leave at any of the points above.
+        for task in (stopping, pulse):
+            if task is not None:
+                task.cancel()
+        server.pulses.leave(name, listener)
+
+
+def _event(kind: str, data: Any) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (kind.encode(), _encode(data))
+
+
+async def metrics(server: Server, request: Request) -> Response:
+    """Counters and gauges for Prometheus."""
+    token = request.scope["token"]
+    try:
+        statuses: list[StreamStatus] = await server.look(
+            lambda registry: [stream.status() for stream in registry.streams.values()]
+        )
+    except Problem:
+        # Counters are wanted most when the store is down.
+        statuses = []
+    seen = [status for status in statuses if token.may("read", status.name)]
+    text = await asyncio.to_thread(server.metrics.text, seen, queued=server.writer.queued, ready=server.writer.ready)
+    return Response(text, media_type=CONTENT_TYPE)
+
+
+async def live_page(server: Server, request: Request) -> Response:
+    """The live page: rate, pending, error against the model's, groups off, alarms."""
+    nonce = secrets.token_urlsafe(16)
+    page = files("swapcal.service").joinpath("live.html").read_text(encoding="utf-8")
+    return _page(page.replace("{{nonce}}", nonce), f"script-src 'nonce-{nonce}'; ")
+
+
+def _page(html: str, script: str = "") -> Response:
+    """A page that loads nothing from elsewhere and runs no script but the one that `script` allows."""
+    headers = {name: value.replace("{script}", script) for name, value in SECURITY.items()}
+    return Response(html, media_type="text/html; charset=utf-8", headers=headers)

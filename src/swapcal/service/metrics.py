@@ -1,0 +1,153 @@
+"""What the service counts, as plain numbers on the way and in Prometheus' format when it asks."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+from swapcal.service.schemas import Forecasted, Learned, Refused, StreamStatus
+
+__all__ = ["CONTENT_TYPE", "Histogram", "Metrics"]
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+
+
+class Histogram:
+    """Counts of numbers up to each border, and their sum."""
+
+    __slots__ = ("borders", "counts", "total")
+
+    def __init__(self, borders: Sequence[float]) -> None:
+        self.borders, self.counts, self.total = borders, [0] * (len(borders) + 1), 0.0
+
+    def add(self, number: float) -> None:
+        """One more."""
+        self.counts[bisect_left(self.borders, number)] += 1
+        self.total += number
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Cumulated counts, as Prometheus wants them."""
+        done, found = 0, []
+        for border, count in zip([*map(str, self.borders), "+Inf"], self.counts, strict=True):
+            done += count
+            found.append((border, float(done)))
+        return found
+
+
+class Metrics:
+    """Everything that is counted. Each number is written by one thread alone."""
+
+    def __init__(self) -> None:
+        # Written by the writer's thread.
+        self.cases: Counter[tuple[str, str, str]] = Counter()
+        self.commit_seconds, self.play_seconds, self.commit_cases = (
+            Histogram(SECONDS),
+            Histogram(SECONDS),
+            Histogram(SIZES),
+        )
+        self.snapshots = self.store_losses = self.failures = self.pruned = 0
+        # Written by the event loop.
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self.request_seconds: dict[str, Histogram] = {}
+        self.queue_full = self.rate_limited = self.forwarded = self.raw_hints = self.denied = 0
+
+    def answered(self, stream: str, what: str, answers: Sequence[Forecasted | Learned | Refused]) -> None:
+        """Count the entries of an answer by what became of them."""
+        refused = [answer for answer in answers if isinstance(answer, Refused)]
+        replayed = sum(not isinstance(answer, Refused) and answer.replayed for answer in answers)
+        self.cases[stream, what, "new"] += len(answers) - len(refused) - replayed
+        if replayed:
+            self.cases[stream, what, "replayed"] += replayed
+        for answer in refused:
+            result = {404: "unknown", 409: "contradiction", 410: "expired"}.get(answer.status, "invalid")
+            self.cases[stream, what, result] += 1
+
+    def committed(self, seconds: float, cases: int) -> None:
+        """A transaction."""
+        self.commit_seconds.add(seconds)
+        self.commit_cases.add(cases)
+
+    def played(self, seconds: float) -> None:
+        """A round of the writer, with its transaction."""
+        self.play_seconds.add(seconds)
+
+    def served(self, route: str, status: int, seconds: float) -> None:
+        """A request."""
+        self.requests[route, status] += 1
+        histogram = self.request_seconds.get(route)
+        if histogram is None:
+            histogram = self.request_seconds[route] = Histogram(SECONDS)
+        histogram.add(seconds)
+
+    def text(self, statuses: Iterable[StreamStatus], *, queued: int, ready: bool) -> bytes:
+        """Everything in Prometheus' text format."""
+        return generate_latest(_Snapshot(self, list(statuses), queued, ready))
+
+
+class _Snapshot(Collector):
+    """One scrape."""
+
+    def __init__(self, metrics: Metrics, statuses: list[StreamStatus], queued: int, ready: bool) -> None:
+        self.metrics, self.statuses, self.queued, self.ready = metrics, statuses, queued, ready
+
+    def collect(self) -> Iterator[Metric]:
+        """The families, one after the other."""
+        metrics = self.metrics
+        cases = CounterMetricFamily(
+            "swapcal_cases", "Forecasts and outcomes by what became of them", labels=["stream", "what", "result"]
+        )
+        for labels, count in sorted(metrics.cases.copy().items()):
+            cases.add_metric(labels, count)
+        yield cases
+        requests = CounterMetricFamily("swapcal_requests", "Requests answered", labels=["route", "status"])
+        for (route, status), count in sorted(metrics.requests.items()):
+            requests.add_metric([route, str(status)], count)
+        yield requests
+        latency = HistogramMetricFamily("swapcal_request_seconds", "Time to answer", labels=["route"])
+        for route, histogram in sorted(metrics.request_seconds.items()):
+            latency.add_metric([route], histogram.buckets(), histogram.total)
+        yield latency
+        for name, histogram, text in (
+            ("swapcal_commit_seconds", metrics.commit_seconds, "Time of a transaction"),
+            ("swapcal_round_seconds", metrics.play_seconds, "Time of a round of the writer"),
+            ("swapcal_commit_cases", metrics.commit_cases, "New cases that shared a transaction"),
+        ):
+            family = HistogramMetricFamily(name, text)
+            family.add_metric([], histogram.buckets(), histogram.total)
+            yield family
+        for name, count, text in (
+            ("swapcal_snapshots", metrics.snapshots, "Snapshots written"),
+            ("swapcal_store_losses", metrics.store_losses, "Times that the store failed"),
+            ("swapcal_failures", metrics.failures, "Requests that failed for a reason nobody foresaw"),
+            ("swapcal_pruned", metrics.pruned, "Old cases deleted"),
+            ("swapcal_queue_full", metrics.queue_full, "Requests refused as the queue was full"),
+            ("swapcal_rate_limited", metrics.rate_limited, "Requests refused as their token sent too many"),
+            ("swapcal_denied", metrics.denied, "Requests without a token that may"),
+            ("swapcal_forwarded", metrics.forwarded, "Requests passed on to the stream's owner"),
+            ("swapcal_raw_hints", metrics.raw_hints, "Answers with the raw hint, as the store was down"),
+        ):
+            yield CounterMetricFamily(name, text, value=count)
+        yield GaugeMetricFamily("swapcal_queued", "Cases that wait to be stored", value=self.queued)
+        yield GaugeMetricFamily("swapcal_ready", "Whether the store works", value=float(self.ready))
+        yield from self._streams()
+
+    def _streams(self) -> Iterator[Metric]:
+        for field, text in (
+            ("pending", "Cases that wait for their outcome"),
+            ("room", "Cases that can wait before the oldest expire"),
+            ("groups", "Groups found"),
+            ("alarms", "Alarms kept"),
+            ("loss_before", "Mean loss of the hints"),
+            ("loss_after", "Mean loss of the forecasts on the same cases"),
+        ):
+            family = GaugeMetricFamily(f"swapcal_stream_{field}", text, labels=["stream"])
+            for status in self.statuses:
+                number = getattr(status, field)
+                if number is not None:
+                    family.add_metric([status.name], number)
+            yield family

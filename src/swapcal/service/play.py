@@ -1,0 +1,173 @@
+"""What becomes of each case and each outcome: the rules of once and only once, before anything is stored."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+import swapcal as sc
+from swapcal.service.problems import Problem
+from swapcal.service.registry import Registry
+from swapcal.service.schemas import Case, Forecasted, Learned, Outcome, Refused
+from swapcal.service.store import CaseRow, Commit, Elsewhere, Request
+from swapcal.service.stream import Asked, Stream
+
+__all__ = ["Answer", "ForecastJob", "OutcomeJob", "Played", "play"]
+
+
+class ForecastJob(NamedTuple):
+    """Cases of one request; `fetched` are hints from the model server, for those that brought none."""
+
+    stream: str
+    items: Sequence[Case]
+    fetched: Sequence[float | None] | None = None
+
+
+class OutcomeJob(NamedTuple):
+    """Outcomes of one request."""
+
+    stream: str
+    items: Sequence[Outcome]
+
+
+Answer = list[Forecasted | Refused] | list[Learned | Refused] | Problem | Elsewhere
+
+
+class Played(NamedTuple):
+    """One answer for each job, and what must be stored before any of them is given."""
+
+    answers: list[Answer]
+    commits: list[Commit]
+
+
+_pack = msgspec.msgpack.Encoder().encode
+_json = msgspec.json.Encoder().encode
+
+
+def play(jobs: Sequence[ForecastJob | OutcomeJob], registry: Registry, now: float, snapshot_every: int) -> Played:
+    """Play jobs in order, in memory. Whoever cannot store the commits must forget the streams."""
+    answers: list[Answer] = [[] for _ in jobs]
+    commits: list[Commit] = []
+    places: dict[str, list[int]] = {}
+    for place, job in enumerate(jobs):
+        places.setdefault(job.stream, []).append(place)
+    for name, here in places.items():
+        try:
+            stream = registry.get(name)
+        except (Problem, Elsewhere) as refusal:
+            for place in here:
+                answers[place] = refusal
+            continue
+        known = registry.store.find(name, list({item.id for place in here for item in jobs[place].items}))
+        turn = _Turn(stream, known, now)
+        for place in here:
+            answers[place] = turn.job(jobs[place])
+        turn.settle()
+        if turn.cases or turn.outcomes:
+            due = stream.seq - stream.snapshot_seq >= snapshot_every
+            snapshot = stream.dump() if due else None
+            commits.append(Commit(name, stream.epoch, stream.seq, turn.cases, turn.outcomes, snapshot))
+    return Played(answers, commits)
+
+
+class _Fresh(NamedTuple):
+    """A case that waits for its forecast, and the place in an answer where that goes."""
+
+    case: Case
+    asked: Asked
+    fetched: float | None
+    answers: list[Any]
+    place: int
+
+
+class _Turn:
+    """One stream's part of a transaction. New cases are gathered and forecast together, in the order they came."""
+
+    def __init__(self, stream: Stream, known: dict[str, CaseRow], now: float) -> None:
+        self.stream, self.known, self.now = stream, known, now
+        self.oldest = now - stream.delay
+        self.cases: list[CaseRow] = []
+        self.outcomes: list[CaseRow] = []
+        self._fresh: dict[str, _Fresh] = {}
+
+    def job(self, job: ForecastJob | OutcomeJob) -> Answer:
+        """The answers to one request; those to new cases are filled in by `settle`."""
+        if isinstance(job, OutcomeJob):
+            self.settle()
+            return [self.learn(item) for item in job.items]
+        answers: list[Any] = [None] * len(job.items)
+        for place, case in enumerate(job.items):
+            fetched = None if job.fetched is None or case.hint is not None else job.fetched[place]
+            answers[place] = self.forecast(case, fetched, answers, place)
+        return answers
+
+    def forecast(
+        self, case: Case, fetched: float | None, answers: list[Any], place: int
+    ) -> Forecasted | Refused | None:
+        """The answer to a case that was asked before or cannot be forecast; None for a new one, which waits."""
+        if case.id in self._fresh:
+            self.settle()
+        row = self.known.get(case.id)
+        if row is not None:
+            asked = row.asked()
+            if not asked.same_as(case):
+                return _refused(409, case.id, "this id was forecast with another context or hint; take a new id")
+            return _answer(case.id, row.forecast(), asked.used(), replayed=True)
+        try:
+            ready = self.stream.asked(case.context, fetched if case.hint is None else case.hint)
+        except sc.SwapcalError as error:
+            return _refused(422, case.id, str(error))
+        self._fresh[case.id] = _Fresh(case, ready, fetched, answers, place)
+        return None
+
+    def settle(self) -> None:
+        """Forecast the new cases that wait."""
+        fresh, self._fresh = self._fresh, {}
+        if not fresh:
+            return
+        seq = self.stream.seq
+        made = self.stream.predict([one.asked for one in fresh.values()])
+        for one, forecast in zip(fresh.values(), made, strict=True):
+            seq += 1
+            request = _json(Request(one.case.context, one.case.hint, one.fetched))
+            row = CaseRow(one.case.id, seq, request, _pack(forecast.outside()), self.now, forecast=forecast)
+            self.known[row.id] = row
+            self.cases.append(row)
+            one.answers[one.place] = _answer(row.id, forecast, one.asked.hint, replayed=False)
+
+    def learn(self, outcome: Outcome) -> Learned | Refused:
+        """An outcome: learned now, learned before, or refused."""
+        row, wanted = self.known.get(outcome.id), outcome.id
+        if row is None:
+            return _refused(404, wanted, "no such case was forecast in this stream, or it was too long ago to be kept")
+        if row.y is not None:
+            if row.y == outcome.y:
+                return Learned(wanted, row.y, replayed=True)
+            return _refused(409, wanted, "the outcome of this case is known and another; it was learned for good")
+        forecast = row.forecast()
+        if row.created < self.oldest or self.stream.is_expired(forecast):
+            return _refused(410, wanted, "this case has waited too long; raise `delay` or `pending` of the stream")
+        try:
+            self.stream.learn(forecast, row.asked().used(), outcome.y, self.now)
+        except sc.SwapcalError as error:
+            return _refused(422, wanted, str(error))
+        row.y, row.y_seq, row.learned = outcome.y, self.stream.seq, self.now
+        self.outcomes.append(row)
+        return Learned(wanted, outcome.y)
+
+
+def _answer(id: str, forecast: sc.Forecast, hint: float | None, *, replayed: bool) -> Forecasted:
+    return Forecasted(
+        id,
+        forecast.value,
+        hint,
+        forecast.other,
+        forecast.probability,
+        forecast.round,
+        calibrated=True,
+        replayed=replayed,
+    )
+
+
+def _refused(status: int, id: str, detail: str) -> Refused:
+    return Problem(status, detail).refused(id)

@@ -1,0 +1,128 @@
+"""The pulse of each stream, once a second: what the live page shows. Dear numbers only while somebody watches."""
+
+import asyncio
+import time
+from collections import deque
+from typing import Any
+
+import swapcal as sc
+from swapcal.service.problems import Problem
+from swapcal.service.reading import AuditReading, read_audits
+from swapcal.service.registry import Registry
+from swapcal.service.schemas import StreamStatus
+from swapcal.service.stream import Stream
+from swapcal.service.writer import Writer
+
+__all__ = ["Pulses"]
+
+EVERY = 1.0
+HISTORY = 300
+AUDIT_EVERY = 2.0
+ALARMS_SHOWN = 10
+GROUPS_SHOWN = 12
+FEW = 30
+"""Groups with fewer rounds are not shown on the page while there are others."""
+
+Pulse = dict[str, Any]
+
+
+class Pulses:
+    """A short history of every stream, and whoever listens to it."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._history: dict[str, deque[Pulse]] = {}
+        self._listeners: dict[str, set[asyncio.Queue[Pulse]]] = {}
+        self._audits: dict[str, tuple[float, AuditReading]] = {}
+
+    @property
+    def n_listeners(self) -> int:
+        """How many listen now."""
+        return sum(map(len, self._listeners.values()))
+
+    def history(self, name: str) -> list[Pulse]:
+        """The last minutes of a stream."""
+        return list(self._history.get(name, ()))
+
+    def listen(self, name: str) -> asyncio.Queue[Pulse]:
+        """A queue that gets the pulses to come; give it back to `leave`."""
+        listener: asyncio.Queue[Pulse] = asyncio.Queue(maxsize=10)
+        self._listeners.setdefault(name, set()).add(listener)
+        return listener
+
+    def leave(self, name: str, listener: asyncio.Queue[Pulse]) -> None:
+        """Stop listening."""
+        self._listeners.get(name, set()).discard(listener)
+
+    async def run(self) -> None:
+        """Until it is canceled."""
+        while True:
+            started = time.monotonic()
+            try:
+                await self._beat()
+            except Problem:
+                # The store is down, or the queue is full: no pulse, and no page that says otherwise.
+                self._audits.clear()
+            await asyncio.sleep(max(0.1, EVERY - (time.monotonic() - started)))
+
+    async def _beat(self) -> None:
+        watched = {name for name, listeners in self._listeners.items() if listeners}
+        statuses = await self._writer.submit(lambda registry: [_look(one) for one in registry.streams.values()])
+        for status, recent_before, recent_after, alarms in statuses:
+            name = status.name
+            pulse = self._pulse(status, recent_before, recent_after, alarms)
+            self._history.setdefault(name, deque(maxlen=HISTORY)).append(pulse)
+            if name in watched:
+                full = pulse | await self._audited(name)
+                for listener in self._listeners.get(name, set()):
+                    # A listener that does not keep up misses pulses, and nobody waits for it.
+                    if not listener.full():
+                        listener.put_nowait(full)
+        for name in set(self._history) - {status.name for status, *_ in statuses}:
+            del self._history[name]
+
+    def _pulse(
+        self, status: StreamStatus, recent_before: float | None, recent_after: float | None, alarms: list[Any]
+    ) -> Pulse:
+        now, history = time.time(), self._history.get(status.name)
+        last = history[-1] if history else None
+        gap = now - last["at"] if last else 0.0
+        return {
+            "at": now,
+            "forecasts": status.forecasts,
+            "outcomes": status.outcomes,
+            "forecast_rate": (status.forecasts - last["forecasts"]) / gap if last and gap > 0 else 0.0,
+            "outcome_rate": (status.outcomes - last["outcomes"]) / gap if last and gap > 0 else 0.0,
+            "pending": status.pending,
+            "room": status.room,
+            "groups": status.groups,
+            "loss_before": recent_before,
+            "loss_after": recent_after,
+            "total_before": status.loss_before,
+            "total_after": status.loss_after,
+            "n_alarms": status.alarms,
+            "alarms": alarms,
+        }
+
+    async def _audited(self, name: str) -> Pulse:
+        """What the audits say; a few seconds old at most."""
+        at, reading = self._audits.get(name, (0.0, None))
+        if reading is None or time.monotonic() - at > AUDIT_EVERY:
+            before, after = await self._writer.submit(lambda registry: _audits(registry, name))
+            reading = await asyncio.to_thread(read_audits, name, before, after)
+            self._audits[name] = (time.monotonic(), reading)
+        return {
+            "swap_before": reading.before.swap_multicalibration,
+            "swap_after": reading.after.swap_multicalibration,
+            "off_before": reading.before.groups_off,
+            "off_after": reading.after.groups_off,
+            "worst": ([one for one in reading.groups if one.rounds >= FEW] or reading.groups)[:GROUPS_SHOWN],
+        }
+
+
+def _look(stream: Stream) -> tuple[StreamStatus, float | None, float | None, list[Any]]:
+    return stream.status(), stream.recent_before.mean(), stream.recent_after.mean(), stream.alarms[-ALARMS_SHOWN:]
+
+
+def _audits(registry: Registry, name: str) -> tuple[sc.Audit, sc.Audit]:
+    return registry.get(name).audits()

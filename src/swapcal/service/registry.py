@@ -1,0 +1,155 @@
+"""Which streams this worker owns; a stream is loaded from its snapshot and the log behind it when first needed."""
+
+import logging
+import time
+
+import msgspec
+
+import swapcal as sc
+from swapcal.service.problems import Problem, StoreDown
+from swapcal.service.spec import StreamSpec
+from swapcal.service.store import CaseRow, Elsewhere, Store
+from swapcal.service.stream import Diverged, Stream
+
+__all__ = ["Registry", "replay"]
+
+log = logging.getLogger("swapcal.service")
+AT_ONCE = 500
+ASK_AGAIN = 0.3
+"""Seconds before another worker's stream is asked for again."""
+
+
+class Registry:
+    """The streams in memory. Used by the writer's thread alone.
+
+    Parameters
+    ----------
+    store
+        Where they come from.
+    limit
+        How many streams there may be.
+    """
+
+    def __init__(self, store: Store, limit: int) -> None:
+        self.store, self.limit = store, limit
+        self.streams: dict[str, Stream] = {}
+        self._refused: dict[str, tuple[float, Exception]] = {}
+
+    def get(self, name: str) -> Stream:
+        """The stream; a `Problem` if there is none, `Elsewhere` if another worker has it."""
+        stream = self.streams.get(name)
+        if stream is not None:
+            return stream
+        until, refusal = self._refused.get(name, (0.0, None))
+        if refusal is not None and time.monotonic() < until:
+            raise refusal
+        try:
+            stream = self._load(name)
+        except (Elsewhere, Problem, sc.SwapcalError) as error:
+            if len(self._refused) > 1000:
+                self._refused.clear()
+            self._refused[name] = (time.monotonic() + ASK_AGAIN, error)
+            raise
+        self._refused.pop(name, None)
+        self.streams[name] = stream
+        return stream
+
+    def _load(self, name: str) -> Stream:
+        started = time.monotonic()
+        row = self.store.acquire(name)
+        if row is None:
+            raise Problem(404, f"there is no stream {name!r}; an administrator can make it")
+        try:
+            spec = msgspec.json.decode(row.spec, type=StreamSpec)
+            stream = Stream.load(name, spec, row.snapshot)
+            stream.epoch = row.epoch
+            replay(stream, self.store)
+            if stream.seq != row.seq:
+                raise Diverged(f"the log of stream {name!r} ends at event {stream.seq} and should end at {row.seq}")
+        except (sc.SwapcalError, msgspec.ValidationError) as error:
+            self.store.release(name)
+            log.error("stream cannot be loaded", extra={"stream": name, "reason": str(error)})
+            raise Problem(503, f"stream {name!r} cannot be loaded: {error}") from error
+        except BaseException:
+            self._released(name)
+            raise
+        took = time.monotonic() - started
+        replayed = stream.seq - row.snapshot_seq
+        log.info("stream loaded", extra={"stream": name, "epoch": row.epoch, "replayed": replayed, "seconds": took})
+        return stream
+
+    def create(self, name: str, spec: StreamSpec) -> bool:
+        """Make a stream; False if there is the same one already, a `Problem` if there is another of that name."""
+        names = self.store.names()
+        if name in names:
+            stream = self.get(name)
+            if spec.asks_for(stream.spec):
+                return False
+            raise Problem(409, f"there is a stream {name!r} with other settings; delete it first, or take another name")
+        if len(names) >= self.limit:
+            raise Problem(
+                403, f"there are {len(names)} streams, and no more are allowed; raise `streams` under [limits]"
+            )
+        seeded = spec.seeded()
+        fresh = Stream(name, seeded)
+        made = self.store.create(name, msgspec.json.encode(seeded), fresh.dump())
+        self._refused.pop(name, None)
+        self.get(name)
+        return made
+
+    def drop(self, name: str) -> None:
+        """Delete a stream and its cases."""
+        stream = self.get(name)
+        self.store.drop(name, stream.epoch)
+        self.forget(name)
+
+    def forget(self, *names: str) -> None:
+        """Drop streams from memory; they are loaded again when they are needed."""
+        for name in names:
+            if self.streams.pop(name, None) is not None:
+                self._released(name)
+
+    def forget_all(self) -> None:
+        """Drop everything from memory, without a word to the store: it may be gone."""
+        self.streams.clear()
+        self._refused.clear()
+
+    def _released(self, name: str) -> None:
+        try:
+            self.store.release(name)
+        except StoreDown as error:
+            # With the connection the lock is gone too.
+            log.warning("stream not released", extra={"stream": name, "reason": str(error)})
+
+
+def replay(stream: Stream, store: Store) -> None:
+    """Play the log behind a stream's snapshot: every forecast must come out as it was stored, to the last bit."""
+    waiting: list[CaseRow] = []
+
+    def forecast() -> None:
+        rows, waiting[:] = list(waiting), []
+        if not rows:
+            return
+        asked = [stream.asked(one.context, one.used()) for one in (row.asked() for row in rows)]
+        for row, made in zip(rows, stream.predict(asked), strict=True):
+            if made != row.forecast():
+                raise Diverged(
+                    f"forecast {row.seq} of stream {stream.name!r} comes out differently from how it was stored: start "
+                    "the version of swapcal that stored it, stop it in good order, which leaves nothing to replay, and "
+                    "upgrade then"
+                )
+
+    last = stream.seq
+    for number, is_outcome, row in store.events(stream.name, last):
+        if number != last + 1:
+            raise Diverged(f"event {last + 1} is missing in the log of stream {stream.name!r}; restore a back-up")
+        last = number
+        if is_outcome:
+            forecast()
+            assert row.y is not None
+            stream.learn(row.forecast(), row.asked().used(), row.y, row.learned or 0.0)
+        else:
+            waiting.append(row)
+            if len(waiting) >= AT_ONCE:
+                forecast()
+    forecast()

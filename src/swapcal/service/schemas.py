@@ -1,0 +1,175 @@
+"""What goes over the wire: requests and answers, checked while they are decoded."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+__all__ = [
+    "Alarm",
+    "Alarms",
+    "Answers",
+    "Case",
+    "Cases",
+    "Context",
+    "Forecasted",
+    "Id",
+    "Learned",
+    "Outcome",
+    "Outcomes",
+    "Refused",
+    "Results",
+    "Scalar",
+    "StoredCase",
+    "StreamList",
+    "StreamName",
+    "StreamStatus",
+]
+
+ID = r"^[A-Za-z0-9_~@+=:-][A-Za-z0-9._~@+=:-]{0,199}$"
+NAME = r"^[a-z][a-z0-9_-]{0,62}$"
+LARGEST_INTEGER = 2**53
+
+Id = Annotated[
+    str,
+    Meta(pattern=ID, min_length=1, max_length=200, description="Your name for the case, the same for its outcome."),
+]
+StreamName = Annotated[str, Meta(pattern=NAME, max_length=63, description="The stream's name.")]
+Whole = Annotated[int, Meta(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
+Text = Annotated[str, Meta(max_length=500)]
+Scalar = Text | Whole | float | bool | None
+Context = Annotated[
+    dict[Annotated[str, Meta(max_length=100)], Scalar],
+    Meta(max_length=200, description="The case's columns; groups and features are made from them."),
+]
+
+
+class Case(Struct, frozen=True, forbid_unknown_fields=True):
+    """A case to be forecast: your id, its columns, and what your model says."""
+
+    id: Id
+    context: Context = {}
+    hint: Annotated[float | None, Meta(description="Your model's own forecast.")] = None
+
+    def __post_init__(self) -> None:
+        _one_line(self.id)
+
+
+class Cases(Struct, frozen=True, forbid_unknown_fields=True):
+    """Several cases at once, forecast in this order."""
+
+    cases: Annotated[list[Case], Meta(min_length=1)]
+
+
+class Outcome(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """What came of a case."""
+
+    id: Id
+    y: Annotated[float, Meta(description="The outcome, in the property's units.")]
+
+    def __post_init__(self) -> None:
+        _one_line(self.id)
+
+
+class Outcomes(Struct, frozen=True, forbid_unknown_fields=True):
+    """Several outcomes at once, learned in this order."""
+
+    outcomes: Annotated[list[Outcome], Meta(min_length=1)]
+
+
+class Forecasted(Struct, frozen=True, gc=False, tag_field="result", tag="forecast"):
+    """A forecast, stored before it is answered."""
+
+    id: str
+    forecast: Annotated[float, Meta(description="The number to act on.")]
+    hint: Annotated[float | None, Meta(description="What the model said.")]
+    other: Annotated[float | None, Meta(description="The forecast was drawn from this value and itself.")] = None
+    probability: Annotated[float, Meta(description="With this probability it is `forecast`, else `other`.")] = 1.0
+    round: Annotated[int, Meta(description="Its number in the stream, from 0; -1 where nothing was stored.")] = -1
+    calibrated: Annotated[bool, Meta(description="False: the raw hint, as the store is down.")] = True
+    replayed: Annotated[bool, Meta(description="True: this id was asked before, and this is what it was told.")] = False
+
+
+class Learned(Struct, frozen=True, gc=False, tag_field="result", tag="learned"):
+    """An outcome that has been learned, now or before."""
+
+    id: str
+    y: float
+    replayed: bool = False
+
+
+class Refused(Struct, frozen=True, omit_defaults=True, tag_field="result", tag="refused"):
+    """Why something was refused: a problem of RFC 9457, in sentences."""
+
+    title: str
+    status: int
+    detail: str
+    type: str = "about:blank"
+    id: str | UnsetType = UNSET
+
+
+class Answers(Struct, frozen=True):
+    """One entry for each case, in the order of the request."""
+
+    forecasts: list[Forecasted | Refused]
+
+
+class Results(Struct, frozen=True):
+    """One entry for each outcome, in the order of the request."""
+
+    outcomes: list[Learned | Refused]
+
+
+class StoredCase(Struct, frozen=True):
+    """A case as it is stored."""
+
+    id: str
+    context: Context
+    hint: float | None
+    forecast: float
+    round: int
+    y: float | None
+    state: Literal["pending", "learned", "expired"]
+    created: Annotated[float, Meta(description="Seconds since 1970.")]
+    learned: Annotated[float | None, Meta(description="When the outcome came; seconds since 1970.")]
+
+
+class StreamStatus(Struct, frozen=True):
+    """Where a stream stands."""
+
+    name: str
+    property: str
+    forecasts: Annotated[int, Meta(description="Forecasts so far.")]
+    outcomes: Annotated[int, Meta(description="Outcomes learned so far.")]
+    pending: Annotated[int, Meta(description="Cases that wait for their outcome.")]
+    room: Annotated[int, Meta(description="The last so many cases can wait; older ones expire.")]
+    groups: Annotated[int, Meta(description="Groups found so far.")]
+    loss_before: Annotated[float | None, Meta(description="Mean loss of the hints.")]
+    loss_after: Annotated[float | None, Meta(description="Mean loss of the forecasts, over the same cases.")]
+    alarms: int
+
+
+class Alarm(Struct, frozen=True):
+    """A group that went off: at which event, when, and what it is about."""
+
+    seq: int
+    at: float
+    alarm: str
+
+
+class Alarms(Struct, frozen=True):
+    """The latest alarms of a stream, oldest first."""
+
+    alarms: list[Alarm]
+    note: str
+
+
+class StreamList(Struct, frozen=True):
+    """The streams that the token may see."""
+
+    streams: list[str]
+
+
+def _one_line(id: str) -> None:
+    # Python's `$` also matches before a final line end, which JSON Schema's does not.
+    if id.endswith("\n"):
+        raise ValueError("an id holds no line end")

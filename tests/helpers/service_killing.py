@@ -1,0 +1,178 @@
+"""A server under load that is killed again and again, and what must be true of its store afterwards."""
+
+import copy
+import dataclasses
+import random
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import numpy as np
+
+import swapcal as sc
+from service_running import GROUPS, start
+from swapcal.service.spec import StreamSpec
+from swapcal.service.store import open_store
+from swapcal.service.stream import Stream
+
+__all__ = ["SPEC", "Load", "check_store", "finish", "killed"]
+
+SPEC: dict[str, Any] = {"groups": GROUPS, "seed": 7, "group_limit": 60}
+WORLD_SEED = 11
+
+
+@dataclass
+class Load:
+    """Clients that send forecasts and outcomes until told to stop, and remember every answer that they got."""
+
+    urls: list[str]
+    threads: int = 4
+    forecasts: dict[str, float] = field(default_factory=dict)
+    outcomes: dict[str, float] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> list[threading.Thread]:
+        threads = [threading.Thread(target=self._client, args=(k,), daemon=True) for k in range(self.threads)]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def _client(self, number: int) -> None:
+        rng, waiting, k = random.Random(WORLD_SEED + number), list[str](), 0
+        with httpx.Client(timeout=10.0) as http:
+            while not self.over.is_set():
+                n = rng.choice([1, 1, 1, 5, 30])
+                cases = [_case(f"{number}-{k + j}", rng) for j in range(n)]
+                k += n
+                for answer in self._send(http, rng, "forecasts", {"cases": cases}):
+                    self._note(self.forecasts, answer["id"], answer.get("forecast"), answer)
+                    waiting.append(answer["id"])
+                rng.shuffle(waiting)
+                due, waiting = waiting[: n - 1], waiting[n - 1 :]
+                if due:
+                    # Now and then an outcome is sent twice, as a careful client would after a lost answer.
+                    outcomes = [{"id": one, "y": float(hash_of(one) % 3 == 0)} for one in due + due[:1]]
+                    for answer in self._send(http, rng, "outcomes", {"outcomes": outcomes}):
+                        self._note(self.outcomes, answer["id"], answer.get("y"), answer)
+
+    def _note(self, kept: dict[str, float], id: str, value: float | None, answer: Any) -> None:
+        if value is None:
+            self.wrong.append(f"{id} was refused: {answer}")
+        elif kept.setdefault(id, value) != value:
+            self.wrong.append(f"{id} was answered with {kept[id]} and with {value}")
+
+    def _send(self, http: httpx.Client, rng: random.Random, what: str, body: Any) -> list[Any]:
+        """The answers, from whichever server gives them; the same request is sent until there are some."""
+        url = rng.choice(self.urls)
+        while True:
+            try:
+                response = http.post(f"{url}/v1/streams/late/{what}", json=body)
+                if response.status_code in (200, 207):
+                    answers: list[Any] = response.json()[what]
+                    return answers
+                if response.status_code != 503:
+                    self.wrong.append(f"status {response.status_code}: {response.text}")
+                    return []
+            except httpx.TransportError:
+                # Nobody there, or the answer was lost: exactly what this is about.
+                url = rng.choice(self.urls)
+            if self.over.is_set():
+                return []
+            time.sleep(0.01)
+
+
+def hash_of(id: str) -> int:
+    return sum(map(ord, id))
+
+
+def _case(id: str, rng: random.Random) -> dict[str, Any]:
+    context = {"carrier": rng.choice("ABCDEFG"), "origin": rng.choice(["EWR", "JFK"]), "n": rng.randrange(100)}
+    return {"id": id, "context": context, "hint": round(rng.random(), 3)}
+
+
+def killed(folder: Path, store: str, kills: int, *, seed: int = 1) -> Load:
+    """Start a server, load it, kill it so often at random moments, stop it in the end; what the clients saw."""
+    rng = random.Random(seed)
+    settings = {"store": store, "snapshot_every": 150, "config": {"streams": {"late": SPEC}}}
+    server = start(folder, 0, settings)
+    port, load = server.port, Load([server.url])
+    threads = load.run()
+    try:
+        for k in range(kills):
+            time.sleep(rng.uniform(0.02, 0.5))
+            server.kill()
+            server = start(folder, k + 1, settings | {"port": port})
+        time.sleep(0.3)
+        finish(load, threads)
+        assert server.stop() == 0
+    finally:
+        load.over.set()
+        server.kill()
+    return load
+
+
+def finish(load: Load, threads: list[threading.Thread]) -> None:
+    """Let the clients end; everything that they were answered is then known."""
+    load.over.set()
+    for thread in threads:
+        thread.join(30.0)
+        assert not thread.is_alive()
+
+
+def check_store(address: str, load: Load) -> int:
+    """Every answer is in the store once, and the log, played without a crash, gives every forecast bit for bit."""
+    assert load.wrong == []
+    store = open_store(address)
+    store.open()
+    reference = Stream("late", _spec())
+    identity = copy.deepcopy(reference.forecaster).predict(np.zeros(reference.groups.n)).forecaster
+    seen: dict[str, float] = {}
+    learned: dict[str, float] = {}
+    try:
+        for number, (seq, is_outcome, row) in enumerate(store.events("late", 0), start=1):
+            assert seq == number, "the log has a gap, or an event twice"
+            asked, stored = row.asked(), row.forecast()
+            if is_outcome:
+                assert row.y is not None
+                assert row.id not in learned
+                learned[row.id] = row.y
+                reference.learn(_as(identity, stored), asked.used(), row.y, 0.0)
+            else:
+                assert row.id not in seen
+                seen[row.id] = stored.value
+                [made] = reference.predict([reference.asked(asked.context, asked.used())])
+                assert made == _as(identity, stored)
+        acquired = store.acquire("late")
+        assert acquired is not None
+        restored = Stream.load("late", _spec(), acquired.snapshot)
+        assert restored.seq == reference.seq == acquired.snapshot_seq, "an orderly stop leaves nothing to replay"
+        assert _bits(restored) == _bits(reference)
+    finally:
+        store.close()
+    assert {one: seen.get(one) for one in load.forecasts} == load.forecasts
+    assert {one: learned.get(one) for one in load.outcomes} == load.outcomes
+    return len(seen) + len(learned)
+
+
+def _spec() -> StreamSpec:
+    return msgspec.convert(SPEC, StreamSpec)
+
+
+def _as(identity: str, forecast: sc.Forecast) -> sc.Forecast:
+    """The identity of a forecaster is drawn at random; everything else of a forecast must agree."""
+    return dataclasses.replace(forecast, forecaster=identity)
+
+
+def _bits(stream: Stream) -> list[Any]:
+    """What the state comes to: the next forecasts of some cases, and the audits."""
+    before, after = stream.audits()
+    rng = random.Random(3)
+    cases = [_case(f"next-{k}", rng) for k in range(50)]
+    made = stream.predict([stream.asked(case["context"], case["hint"]) for case in cases])
+    bits = [(one.value, one.other, one.probability, one.evidence_at, one.context) for one in made]
+    return [bits, before.to_dict(), after.to_dict(), stream.totals]

@@ -1,0 +1,140 @@
+"""The client: typed answers, and requests that are sent again until they are answered."""
+
+import asyncio
+import threading
+import time
+
+import httpx
+import pytest
+
+from service_running import Starter, start
+from swapcal.client import (
+    AsyncClient,
+    Case,
+    Client,
+    Forecasted,
+    Learned,
+    Outcome,
+    Refused,
+    Retries,
+    ServiceError,
+    StreamSpec,
+    Unreachable,
+)
+from swapcal.client.replay import flights
+
+QUICK = Retries(attempts=4, first=0.01, longest=0.02)
+
+
+def test_every_call(serve: Starter) -> None:
+    server = serve()
+    with Client(server.url) as client:
+        first = client.forecast("late", "c-1", {"carrier": "UA"}, hint=0.3)
+        assert isinstance(first, Forecasted)
+        assert client.forecast("late", "c-1", {"carrier": "UA"}, hint=0.3).replayed
+        made = client.forecasts("late", [Case("c-2", {}, 0.2), Case("c-3", {}, 7.0)])
+        assert [type(one) for one in made] == [Forecasted, Refused]
+        assert client.outcome("late", "c-1", 1) == Learned("c-1", 1.0)
+        assert [type(one) for one in client.outcomes("late", [Outcome("c-2", 0.0), Outcome("x", 1.0)])] == [
+            Learned,
+            Refused,
+        ]
+        assert client.case("late", "c-1").state == "learned"
+        assert client.audit("late").after.rounds == 2
+        assert client.alarms("late").alarms == []
+        assert client.streams() == ["late"]
+        client.create_stream("mine", StreamSpec(property="median", low=0.0, high=9.0))
+        assert client.stream("mine").status.property.startswith("Quantile(0.5")
+        client.delete_stream("mine")
+        with pytest.raises(ServiceError, match="another context") as refused:
+            client.forecast("late", "c-1", {"carrier": "B6"})
+        assert refused.value.status == 409
+
+    async def again() -> None:
+        async with AsyncClient(server.url) as client:
+            assert (await client.forecast("late", "c-1", {"carrier": "UA"}, hint=0.3)).forecast == first.forecast
+            answers = await asyncio.gather(*(client.forecast("late", f"a-{k}", {}, 0.5) for k in range(20)))
+            assert sorted(one.round for one in answers) == list(range(2, 22))
+            assert len(await client.outcomes("late", [Outcome(f"a-{k}", 1.0) for k in range(20)])) == 20
+            assert (await client.outcome("late", "a-1", 1.0)).replayed
+            assert (await client.case("late", "a-1")).y == 1.0
+            assert (await client.audit("late")).after.rounds == 22
+            assert (await client.stream("late")).status.outcomes == 22
+            assert await client.streams() == ["late"]
+            with pytest.raises(ServiceError):
+                await client.outcome("late", "nobody", 1.0)
+
+    asyncio.run(again())
+
+
+def test_a_server_that_is_away_for_a_moment_is_waited_for(serve: Starter) -> None:
+    server = serve()
+    folder, port = server.config.parent, server.port
+    with Client(server.url, retries=Retries(attempts=200, first=0.05, longest=0.1)) as client:
+        client.forecast("late", "w-1", {}, 0.4)
+        server.kill()
+
+        def back() -> None:
+            time.sleep(0.3)
+            settings = {"store": str(folder / "swapcal.db"), "port": port}
+            started.append(start(folder, 9, settings))
+
+        started: list[object] = []
+        thread = threading.Thread(target=back)
+        thread.start()
+        try:
+            assert client.outcome("late", "w-1", 1.0) == Learned("w-1", 1.0)
+        finally:
+            thread.join()
+            started[0].kill()  # type: ignore[attr-defined]
+
+
+def _client(handler: object) -> Client:
+    client = Client("http://nowhere", retries=QUICK)
+    client._http = httpx.Client(base_url="http://nowhere", transport=httpx.MockTransport(handler))  # type: ignore[arg-type]
+    return client
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_what_can_be_sent_again_is(status: int) -> None:
+    bodies: list[bytes] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        bodies.append(request.content)
+        if len(bodies) < 3:
+            return httpx.Response(status, json={})
+        return httpx.Response(200, json={"result": "learned", "id": "a", "y": 1.0})
+
+    assert _client(handler).outcome("late", "a", 1.0) == Learned("a", 1.0)
+    assert len(bodies) == 3
+    assert len(set(bodies)) == 1
+
+
+def test_what_is_final_is_not_sent_again() -> None:
+    seen: list[httpx.Request] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        if request.url.path.endswith("/cases/a%2Fb"):
+            return httpx.Response(200, json={})
+        return httpx.Response(410, json={"result": "refused", "title": "Gone", "status": 410, "detail": "too late"})
+
+    with pytest.raises(ServiceError, match="too late"):
+        _client(handler).outcome("late", "a", 1.0)
+    assert len(seen) == 1
+
+
+def test_nobody_there() -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused")
+
+    with pytest.raises(Unreachable, match="send the same request again"):
+        _client(handler).outcome("late", "a", 1.0)
+
+
+def test_the_demo_has_flights_to_replay() -> None:
+    played = flights(200)
+    assert len(played) == 200
+    assert set(played.hints) == set(played.outcomes) == {"arrives-late", "delay-minutes"}
+    assert {len(column) for column in played.columns.values()} == {200}
+    assert {len(column) for column in played.hints.values()} == {200}

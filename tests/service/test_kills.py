@@ -1,0 +1,34 @@
+"""Killed at random moments under load: nothing that was answered is lost, nothing is learned twice, no bit differs."""
+
+from pathlib import Path
+
+import pytest
+
+from service_killing import check_store, killed
+
+FEW = 2
+"""So many kills in the normal lane; each costs a start."""
+
+
+def test_killed_with_sqlite(tmp_path: Path) -> None:
+    store = str(tmp_path / "swapcal.db")
+    load = killed(tmp_path, store, FEW)
+    assert check_store(store, load) > 100
+
+
+def test_killed_with_postgresql(tmp_path: Path, postgres: str) -> None:
+    load = killed(tmp_path, postgres, FEW)
+    assert check_store(postgres, load) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("round", range(4))
+def test_killed_fifty_times_with_sqlite(tmp_path: Path, round: int) -> None:
+    store = str(tmp_path / "swapcal.db")
+    check_store(store, killed(tmp_path, store, 50, seed=round))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("round", range(4))
+def test_killed_fifty_times_with_postgresql(tmp_path: Path, postgres: str, round: int) -> None:
+    check_store(postgres, killed(tmp_path, postgres, 50, seed=round))

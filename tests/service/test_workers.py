@@ -1,0 +1,108 @@
+"""Several workers: one owner for each stream, requests find it, and when it dies another goes on."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from service_killing import SPEC, Load, check_store, finish
+from service_running import Running, Starter, start
+from swapcal.service.store import Commit, Elsewhere, open_store
+from swapcal.service.stream import Stream
+
+CONFIG = {"streams": {"late": SPEC}}
+
+
+def test_two_workers_on_one_stream_never_learn_twice(tmp_path: Path, postgres: str) -> None:
+    settings = {"store": postgres, "snapshot_every": 150, "config": CONFIG}
+    one, two = start(tmp_path, 0, settings), start(tmp_path, 1, settings)
+    load = Load([one.url, two.url], threads=4)
+    threads = load.run()
+    try:
+        time.sleep(1.0)
+        one.kill()
+        _answers(two)
+        time.sleep(0.5)
+        one = start(tmp_path, 2, settings | {"port": one.port})
+        time.sleep(0.3)
+        two.kill()
+        _answers(one)
+        finish(load, threads)
+        assert one.stop() == 0
+    finally:
+        load.over.set()
+        one.kill()
+        two.kill()
+    assert check_store(postgres, load) > 100
+
+
+def _answers(worker: Running) -> None:
+    """Wait until a worker answers for the stream by itself."""
+    until = time.monotonic() + 30.0
+    while worker.http.get("/v1/streams/late").status_code != 200:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_requests_are_passed_on_to_the_owner(serve: Starter, postgres: str) -> None:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    owner = serve(store=postgres, port=port, advertise=f"http://127.0.0.1:{port}", config=CONFIG)
+    other = serve(store=postgres, config=CONFIG)
+    first = other.forecast("passed-on-1")
+    assert first.status_code == 200
+    assert owner.forecast("passed-on-1").json() == first.json() | {"replayed": True}
+    assert other.outcome("passed-on-1", 1.0).status_code == 200
+    assert other.outcome("passed-on-1", 0.0).status_code == 409
+    assert "swapcal_forwarded_total 3.0" in other.http.get("/metrics").text
+    # A worker that hangs still owns its streams; the other says so, and that the request can be sent again.
+    os.kill(owner.process.pid, signal.SIGKILL)
+    owner.process.wait()
+    _answers(other)
+    assert other.forecast("passed-on-1").json() == first.json() | {"replayed": True}
+
+
+def test_an_owner_that_comes_back_from_the_dead_writes_nothing(postgres: str) -> None:
+    import msgspec
+
+    from swapcal.service.spec import StreamSpec
+
+    spec = msgspec.convert(SPEC, StreamSpec)
+    old, new = open_store(postgres), open_store(postgres)
+    try:
+        old.open()
+        new.open()
+        old.create("late", msgspec.json.encode(spec), Stream("late", spec).dump())
+        first = old.acquire("late")
+        assert first is not None
+        with pytest.raises(Elsewhere):
+            new.acquire("late")
+        # The database has lost sight of the old worker, which does not know it.
+        old.release("late")
+        second = new.acquire("late")
+        assert second is not None
+        assert second.epoch == first.epoch + 1
+        with pytest.raises(Elsewhere):
+            old.commit([Commit("late", first.epoch, 1, (), (), None)])
+        with pytest.raises(Elsewhere):
+            old.drop("late", first.epoch)
+        new.commit([Commit("late", second.epoch, 1, (), (), None)])
+    finally:
+        old.close()
+        new.close()
+
+
+def test_a_second_server_on_one_file_serves_no_stream_of_it(serve: Starter) -> None:
+    one, two = serve(), serve()
+    assert one.forecast("file-1").status_code == 200
+    refused = two.forecast("file-1")
+    assert refused.status_code == 503
+    assert "another worker" in refused.json()["detail"]
+    one.kill()
+    _answers(two)
+    assert two.forecast("file-1").json()["replayed"]
