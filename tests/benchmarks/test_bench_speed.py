@@ -125,14 +125,14 @@ def test_the_stricter_loops_visit_the_rows_that_they_are_told() -> None:
                 loop(X, own, np.ascontiguousarray(wrong))
 
 
-@pytest.mark.parametrize("n_bins", [2, 3, 35, 162])
-def test_a_trail_is_a_bisection_of_the_bare_loops_length(n_bins: int) -> None:
-    trail = runs.trails(200, n_bins)
-    assert trail.shape[1] == max(math.ceil(math.log2(max(n_bins - 1, 1))), 0) + 2
+@pytest.mark.parametrize("n_rows", [2, 3, 35, 162])
+def test_a_trail_is_a_bisection_of_the_bare_loops_length(n_rows: int) -> None:
+    trail = runs.trails(200, n_rows)
+    assert trail.shape[1] == max(math.ceil(math.log2(max(n_rows - 1, 1))), 0) + 2
     assert (trail[:, 0] == 0).all()
-    assert (trail[:, 1] == n_bins - 1).all()
+    assert (trail[:, 1] == n_rows - 1).all()
     assert trail.min() >= 0
-    assert trail.max() < n_bins
+    assert trail.max() < n_rows
 
 
 @needs_kernels
@@ -241,7 +241,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> driver.Driver:
 def test_the_driver_plays_the_rounds_that_the_package_plays(workload: str, program: driver.Driver) -> None:
     hypotheses: Any = {"linear": sc.Linear(10), "sparse": sc.Finite(10_000)}.get(workload, sc.Finite(20))
     levels = 10 if workload == "hint" else 0
-    forecaster = sc.Forecaster(sc.Mean(), hypotheses, bins=35, seed=1, levels=levels)
+    forecaster = sc.Forecaster(sc.Mean(), hypotheses, seed=1, levels=levels)
     X, y, hints = driver_stream(workload)
     total = 0.0
     for k, (x, label) in enumerate(zip(X, y, strict=True)):

@@ -159,7 +159,8 @@ def test_numbers_are_those_of_the_public_functions(folder: Path) -> None:
     for each in groups:
         each.fit(stream.groups(slice(N // 5)))
     table = stream.groups(slice(N // 5, None))
-    ours = [sc.Forecaster(sc.Mean(), groups[seed], horizon=len(y), seed=seed).run(table, y, p) for seed in (0, 1)]
+    forecasters = [sc.Forecaster(sc.Mean(), groups[seed], seed=seed) for seed in (0, 1)]
+    ours = [each.run(table, y, p) for each in forecasters]
     rows = groups[2].rows(table, len(y))
     for k, q in enumerate(ours):
         expected = sc.swap_multicalibration_error(y, q, rows, hypotheses=groups[2])
@@ -167,20 +168,28 @@ def test_numbers_are_those_of_the_public_functions(folder: Path) -> None:
         assert row.losses_after[k] == pytest.approx(np.mean((q - y) ** 2), rel=1e-12)
     assert row.loss_before == pytest.approx(np.mean((p - y) ** 2), rel=1e-12)
     assert row.difference == pytest.approx(np.mean(row.losses_after) - row.loss_before, rel=1e-9)
-    rounded = sc.Audit(sc.Mean(), groups[2], bins=row.bins)
+    rounded = sc.Audit(sc.Mean(), groups[2], bins=48)
     rounded.update_many(y, p, rows)
-    assert row.before["rounded"].swap == pytest.approx(rounded.swap_multicalibration(), rel=1e-12)
-    assert row.before["rounded"].group == pytest.approx(rounded.multicalibration(), rel=1e-12)
+    assert row.before["48 bins"].swap == pytest.approx(rounded.swap_multicalibration(), rel=1e-12)
+    assert row.before["48 bins"].group == pytest.approx(rounded.multicalibration(), rel=1e-12)
+    values = forecasters[0].values
+    assert row.values == len(values)
+    cells = np.digitize(p, 0.5 * (values[1:] + values[:-1]))
+    assert np.abs(values[cells] - p).tolist() == pytest.approx(np.abs(p[:, np.newaxis] - values).min(axis=1).tolist())
+    for way, said in (("our cells", p), ("our values", values[cells])):
+        errors = ((said - y)[cells == k] for k in np.unique(cells))
+        overall = sum(each.sum() ** 2 / len(each) for each in errors)
+        assert row.before[way].overall == pytest.approx(overall, rel=1e-9)
 
 
-def test_own_values_are_judged_unrounded_in_the_cells_of_the_grid(folder: Path) -> None:
+def test_own_values_are_judged_unrounded_in_equal_cells(folder: Path) -> None:
     row = measure(folder, ["fte_games"], seeds=1)[0]
     stream = load(folder, "fte_games")
     assert stream.forecast is not None
     y, p = stream.y[N // 5 :], stream.forecast[N // 5 :]
-    bins = np.minimum((p * row.bins).astype(int), row.bins - 1)
+    bins = np.minimum((p * 48).astype(int), 47)
     overall = sum((p - y)[bins == k].sum() ** 2 / np.count_nonzero(bins == k) for k in np.unique(bins))
-    assert row.before["own values"].overall == pytest.approx(overall, rel=1e-9)
+    assert row.before["48 cells"].overall == pytest.approx(overall, rel=1e-9)
 
 
 def _changed(stream: RecordedStream, at: int) -> RecordedStream:
@@ -229,13 +238,13 @@ def _row(before: float, after: tuple[float, ...], losses: tuple[float, ...]) -> 
         hint="the model",
         n_rounds=1000,
         n_groups=3,
-        bins=8,
+        values=8,
         low=0.0,
         high=1.0,
         jitter=0.0,
         clipped=0,
         hints_clipped=0,
-        before={"own values": one, "rounded": StreamErrors(2 * before, 0.0, 0.0), "48 bins": one},
+        before={"our cells": one, "our values": StreamErrors(2 * before, 0.0, 0.0), "48 cells": one, "48 bins": one},
         after=tuple(StreamErrors(each, each, each) for each in after),
         guaranteed=100.0,
         loss_before=1.0,

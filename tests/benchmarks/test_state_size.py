@@ -52,17 +52,32 @@ def test_the_formula_counts_every_byte_and_bounds_the_file(name: str, settings: 
 @pytest.mark.parametrize(
     ("hypotheses", "hint", "expected"),
     [
-        # The page's words, worked out by hand for 35 bins, 10 levels and 1000 forecasts that may wait.
-        (sc.Finite(20), None, 8 * 35 * (6 * 30 + 3) + 1032),
-        (sc.Linear(10), None, 8 * 35 * (2 * 10 + 2) + 1032),
-        (sc.Oracle(GradientDescent(10)), None, 8 * 35 * (1 * (11 + 1) + 10 + 2) + 1032),
-        (sc.Oracle(MultiplicativeWeights(20)), None, 8 * 35 * (2 * (41 + 1) + 20 + 2) + 1032),
-        (sc.Linear(10), sc.OnlineRegression(n_features=2), 8 * (35 * 22 + 19 * (10 + 2 + 7) + 4 * 2 + 14) + 1032),
+        # The page's words, worked out by hand for 35 values, 10 levels and 1000 forecasts that may wait.
+        (sc.Finite(20), None, 8 * (35 * (5 * 30 + 7) + 2 * 30) + 16 * 160 + 1152),
+        (sc.Linear(10), None, 8 * (35 * (3 * 10 + 7) + 2 * 10) + 16 * 160 + 1152),
+        (sc.Oracle(GradientDescent(10)), None, 8 * (35 * (1 * 12 + 27) + 2 * 10) + 16 * 160 + 1152),
+        (sc.Oracle(MultiplicativeWeights(20)), None, 8 * (35 * (2 * 42 + 47) + 2 * 20) + 16 * 160 + 1152),
+        (
+            sc.Linear(10),
+            sc.OnlineRegression(n_features=2),
+            8 * (35 * 37 + 2 * 10 + 19 * 19 + 4 * 2 + 15) + 16 * (8 * 22 + 38) + 1152,
+        ),
     ],
     ids=["finite", "linear", "gradient", "weights", "regression"],
 )
 def test_the_formula_is_the_one_on_the_page(hypotheses: Any, hint: Any, expected: int) -> None:
     assert formula(sc.Forecaster(sc.Mean(), hypotheses, bins=35, hint=hint, max_pending=1000)) == expected
+
+
+def test_the_formula_counts_rounds_that_wait_and_values_that_were_added() -> None:
+    rng = np.random.default_rng(3)
+    forecaster = sc.Forecaster(sc.Mean(), sc.Finite(7), seed=1)
+    hints = rng.random(3_000)
+    y = np.clip(hints + 0.002 * rng.standard_normal(3_000), 0.0, 1.0)
+    forecaster.run(rng.integers(0, 2, (3_000, 7)).astype(float), y, hints, known=np.arange(3_000) + 40)
+    assert forecaster.state.values.capacity > 32
+    assert len(forecaster.state.waiting.whole) > 16
+    assert array_bytes(forecaster) == formula(forecaster)
 
 
 def test_nothing_grows_with_the_rounds() -> None:

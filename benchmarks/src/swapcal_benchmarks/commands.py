@@ -182,3 +182,27 @@ def bench_streams(
         from swapcal_benchmarks.streams.streams_command import chosen, show
 
         show(directory, chosen(only), docs=docs, json=json, echo=typer.echo)
+
+
+@bench.command("grid")
+def bench_grid(
+    directory: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DIR]", help="Directory with adult.csv, elec2.csv, ...; left out if not given."),
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Also five streams of a million rounds.")] = False,
+    workers: Annotated[int | None, typer.Option(help="Processes; all cores by default.", min=1)] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
+    docs: Annotated[Path | None, typer.Option(help="Also write grid.md into this directory.")] = None,
+) -> None:
+    """The grid that follows the forecasts beside the engine with equal bins, whose numbers are kept in a file.
+
+    Rare events, quiet means, narrow quantiles, heaps, adversaries, and with DIR the five recorded files; with no hint,
+    a biased model, a learning one, and the truth. Takes a few minutes.
+
+    Example: swapcal bench grid data --docs docs
+    """
+    with guarded():
+        from swapcal_benchmarks.grid.grid_command import show
+
+        show(directory, full=full, workers=workers, docs=docs, json=json, echo=typer.echo)

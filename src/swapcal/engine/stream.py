@@ -54,7 +54,7 @@ def run(
     fresh = keep and state.pending.issued == 0
     before = state.snapshot() if keep and not fresh else None
     groups = rules.hypotheses.snapshot() if hasattr(rules.hypotheses, "snapshot") else None
-    play = _whole if alone else _each
+    play = play_alone if alone else _each
     plan = None if late is None else _plan(round, late, labels)
     try:
         for start, contexts in _parts(round, X, len(labels), chunk, alone):
@@ -137,7 +137,7 @@ def _plan(round: Round, late: Late, labels: Float64Array) -> ArrivalPlan:
     return ArrivalPlan(arrivals(known, late.times, n, first, round.state.waiting.dues(), order, settle), first)
 
 
-def _whole(round: Round, part: StreamPart) -> None:
+def play_alone(round: Round, part: StreamPart) -> None:
     """The engine plays by itself, and stops where more room is needed, which replaces the arrays."""
     n_rows = len(part.labels)
     progress = np.zeros(3 + (0 if part.arrivals is None else n_rows), dtype=np.int64)

@@ -12,7 +12,7 @@ import numpy as np
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array
 
-__all__ = ["N_FEATURES", "Stream", "drifting", "interacting", "miscalibrated", "noisy", "oscillating"]
+__all__ = ["N_FEATURES", "Stream", "context", "drifting", "interacting", "miscalibrated", "noisy", "oscillating"]
 
 N_FEATURES = 10
 
@@ -107,7 +107,7 @@ def drifting(n_rounds: int, seed: int, n_groups: int = 20, *, binary: bool = Fal
     >>> stream.x.shape, sorted(set(stream.y.tolist())), stream.truth_scale
     ((500, 4), [0.0, 1.0], None)
     """
-    rng, features, x = _context(n_rounds, seed, n_groups)
+    rng, features, x = context(n_rounds, seed, n_groups)
     scale = 0.04 + 0.24 * _sigmoid(x[:, 1:] @ rng.normal(0.0, 0.9, x.shape[1] - 1) - 0.5)
     slopes, tilts = rng.normal(0.0, 0.4, N_FEATURES), rng.normal(0.0, 0.5, x.shape[1])
     still = _centered(features @ slopes + x @ tilts + 0.5 * np.sin(2.0 * features[:, 0]))
@@ -137,7 +137,7 @@ def miscalibrated(n_rounds: int, seed: int, n_groups: int = 20) -> Stream:
     >>> bool(np.std(stream.hint) > np.std(stream.truth_mean))
     True
     """
-    rng, features, x = _context(n_rounds, seed, n_groups)
+    rng, features, x = context(n_rounds, seed, n_groups)
     slopes, tilts = rng.normal(0.0, 0.22, N_FEATURES), rng.normal(0.0, 0.35, x.shape[1])
     still = _centered(features @ slopes + x @ tilts)
     odds = still + _wave(rng, features, 0.08, cycles=1.0) + _wave(rng, x, 0.2, cycles=1.0)
@@ -165,7 +165,7 @@ def noisy(n_rounds: int, seed: int, n_groups: int = 20) -> Stream:
     >>> bool(np.all((0.0 < stream.y) & (stream.y < 1.0)))
     True
     """
-    rng, features, x = _context(n_rounds, seed, n_groups)
+    rng, features, x = context(n_rounds, seed, n_groups)
     widths = rng.exponential(0.022, x.shape[1]) * rng.choice([0.0, 1.0], x.shape[1])
     scale = np.minimum(0.05 + x @ widths, 0.4)
     odds = features @ rng.normal(0.0, 0.4, N_FEATURES) + x @ rng.normal(0.0, 0.2, x.shape[1])
@@ -195,7 +195,7 @@ def interacting(n_rounds: int, seed: int, n_groups: int = 20) -> Stream:
     """
     if n_groups < 7:
         raise InvalidInput(f"the interacting stream pairs up six groups besides the first; got n_groups={n_groups!r}")
-    rng, features, x = _context(n_rounds, seed, n_groups)
+    rng, features, x = context(n_rounds, seed, n_groups)
     slopes, tilts = rng.normal(0.0, 0.3, N_FEATURES), rng.normal(0.0, 0.25, x.shape[1])
     # The first groups are half-spaces, so the pairs cross each other.
     exclusive = np.abs(x[:, 1:4] - x[:, 4:7]) - 0.5
@@ -228,7 +228,7 @@ def oscillating(n_rounds: int, seed: int, n_groups: int = 20, *, period: float =
     """
     if not (math.isfinite(period) and period > 0.0):
         raise InvalidInput(f"period must be a positive number of rounds; got {period!r}")
-    rng, features, x = _context(n_rounds, seed, n_groups)
+    rng, features, x = context(n_rounds, seed, n_groups)
     slopes, tilts = rng.normal(0.0, 0.35, N_FEATURES), rng.normal(0.0, 0.25, x.shape[1])
     odds = _centered(features @ slopes + x @ tilts) + _wave(rng, x, 0.7, cycles=n_rounds / period)
     hint = _sigmoid(1.6 * (features @ slopes) + x @ (0.5 * tilts + rng.normal(0.0, 0.2, x.shape[1])))
@@ -236,7 +236,22 @@ def oscillating(n_rounds: int, seed: int, n_groups: int = 20, *, period: float =
     return Stream(x, _bernoulli(rng, mean), hint, features, mean, None)
 
 
-def _context(n_rounds: int, seed: int, n_groups: int) -> tuple[np.random.Generator, Float64Array, Float64Array]:
+def context(n_rounds: int, seed: int, n_groups: int) -> tuple[np.random.Generator, Float64Array, Float64Array]:
+    """What all streams here share: features, and groups cut out of their space; and the generator, to draw on from.
+
+    Parameters
+    ----------
+    n_rounds, n_groups : int
+        1 or more.
+    seed : int
+        0 or more.
+
+    Examples
+    --------
+    >>> rng, features, x = context(100, 0, 5)
+    >>> features.shape, x.shape
+    ((100, 10), (100, 5))
+    """
     for name, value in (("n_rounds", n_rounds), ("n_groups", n_groups)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InvalidInput(f"{name} must be a whole number, 1 or more; got {value!r}")

@@ -128,14 +128,14 @@ def _engines() -> list[Contestant]:
         Contestant("swapcal + model", _engine_card("swapcal + model", "nothing of the model"), engine, ours=True),
         Contestant(
             "swapcal + regression",
-            _engine_card("swapcal + regression", "nothing of the regression", "O(k (log N + 19))"),
+            _engine_card("swapcal + regression", "nothing of the regression", "O(k (s + 19))"),
             learning,
             ours=True,
         ),
     ]
 
 
-def _engine_card(name: str, assumes: str, cost: str = "O(k log N), N about T^(1/3)") -> Card:
+def _engine_card(name: str, assumes: str, cost: str = "O(k s), s values looked at, few; N of them, O(T^(1/3))") -> Card:
     return Card(
         name=name,
         reference="this package, docs/guarantees.md",

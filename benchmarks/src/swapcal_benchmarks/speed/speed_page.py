@@ -32,9 +32,11 @@ def page(rows: list[TargetRow], about: dict[str, Any]) -> str:
         _FILES,
         markdown(rows, "files"),
         "## Bytes of state",
-        "With N bins, about T^(1/3) of them, and a context of length n, the arrays of a forecaster take",
+        "With room for C values (32 at first, doubled when needed, so at most twice as many as there are) and a "
+        "context of length n, the arrays of a forecaster take",
         "\n".join(formulas),
-        f"and nothing grows with the rounds. A state file is at most {FILE_EXTRA:,} bytes larger than that (plus the "
+        "and nothing else grows with the rounds: values are added where rounding has been shown to cost, at most of "
+        f"order T^(1/3), usually far fewer. A state file is at most {FILE_EXTRA:,} bytes larger than that (plus the "
         "names of groups, if there are any) and usually far smaller: weights are not stored, and the rest is "
         "compressed. `tests/benchmarks/test_state_size.py` confirms both.",
         markdown(rows, "state"),
@@ -69,11 +71,13 @@ are processor times of the working thread, so that other programs on the machine
 go by the wall clock. A target that is missed is shown as MISSED, and the command ends with exit code 1."""
 
 _BARE = """\
-The bare loop is C++ that does what no engine of this kind can avoid, and nothing else: the products of the context
-with the two outer rows of the evidence, a bisection on the signs of such products down to two neighbors, and one row
-update; log2 N + 2 products and an update in all. It adds from left to right, like the engine, and is compiled with
-the same flags. It starts from the rows that the engine has after the same stream, so that it searches what the engine
-searches. It weighs nothing, draws nothing, keeps no books and checks nothing.
+The bare loop is C++ that does what a search without a start cannot avoid, and nothing else: the products of the
+context with the two outer rows of the evidence, a bisection on the signs of such products down to two neighbors, and
+one row update; log2 N + 2 products and an update in all, N the number of values. It adds from left to right, like the
+engine, and is compiled with the same flags. It starts from the rows that the engine has after the same stream. It
+weighs nothing, draws nothing, keeps no books and checks nothing. The engine itself walks from where it expects the
+forecast, which is usually shorter; it also weighs its rows, keeps the ledger of what each value is owed, and adds
+values.
 
 A bisection must wait for one sign before it knows the next row, and the bare loop waits too. Two stricter yardsticks
 do not: in the first, the rows of every round are named in advance, and the processor works on several products at
@@ -89,8 +93,8 @@ into the compiled module with the same arguments that do nothing. The twin is th
 stream."""
 
 _GROWTH = """\
-The number of bins grows like T^(1/3) and the search like its logarithm, so a round of a long stream takes little
-longer than one of a short stream. Forecasters are made before the clock starts. Memory is the peak of the whole
+Values are few and the search starts near the one to play, so a round of a long stream takes little longer than one of
+a short stream. Forecasters are made before the clock starts. Memory is the peak of the whole
 process, interpreter and libraries included, less the bytes of the arrays that `run` is given; the forecasts that it
 returns are part of what is counted."""
 

@@ -15,13 +15,14 @@ from swapcal_benchmarks.speed.target_row import TargetRow
 __all__ = ["FILE_EXTRA", "FORMULAS", "array_bytes", "file_bound", "formula", "measure"]
 
 FORMULAS = (
-    ("`Finite`", "8 N (6 m + 3)", "m = n + levels: functions with the level sets of the hint, 10 by default"),
-    ("`Linear`", "8 N (2 n + 2)", "n: length of the context; levels do not join a linear class"),
-    ("`Oracle`", "8 N (k (s + 1) + n + 2)", "k copies (1 if the learner is odd, else 2) of s numbers each"),
-    ("`OnlineRegression`", "8 (K (n + f + 7) + 4 f + 14)", "K experts, 19 by default; f extra features"),
-    ("always", "max_pending + 32", "one byte for each forecast that may wait, and four counters"),
+    ("`Finite`", "8 (C (5 m + 7) + 2 m)", "m = n + levels: functions with the level sets of the hint, 10 by default"),
+    ("`Linear`", "8 (C (3 n + 7) + 2 n)", "n: length of the context; levels do not join a linear class"),
+    ("`Oracle`", "8 (C (k (s + 1) + 2 n + 7) + 2 n)", "k copies (1 if the learner is odd, else 2) of s numbers each"),
+    ("`OnlineRegression`", "8 (K (n + f + 7) + 4 f + 15)", "K experts, 19 by default; f extra features"),
+    ("waiting in `run`", "W (8 (12 + 2 w + f) + 2 K)", "W lines of w entries, 16 and 4 at first, doubled when needed"),
+    ("always", "P + 152", "P: one byte for each forecast that may wait, 1,024 at first, and 19 counters"),
 )
-"""Part, bytes, and what the letters mean; N is the number of bins."""
+"""Part, bytes, and what the letters mean; C is for how many values there is room."""
 
 FILE_EXTRA = 32_768
 """Bytes that a state file may take beyond the arrays in it: header, labels that are looked at, names of arrays."""
@@ -29,21 +30,25 @@ FILE_EXTRA = 32_768
 
 def formula(forecaster: Forecaster) -> int:
     """Bytes of all arrays of a forecaster, by `FORMULAS`."""
-    N, hypotheses = forecaster.state.values.capacity, forecaster.hypotheses
-    n = hypotheses.n
+    state, hypotheses = forecaster.state, forecaster.hypotheses
+    C, n, m = state.values.capacity, hypotheses.n, hypotheses.n
     if isinstance(hypotheses, Finite):
-        numbers = N * (6 * (n + forecaster.rules.levels) + 3)
+        m = n + forecaster.rules.levels
+        numbers = C * (5 * m + 7)
     elif isinstance(hypotheses, Oracle):
         copies, length = 1 if hypotheses.learner.odd else 2, len(hypotheses.learner.start())
-        numbers = N * (copies * (length + 1) + n + 2)
+        numbers = C * (copies * (length + 1) + 2 * n + 7)
     else:
-        numbers = N * (2 * n + 2)
+        numbers = C * (3 * n + 7)
+    experts = features = 0
     hint = forecaster.hint
     if isinstance(hint, OnlineRegression):
-        n_rates = 9 if hint.rates is None else len(hint.rates)
+        n_rates, features = 9 if hint.rates is None else len(hint.rates), hint.n_features
         experts = 1 + n_rates * (2 if hint.link is None else 1)
-        numbers += experts * (n + hint.n_features + 7) + 4 * hint.n_features + 14
-    return 8 * numbers + forecaster.rules.max_pending + 32
+        numbers += experts * (n + features + 7) + 4 * features + 15
+    lines, width = (int(size) for size in state.waiting.indices.shape)
+    waiting = lines * (8 * (12 + 2 * width + features) + 2 * experts)
+    return 8 * (numbers + 2 * m) + waiting + len(state.pending.flags) + 152
 
 
 def array_bytes(item: Any) -> int:
@@ -85,11 +90,11 @@ def measure(sizes: SpeedSizes) -> list[TargetRow]:
         ("Oracle(MultiplicativeWeights(20))", Oracle(MultiplicativeWeights(20)), None),
     )
     for name, hypotheses, hint in cases:
-        forecaster = Forecaster(Mean(), hypotheses, horizon=sizes.rounds, hint=hint)
+        forecaster = Forecaster(Mean(), hypotheses, hint=hint)
         rows.append(
             TargetRow(
                 section="state",
-                what=f"{name}, T = {sizes.rounds:,}, {len(forecaster.values)} values",
+                what=f"{name}, room for {forecaster.state.values.capacity} values",
                 against=f"formula: {formula(forecaster):,} bytes",
                 measured=array_bytes(forecaster),
                 target=formula(forecaster),

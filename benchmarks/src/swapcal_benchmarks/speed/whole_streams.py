@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.engine.protocol import StreamPart
+from swapcal.engine.stream import play_alone
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Mean
@@ -38,12 +39,13 @@ def _dense(name: str, hypotheses: Linear | Finite, target: float, sizes: SpeedSi
         forecaster = Forecaster(Mean(), hypotheses, horizon=T, seed=1)
         return lambda: forecaster.run(X, y)
 
-    # The bare loops search the engine's own rows, as they are after this stream.
+    # The bare loops search the engine's own rows, as they are after this stream, in the order of the values.
     played = Forecaster(Mean(), hypotheses, horizon=T, seed=1)
     played.run(X, y)
     evidence: Any = played.state.evidence
     own = evidence.weights if isinstance(hypotheses, Finite) else evidence.sums
-    kept: Float64Array = np.ascontiguousarray(own[:, :n])
+    values = played.state.values
+    kept: Float64Array = np.ascontiguousarray(own[values.order[: values.n], :n])
     trail = trails(T, len(played.values))
 
     def bare(loop: Any, *more: Any) -> Side:
@@ -61,7 +63,7 @@ def _dense(name: str, hypotheses: Linear | Finite, target: float, sizes: SpeedSi
     return [compare(ours, side, sizes.repeats).row("run", name, against, asked) for against, side, asked in yardsticks]
 
 
-def trails(n_rounds: int, n_bins: int, *, seed: int = 0) -> npt.NDArray[np.int32]:
+def trails(n_rounds: int, n_rows: int, *, seed: int = 0) -> npt.NDArray[np.int32]:
     """Bisections with random outcomes: the two outer rows, then log2 N middle ones.
 
     Examples
@@ -70,9 +72,9 @@ def trails(n_rounds: int, n_bins: int, *, seed: int = 0) -> npt.NDArray[np.int32
     ((2, 5), {4})
     """
     rng = np.random.default_rng(seed)
-    n_steps = max(math.ceil(math.log2(max(n_bins - 1, 1))), 0)
+    n_steps = max(math.ceil(math.log2(max(n_rows - 1, 1))), 0)
     trail = np.zeros((n_rounds, n_steps + 2), dtype=np.int32)
-    left, right = np.zeros(n_rounds, dtype=np.int32), np.full(n_rounds, n_bins - 1, dtype=np.int32)
+    left, right = np.zeros(n_rounds, dtype=np.int32), np.full(n_rounds, n_rows - 1, dtype=np.int32)
     trail[:, 1] = right
     for k in range(n_steps):
         middle = trail[:, k + 2] = (left + right) // 2
@@ -99,7 +101,7 @@ def _sparse(sizes: SpeedSizes) -> list[TargetRow]:
         def ready() -> Any:
             forecaster = Forecaster(Mean(), Finite(n), horizon=T, seed=1)
             part = StreamPart(rows, labels, None, None, out)
-            return lambda: forecaster._engine.run(part, np.zeros(3, dtype=np.int64))
+            return lambda: play_alone(forecaster._round, part)
 
         return ready
 

@@ -25,10 +25,10 @@ class StreamErrors:
 class StreamRow:
     """A stream, a question, a model and a kind of hint.
 
-    before: the model's errors, measured in three ways, by name. after: ours, on the values that were spoken, one for
-    each seed. loss_before, losses_after: mean losses; difference, low, high: of their means, with a 95 % interval.
-    rounding: loss of the model rounded to our grid over its own. clipped, hints_clipped: outcomes and the model's
-    forecasts outside the range.
+    values: how many can be forecast at the end. before: the model's errors, measured in four ways, by name. after:
+    ours, on the values that were spoken, one for each seed. loss_before, losses_after: mean losses; difference, low,
+    high: of their means, with a 95 % interval. rounding: loss of the model rounded to our values over its own. clipped,
+    hints_clipped: outcomes and the model's forecasts outside the range.
     """
 
     stream: str
@@ -38,7 +38,7 @@ class StreamRow:
     hint: str
     n_rounds: int
     n_groups: int
-    bins: int
+    values: int
     low: float
     high: float
     jitter: float

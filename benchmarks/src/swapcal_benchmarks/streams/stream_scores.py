@@ -7,7 +7,6 @@ import numpy as np
 
 from swapcal.audit import Audit
 from swapcal.audit.paired import PairedLosses
-from swapcal.engine.grid import Grid
 from swapcal.errors import DataError
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
@@ -19,7 +18,7 @@ from swapcal_benchmarks.streams.models import frozen
 from swapcal_benchmarks.streams.recorded import RecordedStream, load
 from swapcal_benchmarks.streams.stream_row import StreamErrors, StreamRow
 
-__all__ = ["HINTS", "measure"]
+__all__ = ["HINTS", "fitted", "measure", "models_of", "nearest", "questions"]
 
 HINTS = {"the model": None, "learning on the model": OnlineRegression()}
 """What forecasts are hung on, by name; everything else is a default of `Forecaster`."""
@@ -37,8 +36,8 @@ def measure(
     rows: list[StreamRow] = []
     for name in names:
         stream = load(directory, name)
-        for question, asked in _questions(stream):
-            for model in _models(stream):
+        for question, asked in questions(stream):
+            for model in models_of(stream):
                 forecasts = frozen(stream, asked, past=model == "trees + past")
                 rows += _rows(stream, question, asked, model, forecasts, seeds)
         if done is not None:
@@ -46,13 +45,15 @@ def measure(
     return rows
 
 
-def _models(stream: RecordedStream) -> tuple[str, ...]:
+def models_of(stream: RecordedStream) -> tuple[str, ...]:
+    """Which models there are for a stream."""
     if stream.forecast is not None:
         return ("published",)
     return ("trees",) if stream.day is None else ("trees", "trees + past")
 
 
-def _questions(stream: RecordedStream) -> list[tuple[str, Property]]:
+def questions(stream: RecordedStream) -> list[tuple[str, Property]]:
+    """What is asked of a stream, by name: its mean, and a quantile and an expectile where outcomes are quantities."""
     if not stream.real:
         return [("mean", Mean())]
     first = stream.y[: stream.start]
@@ -79,8 +80,7 @@ def _rows(
         forecasters = [
             Forecaster(
                 property,
-                _fitted(stream),
-                horizon=len(y),
+                fitted(stream),
                 seed=seed,
                 hint=learning,
                 outside="clip",
@@ -90,7 +90,7 @@ def _rows(
         ]
         table = stream.groups(slice(stream.start, None))
         ours = [each.run(table, y, p, missing="skip")[known] for each in forecasters]
-        grid = Grid(*forecasters[0].property.domain, max(len(forecasters[0].values), 11))
+        values = forecasters[0].values
         theirs = np.clip(p[known], low, high)
         losses = [scored.losses(each) for each in ours]
         before = scored.losses(p[known])
@@ -107,20 +107,20 @@ def _rows(
             hint=name,
             n_rounds=len(known),
             n_groups=scored.n_groups,
-            bins=grid.n,
+            values=len(values),
             low=low,
             high=high,
             jitter=jitter,
             clipped=int(np.count_nonzero((y[known] < low) | (y[known] > high))),
             hints_clipped=int(np.count_nonzero((p < low) | (p > high))),
-            before=scored.before(theirs, grid),
+            before=scored.before(theirs, values),
             after=tuple(scored.errors(each, None) for each in ours),
             guaranteed=max(float(each.guarantee()) for each in forecasters),
             loss_before=pair.before,
             losses_after=tuple(float(each.mean()) for each in losses),
             difference=pair.difference,
             interval=(pair.low, pair.high),
-            rounding=float(scored.losses(grid.round(theirs)).mean()) / pair.before,
+            rounding=float(scored.losses(nearest(theirs, values)).mean()) / pair.before,
         )
 
 
@@ -130,7 +130,7 @@ class _Scored:
     def __init__(self, stream: RecordedStream, property: Elicitable, y: Float64Array, known: np.ndarray) -> None:
         self.property, self.y = property, y
         self.inside = np.clip(y, *property.domain)
-        groups = _fitted(stream)
+        groups = fitted(stream)
         self.rows: Rows = groups.rows(stream.groups(stream.start + known), len(y))
         self.n, self.n_groups = groups.n, len(np.unique(self.rows.indices))
 
@@ -144,16 +144,30 @@ class _Scored:
         audit.update_many(self.inside, p, self.rows)
         return StreamErrors(audit.swap_multicalibration(), audit.multicalibration(), audit.calibration())
 
-    def before(self, p: Float64Array, grid: Grid) -> dict[str, StreamErrors]:
-        """The model's errors: in the cells of our grid at its own values, rounded to our grid, rounded to 48 bins."""
+    def before(self, p: Float64Array, values: Float64Array) -> dict[str, StreamErrors]:
+        """The model's errors: as it speaks, in the cells of our values and in 48 equal ones; rounded to both."""
+        low, high = self.property.domain
         return {
-            "own values": self.errors(p, np.linspace(grid.low, grid.high, grid.n + 1)),
-            "rounded": self.errors(p, grid.n),
+            "our cells": self.errors(p, np.array([low, *(0.5 * (values[1:] + values[:-1])), high])),
+            "our values": self.errors(nearest(p, values), None),
+            "48 cells": self.errors(p, np.linspace(low, high, _BINS + 1)),
             "48 bins": self.errors(p, _BINS),
         }
 
 
-def _fitted(stream: RecordedStream) -> Groups:
+def nearest(p: Float64Array, values: Float64Array) -> Float64Array:
+    """Each forecast replaced by the nearest of `values`, which increase.
+
+    Examples
+    --------
+    >>> nearest(np.array([0.1, 0.6]), np.array([0.0, 0.5, 1.0]))
+    array([0. , 0.5])
+    """
+    return values[np.searchsorted(0.5 * (values[1:] + values[:-1]), p, side="right")]
+
+
+def fitted(stream: RecordedStream) -> Groups:
+    """The groups, with bands from the first fifth."""
     groups = Groups(list(stream.table), bands=stream.bands)
     groups.fit(stream.groups(slice(stream.start)))
     return groups
