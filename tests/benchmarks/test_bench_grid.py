@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 from swapcal import cli
 from swapcal_benchmarks.grid import GridRow, GridScores, Recipe, kept, measuring
 from swapcal_benchmarks.grid.grid_page import page
+from swapcal_benchmarks.grid.grid_playing import hints_of, play, score
+from swapcal_benchmarks.grid.grid_verdicts import geometric, verdicts
 from swapcal_benchmarks.grid.hostile import Game, games
 from swapcal_benchmarks.grid.measuring import GridResult, PlayedGame
-from swapcal_benchmarks.grid.playing import hints_of, play, score
 from swapcal_benchmarks.grid.recipes import KINDS
-from swapcal_benchmarks.grid.verdicts import geometric, verdicts
 
 SHORT = [recipe for recipe in kept.recipes_of(kept.FRESH) if recipe.n_rounds == 10_000]
 

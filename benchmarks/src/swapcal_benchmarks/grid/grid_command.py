@@ -10,8 +10,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from swapcal.errors import InvalidInput
 from swapcal_benchmarks.grid.grid_page import page, text
+from swapcal_benchmarks.grid.grid_verdicts import verdicts
 from swapcal_benchmarks.grid.measuring import GridResult, measure
-from swapcal_benchmarks.grid.verdicts import verdicts
 from swapcal_benchmarks.streams.recorded import STREAMS
 
 __all__ = ["show"]

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from swapcal_benchmarks.grid import kept
 from swapcal_benchmarks.grid.grid_row import HINTS, GridRow
+from swapcal_benchmarks.grid.grid_verdicts import GridVerdict, geometric, verdicts
 from swapcal_benchmarks.grid.measuring import GridResult
-from swapcal_benchmarks.grid.verdicts import Verdict, geometric, verdicts
 from swapcal_benchmarks.rivals.board_tables import TextTable, table_number
 
 __all__ = ["page", "tables", "text"]
@@ -51,7 +51,7 @@ def page(result: GridResult, command: str) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _targets(judged: Sequence[Verdict]) -> TextTable:
+def _targets(judged: Sequence[GridVerdict]) -> TextTable:
     rows = tuple((each.asked, each.measured, "met" if each.met else "MISSED") for each in judged)
     return TextTable("Targets", ("target", "measured", "verdict"), rows)
 

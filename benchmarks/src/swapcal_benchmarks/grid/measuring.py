@@ -9,9 +9,9 @@ import numpy as np
 
 from swapcal_benchmarks.cores import run_jobs
 from swapcal_benchmarks.grid import kept
+from swapcal_benchmarks.grid.grid_playing import hints_of, play, score
 from swapcal_benchmarks.grid.grid_row import GridRow
 from swapcal_benchmarks.grid.hostile import Game, games
-from swapcal_benchmarks.grid.playing import hints_of, play, score
 from swapcal_benchmarks.grid.recipes import GridStream, Recipe
 from swapcal_benchmarks.grid.recorded_questions import recorded
 from swapcal_benchmarks.streams.recorded import STREAMS
