@@ -28,6 +28,16 @@ class Cell:
     mean = sum of f V / sum of |f| (for a group, the mean of V over its members): positive says that forecasts were
     too high. [low, high] is its interval; contribution = n_p |sum of f V / n_p|^r, what the cell alone would add to
     the error.
+
+    Parameters
+    ----------
+    value, function, name, count, weight, mean, low, high, contribution
+        As above: the forecast, which function, its name, rounds, the sum of |f|, and the numbers.
+
+    Examples
+    --------
+    >>> Cell(0.3, 0, "everybody", 100, 100.0, 0.02, -0.01, 0.05, 0.04).name
+    'everybody'
     """
 
     value: float
@@ -50,6 +60,23 @@ class Cells:
 
     The intervals hold for all cells of the audit at once with probability `confidence`, so picking the worst ones is
     fair.
+
+    Parameters
+    ----------
+    value, function, name, count, weight, mean, low, high, contribution
+        The columns; see `Cell`.
+    confidence : float
+        Probability with which all intervals hold together.
+    rounds : {"adaptive", "independent"}
+        What they assume of the rounds.
+
+    Examples
+    --------
+    >>> from swapcal.audit import Audit
+    >>> audit = Audit(n=1)
+    >>> audit.update_many([1, 0], [0.5, 0.5], [[1], [1]])
+    >>> len(audit.cells()), audit.cells()[0].mean
+    (1, 0.0)
     """
 
     value: Float64Array

@@ -24,7 +24,18 @@ N_GRAM = 1000
 
 
 class Bounds(NamedTuple):
-    """An interval that holds a number: `lower` is attained by a function of the class, `upper` is proved."""
+    """An interval that holds a number: `lower` is attained by a function of the class, `upper` is proved.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Its ends.
+
+    Examples
+    --------
+    >>> Bounds(0.25, 0.5).upper
+    0.5
+    """
 
     lower: float
     upper: float

@@ -36,6 +36,11 @@ def calibration_error(y: Any, p: Any, *, property: Elicitable = MEAN, r: float =
     r : float
         Power, 1 or more.
 
+    Returns
+    -------
+    float
+        A total over the rounds.
+
     Examples
     --------
     >>> calibration_error([0, 1, 1, 1], [0.5, 0.5, 0.5, 1.0], r=1)
@@ -62,6 +67,11 @@ def multicalibration_error(
     hypotheses : Functions, optional
         None: the columns of x are the functions.
 
+    Returns
+    -------
+    float
+        A total over the rounds.
+
     Examples
     --------
     >>> multicalibration_error([1, 0], [0.5, 0.5], [[1, 0], [1, 1]])
@@ -75,7 +85,17 @@ def multicalibration_bounds(
 ) -> Bounds:
     """(lower, upper) around MCal_r: `lower` is attained by a function of the class, `upper` is proved.
 
-    The two are equal for finite classes, and for the linear class at r = 2. Arguments as in `multicalibration_error`.
+    The two are equal for finite classes, and for the linear class at r = 2.
+
+    Parameters
+    ----------
+    y, p, x, property, hypotheses, r
+        As in `multicalibration_error`.
+
+    Returns
+    -------
+    Bounds
+        Both numbers.
 
     Examples
     --------
@@ -91,7 +111,17 @@ def swap_multicalibration_error(
 ) -> float:
     """SMCal_r = sum over distinct forecasts p of n_p sup over f of |mean of f(x_t) V(p, y_t)|^r.
 
-    Exact for every class. Arguments as in `multicalibration_error`.
+    Exact for every class.
+
+    Parameters
+    ----------
+    y, p, x, property, hypotheses, r
+        As in `multicalibration_error`.
+
+    Returns
+    -------
+    float
+        A total over the rounds.
 
     Examples
     --------

@@ -41,6 +41,14 @@ class Witness:
         Probability with which the interval holds.
     sentence : str
         All of that in words, in the property's own units where it has any; also what `str` gives.
+
+    Examples
+    --------
+    >>> from swapcal.audit import Audit
+    >>> audit = Audit(n=1, names=["everybody"])
+    >>> audit.update_many([0, 0], [0.5, 0.5], [[1], [1]])
+    >>> audit.witness().name, audit.witness().mean
+    ('everybody', 0.5)
     """
 
     value: float
