@@ -10,7 +10,7 @@ from swapcal.typing import Float64Array
 
 
 def share_interval(n: int, delta: float) -> tuple[Float64Array, Float64Array]:
-    """BiasInterval of the average mean, for every number of ones."""
+    """Interval of the average mean, for every number of ones."""
     ones = np.arange(n + 1.0)
     found = independent_bias(np.full(n + 1, float(n)), ones, np.zeros(n + 1), delta)
     return -found.high, -found.low

@@ -134,7 +134,7 @@ class GroupSums:
         return self.binary and not self.clusters
 
     def bias(self, delta: Float64Array | float) -> BiasInterval:
-        """BiasInterval of the bias of each group, each at error rate `delta`."""
+        """Interval of the bias of each group, each at error rate `delta`."""
         a = self.arrays
         if self.exact:
             return group_bias(a["counts"], a["ones"], a["forecasts"], delta)

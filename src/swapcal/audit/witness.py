@@ -34,7 +34,7 @@ class Witness:
     mean : float
         Mean identification: sum of f V over sum of |f|, or over the rounds for the linear class. Positive: too high.
     low, high : float
-        BiasInterval of `mean`. It holds for every function and value at once, so it is fair to the one that was picked.
+        Interval of `mean`. It holds for every function and value at once, so it is fair to the one that was picked.
     contribution, share : float
         What this value adds to SMCal_r, and the part of the total that this is.
     confidence : float
