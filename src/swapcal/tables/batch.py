@@ -86,6 +86,10 @@ class Batch:
         table = [places.setdefault(value, len(places) - len(NULLS)) for value in values]
         return Coded(np.array([*table, -1])[codes], tuple(places)[len(NULLS) :])
 
+    def stored(self, name: str) -> Any:
+        """A column as the source stores it: a pyarrow array, a NumPy array or a list."""
+        return self._raw(name)
+
     def cut(self, start: int, end: int) -> "Batch":
         """Rows `start` to `end - 1` of this batch, as a batch."""
         data = {
