@@ -17,7 +17,7 @@ from swapcal.jobs.before_after import BeforeAfter
 from swapcal.jobs.binning import Binning, binning
 from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.jobs.fingerprint import Fingerprint
-from swapcal.jobs.question import Question
+from swapcal.jobs.question import MOST_BINS, Question
 from swapcal.jobs.row_values import RangeWarning, RowValues
 from swapcal.roles import Hypotheses, Rows
 from swapcal.tables.records import Batch
@@ -25,6 +25,7 @@ from swapcal.typing import Float64Array
 
 __all__ = ["Method", "RunState"]
 
+MOST_LEVELS = 10_000
 _ROOM = 64
 """Free positions for values that first come up late, besides as many as the first rows have filled."""
 
@@ -40,6 +41,12 @@ class Method:
     levels: int = 10
     jitter: float = 0.0
     bins: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, most in (("bins", MOST_BINS), ("levels", MOST_LEVELS)):
+            given = getattr(self, name)
+            if isinstance(given, int) and given > most:
+                raise InvalidInput(f"{name} must be {most:,} at most; got {given:,}")
 
     def settings(self) -> dict[str, Any]:
         """Plain data."""

@@ -13,7 +13,7 @@ from swapcal.tables.table import Piece, Table, chosen
 __all__ = ["NULLS", "open_delimited"]
 
 NULLS = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None")
-"""What a cell says when its value is missing."""
+"""What a cell says when its value is missing; in quotes it is a text, unless a number is asked for."""
 
 _DELIMITERS = ",;\t|"
 
@@ -66,7 +66,8 @@ def _pieces(
         # With no column at all pyarrow would read every one.
         include_columns=list(places.values()) or ["0"],
         strings_can_be_null=True,
-        quoted_strings_can_be_null=True,
+        # "NA" in quotes is a text, such as a country's code; where a number is asked for it is missing all the same.
+        quoted_strings_can_be_null=False,
         null_values=NULLS,
     )
     names = [str(j) for j in range(width)]
@@ -78,6 +79,9 @@ def _pieces(
         wrong.clear()
         try:
             table = arrow_csv.read_csv(arrow.BufferReader(block), read, parse, convert)
+        except arrow.ArrowCancelled:
+            # pyarrow listens to Ctrl-C by itself, and reports it as an error of its own.
+            raise KeyboardInterrupt from None
         except arrow.ArrowInvalid as error:
             raise _refused(source.name, done, width, delimiter, wrong, error) from None
         return Piece(table.num_rows, {name: table.column(place).combine_chunks() for name, place in places.items()})
