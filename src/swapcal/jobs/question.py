@@ -166,7 +166,7 @@ def parse_property(text: str, low: float, high: float) -> Elicitable:
 
 
 def parse_groups(text: str) -> tuple[str | tuple[str, ...], ...]:
-    """Groups as the command line has them: "sex,race,sex*race,age >= 60"; what stands within quotes is one name or text.
+    """Groups as the command line has them: "sex,race,sex*race,age >= 60"; within quotes stands one name or text.
 
     Examples
     --------

@@ -80,7 +80,7 @@ class Batch:
                 self._decoded(name, at, column[at].as_py() or b"")
             raise
         values = [value.strip() for value in written]
-        # Spaces around a value make two of it, or hide that it is missing. Without them, "NA" was in quotes, and is not.
+        # Spaces around a value make two of it, or hide that it is missing. "NA" without them was in quotes, and is not.
         missing = [not value or (value != one and value in NULLS) for value, one in zip(values, written, strict=True)]
         if len(set(values)) == len(values) and not any(missing):
             return Coded(codes, tuple(values))
