@@ -7,6 +7,7 @@
 
 #include "engine.hpp"
 #include "regression.hpp"
+#include "waiting.hpp"
 
 namespace swapcal {
 
@@ -26,6 +27,7 @@ struct Contexts {
 
 struct AnyEngine {
     Reader reader;
+    Waiting waiting{};
     Regression *model = nullptr;  // the learning hint, if there is one
 
     explicit AnyEngine(Reader r) : reader(std::move(r)) {}
@@ -38,8 +40,8 @@ struct AnyEngine {
     virtual Drawn predict(const Row &row, bool hinted, double hint) = 0;
     virtual Errors errors(const Learned &played, double label, int64_t t, bool hinted, double hint) = 0;
     virtual void learn(const Row &row, const Learned &played, const Errors &e, int64_t t, bool hinted, double hint) = 0;
-    virtual int64_t run(const Contexts &x, const double *y, const double *hints, const double *features, double *out,
-                        int64_t start, int64_t stop) = 0;
+    virtual void run(const Contexts &x, const double *y, const double *hints, const double *features, double *out,
+                     int64_t n_rows, const Arrivals *late, int64_t *progress) = 0;
 
     // Twin of Round.see: the row of the m entries in the reader, with the level set of the hint in force. A learning
     // hint takes the given one as its base.
@@ -79,25 +81,65 @@ struct EngineOf final : AnyEngine {
     }
 
     void learn(const Row &row, const Learned &played, const Errors &e, int64_t t, bool hinted, double hint) override {
-        engine.learn(row, played, e, hinted, hint);
+        engine.learn(row, played, e, hinted, hint, false);
         engine.books.close(t);
     }
 
-    // Rounds start to stop of a stream, or fewer: it stops where more room is needed, and returns where. A label that is
-    // NaN is not learned from; a hint that is NaN is none.
-    int64_t run(const Contexts &x, const double *y, const double *hints, const double *features, double *out,
-                int64_t start, int64_t stop) override {
+    // Learns the outcome of a round that waited; one that has expired meanwhile is let go.
+    void take(int64_t line) {
+        const double *x = waiting.numbers + line * Waiting::kNumbers;
+        int64_t t = waiting.whole[line * Waiting::kWholes + Waiting::kRoundOf];
+        if (engine.books.is_open(t)) {
+            Row row = waiting.row(line);
+            Learned played = waiting.played(line);
+            double hint = x[Waiting::kHintOf], base = x[Waiting::kBaseOf], label = x[Waiting::kLabelOf];
+            bool hinted = !std::isnan(hint), based = !std::isnan(base);
+            int64_t lag = engine.books.numbers[0] - 1 - t;
+            Errors errors = engine.errors(played, label, t, hinted, hint);
+            if (model) {
+                int64_t own = row.n;
+                while (own > 0 && row.index[own - 1] >= reader.n_own) --own;
+                packed_.resize(model->n_experts);
+                std::memcpy(packed_.data(), waiting.scores + line * waiting.n_scores, waiting.n_scores);
+                const double *extra = waiting.n_features ? waiting.features + line * waiting.n_features : nullptr;
+                model->update({row.index, row.value, own}, extra, based, base, label, hint, packed_.data(), lag);
+            }
+            learn(row, played, errors, t, hinted, hint);
+            engine.books.rounds[1] += lag > 0;
+        }
+        waiting.release(line);
+    }
+
+    // All rounds of a stream, or fewer: it stops where more room is needed. `progress` has the rows that are done, the
+    // codes that are learned, the entries for which there was no room, and then the lines of rows that wait. A label
+    // that is NaN is not learned from; a hint that is NaN is none.
+    void run(const Contexts &x, const double *y, const double *hints, const double *features, double *out,
+             int64_t n_rows, const Arrivals *late, int64_t *progress) override {
         Books &books = engine.books;
-        for (int64_t i = start; i < stop; ++i) {
-            if (engine.crowded()) return i;
+        int64_t *lines = progress + 3;
+        for (int64_t &i = progress[0]; i < n_rows; ++i) {
+            if (late) {
+                for (int64_t &k = progress[1]; k < late->ends[i + 1]; ++k) {
+                    if (engine.crowded()) return;
+                    int64_t line = late->codes[k] < 0 ? -1 - late->codes[k] : lines[late->codes[k]] - 1;
+                    if (line >= 0) take(line);
+                }
+            }
+            if (engine.crowded()) return;
             int64_t m = x.dense ? reader.dense(x.dense + i * reader.n_own)
                                 : reader.sparse(x.indices + x.indptr[i], x.values + x.indptr[i],
                                                 x.indptr[i + 1] - x.indptr[i]);
             // Whoever calls has looked at all contexts before; this is for those who have not.
             if (m < 0) throw std::invalid_argument("a context holds a value that is not allowed");
-            double hint = hints ? hints[i] : 0.0;
-            bool hinted = hints && !std::isnan(hint);
-            Row row = looked_at(m, features ? features + i * model->n_features : nullptr, hinted, hint);
+            double base = hints ? hints[i] : 0.0, hint = base;
+            bool based = hints && !std::isnan(base), hinted = based;
+            const double *extra = features ? features + i * model->n_features : nullptr;
+            Row row = looked_at(m, extra, hinted, hint);
+            bool waits = late && late->late[i] && !std::isnan(y[i]);
+            if (waits && !waiting.room(row.n)) {
+                progress[2] = row.n > 1 ? row.n : 1;
+                return;
+            }
             Drawn drawn = predict(row, hinted, hint);
             const Play &play = drawn.play;
             engine.evidence.prepare(drawn.slot, row);
@@ -110,12 +152,20 @@ struct EngineOf final : AnyEngine {
             }
             Learned played{drawn.slot, engine.values.born[play.lower + play.upper - drawn.slot], play.point(value),
                            play.kind, drawn.phi};
+            if (waits) {
+                // One more than the line, so that 0 is none.
+                lines[i] = 1 + waiting.add(row, played, drawn.t, hinted, hint, based, base, model, extra, y[i], late->due[i]);
+                continue;
+            }
             Errors errors = engine.errors(played, y[i], drawn.t, hinted, hint);
             if (model) model->learn_now(y[i]);
-            learn(row, played, errors, drawn.t, hinted, hint);
+            engine.learn(row, played, errors, hinted, hint, true);
+            books.close(drawn.t);
         }
-        return stop;
     }
+
+  private:
+    std::vector<uint16_t> packed_;
 };
 
 }  // namespace swapcal

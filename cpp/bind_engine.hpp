@@ -30,7 +30,7 @@ inline const PlainArrays &arrays() {
 
 class Handle {
   public:
-    Handle(nb::dict settings, nb::dict arrays, nb::str identity, nb::object model)
+    Handle(nb::dict settings, nb::dict arrays, nb::object identity, nb::object model)
         : arrays_(arrays), identity_(identity), model_(model), engine_(Parts{settings, arrays}.build()) {
         if (!model.is_none()) engine_->model = &nb::cast<regression_binding::Handle &>(model).kernel();
         reads_dense_ = nb::cast<bool>(settings["reads_dense"]);
@@ -96,9 +96,8 @@ class Handle {
             !who || !context || !round || !PyLong_CheckExact(round) || !PyBytes_CheckExact(context)) {
             return false;
         }
-        if (who != identity_.ptr() && (!PyUnicode_CheckExact(who) || PyUnicode_Compare(who, identity_.ptr()) != 0)) {
-            return false;
-        }
+        // Itself, not its text: a forecast that comes back from outside has a seal, which Python looks at.
+        if (who != identity_.ptr()) return false;
         bool hinted = type.get(f, kHint) != Py_None;
         const Values &values = engine_->values();
         if (hinted && !(type.number(f, kHint, hint) && values.low <= hint && hint <= values.high)) return false;
@@ -135,28 +134,27 @@ class Handle {
                        !hint.is_none(), checked(hint));
     }
 
-    int64_t run_dense(Matrix<const double> x, Vector<const double> y, nb::object hints, nb::object features, Vector<double> out,
-                      int64_t start, int64_t stop) {
-        int64_t n = engine_->reader.n_own;
-        fits(x.shape(0) == y.shape(0) && int64_t(x.shape(1)) == n && within(start, stop, y));
-        return run({x.data(), nullptr, nullptr, nullptr}, y, hints, features, out, start, stop);
+    void run_dense(Matrix<const double> x, Vector<const double> y, nb::object hints, nb::object features,
+                   Vector<double> out, Vector<int64_t> progress, nb::object late) {
+        fits(x.shape(0) == y.shape(0) && int64_t(x.shape(1)) == engine_->reader.n_own);
+        run({x.data(), nullptr, nullptr, nullptr}, y, hints, features, out, progress, late);
     }
 
-    int64_t run_sparse(Vector<const int64_t> indptr, Vector<const int64_t> indices, Vector<const double> values,
-                       Vector<const double> y, nb::object hints, nb::object features, Vector<double> out,
-                       int64_t start, int64_t stop) {
-        fits(indptr.shape(0) == y.shape(0) + 1 && indices.shape(0) == values.shape(0) && within(start, stop, y));
-        for (int64_t i = start; i < stop; ++i) {
+    void run_sparse(Vector<const int64_t> indptr, Vector<const int64_t> indices, Vector<const double> values,
+                    Vector<const double> y, nb::object hints, nb::object features, Vector<double> out,
+                    Vector<int64_t> progress, nb::object late) {
+        fits(indptr.shape(0) == y.shape(0) + 1 && indices.shape(0) == values.shape(0));
+        for (size_t i = 0; i < y.shape(0); ++i) {
             int64_t begin = indptr.data()[i], end = indptr.data()[i + 1];
             fits(0 <= begin && begin <= end && end <= int64_t(indices.shape(0)), "indptr must increase");
             fits(rises(indices.data() + begin, end - begin, engine_->reader.n_own), kPositions);
         }
-        return run({nullptr, indptr.data(), indices.data(), values.data()}, y, hints, features, out, start, stop);
+        run({nullptr, indptr.data(), indices.data(), values.data()}, y, hints, features, out, progress, late);
     }
 
   private:
     nb::dict arrays_;  // kept alive
-    nb::str identity_;
+    nb::object identity_;
     nb::object one_ = nb::float_(1.0), zero_ = nb::float_(0.0);
     nb::object model_;
     std::unique_ptr<AnyEngine> engine_;
@@ -184,10 +182,6 @@ class Handle {
         bool holds = true;
         for (int64_t k = 0; k < m; ++k) holds &= index[k] > last, last = index[k];
         return holds && last < n;
-    }
-
-    static bool within(int64_t start, int64_t stop, const Vector<const double> &y) {
-        return 0 <= start && start <= stop && stop <= int64_t(y.shape(0));
     }
 
     Row checked(const Vector<const int64_t> &indices, const Vector<const double> &values) {
@@ -291,13 +285,34 @@ class Handle {
         for (int64_t k = 0; extra && k < n_features; ++k) PyTuple_SET_ITEM(features, k, PyFloat_FromDouble(extra[k]));
         type.set(f, kFeatures, features);
         type.set(f, kScores, scores.release().ptr());
+        type.set(f, kSeal, Py_NewRef(Py_None));
         return result;
     }
 
-    int64_t run(const Contexts &x, const Vector<const double> &y, nb::object hints, nb::object features,
-                Vector<double> &out, int64_t start, int64_t stop) {
+    // Codes must be lines of rounds that wait, or rows that come before.
+    Arrivals arrivals(nb::handle late, int64_t n_rows) const {
+        auto parts = nb::cast<nb::tuple>(late);
+        auto codes = nb::cast<Vector<const int64_t>>(parts[0], false), ends = nb::cast<Vector<const int64_t>>(parts[1], false);
+        auto flags = nb::cast<Vector<const uint8_t>>(parts[2], false);
+        auto due = nb::cast<Vector<const double>>(parts[3], false);
+        fits(int64_t(ends.shape(0)) == n_rows + 1 && int64_t(flags.shape(0)) == n_rows && int64_t(due.shape(0)) == n_rows);
+        fits(rises_within(ends.data(), n_rows, int64_t(codes.shape(0))) && ends.data()[0] == 0, "ends must increase");
+        int64_t n_lines = int64_t(nb::cast<AnyShape<double>>(arrays_["waiting.entries"], false).shape(0));
+        for (int64_t i = 0; i < n_rows; ++i) {
+            for (int64_t k = ends.data()[i]; k < ends.data()[i + 1]; ++k) {
+                int64_t code = codes.data()[k];
+                fits(code < i && -1 - code < n_lines, "an outcome is learned before its forecast");
+            }
+        }
+        return {codes.data(), ends.data(), flags.data(), due.data()};
+    }
+
+    void run(const Contexts &x, const Vector<const double> &y, nb::object hints, nb::object features,
+             Vector<double> &out, Vector<int64_t> &progress, nb::object late) {
         const double *guides = nullptr, *extras = nullptr;
-        fits(out.shape(0) == y.shape(0));
+        int64_t n_rows = int64_t(y.shape(0));
+        fits(out.shape(0) == y.shape(0) && int64_t(progress.shape(0)) >= 3 + (late.is_none() ? 0 : n_rows));
+        fits(0 <= progress.data()[0] && 0 <= progress.data()[1], "progress is counted from 0");
         if (!hints.is_none()) {
             auto given = nb::cast<Vector<const double>>(hints, false);
             fits(given.shape(0) == y.shape(0));
@@ -310,8 +325,10 @@ class Handle {
             extras = given.data();
         }
         fits(extras || !engine_->model || engine_->model->n_features == 0);
+        Arrivals plan{};
+        if (!late.is_none()) plan = arrivals(late, n_rows);
         nb::gil_scoped_release released;
-        return engine_->run(x, y.data(), guides, extras, out.data(), start, stop);
+        engine_->run(x, y.data(), guides, extras, out.data(), n_rows, late.is_none() ? nullptr : &plan, progress.data());
     }
 };
 
@@ -359,7 +376,7 @@ inline void bind_engine(nb::module_ &m) {
     m.def("has_forecast_type", [] { return forecast_type().type != nullptr; });
     m.def("set_forecast_type", [](nb::handle cls, nb::handle kinds) { forecast_type().learn(cls.ptr(), kinds.ptr()); });
     nb::class_<Handle>(m, "Engine", nb::type_slots(fast_slots))
-        .def(nb::init<nb::dict, nb::dict, nb::str, nb::object>(), nb::arg("settings"), nb::arg("arrays"),
+        .def(nb::init<nb::dict, nb::dict, nb::object, nb::object>(), nb::arg("settings"), nb::arg("arrays"),
              nb::arg("identity"), nb::arg("model").none())
         .def("play", &Handle::play, nb::arg("indices"), nb::arg("values"), nb::arg("hint").none())
         .def("hold", &Handle::hold, nb::arg("held"))
@@ -369,10 +386,11 @@ inline void bind_engine(nb::module_ &m) {
              nb::arg("evidence_at"), nb::arg("kind"), nb::arg("phi"), nb::arg("v"), nb::arg("v_evidence"),
              nb::arg("v_hint"), nb::arg("v_nearest"), nb::arg("t"), nb::arg("hint").none())
         .def("run_dense", &Handle::run_dense, nb::arg("x"), nb::arg("y"), nb::arg("hints").none(),
-             nb::arg("features").none(), nb::arg("out").noconvert(), nb::arg("start"), nb::arg("stop"))
+             nb::arg("features").none(), nb::arg("out").noconvert(), nb::arg("progress").noconvert(),
+             nb::arg("late").none())
         .def("run_sparse", &Handle::run_sparse, nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("y"),
-             nb::arg("hints").none(), nb::arg("features").none(), nb::arg("out").noconvert(), nb::arg("start"),
-             nb::arg("stop"));
+             nb::arg("hints").none(), nb::arg("features").none(), nb::arg("out").noconvert(), nb::arg("progress").noconvert(),
+             nb::arg("late").none());
     m.def("scale_rows", [](Vector<const int64_t> indptr, Vector<double> values, double radius) {
         int64_t n_rows = int64_t(indptr.shape(0)) - 1;
         fits(n_rows >= 0 && rises_within(indptr.data(), n_rows, int64_t(values.shape(0))), "indptr must increase");

@@ -119,7 +119,7 @@ struct Engine {
 
     bool allowed(int64_t slot, double level, double trust) const {
         double n = evidence.counts[slot];
-        return level <= trust * (1.0 + std::log(n > 1.0 ? n : 1.0));
+        return level <= trust || level <= trust * (1.0 + std::log(n > 1.0 ? n : 1.0));  // the logarithm is at least 0
     }
 
     // Twin of trust.trusted: the slot to play at the hint's word, or -1.
@@ -184,10 +184,13 @@ struct Engine {
         return {v, v_evidence, v_hint, nearest == hint ? v_hint : property.identification(nearest, spread)};
     }
 
-    void learn(const Row &row, const Learned &played, const Errors &e, bool hinted, double hint) {
+    // `now`: no outcome was learned since the draw, so that Phi is what it was there.
+    void learn(const Row &row, const Learned &played, const Errors &e, bool hinted, double hint, bool now) {
         int64_t slot = played.slot;
         double value = values.born[slot];
-        books.drift[Books::kDrift] += evidence.drift(slot, row, played.phi, e.v_evidence);
+        bool known = now && (played.kind == kPair || played.kind == kZero);
+        double phi = known ? played.phi : evidence.size(slot, evidence.sign(slot, row));
+        books.drift[Books::kDrift] += evidence.drift(slot, phi, played.phi, e.v_evidence);
         books.unreserve(evidence, played.phi);
         evidence.record(slot, row, e.v_evidence);
         books.record(slot, row, value, e.v, e.v_evidence);

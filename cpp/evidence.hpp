@@ -94,8 +94,7 @@ struct Finite {
         return largest;
     }
 
-    double drift(int64_t bin, const Row &row, double phi, double v) const {
-        double now = sign(bin, row);
+    double drift(int64_t bin, double now, double phi, double v) const {
         if constexpr (Potential::exponential) {
             return (now - phi) * v;
         } else {
@@ -136,11 +135,10 @@ struct Linear {
 
     double level(int64_t, const Row &) const { return std::numeric_limits<double>::infinity(); }
 
-    double drift(int64_t bin, const Row &row, double phi, double v) const {
+    double drift(int64_t bin, double now, double phi, double v) const {
         double count = counts[bin], squares = 0.0;
         const double *s = sums + bin * n;
         for (int64_t j = 0; j < n; ++j) squares += s[j] * s[j];
-        double now = size(bin, sign(bin, row));
         return quadratic_drift(now, phi, v, 1.0, count != 0.0 ? squares / (count * (count + 1.0)) : 0.0);
     }
 
@@ -224,7 +222,7 @@ struct Oracle {
 
     double level(int64_t, const Row &) const { return std::numeric_limits<double>::infinity(); }
 
-    double drift(int64_t bin, const Row &row, double phi, double v) const {
+    double drift(int64_t bin, double now, double phi, double v) const {
         double count = counts[bin], squares = 0.0;
         for (int64_t k = 0; k < n_copies; ++k) {
             double s = sums[bin * n_copies + k];
@@ -232,7 +230,7 @@ struct Oracle {
             squares += s * s;
         }
         double pull = count != 0.0 ? squares / (count * (count + 1.0)) : 0.0;
-        return quadratic_drift(sign(bin, row), phi, v, double(n_copies), pull);
+        return quadratic_drift(now, phi, v, double(n_copies), pull);
     }
 
     double reserve(double phi) const { return quadratic_reserve(phi, double(n_copies)); }

@@ -50,7 +50,19 @@ struct Parts {
     Values values() const {
         int64_t m = whole("capacity");
         return {number("low"), number("high"), array("values.born", m), array<int64_t>("values.order", m),
-                array<int64_t>("values.numbers", 1), array("values.gaps", 3 * (m + 1)), m};
+                array("values.ranked", m), array<int64_t>("values.numbers", 1), array("values.gaps", 3 * (m + 1)), m};
+    }
+
+    // Over arrays whose number of lines they tell themselves.
+    Waiting waiting() const {
+        auto shape = nb::cast<AnyShape<double>>(arrays["waiting.entries"], false);
+        fits(shape.ndim() == 2, "the table of rounds that wait has two dimensions");
+        int64_t n = int64_t(shape.shape(0)), width = int64_t(shape.shape(1));
+        int64_t n_scores = whole("n_scores"), n_features = whole("n_features");
+        return {array<int64_t>("waiting.whole", n * Waiting::kWholes), array("waiting.numbers", n * Waiting::kNumbers),
+                array<uint8_t>("waiting.scores", n * n_scores), array("waiting.features", n * n_features),
+                array<int64_t>("waiting.indices", n * width), array("waiting.entries", n * width),
+                array<int64_t>("waiting.free", n), array<int64_t>("waiting.counts", 1), width, n_scores, n_features};
     }
 
     Record record() const {
@@ -67,8 +79,10 @@ struct Parts {
 
     template <class E>
     std::unique_ptr<AnyEngine> over(Reader reader, E evidence) const {
-        return std::make_unique<EngineOf<E>>(std::move(reader),
-                                             Engine<E>{engine(), evidence, values(), record(), books()});
+        auto made = std::make_unique<EngineOf<E>>(std::move(reader),
+                                                  Engine<E>{engine(), evidence, values(), record(), books()});
+        made->waiting = waiting();
+        return made;
     }
 
     template <class Potential>

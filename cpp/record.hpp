@@ -14,10 +14,13 @@ struct Record {
     double limit;            // squared standard errors that a clean record may show
 
     bool clean(const Row &row) const {
-        double most = limit * (1.0 + std::log(totals[0] > 1.0 ? totals[0] : 1.0));
+        // The logarithm is at least 0: only sums that are large without it need it.
+        double most = limit;
         for (int64_t k = 0; k < row.n; ++k) {
             double beyond = std::fabs(sums[row.index[k]]) - 1.0;
             beyond = beyond > 0.0 ? beyond : 0.0;
+            if (beyond * beyond <= most * squares[row.index[k]]) continue;
+            if (most == limit) most = limit * (1.0 + std::log(totals[0] > 1.0 ? totals[0] : 1.0));
             if (!(beyond * beyond <= most * squares[row.index[k]])) return false;
         }
         return true;

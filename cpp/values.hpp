@@ -9,27 +9,34 @@ struct Values {
     double low, high;
     double *born;       // in order of birth: the place of a value here is its slot
     int64_t *order;     // slots in increasing order of their values
+    double *ranked;     // the values in increasing order
     int64_t *numbers;   // how many
     double *gaps;       // three for each rank and one more: rounds, rounding, noise
     int64_t capacity;
+    // A round asks for its hint up to five times: the last answer, and for how many values it was found.
+    mutable double asked = 0.0;
+    mutable int64_t found = 0, among = -1;
 
     int64_t n() const { return numbers[0]; }
     bool full() const { return numbers[0] == capacity; }
     int64_t slot(int64_t rank) const { return order[rank]; }
-    double value(int64_t rank) const { return born[order[rank]]; }
+    double value(int64_t rank) const { return ranked[rank]; }
 
     // The first rank whose value is at least x.
     int64_t above(double x) const {
-        int64_t first = 0, last = n();
-        while (first < last) {
-            int64_t middle = (first + last) / 2;
-            if (value(middle) < x) {
-                first = middle + 1;
-            } else {
-                last = middle;
-            }
+        int64_t left = n();
+        if (x == asked && left == among) return found;
+        asked = x;
+        among = left;
+        if (!left) return found = 0;
+        // Without a branch on what is found: nobody can guess it.
+        const double *first = ranked;
+        while (left > 1) {
+            int64_t half = left / 2;
+            first += first[half - 1] < x ? half : 0;
+            left -= half;
         }
-        return first;
+        return found = first - ranked + (*first < x);
     }
 
     int64_t nearest(double x) const {
@@ -48,8 +55,9 @@ struct Values {
     int64_t add(double x) {
         int64_t i = above(x), count = n();
         born[count] = x;
-        for (int64_t k = count; k > i; --k) order[k] = order[k - 1];
+        for (int64_t k = count; k > i; --k) order[k] = order[k - 1], ranked[k] = ranked[k - 1];
         order[i] = count;
+        ranked[i] = x;
         for (int64_t k = 3 * (count + 2) - 1; k >= 3 * (i + 1); --k) gaps[k] = gaps[k - 3];
         for (int64_t k = 3 * i; k < 3 * (i + 2); ++k) gaps[k] = 0.0;
         numbers[0] = count + 1;

@@ -2,13 +2,11 @@
 
 import pytest
 
-from swapcal.engine import schedule as horizon
+from swapcal.engine import state, values
 
 
 @pytest.fixture
-def three_bins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs without a horizon start with 3 bins instead of 11.
-
-    So the first refinement comes after 333 rounds of a mean instead of 16,394: oracles and loops get there in no time.
-    """
-    monkeypatch.setattr(horizon, "_FIRST", 3)
+def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forecasters have room for 2 values at first instead of 32, so that it grows every few values."""
+    for module in (state, values):
+        monkeypatch.setattr(module, "ROOM", 2)

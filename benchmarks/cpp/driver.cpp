@@ -8,13 +8,14 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "any_engine.hpp"
 
 using namespace swapcal;
 
-constexpr int64_t kRounds = 2048, kLongRounds = 65536, kBins = 35, kWindow = 64, kLevels = 10;
+constexpr int64_t kRounds = 2048, kLongRounds = 65536, kRoom = 128, kWindow = 64, kLevels = 10;
 
 // Numbers in [0, 1), the twin of randomness.uniform: seed 0, one after the other.
 struct Numbers {
@@ -61,14 +62,18 @@ Stream sparse_stream(int64_t n_rounds, int64_t n, int64_t active) {
     return s;
 }
 
+// The constants of engine/cuts.py, engine/trust.py and engine/record.py.
 Settings settings() {
-    Settings s{Grid(0.0, 1.0, kBins), {}, 0, 0, 0.0, 0.0, 0.0, 0.0};
+    Settings s{};
     s.property = {PropertyKind::Mean, 0.0, 1.0, 1.0, 0.5, 1, true};
+    s.cuts = {11.0, 1.5, 0.01, 2.0, 16.0, 0.002, false};
     s.draw_seed = mix64(1 + kGolden);
     s.jitter_seed = mix64(mix64(1) + kGolden);
-    s.trust = 1.0 / 3.0, s.allowance = 2.0, s.noise = 1.0 / 3.0, s.jitter = 0.0;
+    s.trust = 0.25, s.noise = 0.05, s.jitter = 0.0;
     return s;
 }
+
+constexpr double kClean = 2.0;
 
 // Owns what Python owns elsewhere.
 struct State {
@@ -80,9 +85,16 @@ struct State {
         return reinterpret_cast<T *>(blocks.back().get());
     }
 
+    Values values() {
+        return {0.0, 1.0, zeros<double>(kRoom), zeros<int64_t>(kRoom), zeros<double>(kRoom), zeros<int64_t>(1),
+                zeros<double>(3 * kRoom + 3), kRoom};
+    }
+
+    Record record(int64_t n) { return {zeros<double>(n), zeros<double>(n), zeros<double>(5), kClean}; }
+
     Books books(int64_t n) {
-        return {zeros<double>(kBins * n), zeros<double>(kBins), zeros<int64_t>(2), zeros<uint8_t>(kWindow),
-                zeros<int64_t>(2), n, kWindow};
+        return {zeros<double>(kRoom * n), zeros<double>(kRoom * n), zeros<double>(3), zeros<double>(1),
+                zeros<int64_t>(3), zeros<uint8_t>(kWindow), zeros<int64_t>(2), n, kWindow, kWindow};
     }
 };
 
@@ -92,6 +104,7 @@ struct SingleFinite {
     float *sums, *spreads, *weights;
     double *counts;
     int64_t n;
+    double radius;
 
     double sign(int64_t bin, const Row &row) const {
         double total = 0.0;
@@ -111,6 +124,8 @@ struct SingleFinite {
         }
     }
     double level(int64_t, const Row &) const { return 0.0; }
+    double drift(int64_t, double now, double phi, double v) const { return (now - phi) * v; }
+    double reserve(double phi) const { return std::fabs(phi); }
 
     void record(int64_t bin, const Row &row, double v) {
         float *s = sums + bin * n, *c = spreads + bin * n, *w = weights + bin * n;
@@ -131,42 +146,33 @@ struct SingleFinite {
 };
 
 using Ours = swapcal::Finite<AdaNormalHedge>;
-using Record = FiniteRecord<AdaNormalHedge>;
 
-template <class E, class R>
-std::unique_ptr<AnyEngine> engine(Reader reader, E evidence, R record, Books books) {
-    return std::make_unique<EngineOf<E, R>>(std::move(reader), Engine<E, R>{settings(), evidence, record, books});
+template <class E>
+std::unique_ptr<AnyEngine> engine(State &state, Reader reader, E evidence, int64_t n) {
+    Engine<E> made{settings(), evidence, state.values(), state.record(n), state.books(n)};
+    return std::make_unique<EngineOf<E>>(std::move(reader), made);
 }
 
-template <class E, class T>
-E finite_evidence(State &state, int64_t n) {
-    int64_t m = kBins * n;
-    return E{{}, state.zeros<T>(m), state.zeros<T>(m), state.zeros<T>(m), state.zeros<double>(kBins), n};
-}
-
-std::unique_ptr<AnyEngine> finite(State &state, int64_t n_own, int64_t n_levels) {
-    int64_t n = n_own + n_levels, m = kBins * n;
-    Record record{{}, state.zeros<double>(m), state.zeros<double>(m), state.zeros<double>(kBins), n};
-    return engine(Reader(n_own, 0.0, Grid(0.0, 1.0, n_levels)), finite_evidence<Ours, double>(state, n), record,
-                  state.books(n));
+template <class E = Ours, class T = double>
+std::unique_ptr<AnyEngine> finite(State &state, int64_t n_own, int64_t n_levels = 0) {
+    int64_t n = n_own + n_levels, m = kRoom * n;
+    E evidence{{}, state.zeros<T>(m), state.zeros<T>(m), state.zeros<T>(m), state.zeros<double>(kRoom), n, 1.0};
+    return engine(state, Reader(n_own, 0.0, Grid(0.0, 1.0, n_levels)), evidence, n);
 }
 
 std::unique_ptr<AnyEngine> linear(State &state, int64_t n) {
-    swapcal::Linear evidence{state.zeros<double>(kBins * n), state.zeros<double>(kBins), n};
-    return engine(Reader(n, 1.0, Grid(0.0, 1.0, 0)), evidence, NoRecord{}, state.books(n));
-}
-
-template <class E, class T>
-std::unique_ptr<AnyEngine> without_record(State &state, int64_t n) {
-    return engine(Reader(n, 0.0, Grid(0.0, 1.0, 0)), finite_evidence<E, T>(state, n), NoRecord{}, state.books(n));
+    swapcal::Linear evidence{state.zeros<double>(kRoom * n), state.zeros<double>(kRoom), n};
+    return engine(state, Reader(n, 1.0, Grid(0.0, 1.0, 0)), evidence, n);
 }
 
 double play(AnyEngine &engine, const Stream &stream, int64_t passes) {
     std::vector<double> out(stream.y.size());
     double total = 0.0;
     for (int64_t k = 0; k < passes; ++k) {
+        int64_t n = int64_t(out.size()), progress[3] = {};
         engine.run(stream.contexts(), stream.y.data(), stream.hints.empty() ? nullptr : stream.hints.data(), nullptr,
-                   out.data(), 0, int64_t(out.size()), INT64_MAX);
+                   out.data(), n, nullptr, progress);
+        if (progress[0] != n) throw std::length_error("the driver has too little room for values");
         for (double each : out) total += each;
     }
     return total;
@@ -179,8 +185,8 @@ double gain(const Stream &stream, int64_t n, int64_t passes) {
     std::vector<double> ratios;
     for (int repeat = 0; repeat < 9; ++repeat) {
         State state;
-        auto with_double = without_record<Ours, double>(state, n);
-        auto with_single = without_record<SingleFinite, float>(state, n);
+        auto with_double = finite(state, n);
+        auto with_single = finite<SingleFinite, float>(state, n);
         double start = seconds();
         play(*with_double, stream, passes);
         double middle = seconds();
@@ -212,11 +218,11 @@ int main(int argc, char **argv) {
     State state;
     double total;
     if (is("finite")) {
-        total = play(*finite(state, 20, 0), dense_stream(kRounds, 20, 1.0, false), passes);
+        total = play(*finite(state, 20), dense_stream(kRounds, 20, 1.0, false), passes);
     } else if (is("linear")) {
         total = play(*linear(state, 10), dense_stream(kRounds, 10, 0.25, false), passes);
     } else if (is("sparse")) {
-        total = play(*finite(state, 10000, 0), sparse_stream(kRounds, 10000, 10), passes);
+        total = play(*finite(state, 10000), sparse_stream(kRounds, 10000, 10), passes);
     } else if (is("hint")) {
         total = play(*finite(state, 20, kLevels), dense_stream(kRounds, 20, 1.0, true), passes);
     } else {

@@ -45,9 +45,9 @@ class Engine:
         hints: Float64Array | None,
         features: Float64Array | None,
         out: Float64Array,
-        start: int,
-        stop: int,
-    ) -> int: ...
+        progress: IntArray,
+        late: tuple[Any, ...] | None,
+    ) -> None: ...
     def run_sparse(
         self,
         indptr: IntArray,
@@ -57,9 +57,9 @@ class Engine:
         hints: Float64Array | None,
         features: Float64Array | None,
         out: Float64Array,
-        start: int,
-        stop: int,
-    ) -> int: ...
+        progress: IntArray,
+        late: tuple[Any, ...] | None,
+    ) -> None: ...
 
 class Regression:
     """The learning hint over the arrays of a `RegressionState`."""

@@ -1,8 +1,9 @@
 """A forecast: a small value that knows everything its update will need."""
 
+import hmac
 import json
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,25 @@ from swapcal.checked import real
 from swapcal.errors import UnknownForecast
 
 __all__ = ["Forecast"]
+
+
+class Identity(str):
+    """Who made a forecast. With its key it seals what leaves the process; a copy of the text alone seals nothing."""
+
+    key: bytes
+
+    def __new__(cls, name: str, key: bytes) -> "Identity":
+        """The identity `name` with the secret `key`."""
+        self = super().__new__(cls, name)
+        self.key = key
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (str(self),)
+
+    def seal(self, signed: bytes) -> bytes:
+        """HMAC-SHA256 of `signed`."""
+        return hmac.digest(self.key, signed, "sha256")
 
 
 KINDS = ("zero", "pair", "low", "high", "trusted")
@@ -31,7 +51,7 @@ class Forecast:
     round : int
         Its number, from 0.
     forecaster : str
-        Identity of the forecaster that made it.
+        Identity of the forecaster that made it; while the forecast stays in its process, with the key to seal it.
     other, probability : float
         The forecast is `value` with probability `probability` and `other` else: the whole distribution it was drawn
         from.
@@ -52,6 +72,8 @@ class Forecast:
         Extra features of the learning hint.
     scores : bytes or None
         What the experts of the learning hint said, packed: two bytes each.
+    seal : bytes or None
+        HMAC-SHA256 of all other fields under the forecaster's key, on forecasts that have left its process.
 
     Examples
     --------
@@ -77,6 +99,7 @@ class Forecast:
     base: float | None = None
     features: tuple[float, ...] | None = None
     scores: bytes | None = None
+    seal: bytes | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         # Whoever builds a forecast by hand skips `from_dict`; an update must not be where that comes out.
@@ -90,6 +113,8 @@ class Forecast:
             sound = False
         if not sound:
             raise UnknownForecast("this is not a forecast: a field holds something other than a finite number")
+        # Whoever builds a forecast, or changes a copy, has no key: only the forecaster itself makes them its own.
+        object.__setattr__(self, "forecaster", str(self.forecaster))
         for name in ("hint", "base"):
             given = getattr(self, name)
             if given is not None and not (type(given) is float and math.isfinite(given)):
@@ -97,6 +122,20 @@ class Forecast:
 
     def __float__(self) -> float:
         return self.value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Forecast.from_dict, (self.to_dict(),)
+
+    @property
+    def sealed(self) -> bytes | None:
+        """The seal: made now if the forecast is still with its forecaster, or the one that it came with."""
+        who = self.forecaster
+        return who.seal(self.signed) if isinstance(who, Identity) else self.seal
+
+    @property
+    def signed(self) -> bytes:
+        """What the seal is about: every field but the seal, to the last bit."""
+        return repr(tuple(str(v) if name == "forecaster" else v for name, v in _fields(self))).encode()
 
     @staticmethod
     def packed(indices: Any, values: Any) -> bytes:
@@ -121,7 +160,9 @@ class Forecast:
         """Plain data."""
         data = asdict(self)
         del data["context"]
-        data["scores"] = None if self.scores is None else self.scores.hex()
+        for name, value in (("scores", self.scores), ("seal", self.sealed)):
+            data[name] = None if value is None else value.hex()
+        data["forecaster"] = str(self.forecaster)
         return data | {"indices": self.indices, "values": self.values}
 
     def to_json(self) -> str:
@@ -147,7 +188,8 @@ class Forecast:
                 raise ValueError
             data["context"] = cls.packed([_whole(i) for i in indices], [_number(v) for v in values])
             data["round"] = _whole(data["round"])
-            data["scores"] = None if data["scores"] is None else bytes.fromhex(data["scores"])
+            for name in ("scores", "seal"):
+                data[name] = None if data[name] is None else bytes.fromhex(data[name])
         except (TypeError, ValueError, OverflowError):
             raise UnknownForecast(
                 "this is not a stored forecast: a field holds something other than finite numbers"
@@ -176,6 +218,10 @@ def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
         raise TypeError
     return value
+
+
+def _fields(forecast: Forecast) -> list[tuple[str, Any]]:
+    return [(f.name, getattr(forecast, f.name)) for f in fields(forecast) if f.name != "seal"]
 
 
 _STORED = {f.name for f in fields(Forecast)} - {"context"} | {"indices", "values"}

@@ -189,7 +189,19 @@ class Forecaster:
                 self._round.follow(forecast.hint)
                 self._round.notice(float(y))
 
-    def run(self, X: Any, y: Any, hints: Any = None, *, features: Any = None, missing: str = "error") -> Float64Array:
+    def run(
+        self,
+        X: Any,
+        y: Any,
+        hints: Any = None,
+        *,
+        features: Any = None,
+        missing: str = "error",
+        known: Any = None,
+        times: Any = None,
+        order: str = "arrival",
+        settle: int | None = None,
+    ) -> Float64Array:
         """Forecast and update a whole recorded stream: the loop's numbers, and all of them or, on an error, none.
 
         Parameters
@@ -205,14 +217,37 @@ class Forecaster:
         missing : {"error", "skip"}
             With "skip", rounds whose outcome is NaN are forecast and not learned from, and a hint that is NaN means
             that there is none.
+        known : array, optional
+            When each outcome is known: times, or row numbers from 0 on where there are no `times`; NaN or NaT: not yet.
+            An outcome is learned before the first row at or after that moment, and not before the row behind its own;
+            what is known only after the last row waits, and is learned by a later `run`. None: every outcome is known
+            before the next row.
+        times : array, optional
+            The time of each row, not falling: numbers or datetimes.
+        order : {"arrival", "forecast"}
+            "forecast": an outcome is learned only when those of all earlier forecasts are known or have waited for
+            `settle` rounds; for delays that depend on the outcome, where what is known first is a biased sample.
+        settle : int, optional
+            Rounds after which nobody waits for an outcome any more.
 
         Returns
         -------
         array
             The forecasts.
+
+        Examples
+        --------
+        >>> import swapcal as sc
+        >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(1), seed=1)
+        >>> forecasts = forecaster.run([[1.0]] * 9, [0.2] * 9, known=[t + 4 for t in range(9)])
+        >>> forecaster.n_rounds, forecaster.n_pending
+        (5, 4)
         """
+        late = None if known is None else stream.Late(known, times, order, settle)
+        if late is None and times is not None:
+            raise InvalidInput("times= says when rows come; say with known= when their outcomes are known")
         with self._turns:
-            return stream.run(self._round, X, y, hints, features, missing)
+            return stream.run(self._round, X, y, hints, features, missing, late)
 
     @property
     def values(self) -> Float64Array:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -55,6 +55,7 @@ def close(value: float) -> Any:
 
 
 @WITH_EACH_PROPERTY
+@settings(deadline=None)
 @given(stream=streams(), r=st.sampled_from(POWERS))
 def test_finite_errors_are_the_papers(property: Elicitable, v: naive.Identification, stream: Stream, r: float) -> None:
     y, p, x = stream
@@ -72,6 +73,7 @@ def test_finite_errors_are_the_papers(property: Elicitable, v: naive.Identificat
 
 
 @WITH_EACH_PROPERTY
+@settings(deadline=None)
 @given(stream=streams(n=2), r=st.sampled_from((1.0, 1.5, 2.0, 3.0, 4.0, 5.5)))
 def test_linear_errors_are_the_papers(property: Elicitable, v: naive.Identification, stream: Stream, r: float) -> None:
     y, p, x = stream
@@ -126,6 +128,7 @@ def test_linear_bounds_of_one_value_and_of_nothing_are_exact() -> None:
         assert linear_bounds(np.array([4.0]), np.zeros((1, 2)), r) == (0.0, 0.0)
 
 
+@settings(deadline=None)
 @given(stream=streams())
 def test_cells_are_those_of_the_loop(stream: Stream) -> None:
     y, p, x = stream
@@ -146,6 +149,7 @@ def test_cells_are_those_of_the_loop(stream: Stream) -> None:
 # Identities
 
 
+@settings(deadline=None)
 @given(stream=streams(), r=st.sampled_from(POWERS))
 def test_one_constant_function_makes_all_errors_equal(stream: Stream, r: float) -> None:
     y, p, _ = stream
@@ -159,6 +163,7 @@ def test_one_constant_function_makes_all_errors_equal(stream: Stream, r: float) 
     assert (audit.calibration(r), audit.multicalibration(r), audit.swap_multicalibration(r)) == (expected,) * 3
 
 
+@settings(deadline=None)
 @given(stream=streams(), linear=st.booleans())
 def test_errors_are_ordered(stream: Stream, linear: bool) -> None:
     y, p, x = stream
@@ -173,6 +178,7 @@ def test_errors_are_ordered(stream: Stream, linear: bool) -> None:
     assert swap_2 - tiny <= swap_1 <= math.sqrt(len(y) * swap_2) + tiny
 
 
+@settings(deadline=None)
 @given(stream=streams(), cut=st.integers(0, 15), linear=st.booleans(), bins=st.sampled_from([None, 3]))
 def test_parts_add_up_and_one_at_a_time_is_the_bulk(stream: Stream, cut: int, linear: bool, bins: int | None) -> None:
     y, p, x = stream

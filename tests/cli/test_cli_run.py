@@ -191,7 +191,7 @@ def test_what_goes_wrong_is_one_sentence(folder: Path) -> None:
             "scores.parquet",
         ): "scores.parquet is not a state file of swapcal run, and is left as it is",
         ("scores.csv", *ASKED, "--property", "mode"): "the property must be",
-        ("scores.csv", *ASKED, "--linear", "x"): "--learn",
+        ("scores.csv", *ASKED, "--no-learn", "--linear", "x"): "--learn",
     }
     for arguments, words in cases.items():
         assert words in sentence(swapcal(*arguments))

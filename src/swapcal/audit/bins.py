@@ -18,8 +18,8 @@ def bins_between(inner: Float64Array, values: Float64Array, *, upper: bool = Tru
 
     Examples
     --------
-    >>> bins_between(np.array([0.2, 0.5]), np.array([0.1, 0.2, 0.9]))
-    array([0, 1, 2])
+    >>> bins_between(np.array([0.2, 0.5]), np.array([0.1, 0.2, 0.9])).tolist()
+    [0, 1, 2]
     """
     if kernels.native is not None:
         found: IntArray = kernels.native.audit_bins(plain(inner), plain(values), upper)

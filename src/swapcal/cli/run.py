@@ -35,11 +35,21 @@ def run(
     high: options.High = None,
     positive: options.Positive = None,
     weight: options.Weight = None,
-    learn: Annotated[bool, typer.Option("--learn", help="Let a model learn between the hint and the engine.")] = False,
+    learn: Annotated[
+        bool | None,
+        typer.Option("--learn/--no-learn", help="A model learns between hint and engine; usual with groups."),
+    ] = None,
     horizon: Annotated[
         int | None, typer.Option(min=1, help="Rows that will come; else what the file says, or any number.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draws between two neighboring forecasts.")] = 0,
+    time: Annotated[str | None, typer.Option(help="Column of the rows' times, not falling.")] = None,
+    known: Annotated[str | None, typer.Option(help="Column of when each outcome was known; else at once.")] = None,
+    delay: Annotated[
+        str | None, typer.Option(help="Outcomes are known after so long (2d, 6h; needs --time) or so many rows (500).")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Of the draws between two neighboring forecasts; else drawn, and printed.")
+    ] = None,
     trust: Annotated[float | None, typer.Option(min=0.0, help="How clean a hint must be to be kept: 0 to 1.")] = None,
     levels: Annotated[int, typer.Option(min=0, help="Level sets of the hint that join the groups.")] = 10,
     jitter: Annotated[
@@ -76,11 +86,13 @@ def run(
         from swapcal.cli.progress import following
         from swapcal.jobs import running
         from swapcal.jobs.guard import apart, check_page
+        from swapcal.jobs.late_outcomes import LateOutcomes
         from swapcal.tables.records import read
 
         listen_alone()
         asked = {"property": property, "low": low, "high": high, "positive": positive, "weight": weight, "r": r}
-        question = options.question(y, hint, groups, linear, **asked, limit=limit)
+        late = LateOutcomes(time=time, known=known, delay=delay)
+        question = options.question(y, hint, groups, linear, **asked, limit=limit, late=late)
         check_page(report)
         records = read(file, columns=question.columns, whole_lines=state is not None)
         apart({"the input": records.file, "the output": out, "the state": state, "the page": report})
@@ -88,7 +100,7 @@ def run(
             result = running.run(
                 records,
                 question,
-                learn=learn,
+                learn=groups is not None if learn is None else learn,
                 out=out,
                 state=state,
                 horizon=horizon,

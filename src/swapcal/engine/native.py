@@ -14,6 +14,7 @@ from swapcal.engine.record import CLEAN
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
 from swapcal.engine.trust import NOISE
+from swapcal.engine.waiting import Waiting
 from swapcal.forecast import KINDS, Forecast
 from swapcal.hints import RegressionState
 from swapcal.hints.regression_state import LARGEST
@@ -82,6 +83,8 @@ class NativeEngine:
             "clean": CLEAN,
             "n": rules.functions.n,
             "n_own": rules.hypotheses.n,
+            "n_scores": state.waiting.scores.shape[1],
+            "n_features": rules.n_features,
             "n_levels": 0 if rules.level_grid is None else rules.level_grid.n,
             "radius": _radius(rules.hypotheses),
             # A class that makes its row of something else than numbers has no vector for the kernel to read.
@@ -100,9 +103,10 @@ class NativeEngine:
         arrays |= {f"evidence.{name}": array for name, array in state.evidence.arrays().items()}
         arrays |= {f"record.{name}": array for name, array in state.record.arrays().items()}
         for name, part, keys in (
-            ("values", state.values, ("born", "order", "numbers", "gaps")),
+            ("values", state.values, ("born", "order", "ranked", "numbers", "gaps")),
             ("ledger", state.ledger, ("sums", "rounding", "drift", "totals", "rounds")),
             ("pending", state.pending, ("flags", "numbers")),
+            ("waiting", state.waiting, Waiting.__slots__),
         ):
             arrays |= {f"{name}.{key}": getattr(part, key) for key in keys}
         kernel: _native.Engine = self._native.Engine(settings, arrays, state.identity, model)
@@ -142,13 +146,14 @@ class NativeEngine:
         """Whether all features are allowed; the twin in Python says what is wrong with one."""
         return features is None or bool(self._native.first_bad(_plain(features), LARGEST) < 0)
 
-    def run(self, part: StreamPart, start: int) -> int:
-        """Play rounds from `start` on; stops where more room is needed."""
+    def run(self, part: StreamPart, progress: Any) -> None:
+        """Play rounds; stops where more room is needed."""
         sparse = isinstance(part.contexts, Rows)
         contexts = [_plain(each) for each in (part.contexts if sparse else [part.contexts])]
         given = (None if each is None else _plain(each) for each in (part.hints, part.features))
-        play: Callable[..., int] = self._kernel.run_sparse if sparse else self._kernel.run_dense
-        return play(*contexts, _plain(part.labels), *given, part.out, start, len(part.labels))
+        play: Callable[..., None] = self._kernel.run_sparse if sparse else self._kernel.run_dense
+        late = None if part.arrivals is None else tuple(_plain(each) for each in part.arrivals)
+        play(*contexts, _plain(part.labels), *given, part.out, progress, late)
 
 
 def _plain(array: Any) -> Any:

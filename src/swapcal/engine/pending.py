@@ -69,6 +69,10 @@ class Pending:
         if t < self.issued - len(self.flags) or not self.flags[t % len(self.flags)]:
             raise AlreadyUpdated(f"the forecast of round {t} has had its outcome; each forecast is updated once")
 
+    def is_open(self, t: int) -> bool:
+        """Whether round `t` waits for its outcome."""
+        return max(0, self.issued - len(self.flags)) <= t < self.issued and bool(self.flags[t % len(self.flags)])
+
     def close(self, t: int) -> None:
         """Mark round `t` as updated."""
         self.flags[t % len(self.flags)] = 0

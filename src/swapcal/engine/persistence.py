@@ -19,6 +19,7 @@ from swapcal.engine.grid import Grid
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import Arrays, State
 from swapcal.errors import StateFileError
+from swapcal.forecast import KINDS
 from swapcal.replacing import replacing
 from swapcal.roles import Elicitable, Hypotheses, LearningHint
 from swapcal.version import __version__
@@ -27,6 +28,13 @@ __all__ = ["SCHEMA_VERSION", "load", "packed", "write"]
 
 SCHEMA_VERSION = 3
 _FORMAT = "swapcal.Forecaster"
+_KINDS = {
+    "pending.rounds": np.dtype(np.int64),
+    "waiting.whole": np.dtype(np.int64),
+    "waiting.indices": np.dtype(np.int64),
+    "waiting.scores": np.dtype(np.uint8),
+}
+"""Arrays that are not of float64."""
 
 _LARGEST_HEADER = 1 << 26
 _LARGEST_ATOMS = 1 << 14
@@ -158,7 +166,7 @@ def _sizes(archive: zipfile.ZipFile) -> tuple[dict[str, int], int]:
 def _check_sizes(header: dict[str, Any], sizes: dict[str, int], size: int, own: Hypotheses | None) -> None:
     """The header must not ask for more memory than the file holds: a small file could ask for any amount."""
     counters, settings, spec = header["counters"], header["settings"], header["hypotheses"]
-    for name in ("n_values", "issued", "open", "n_rounds", "n_late", "n_expired"):
+    for name in ("n_values", "issued", "open", "n_rounds", "n_late", "n_expired", "n_waiting", "width"):
         if isinstance(counters[name], bool) or not isinstance(counters[name], int) or not 0 <= counters[name] < _MOST:
             raise StateFileError(f"this state file is damaged: {name} is {counters[name]!r}")
     n_values, bins = counters["n_values"], settings["bins"]
@@ -173,6 +181,7 @@ def _check_sizes(header: dict[str, Any], sizes: dict[str, int], size: int, own: 
         ("record.sums", 8 * n),
         ("pending.rounds", 8 * counters["open"]),
         ("hint.mean", 8 * n_features),
+        ("waiting.entries", 8 * counters["n_waiting"] * counters["width"]),
     ):
         fits = fits and n_bytes <= sizes.get(name, 0)
     # Whatever is not in the file but follows from its settings is small, or it is not taken.
@@ -187,6 +196,7 @@ def _check_parts(rules: Rules, header: dict[str, Any]) -> None:
         if (None if part is None else json.loads(json.dumps(dict(part.spec())))) != header[stored]:
             raise StateFileError(f"the {stored} passed in, {part!r}, is not the one in the file: {header[stored]}")
     counters = header["counters"]
+    bytes.fromhex(counters["key"])
     if not isinstance(counters["identity"], str) or not isinstance(counters["hinted"], bool):
         raise StateFileError("this state file is damaged: the identity or a flag has the wrong type")
 
@@ -200,6 +210,12 @@ def _expected(rules: Rules, state: State, counters: dict[str, Any]) -> dict[str,
         "ledger.drift": state.ledger.drift.shape,
         "ledger.totals": state.ledger.totals.shape,
         "pending.rounds": (counters["open"],),
+        "waiting.whole": (counters["n_waiting"], 4),
+        "waiting.numbers": (counters["n_waiting"], 7),
+        "waiting.scores": (counters["n_waiting"], state.waiting.scores.shape[1]),
+        "waiting.features": (counters["n_waiting"], rules.n_features),
+        "waiting.indices": (counters["n_waiting"], counters["width"]),
+        "waiting.entries": (counters["n_waiting"], counters["width"]),
         "values.born": (n_values,),
         "values.gaps": (n_values + 1, 3),
     }
@@ -213,14 +229,14 @@ def _arrays(archive: zipfile.ZipFile, sizes: dict[str, int], expected: dict[str,
     """All arrays, of the expected names, types and shapes; a size that is not right is not even unpacked."""
     fits = sizes.keys() == {"header", "atoms.labels", *expected} and sizes["atoms.labels"] < _LARGEST_ATOMS
     for name, shape in expected.items():
-        n_bytes = math.prod(shape) * 8
+        n_bytes = math.prod(shape) * (1 if name == "waiting.scores" else 8)
         fits = fits and n_bytes <= sizes[name] <= n_bytes + _LARGEST_LABEL
     if not fits:
         raise StateFileError("this state file is damaged: its arrays do not fit its settings")
     arrays = {name: _array(archive, name) for name in (*expected, "atoms.labels")}
     for name, array in arrays.items():
         fits = fits and array.shape == expected.get(name, (array.size,))
-        if array.dtype != (np.int64 if name == "pending.rounds" else np.float64) or not np.isfinite(array).all():
+        if array.dtype != _KINDS.get(name, np.float64) or not (name == "waiting.numbers" or np.isfinite(array).all()):
             raise StateFileError(f"this state file is damaged: {name} holds something other than finite numbers")
     if not fits:
         raise StateFileError("this state file is damaged: its arrays do not fit its settings")
@@ -253,7 +269,38 @@ def _check_values(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> Non
     hinted = float(arrays["record.totals"][0])
     sound = sound and 0.0 <= hinted <= rounds and bool((np.abs(arrays["record.sums"]) <= most * hinted).all())
     sound = sound and bool((np.abs(2.0 * arrays["record.squares"] - hinted) <= most * hinted).all())
+    sound = sound and _waits(rules, counters, arrays)
     atoms = arrays["atoms.labels"]
     sound = sound and len(atoms) >= 2 and 0.0 <= atoms[0] <= rounds and len(atoms) - 2 <= atoms[0]
     if not sound:
         raise StateFileError("this state file is damaged: its sums and counters contradict each other")
+
+
+def _waits(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> bool:
+    """Whether the rounds that wait are open ones, of values and functions that there are."""
+    whole, numbers, width = arrays["waiting.whole"], arrays["waiting.numbers"], counters["width"]
+    if not len(whole):
+        return True
+    rounds, slots, kinds, lengths = whole.T
+    low, high = rules.property.domain
+    active = np.arange(width) < lengths[:, None]
+    indices = np.where(active, arrays["waiting.indices"], np.arange(width) + (1 << 62))
+    points = numbers[:, :2]
+    # NaN, which stands for none in the last four columns, fails no comparison with "not outside".
+    outside = (numbers[:, 3:5] < low) | (numbers[:, 3:5] > high)
+    return bool(
+        np.isin(rounds, arrays["pending.rounds"]).all()
+        and len(np.unique(rounds)) == len(rounds)
+        and (slots >= 0).all()
+        and (slots < counters["n_values"]).all()
+        and ((kinds >= 0) & (kinds < len(KINDS))).all()
+        and ((lengths >= 0) & (lengths <= width)).all()
+        and (np.diff(indices, axis=1) > 0).all()
+        and (indices[active] >= 0).all()
+        and (indices[active] < rules.functions.n).all()
+        and np.abs(arrays["waiting.entries"]).max(initial=0.0) <= 1.0
+        and ((points >= low) & (points <= high)).all()
+        and np.isfinite(numbers[:, 2]).all()
+        and not outside.any()
+        and not np.isinf(numbers[:, :6]).any()
+    )

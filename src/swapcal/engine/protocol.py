@@ -7,10 +7,11 @@ with nothing changed: arguments that are not plain numbers and arrays are read, 
 
 from typing import Any, NamedTuple, Protocol
 
+from swapcal.engine.arrivals import Arrivals
 from swapcal.engine.crossing import Play
 from swapcal.forecast import Forecast
 from swapcal.roles import Row, Rows
-from swapcal.typing import Float64Array
+from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["Case", "Engine", "Errors", "Learned", "StreamPart"]
 
@@ -55,6 +56,7 @@ class StreamPart(NamedTuple):
     hints: Float64Array | None
     features: Float64Array | None
     out: Float64Array
+    arrivals: Arrivals | None = None
 
 
 class Engine(Protocol):
@@ -85,8 +87,12 @@ class Engine(Protocol):
     def takes(self, features: Float64Array | None) -> bool:
         """Whether `run` takes these features."""
 
-    def run(self, part: StreamPart, start: int) -> int:
-        """Play rounds from `start` on, until all are played or more room is needed; where it stopped."""
+    def run(self, part: StreamPart, progress: IntArray) -> None:
+        """Play rounds until all are played or more room is needed.
+
+        `progress` counts rows that are done and codes of arrivals that are learned; behind it are the lines of rows
+        that wait, and the number of active entries for which there was no room.
+        """
 
     def hold(self, held: bool) -> None:
         """While it is held, whole calls are left to Python."""

@@ -95,7 +95,7 @@ class PythonEngine:
         """False: they are looked at round by round."""
         return False
 
-    def run(self, part: StreamPart, start: int) -> int:
+    def run(self, part: StreamPart, progress: Any) -> None:
         """Not by itself: `stream.run` plays round after round."""
         raise NotImplementedError("the engine in Python plays round by round")
 

@@ -11,6 +11,7 @@
 | 7: feed the gains to the expert algorithm | `Round.learn` and `Evidence.record` |
 """
 
+import hmac
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class Round:
         slot, phi = self.draw(play, t)
         born = self.state.values.born
         value = float(born[slot])
-        return Forecast(
+        forecast = Forecast(
             value=value,
             round=t,
             forecaster=self.state.identity,
@@ -73,6 +74,8 @@ class Round:
             features=None if case.features is None else tuple(case.features.tolist()),
             scores=case.scores,
         )
+        object.__setattr__(forecast, "forecaster", self.state.identity)
+        return forecast
 
     def distribution(self, x: Any, hint: Any, features: Any) -> dict[float, float]:
         """The forecasts that `predict` would draw from, with their probabilities; changes nothing."""
@@ -98,6 +101,13 @@ class Round:
             )
         if forecast.forecaster != state.identity:
             raise UnknownForecast(f"{forecast!r} was made by another forecaster; update the one that made it")
+        if forecast.forecaster is not state.identity:
+            seal = state.identity.seal(forecast.signed)
+            if not hmac.compare_digest(seal, forecast.sealed or b""):
+                raise UnknownForecast(
+                    f"{forecast!r} is not as this forecaster made it: its seal is broken or missing. Store what "
+                    "to_json or to_dict give, unchanged, and do not build or edit forecasts"
+                )
         state.pending.check(forecast.round)
         slot, (low, high) = state.values.find(forecast.value), self.rules.property.domain
         row = checked.stored_row(forecast.indices, forecast.values, self.rules.functions.n)
@@ -211,12 +221,21 @@ class Round:
             self.engine.assemble()
         self.make_room()
 
-    def make_room(self) -> None:
-        """For a value more, and for a round more that waits."""
+    def take(self, line: int) -> None:
+        """Learn the outcome of a round that waited; one that has expired meanwhile is let go."""
+        case, played, t, label = self.state.waiting.take(line)
+        if self.state.pending.is_open(t):
+            self.learn(case, played, label, t)
+
+    def make_room(self, n_entries: int = 0) -> None:
+        """For a value more, for a round more that waits, and for so many active entries of one."""
         state = self.state
         crowded = state.values.n == state.values.capacity and not self.rules.fixed
         if crowded:
             state.grow()
+        if n_entries:
+            state.waiting.room(n_entries)
+            crowded = True
         if state.pending.full:
             state.pending.grow()
             crowded = True

@@ -12,13 +12,16 @@ from swapcal.engine.pending import Pending
 from swapcal.engine.record import HintRecord
 from swapcal.engine.rules import Rules
 from swapcal.engine.values import ROOM, Values
-from swapcal.roles import Evidence, HintState
+from swapcal.engine.waiting import Waiting
+from swapcal.forecast import Identity
+from swapcal.roles import Evidence, HintState, Row
 
 __all__ = ["Arrays", "State"]
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-PARTS = ("values", "evidence", "record", "atoms", "hint")
+PARTS = ("values", "evidence", "record", "atoms", "hint", "waiting")
+_NOTHING = Row(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 class State:
@@ -28,10 +31,10 @@ class State:
     carry. All but the last two are arrays that kernels change in place; after `grow` and `restore` they are others.
     """
 
-    __slots__ = ("atoms", "evidence", "hint", "hinted", "identity", "ledger", "pending", "record", "values")
+    __slots__ = ("atoms", "evidence", "hint", "hinted", "identity", "ledger", "pending", "record", "values", "waiting")
 
     def __init__(self, rules: Rules, capacity: int | None = None) -> None:
-        self.identity = secrets.token_hex(8)
+        self.identity = Identity(secrets.token_hex(8), secrets.token_bytes(32))
         self.start(rules, capacity)
 
     def start(self, rules: Rules, capacity: int | None = None) -> None:
@@ -47,6 +50,8 @@ class State:
         if rules.hint is not None:
             self.hint = rules.hint.start(rules.property, rules.hypotheses.n)
         self.pending = Pending(rules.max_pending)
+        n_scores = 0 if self.hint is None else len(self.hint.said(_NOTHING, np.zeros(rules.n_features), None)[1])
+        self.waiting = Waiting(n_scores, rules.n_features)
         self.atoms = Atoms()
         self.hinted = rules.hint is not None
 
@@ -71,8 +76,11 @@ class State:
             "n_rounds": ledger.n_rounds,
             "n_late": ledger.n_late,
             "n_expired": ledger.n_expired,
+            "n_waiting": self.waiting.n,
+            "width": self.waiting.indices.shape[1],
             "hinted": self.hinted,
-            "identity": self.identity,
+            "identity": str(self.identity),
+            "key": self.identity.key.hex(),
         }
         arrays: Arrays = {
             "ledger.sums": ledger.sums[:n].copy(),
@@ -103,4 +111,4 @@ class State:
         ledger.drift[:], ledger.totals[:] = arrays["ledger.drift"], arrays["ledger.totals"]
         ledger.rounds[:] = counters["n_rounds"], counters["n_late"], counters["n_expired"]
         self.pending.restore(counters["issued"], arrays["pending.rounds"])
-        self.hinted, self.identity = counters["hinted"], counters["identity"]
+        self.hinted, self.identity = counters["hinted"], Identity(counters["identity"], bytes.fromhex(counters["key"]))

@@ -2,25 +2,38 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from swapcal import checked
+from swapcal.engine.arrivals import Arrivals, arrivals, moments
 from swapcal.engine.protocol import Learned, StreamPart
 from swapcal.engine.round import Round
 from swapcal.engine.rules import Rules
+from swapcal.engine.waiting import Waiting
 from swapcal.hypotheses.rows import can_be_cut, cut
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array
 
-__all__ = ["run"]
+__all__ = ["Late", "run"]
 
 _CHUNK = 1 << 16
 _FEW = 1 << 12
 
 
-def run(round: Round, X: Any, y: Any, hints: Any, features: Any, missing: str) -> Float64Array:
+class Late(NamedTuple):
+    """When outcomes are known, and in which order they are learned; the arguments of `Forecaster.run`."""
+
+    known: Any
+    times: Any
+    order: str
+    settle: int | None
+
+
+def run(
+    round: Round, X: Any, y: Any, hints: Any, features: Any, missing: str, late: Late | None = None
+) -> Float64Array:
     """`Forecaster.run`: whatever fails, early or late, leaves no trace."""
     rules, state, engine = round.rules, round.state, round.engine
     skip = checked.one_of(missing, "missing", ("error", "skip")) == "skip"
@@ -42,13 +55,15 @@ def run(round: Round, X: Any, y: Any, hints: Any, features: Any, missing: str) -
     before = state.snapshot() if keep and not fresh else None
     groups = rules.hypotheses.snapshot() if hasattr(rules.hypotheses, "snapshot") else None
     play = _whole if alone else _each
+    plan = None if late is None else _plan(round, late, labels)
     try:
         for start, contexts in _parts(round, X, len(labels), chunk, alone):
             if not start and rules.notices:
                 state.atoms.add_many(learned)
             part = slice(start, start + chunk)
             guides, inputs = (None if a is None else a[part] for a in (given, extras))
-            play(round, StreamPart(contexts, labels[part], guides, inputs, out[part]))
+            some = None if plan is None else plan.part(start, min(start + chunk, len(labels)), state.waiting)
+            play(round, StreamPart(contexts, labels[part], guides, inputs, out[part], some))
     except BaseException:
         if fresh:
             state.start(rules)
@@ -94,20 +109,56 @@ def _parts(round: Round, X: Any, n_rows: int, chunk: int, alone: bool) -> Iterat
             yield start, Rows(ends - ends[0], rows.indices[inside], rows.values[inside])
 
 
+class Plan:
+    """The arrivals of a whole call, handed out in parts: rows of earlier parts are by then lines that wait."""
+
+    def __init__(self, whole: Arrivals, first: int) -> None:
+        self.whole, self.first = whole, first
+
+    def part(self, start: int, stop: int, waiting: Waiting) -> Arrivals:
+        """Those of the rows from `start` up to `stop`."""
+        codes, ends, late, due = self.whole
+        inside = codes[ends[start] : ends[stop]]
+        if start:
+            lines, rounds, _ = waiting.dues()
+            earlier = (inside >= 0) & (inside < start)
+            found = np.searchsorted(rounds, self.first + inside[earlier])
+            inside = np.where(inside >= 0, inside - start, inside)
+            inside[earlier] = -1 - lines[found]
+        return Arrivals(inside, ends[start : stop + 1] - ends[start], late[start:stop], due[start:stop])
+
+
+def _plan(round: Round, late: Late, labels: Float64Array) -> Plan:
+    n = len(labels)
+    order = checked.one_of(late.order, "order", ("arrival", "forecast"))
+    settle = None if late.settle is None else checked.whole(late.settle, "settle", 1)
+    first = round.state.pending.issued
+    known = np.where(np.isnan(labels), np.nan, moments(late.known, "known", n))
+    return Plan(arrivals(known, late.times, n, first, round.state.waiting.dues(), order, settle), first)
+
+
 def _whole(round: Round, part: StreamPart) -> None:
     """The engine plays by itself, and stops where more room is needed, which replaces the arrays."""
-    done = 0
-    while done < len(part.labels):
-        done = round.engine.run(part, done)
-        round.make_room()
+    n_rows = len(part.labels)
+    progress = np.zeros(3 + (0 if part.arrivals is None else n_rows), dtype=np.int64)
+    while progress[0] < n_rows:
+        round.engine.run(part, progress)
+        round.make_room(int(progress[2]))
+        progress[2] = 0
 
 
 def _each(round: Round, part: StreamPart) -> None:
     """Round after round."""
-    contexts, hints, state = part.contexts, part.hints, round.state
+    contexts, hints, state, late = part.contexts, part.hints, round.state, part.arrivals
     assert isinstance(contexts, Rows)  # arrays are for kernels
     ends, given = contexts.indptr.tolist(), [math.nan] * len(part.labels) if hints is None else hints.tolist()
+    lines: dict[int, int] = {}
     for t, (label, hint) in enumerate(zip(part.labels.tolist(), given, strict=True)):
+        if late is not None:
+            for code in late.codes[late.ends[t] : late.ends[t + 1]].tolist():
+                line = -1 - code if code < 0 else lines.pop(code, -1)
+                if line >= 0:
+                    round.take(line)
         inside = slice(ends[t], ends[t + 1])
         row = Row(contexts.indices[inside], contexts.values[inside])
         extra = None if part.features is None else part.features[t]
@@ -117,9 +168,12 @@ def _each(round: Round, part: StreamPart) -> None:
         slot, phi = round.draw(play, opened)
         born = state.values.born
         part.out[t] = value = float(born[slot])
+        other = float(born[play.lower + play.upper - slot])
+        point = value if play.evidence_at is None else play.evidence_at
+        played = Learned(slot, other, point, play.kind, phi)
         if math.isnan(label):
             round.drop(opened, phi)
+        elif late is not None and late.late[t]:
+            lines[t] = state.waiting.add(case, played, opened, label, float(late.due[t]))
         else:
-            other = float(born[play.lower + play.upper - slot])
-            point = value if play.evidence_at is None else play.evidence_at
-            round.learn(case, Learned(slot, other, point, play.kind, phi), label, opened)
+            round.learn(case, played, label, opened)

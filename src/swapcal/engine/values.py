@@ -37,12 +37,14 @@ class Values:
     (array([0.1, 0.3, 0.5]), 1, 2)
     """
 
-    __slots__ = ("born", "gaps", "high", "low", "numbers", "order")
+    __slots__ = ("born", "gaps", "high", "low", "numbers", "order", "ranked")
 
     def __init__(self, low: float, high: float, capacity: int = ROOM) -> None:
         self.low, self.high = low, high
         self.born: Float64Array = np.zeros(capacity)
         self.order: IntArray = np.zeros(capacity, dtype=np.int64)
+        # The values once more, by rank: side by side in memory, where a bisection looks for them.
+        self.ranked: Float64Array = np.zeros(capacity)
         self.gaps: Float64Array = np.zeros((capacity + 1, 3))
         # How many; in an array, because kernels count too.
         self.numbers: IntArray = np.zeros(1, dtype=np.int64)
@@ -60,7 +62,7 @@ class Values:
     @property
     def sorted(self) -> Float64Array:
         """The values in increasing order."""
-        return self.born[self.order[: self.n]]
+        return self.ranked[: self.n].copy()
 
     def unit(self, x: float) -> float:
         """Where `x` lies between the ends, in [0, 1]."""
@@ -72,11 +74,11 @@ class Values:
 
     def value(self, rank: int) -> float:
         """The value of a rank."""
-        return float(self.born[self.order[rank]])
+        return float(self.ranked[rank])
 
     def above(self, x: float) -> int:
         """The first rank whose value is at least `x`; n if there is none."""
-        return int(np.searchsorted(self.sorted, x, side="left"))
+        return int(np.searchsorted(self.ranked[: self.n], x, side="left"))
 
     def nearest(self, x: float) -> int:
         """The rank of the value next to `x`, the lower one of two that are as near."""
@@ -92,8 +94,9 @@ class Values:
         """A new value, and its slot. It must not be there yet; both parts of the gap in which it lies start anew."""
         n, i = self.n, self.above(x)
         self.born[n] = x
-        self.order[i + 1 : n + 1] = self.order[i:n].copy()
-        self.order[i] = n
+        for array, own in ((self.order, n), (self.ranked, x)):
+            array[i + 1 : n + 1] = array[i:n].copy()
+            array[i] = own
         self.gaps[i + 1 : n + 2] = self.gaps[i : n + 1].copy()
         self.gaps[i : i + 2] = 0.0
         self.numbers[0] = n + 1
@@ -106,7 +109,7 @@ class Values:
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` values."""
-        self.born, self.order = grown(self.born, capacity), grown(self.order, capacity)
+        self.born, self.order, self.ranked = (grown(each, capacity) for each in (self.born, self.order, self.ranked))
         self.gaps = grown(self.gaps, capacity + 1)
 
     def arrays(self) -> dict[str, Any]:
@@ -118,6 +121,7 @@ class Values:
         n = len(arrays["born"])
         self.born[:n], self.gaps[: n + 1], self.numbers[0] = arrays["born"], arrays["gaps"], n
         self.order[:n] = np.argsort(arrays["born"], kind="stable")
+        self.ranked[:n] = self.born[self.order[:n]]
 
 
 def grown(array: Any, n_rows: int) -> Any:

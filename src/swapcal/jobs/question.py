@@ -3,12 +3,13 @@
 import builtins
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from swapcal.checked import real, shown, whole
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.groups import Groups
+from swapcal.jobs.late_outcomes import LateOutcomes
 from swapcal.properties import Expectile, Mean, Moment, Quantile
 from swapcal.roles import Elicitable
 from swapcal.tables.comparisons import quoted, unquoted
@@ -53,6 +54,8 @@ class Question:
         Round forecasts to the mid-points of this many equal bins before the audit. None: see `auditing.audit`.
     limit : int
         Largest number of groups.
+    late : LateOutcomes
+        When outcomes are known, if not at once; for runs.
 
     Examples
     --------
@@ -75,6 +78,7 @@ class Question:
     prefix: int = 10_000
     bins: int | None = None
     limit: int = 2_500
+    late: LateOutcomes = field(default_factory=LateOutcomes)
 
     def __post_init__(self) -> None:
         for name in ("y", "p", "weight"):
@@ -114,7 +118,7 @@ class Question:
         if isinstance(self.groups, Mapping) or any(callable(part) for each in groups for part in _parts(each)):
             return None
         named = [name for name in (self.y, self.p, self.weight) if name is not None]
-        return tuple(dict.fromkeys([*named, *self.grouping().columns, *self.linear]))
+        return tuple(dict.fromkeys([*named, *self.grouping().columns, *self.linear, *self.late.columns]))
 
     @staticmethod
     def parse_property(text: str, low: float, high: float) -> Elicitable:
@@ -142,6 +146,9 @@ class Question:
             "prefix": self.prefix,
             "bins": self.bins,
             "limit": self.limit,
+            "time": self.late.time,
+            "known": self.late.known,
+            "delay": self.late.delay,
         }
 
 

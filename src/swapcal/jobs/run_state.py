@@ -1,6 +1,7 @@
 """A run between two batches: how columns are read, the forecaster, the audits. It can be saved, and resumed later."""
 
 import io
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +37,7 @@ class Method:
 
     learn: bool = False
     horizon: int | None = None
-    seed: int = 0
+    seed: int | None = None
     trust: float | None = None
     levels: int = 10
     jitter: float = 0.0
@@ -103,6 +104,7 @@ class RunState:
         self.comparison = BeforeAfter(self.values.property, self.audience, self.binning, known, question.r)
         self.fingerprint = Fingerprint(question.columns)
         self.n_rows = self.n_missing = self.n_unhinted = 0
+        self._last_time = -math.inf
         if saved is not None:
             self.comparison.restore(saved.arrays)
 
@@ -118,6 +120,7 @@ class RunState:
         contexts = contexts if weights is None else _weighted(contexts, weights)
         features = None if self.features is None else _dense(self.features, batch)
         forecasts = np.empty(batch.n)
+        late = self._moments(batch)
         for part in self.comparison.parts(~np.isnan(y)):
             forecasts[part] = self.forecaster.run(
                 _part(contexts, part),
@@ -125,6 +128,7 @@ class RunState:
                 None if hints is None else hints[part],
                 features=None if features is None else features[part],
                 missing="skip",
+                **{name: each[part] for name, each in late.items()},
             )
             w = None if weights is None else weights[part]
             before = None if hints is None else hints[part]
@@ -133,10 +137,19 @@ class RunState:
         numbers = np.arange(batch.first + 1, batch.first + batch.n + 1)
         return {"row": numbers, **({} if hints is None else {"before": hints}), "forecast": forecasts}
 
+    def _moments(self, batch: Batch) -> dict[str, Any]:
+        """When the batch's rows come, and when their outcomes are known; nothing where they are known at once."""
+        if not self.question.late.given:
+            return {}
+        times, known = self.question.late.moments(batch, self._last_time)
+        self._last_time = float(times[-1]) if len(times) else self._last_time
+        return {"times": times, "known": known}
+
     def pass_over(self, batch: Batch) -> None:
         """Count rows that are done."""
         self._count(batch)
         self.values.weights(batch)
+        self._moments(batch)
 
     def save(
         self, asked: dict[str, Any], out: str | None, output: dict[str, Any] | None, *, finished: bool

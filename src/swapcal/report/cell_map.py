@@ -53,7 +53,7 @@ class CellMap:
     @classmethod
     def of(cls, result: Result, which: str = "after", limit: int = 30) -> "CellMap":
         """The map of one side of a result: "before" or "after"."""
-        side = {"before": result.before, "after": result.after}.get(which)
+        side = result.columns.get(which)
         if side is None:
             raise InvalidInput(f"this result has no forecasts {which!r}; a map can be of 'before' or 'after'")
         return cls(side, result.groups, result.property, limit)

@@ -40,7 +40,7 @@ class CellTable:
 
 def cell_tables(result: Result, limit: int = 40) -> tuple[list[CellTable], str, int]:
     """Tables of the sides there are, with the same groups, bins and colors; the end of the colors; groups left out."""
-    sides = {w: s for w, s in (("before", result.before), ("after", result.after)) if s is not None}
+    sides = result.columns
     if not sides:
         return [], "", 0
     maps = {w: CellMap(side, result.groups, result.property, limit) for w, side in sides.items()}

@@ -34,7 +34,7 @@ def chosen_groups(result: Result, limit: int = 32) -> ChosenGroups:
     if side is None:
         return ChosenGroups((), (), 0, 0)
     found = group_bias(side, result.property)
-    curves = [s.curves for s in (result.before, result.after) if s is not None]
+    curves = [side.curves for side in result.columns.values()]
     having = np.array([name != "all" and any(name in c for c in curves) for name in result.groups], dtype=bool)
     having &= found.count > 0.0
     by_error = [int(j) for j in np.argsort(-found.error, kind="stable") if having[j]]

@@ -91,7 +91,7 @@ def _loss(result: Result) -> HeadlineNumber:
         note = f"{difference} ({share})"
         return HeadlineNumber(title, precise(result.paired.before), precise(result.paired.after), note)
     losses = ["" if side is None else precise(side.loss) for side in (result.before, result.after)]
-    best = [side.constant_loss for side in (result.before, result.after) if side is not None]
+    best = [side.constant_loss for side in result.columns.values()]
     constant = f"; the best constant forecast has {precise(best[-1])}" if best and best[-1] is not None else ""
     return HeadlineNumber(title, losses[0], losses[1], f"lower is better{constant}")
 

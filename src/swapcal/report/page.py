@@ -90,7 +90,7 @@ def _context(result: Result) -> dict[str, Any]:
     chosen = chosen_groups(result)
     diagrams = _diagrams(result, chosen)
     tables, end, left_out = cell_tables(result)
-    sides = [(w, s) for w, s in (("before", result.before), ("after", result.after)) if s is not None]
+    sides = list(result.columns.items())
     known = [side.chance_mean for _, side in sides if side.chance_mean is not None]
     chance = number(known[-1]) if known else ""
     figures: dict[str, tuple[str, str]] = {}
@@ -138,9 +138,7 @@ def _drawn(figure: Any, prefix: str) -> tuple[str, str]:
 def _diagrams(result: Result, chosen: ChosenGroups) -> list[dict[str, Any]]:
     """Reliability diagrams: everybody first, then the chosen groups."""
     found = []
-    everybody = [
-        name for name in ("all",) if any(s is not None and name in s.curves for s in (result.before, result.after))
-    ]
+    everybody = [name for name in ("all",) if any(name in side.curves for side in result.columns.values())]
     kinds = [("all", name) for name in everybody]
     kinds += [("worst", name) for name in chosen.worst] + [("largest", name) for name in chosen.largest]
     for k, (kind, name) in enumerate(kinds):

@@ -33,7 +33,7 @@ class Greedy:
     >>> adversary = Greedy(Arena(groups(3, seed=0)))
     >>> forecaster = Forecaster(Mean(), Finite(3), horizon=200, seed=1)
     >>> float(play(forecaster, adversary, 200).y.mean())
-    0.45
+    0.445
     """
 
     arena: Arena
@@ -73,7 +73,7 @@ class Far:
     >>> adversary = Far(Arena(groups(3, seed=0)))
     >>> forecaster = Forecaster(Mean(), Finite(3), horizon=200, seed=1)
     >>> float(play(forecaster, adversary, 200).y.mean())
-    0.495
+    0.5
     """
 
     arena: Arena
@@ -110,7 +110,7 @@ class GroupTargeted:
     >>> adversary = GroupTargeted(Arena(groups(3, seed=0)))
     >>> forecaster = Forecaster(Mean(), Finite(3), horizon=200, seed=1)
     >>> float(play(forecaster, adversary, 200).y.mean())
-    0.26
+    0.505
     """
 
     arena: Arena
