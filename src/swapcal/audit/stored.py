@@ -14,7 +14,7 @@ from swapcal.hypotheses import from_spec
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array, Spec
 
-__all__ = ["SCHEMA_VERSION", "Stored", "dump", "plain_bins", "same", "same_class", "undump"]
+__all__ = ["SCHEMA_VERSION", "Stored", "check_possible", "dump", "plain_bins", "same", "same_class", "undump"]
 
 SCHEMA_VERSION = 1
 KIND = "swapcal.audit"
@@ -142,12 +142,12 @@ def _sums(stored: Any, n: int, bins: Any) -> Sums:
         raise ValueError("a forecast value is repeated or has no rounds")
     if np.any(arrays["count"] < 0) or np.any(arrays["count"] > arrays["rounds"]):
         raise ValueError("the weights of a forecast value are not those of its rounds")
-    _check_possible(arrays)
+    check_possible(arrays)
     sums.restore(arrays)
     return sums
 
 
-def _check_possible(arrays: dict[str, Float64Array]) -> None:
+def check_possible(arrays: dict[str, Float64Array]) -> None:
     """Refuse sums that no rounds can have: |V| and weights are at most 1, and a sum's square at most n sums of squares.
 
     All of it holds for functions with any values, as `weight` sums up |x|.

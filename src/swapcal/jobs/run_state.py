@@ -18,6 +18,7 @@ from swapcal.jobs.before_after import BeforeAfter
 from swapcal.jobs.binning import Binning, binning
 from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.jobs.fingerprint import Fingerprint
+from swapcal.jobs.kept_sums import check_kept
 from swapcal.jobs.question import MOST_BINS, Question
 from swapcal.jobs.row_values import RangeWarning, RowValues
 from swapcal.roles import Hypotheses, Rows
@@ -106,6 +107,8 @@ class RunState:
         self.n_rows = self.n_missing = self.n_unhinted = 0
         self._last_time = -math.inf
         if saved is not None:
+            most = max(self.audience.groups.n, 0 if self.audience.numeric is None else self.audience.numeric.n)
+            check_kept(saved.arrays, self.comparison.arrays(), most)
             self.comparison.restore(saved.arrays)
 
     def advance(self, batch: Batch) -> dict[str, Any]:

@@ -7,11 +7,13 @@ from itertools import chain
 from typing import Any
 
 from swapcal.audit.summary import summarize
+from swapcal.checked import whole
 from swapcal.errors import DataError, StateFileError
 from swapcal.jobs.auditing import opening, versions
 from swapcal.jobs.before_after import DELTA
 from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.jobs.guard import regular
+from swapcal.jobs.kept_sums import understood
 from swapcal.jobs.question import Question
 from swapcal.jobs.result import Result
 from swapcal.jobs.run_files import RunFiles
@@ -134,8 +136,16 @@ def _run(
 ) -> Result:
     begun = files.begun
     known = records.n_rows or _expected_rows(records) if method.horizon is None else method.horizon
-    first, rest = opening(records, question.prefix if begun is None else int(begun.plain["settled"]))
-    current = RunState(question, replace(method, horizon=known), first, records.name, begun)
+    with understood(files.state):
+        settled = question.prefix if begun is None else whole(begun.plain["settled"], "settled", 1)
+        if settled > question.prefix:
+            raise ValueError(f"{settled} rows have settled the range, and {question.prefix} can")
+    first, rest = opening(records, settled)
+    if begun is None:
+        current = RunState(question, replace(method, horizon=known), first, records.name)
+    else:
+        with understood(files.state):
+            current = RunState(question, replace(method, horizon=known), first, records.name, begun)
     batches: Iterator[Batch] = chain(first, rest)
     if begun is not None:
         batches = _behind(batches, current, begun, files)
