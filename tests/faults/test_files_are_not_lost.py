@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from swapcal.jobs.lock import StateLock
 from swapcal.jobs.question import Question
 from swapcal.jobs.running import run
 from swapcal.replacing import replacing
+from swapcal.tables.coded import Coded
 from swapcal.tables.records import read
 
 parquet: Any = pytest.importorskip("pyarrow.parquet")
@@ -332,15 +334,22 @@ def test_fault_15_quotation_marks_at_the_end(folder: Path, tail: str, rows: int)
 def test_fault_20_a_rename_is_synced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a file gets its name its bytes are on the disk, and after that the folder is."""
     calls: list[str] = []
+
+    def noted(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any) -> Any:
+            calls.append(name)
+            return call(*arguments)
+
+        return called
+
     for name in ("fsync", "replace"):
-        real = getattr(os, name)
-        monkeypatch.setattr(os, name, lambda *a, real=real, name=name: (calls.append(name), real(*a))[1])
+        monkeypatch.setattr(os, name, noted(name, getattr(os, name)))
     forecaster = sc.Forecaster(sc.Mean(), sc.Finite(2))
     checkpointed = checkpoint.Checkpoint({}, 0, "", None, None, False, {}, b"")
-    for write in (lambda: forecaster.save(folder / "f"), lambda: checkpoint.write(folder / "s", checkpointed)):
-        calls.clear()
-        write()
-        assert calls == ["fsync", "replace", "fsync"]
+    forecaster.save(folder / "f")
+    assert calls == ["fsync", "replace", "fsync"]
+    checkpoint.write(folder / "s", checkpointed)
+    assert calls == ["fsync", "replace", "fsync"] * 2
 
 
 @posix
@@ -410,5 +419,6 @@ def test_fault_23_na_in_quotes_is_a_text(folder: Path) -> None:
     (folder / "na.csv").write_text('y,p,g\n1,0.5,"NA"\n0,"NA",NA\n1,"",x\n0,0.25,""\n1,0.5, NA \n')
     (batch,) = read(folder / "na.csv")
     column = batch["g"]
+    assert isinstance(column, Coded)
     assert [None if code < 0 else column.values[code] for code in column.codes] == ["NA", None, "x", None, None]
     np.testing.assert_array_equal(batch.numbers("p"), [0.5, np.nan, np.nan, 0.25, 0.5])

@@ -191,7 +191,8 @@ def test_fault_19_positions_of_a_vocabulary() -> None:
         header["hypotheses"]["vocabulary"] = {**original, **change}
         with pytest.raises(StateFileError):
             load(with_header(parts, header))
-    for edges in ({"g": [3.0, 1.0]}, {"g": []}, {"g": [float("nan")]}, {"other": [1.0]}):
+    odd: list[dict[str, list[float]]] = [{"g": [3.0, 1.0]}, {"g": []}, {"g": [float("nan")]}, {"other": [1.0]}]
+    for edges in odd:
         header = header_of(parts)
         header["hypotheses"]["edges"] = edges
         with pytest.raises(StateFileError):
@@ -258,7 +259,8 @@ def test_fault_19_impossible_sums_of_an_audit() -> None:
 
 def test_fault_19_impossible_wealth_of_a_monitor() -> None:
     rng = np.random.default_rng(0)
-    for promise in ({"alpha": 0.01}, {"every": 1000.0}):
+    promises: list[dict[str, Any]] = [{"alpha": 0.01}, {"every": 1000.0}]
+    for promise in promises:
         monitor = Monitor(sc.Mean(), Finite(2), **promise)
         monitor.update_many(rng.random(600), rng.random(600), np.ones((600, 2)))
         stored = json.loads(json.dumps(monitor.to_dict()))

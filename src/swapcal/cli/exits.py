@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NoReturn
 
@@ -36,9 +37,7 @@ def needs(package: str, what: str) -> None:
 def listen_alone() -> None:
     """Keep pyarrow from listening to Ctrl-C: it reports it as an error of its own, or not at all."""
     with suppress(ImportError):
-        import pyarrow
-
-        pyarrow.enable_signal_handlers(False)
+        import_module("pyarrow").enable_signal_handlers(False)
 
 
 @contextmanager

@@ -35,8 +35,10 @@ def cleaned(value: T) -> T:
         made = printable(value)
     elif isinstance(value, dict):
         made = {cleaned(key): cleaned(each) for key, each in value.items()}
-    elif type(value) in (list, tuple):
-        made = type(value)(cleaned(each) for each in made)
+    elif type(value) is list:
+        made = [cleaned(each) for each in value]
+    elif type(value) is tuple:
+        made = tuple(cleaned(each) for each in value)
     elif is_dataclass(value) and not isinstance(value, type):
         texts = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
         changed = {name: cleaned(each) for name, each in texts.items() if isinstance(each, (str, dict, list, tuple))}
