@@ -16,7 +16,7 @@ import pytest
 import swapcal as sc
 from commands import ASKED, lines_of, process, refused, swapcal, table
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.jobs import checkpoint, parquet_output, run_files
+from swapcal.jobs import checkpoint, output_and_state, parquet_output
 from swapcal.jobs.guard import lock_of
 from swapcal.jobs.lock import StateLock
 from swapcal.jobs.question import Question
@@ -391,8 +391,8 @@ def test_fault_23_bytes_do_not_depend_on_when_commits_were(
     written = set()
     for number, seconds in enumerate((0.0, 1e9)):
         for batch_rows in (700, 65_536):
-            monkeypatch.setattr(run_files, "COMMIT_SECONDS", seconds)
-            monkeypatch.setattr(run_files, "COMMIT_SHARE", 0.0)
+            monkeypatch.setattr(output_and_state, "COMMIT_SECONDS", seconds)
+            monkeypatch.setattr(output_and_state, "COMMIT_SHARE", 0.0)
             out = folder / f"out{number}-{batch_rows}.{ending}"
             records = read(folder / "in.csv", columns=QUESTION.columns, batch_rows=batch_rows)
             run(records, QUESTION, out=out, state=folder / f"{out.name}.s", seed=1)

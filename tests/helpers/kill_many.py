@@ -52,6 +52,9 @@ def main(ending: str, wanted: int) -> int:
                     running.wait()
                     kills += 1
                     continue
+                if code < 0:
+                    kills += 1  # somebody else's kill is as good
+                    continue
                 if code:
                     assert running.stderr is not None
                     sys.stderr.write(running.stderr.read().decode())

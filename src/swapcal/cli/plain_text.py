@@ -36,9 +36,9 @@ def cleaned(value: T) -> T:
     elif isinstance(value, dict):
         made = {cleaned(key): cleaned(each) for key, each in value.items()}
     elif type(value) is list:
-        made = [cleaned(each) for each in value]
+        made = [cleaned(each) for each in made]
     elif type(value) is tuple:
-        made = tuple(cleaned(each) for each in value)
+        made = tuple(cleaned(each) for each in made)
     elif is_dataclass(value) and not isinstance(value, type):
         texts = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
         changed = {name: cleaned(each) for name, each in texts.items() if isinstance(each, (str, dict, list, tuple))}

@@ -14,9 +14,9 @@ from swapcal.jobs.before_after import DELTA
 from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.jobs.guard import regular
 from swapcal.jobs.kept_sums import understood
+from swapcal.jobs.output_and_state import RunFiles
 from swapcal.jobs.question import Question
 from swapcal.jobs.result import Result
-from swapcal.jobs.run_files import RunFiles
 from swapcal.jobs.run_state import Method, RunState
 from swapcal.tables.records import Batch, Records, read
 from swapcal.words.property_words import loss_name
