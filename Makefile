@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install check format test test-python bits slow bench demo clean
+.PHONY: install check format test test-python bits slow kills sanitize bench demo clean
 
 install: $(STAMP)
 
@@ -38,6 +38,26 @@ bits: install
 
 slow: install
 	$(BIN)/python -m pytest -n 2 -m slow
+
+# Runs that are killed at random moments, at the pace at which they commit by default: 500 for each format.
+kills: install
+	for ending in csv jsonl parquet; do $(BIN)/python tests/helpers/kill_many.py $$ending 500 || exit 1; done
+
+# The compiled module once more, with the address and undefined behavior sanitizers, in an environment beside the usual
+# one that shares its packages; and the tests that reach it. Needs GCC. See docs/reliability.md.
+CHECKED := build/sanitize
+CHECKED_TESTS ?= tests/engine tests/hints tests/audit tests/faults/test_files_from_strangers.py
+PRELOAD = $(shell g++ -print-file-name=libasan.so) $(shell g++ -print-file-name=libubsan.so) \
+	$(shell g++ -print-file-name=libstdc++.so)
+
+sanitize: install
+	$(PYTHON) -m venv $(CHECKED)
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
+		> $$($(CHECKED)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/shared.pth
+	$(CHECKED)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall \
+		--config-settings=cmake.define.SWAPCAL_SANITIZE=ON --config-settings=build-dir=build/sanitize-cmake .
+	LD_PRELOAD="$(PRELOAD)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 SWAPCAL_BACKEND=native \
+		$(CHECKED)/bin/python -m pytest -p no:cacheprovider -x $(CHECKED_TESTS)
 
 bench: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './benchmarks[peers]'

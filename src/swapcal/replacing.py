@@ -1,13 +1,15 @@
 """Files that appear whole or not at all."""
 
 import os
+import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
 from typing import BinaryIO
 
-__all__ = ["replacing", "sync_folder"]
+__all__ = ["leftovers", "replacing", "sync_folder"]
 
 
 @contextmanager
@@ -49,6 +51,17 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
         os.remove(beside)
         raise
     sync_folder(folder)
+
+
+def leftovers(path: str | PathLike[str]) -> list[str]:
+    """Files that `replacing` was writing beside `path` when its process was killed, or is writing now.
+
+    Whoever removes them must know that nobody else writes to `path`.
+    """
+    folder, name = os.path.split(os.path.realpath(path))
+    shape = re.compile(rf"\.{re.escape(name[:100])}\.[0-9a-f]{{16}}\.part")
+    found = [os.path.join(folder, each) for each in os.listdir(folder) if shape.fullmatch(each)]
+    return [each for each in found if stat.S_ISREG(os.lstat(each).st_mode)]
 
 
 def sync_folder(folder: str) -> None:

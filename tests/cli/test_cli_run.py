@@ -184,7 +184,12 @@ def test_what_goes_wrong_is_one_sentence(folder: Path) -> None:
         ("scores.csv", *ASKED, "--out", "no/where.csv"): "cannot be written",
         ("scores.csv", *ASKED, "--state", "no/where.state"): "no/where.state cannot be written",
         ("scores.csv", *ASKED, "--out", "scores.parquet"): "scores.parquet is there already",
-        ("scores.csv", *ASKED, "--state", "scores.parquet"): "scores.parquet is not a whole state file",
+        (
+            "scores.csv",
+            *ASKED,
+            "--state",
+            "scores.parquet",
+        ): "scores.parquet is not a state file of swapcal run, and is left as it is",
         ("scores.csv", *ASKED, "--property", "mode"): "the property must be",
         ("scores.csv", *ASKED, "--no-learn", "--linear", "x"): "--learn",
     }

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from swapcal.jobs import running
+from swapcal.jobs import output_and_state, running
 from swapcal.jobs.question import Question
 from swapcal.jobs.storage import to_json
 from swapcal.tables.records import read
@@ -92,7 +92,7 @@ def leavings(folder: Path, ending: str) -> tuple[list[str], bytes, str]:
 def play(root: Path, ending: str, mode: str) -> dict[str, Any]:
     """All runs of one mode: "steps" (killed once, at each step), "often" (each tenth step) or "random" (SIGKILL)."""
     # Every batch is committed, however short the run is.
-    running.COMMIT_SECONDS = running.COMMIT_SHARE = 0.0
+    output_and_state.COMMIT_SECONDS = output_and_state.COMMIT_SHARE = 0.0
     write_table(root / "in.csv", 250)
     (root / "alone").mkdir()
     whole_run(root / "alone", ending)  # here, so that what is imported is there before the first fork

@@ -9,8 +9,10 @@ import numpy.typing as npt
 import pytest
 
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.jobs import checkpoint, outputs
-from swapcal.jobs.checkpoint import Checkpoint, Fingerprint
+from swapcal.jobs import checkpoint, outputs, parquet_output
+from swapcal.jobs.checkpoint import Checkpoint
+from swapcal.jobs.fingerprint import Fingerprint
+from swapcal.tables.batch import Batch
 
 parquet: Any = pytest.importorskip("pyarrow.parquet")
 
@@ -94,6 +96,7 @@ def test_a_finished_output_can_grow(tmp_path: Path, ending: str) -> None:
     assert untouched.finish() == position
     untouched.close()
     killed = outputs.open_output(path, NAMES, position)
+    position = killed.reopened()  # kept before rows are appended, as they may be cut off again
     killed.append(part(6, 2))
     killed.commit()
     killed.close()
@@ -110,8 +113,8 @@ def test_a_finished_output_can_grow(tmp_path: Path, ending: str) -> None:
 
 
 def test_row_groups_do_not_depend_on_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outputs, "_GROUP_ROWS", 10)
-    monkeypatch.setattr(outputs, "_PART_ROWS", 16)
+    monkeypatch.setattr(parquet_output, "_GROUP_ROWS", 10)
+    monkeypatch.setattr(parquet_output, "_PART_ROWS", 16)
     written = []
     for every in (1, 3, 100):
         path = tmp_path / f"out{every}.parquet"
@@ -139,9 +142,9 @@ def test_an_output_that_was_changed_is_not_continued(tmp_path: Path, ending: str
         (tmp_path / "out.parquet.parts" / "000000.parquet").unlink()
     else:
         path.write_text("row,bef\n")
-    with pytest.raises(StateFileError, match="start over with --fresh"):
+    with pytest.raises(StateFileError, match="put back the file as it was"):
         outputs.open_output(path, NAMES, position)
-    done = {"parts": 1, "merged": True} if ending == "parquet" else position
+    done = {**position, "merged": True} if ending == "parquet" else position
     with pytest.raises(StateFileError, match="is gone"):
         outputs.open_output(tmp_path / f"nowhere.{ending}", NAMES, done)
 
@@ -159,11 +162,12 @@ def a_checkpoint(**changes: Any) -> Checkpoint:
         "asked": {"y": "late", "groups": ["a", ["a", "b"]], "seed": 3},
         "rows": 17,
         "digest": "abc",
+        "out": "out.csv",
         "output": {"bytes": 5},
         "finished": False,
         "plain": {"n_missing": 2, "low": 0.1},
         "forecaster": b"\x00\x01 bytes",
-        "arrays": {"before.sums": np.arange(6.0).reshape(2, 3), "flags": np.array([1, 2], dtype=np.int64)},
+        "arrays": {"before.sums": np.arange(6.0).reshape(2, 3), "flags": np.array([1.0, 2.0])},
     }
     return Checkpoint(**{**fields, **changes})
 
@@ -206,7 +210,8 @@ def test_damaged_and_foreign_state_files_are_refused(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for cut in range(0, len(whole), 41):
         path.write_bytes(whole[:cut])
-        with pytest.raises(StateFileError, match=r"run\.state is not a whole state file"):
+        words = "a whole state file" if cut > 80 else "a state file of swapcal run, and is left as it is"
+        with pytest.raises(StateFileError, match=rf"run\.state is not {words}"):
             checkpoint.read(path)
     flipped = bytearray(whole)
     flipped[whole.index(b"\x00\x01 bytes") + 3] ^= 1
@@ -216,7 +221,7 @@ def test_damaged_and_foreign_state_files_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     with pytest.raises(StateFileError, match="is not a state file of swapcal run"):
         checkpoint.read(tmp_path / "other.npz")
-    path.write_bytes(whole.replace(b'"schema_version": 2', b'"schema_version": 7'))
+    path.write_bytes(whole.replace(b'"schema_version": 3', b'"schema_version": 7'))
     with pytest.raises(StateFileError):
         checkpoint.read(path)
 
@@ -228,14 +233,26 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
         checkpoint.check_same(a_checkpoint().asked, {**asked, "seed": 4}, "run.state")
 
 
-def test_the_fingerprint_is_of_rows_not_of_batches() -> None:
+@pytest.mark.parametrize("kind", ["list", "array", "csv", "dictionary", "parquet"])
+def test_the_fingerprint_is_of_rows_not_of_batches(kind: str) -> None:
     rng = np.random.default_rng(0)
-    y, hint = rng.random(100), rng.random(100)
+    hint = rng.random(100)
     hint[::7] = np.nan
-    one, two, other = Fingerprint(), Fingerprint(), Fingerprint()
-    one.add(y, hint)
+    pa: Any = pytest.importorskip("pyarrow")
+    texts = [None if t % 5 == 0 else "abc"[: t % 4] for t in range(100)]
+    made: dict[str, Any] = {
+        "list": {"y": hint.tolist(), "g": texts},
+        "array": {"y": hint, "g": np.array([text or "" for text in texts])},
+        "csv": {"y": pa.array([str(h).encode() for h in hint]), "g": pa.array(texts, pa.binary())},
+        "dictionary": {"y": pa.array(hint), "g": pa.array(texts).dictionary_encode()},
+        "parquet": {"y": pa.array(hint, from_pandas=True), "g": pa.array(texts)},
+    }
+    batch = Batch("rows", 0, 100, made[kind])
+    one, two, other = (Fingerprint(["y", "g"]) for _ in range(3))
+    one.add(batch)
     for start, stop in ((0, 13), (13, 13), (13, 80), (80, 100)):
-        two.add(y[start:stop], hint[start:stop])
+        two.add(batch.cut(start, stop))
         assert len(two.value()) == 32
-    other.add(hint, y)
+    other.add(batch.cut(0, 99))
     assert one.value() == two.value() != other.value()
+    assert Fingerprint.of([batch, batch], 100, ["y", "g"]) == one.value() != Fingerprint.of([batch], 100, ["g", "y"])

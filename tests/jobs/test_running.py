@@ -17,7 +17,7 @@ import killed_runs
 import swapcal as sc
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.hypotheses import Groups
-from swapcal.jobs import running
+from swapcal.jobs import output_and_state, running
 from swapcal.jobs.question import Question
 from swapcal.jobs.result import Result
 from swapcal.jobs.row_values import RangeWarning
@@ -251,7 +251,7 @@ def test_an_output_is_not_overwritten_by_mistake(tmp_path: Path) -> None:
     first = out.read_bytes()
     run(columns, QUESTION, out=out, state=state, fresh=True)
     assert out.read_bytes() == first
-    with pytest.raises(InvalidInput, match="cannot be the same file"):
+    with pytest.raises(InvalidInput, match="the output and the state are the same file"):
         run(columns, QUESTION, out=out, state=out)
 
 
@@ -342,8 +342,8 @@ def test_what_a_state_does_not_belong_to_is_refused(tmp_path: Path) -> None:
 
 def test_a_mistake_in_the_file_can_be_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows before the mistake are kept; after its correction the run goes on."""
-    monkeypatch.setattr(running, "COMMIT_SECONDS", 0.0)
-    monkeypatch.setattr(running, "COMMIT_SHARE", 0.0)
+    monkeypatch.setattr(output_and_state, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(output_and_state, "COMMIT_SHARE", 0.0)
     columns = {name: values.astype(object) for name, values in table().items()}
     whole = csv(tmp_path / "whole.csv", columns)
     source = csv(tmp_path / "in.csv", changed(columns, p=[*columns["p"][:1200], "oops", *columns["p"][1201:]]))

@@ -145,7 +145,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path, mon
 
     def without(name: str, *rest: Any) -> Any:
         if name.startswith(("pyarrow", "narwhals")):
-            raise ImportError(name)
+            raise ModuleNotFoundError(name, name=name.partition(".")[0])
         return real(name, *rest)
 
     monkeypatch.setattr(importlib, "import_module", without)

@@ -14,7 +14,7 @@ from swapcal.hypotheses import from_spec
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array, Spec
 
-__all__ = ["SCHEMA_VERSION", "Stored", "dump", "plain_bins", "same", "same_class", "undump"]
+__all__ = ["SCHEMA_VERSION", "Stored", "check_possible", "dump", "plain_bins", "same", "same_class", "undump"]
 
 SCHEMA_VERSION = 1
 KIND = "swapcal.audit"
@@ -142,5 +142,27 @@ def _sums(stored: Any, n: int, bins: Any) -> Sums:
         raise ValueError("a forecast value is repeated or has no rounds")
     if np.any(arrays["count"] < 0) or np.any(arrays["count"] > arrays["rounds"]):
         raise ValueError("the weights of a forecast value are not those of its rounds")
+    check_possible(arrays)
     sums.restore(arrays)
     return sums
+
+
+def check_possible(arrays: dict[str, Float64Array]) -> None:
+    """Refuse sums that no rounds can have: |V| and weights are at most 1, and a sum's square at most n sums of squares.
+
+    All of it holds for functions with any values, as `weight` sums up |x|.
+    """
+    most, tiny = 1.0 + 1e-9, 1e-9
+    rounds, count, v, vv = (arrays[name] for name in PER_VALUE)
+    xv, active, weight, xvxv = (arrays[name] for name in PER_CELL)
+    for what, possible in (
+        ("rounds are whole numbers", (rounds == np.floor(rounds)) & (rounds >= 0) & (rounds < 2.0**53)),
+        ("V is in [-1, 1]", (np.abs(v) <= most * count + tiny) & (vv >= 0) & (vv <= most * count + tiny)),
+        ("sums fit their squares", v * v <= most * rounds * vv + tiny),
+        ("functions are active in rounds", (active == np.floor(active)) & (active >= 0) & (active <= rounds[:, None])),
+        ("functions fit their weight", (weight >= 0) & (np.abs(xv) <= most * weight + tiny) & (xvxv >= 0)),
+        ("sums of functions fit their squares", xv * xv <= most * active * xvxv + tiny),
+        ("nothing is where nothing was", (active > 0) | ((weight == 0) & (xv == 0) & (xvxv == 0))),
+    ):
+        if not possible.all():
+            raise ValueError(f"it is not true of them that {what}")

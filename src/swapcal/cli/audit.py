@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from swapcal.cli import options
-from swapcal.cli.exits import guarded, needs
+from swapcal.cli.exits import guarded, listen_alone, needs
 
 __all__ = ["audit"]
 
@@ -49,11 +49,15 @@ def audit(
         from swapcal.cli.output import tell
         from swapcal.cli.progress import following
         from swapcal.jobs import auditing
+        from swapcal.jobs.guard import apart, check_page
         from swapcal.tables.records import read
 
+        listen_alone()
         asked = {"property": property, "low": low, "high": high, "positive": positive, "weight": weight, "r": r}
         question = options.question(y, p, groups, linear, **asked, bins=bins, limit=limit)
+        check_page(report)
         records = read(file, columns=question.columns)
+        apart({"the input": records.file, "the page": report})
         with following(records, "auditing", stopped) as progress:
             result = auditing.audit(records, question, progress=progress)
         tell(result, report=report, json=json, fail_above=fail_above)

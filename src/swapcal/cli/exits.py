@@ -3,13 +3,16 @@
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NoReturn
 
 import typer
 
-__all__ = ["EXIT_CODES", "HELP", "guarded", "needs", "stop"]
+from swapcal.cli.plain_text import printable
+
+__all__ = ["EXIT_CODES", "HELP", "guarded", "listen_alone", "needs", "stop"]
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -21,7 +24,7 @@ TRACEBACK = "SWAPCAL_TRACEBACK"
 
 def stop(sentence: str, code: int = BAD_INPUT) -> NoReturn:
     """End the command with a sentence on standard error."""
-    typer.echo(sentence, err=True)
+    typer.echo(printable(sentence), err=True)
     raise typer.Exit(code)
 
 
@@ -29,6 +32,12 @@ def needs(package: str, what: str) -> None:
     """End the command with the way to install `package` if it is not there."""
     if find_spec(package) is None:
         stop(f"{what} need {package}: install with  pip install 'swapcal[cli]'")
+
+
+def listen_alone() -> None:
+    """Keep pyarrow from listening to Ctrl-C: it reports it as an error of its own, or not at all."""
+    with suppress(ImportError):
+        import_module("pyarrow").enable_signal_handlers(False)
 
 
 @contextmanager
@@ -43,7 +52,7 @@ def guarded() -> Iterator[list[str]]:
     def say(message: Warning | str, *_: Any, **__: Any) -> None:
         if str(message) not in said:
             said.add(str(message))
-            typer.echo(f"warning: {_sentence(message)}", err=True)
+            typer.echo(printable(f"warning: {_sentence(message)}"), err=True)
 
     try:
         with warnings.catch_warnings():

@@ -40,7 +40,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tabl
 
 def question(y: str, p: str | None, groups: str | None, linear: str | None, **asked: Any) -> "Question":
     """The question that the options ask; groups and linear columns as they are written on the command line."""
-    from swapcal.jobs.question import Question, parse_groups
+    from swapcal.jobs.question import Question, parse_columns, parse_groups
 
-    names = () if linear is None else tuple(name.strip() for name in linear.split(","))
+    names = () if linear is None else parse_columns(linear)
     return Question(y, p, groups=() if groups is None else parse_groups(groups), linear=names, **asked)

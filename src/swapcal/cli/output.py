@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swapcal.audit.summary import ColumnSummary
+from swapcal.cli.plain_text import cleaned, printable
 from swapcal.errors import DataError, MissingExtra
 from swapcal.jobs.result import Result
 from swapcal.jobs.storage import to_json
@@ -38,7 +39,7 @@ def tell(result: Result, *, report: Path | None, json: bool, fail_above: float |
     else:
         show(result, page)
         if last is not None:
-            typer.echo(last)
+            typer.echo(printable(last))
     sentence = None if fail_above is None else above(result, fail_above)
     if sentence is not None:
         typer.echo(sentence, err=True)
@@ -49,9 +50,9 @@ def show(result: Result, page: Path | None = None) -> None:
     """Print the result."""
     width = min(Console().width, WIDTH)
     console = Console(highlight=False, width=width)
-    console.print(view(result, width))
+    console.print(view(cleaned(result), width))
     if page is not None:
-        console.print(f"The page is {page}", soft_wrap=True)
+        console.print(Text(f"The page is {printable(str(page))}"), soft_wrap=True)
 
 
 def view(result: Result, width: int = WIDTH) -> RenderableType:

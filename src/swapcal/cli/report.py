@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from swapcal.cli.exits import guarded, needs
+from swapcal.cli.plain_text import printable
 
 __all__ = ["report"]
 
@@ -25,7 +26,10 @@ def report(
         progress.append("stopped; no page was written")
         needs("jinja2", "pages")
         from swapcal.cli.output import plain, save_page
+        from swapcal.jobs.guard import apart, check_page
         from swapcal.jobs.storage import read_result
 
+        apart({"the result": 0 if file == "-" else file, "the page": out})
+        check_page(out)
         path = save_page(read_result(file), out)
-        typer.echo(plain({"page": str(path)}) if json else f"The page is {path}")
+        typer.echo(plain({"page": str(path)}) if json else printable(f"The page is {path}"))

@@ -13,7 +13,8 @@ from typing import Annotated
 import typer
 
 from swapcal.cli import options
-from swapcal.cli.exits import guarded, needs
+from swapcal.cli.exits import guarded, listen_alone, needs
+from swapcal.cli.plain_text import printable
 
 __all__ = ["run"]
 
@@ -84,13 +85,17 @@ def run(
         from swapcal.cli.output import tell
         from swapcal.cli.progress import following
         from swapcal.jobs import running
+        from swapcal.jobs.guard import apart, check_page
         from swapcal.jobs.late_outcomes import LateOutcomes
         from swapcal.tables.records import read
 
+        listen_alone()
         asked = {"property": property, "low": low, "high": high, "positive": positive, "weight": weight, "r": r}
         late = LateOutcomes(time=time, known=known, delay=delay)
         question = options.question(y, hint, groups, linear, **asked, limit=limit, late=late)
-        records = read(file, columns=question.columns)
+        check_page(report)
+        records = read(file, columns=question.columns, whole_lines=state is not None)
+        apart({"the input": records.file, "the output": out, "the state": state, "the page": report})
         with following(records, "forecasting", stopped, _afterwards(out, state)) as progress, _interruptible() as stop:
             result = running.run(
                 records,
@@ -108,7 +113,7 @@ def run(
                 overwrite=overwrite,
                 progress=progress,
                 stop=stop,
-                say=lambda sentence: typer.echo(sentence, err=True),
+                say=lambda sentence: typer.echo(printable(sentence), err=True),
             )
         last = None if out is None else f"The forecasts of all {result.settings['rows']:,} rows are in {out}"
         tell(result, report=report, json=json, fail_above=fail_above, last=last)

@@ -45,6 +45,11 @@ _MOST = 1 << 62
 _ROOM = 32
 """Bytes that a header, the atoms and the label in front of an array can take; more is not what `save` wrote."""
 
+_PACKED = 1 << 21
+_SLACK = 1 << 26
+"""Arrays of more than 2 MB are not packed. So what a file unpacks to is at most its own size and 64 MB, and nobody can
+make a small file that takes much memory."""
+
 
 def packed(rules: Rules, state: State) -> Arrays:
     """Rules and state as arrays, the header among them: copies, so that rounds may go on."""
@@ -74,7 +79,10 @@ def write(arrays: Arrays, path: str | PathLike[str] | BinaryIO) -> None:
 def _write(file: Any, arrays: Arrays) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+            info = zipfile.ZipInfo(f"{name}.npy")
+            info.external_attr = 0o600 << 16
+            info.compress_type = zipfile.ZIP_STORED if array.nbytes > _PACKED else zipfile.ZIP_DEFLATED
+            with archive.open(info, "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, array, allow_pickle=False)
 
 
@@ -88,9 +96,9 @@ def load(
     """The rules and the state in a file."""
     try:
         with zipfile.ZipFile(path) as archive:
+            sizes, size = _sizes(archive)
             header = _header(archive)
-            sizes = {info.filename.removesuffix(".npy"): info.file_size for info in archive.infolist()}
-            _check_sizes(header, sizes, hypotheses)
+            _check_sizes(header, sizes, size, hypotheses)
             rules = Rules(
                 properties.from_spec(header["property"]) if property is None else property,
                 _hypotheses(header["hypotheses"], hypotheses),
@@ -144,7 +152,18 @@ def _array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
     return array
 
 
-def _check_sizes(header: dict[str, Any], sizes: dict[str, int], own: Hypotheses | None) -> None:
+def _sizes(archive: zipfile.ZipFile) -> tuple[dict[str, int], int]:
+    """The size of each entry as it unpacks, and that of the file; both before anything is unpacked."""
+    entries = archive.infolist()
+    sizes = {entry.filename.removesuffix(".npy"): entry.file_size for entry in entries}
+    assert archive.fp is not None
+    size = archive.fp.seek(0, io.SEEK_END)
+    if len(sizes) < len(entries) or sum(sizes.values()) > size + _SLACK:
+        raise StateFileError("this is not a state file of swapcal: it unpacks to more than one can")
+    return sizes, size
+
+
+def _check_sizes(header: dict[str, Any], sizes: dict[str, int], size: int, own: Hypotheses | None) -> None:
     """The header must not ask for more memory than the file holds: a small file could ask for any amount."""
     counters, settings, spec = header["counters"], header["settings"], header["hypotheses"]
     for name in ("n_values", "issued", "open", "n_rounds", "n_late", "n_expired", "n_waiting", "width"):
@@ -152,7 +171,8 @@ def _check_sizes(header: dict[str, Any], sizes: dict[str, int], own: Hypotheses 
             raise StateFileError(f"this state file is damaged: {name} is {counters[name]!r}")
     n_values, bins = counters["n_values"], settings["bins"]
     levels = settings["levels"] if spec["kind"] in ("Finite", "Groups") else 0
-    n = spec.get("n", 0) + levels if own is None else own.n
+    described = spec["learner"] if spec["kind"] == "Oracle" else spec
+    n = described["n"] + levels if own is None else own.n
     n_features = 0 if header["hint"] is None else header["hint"].get("n_features", 0)
     fits = bins is None or bins == n_values
     for name, n_bytes in (
@@ -165,7 +185,8 @@ def _check_sizes(header: dict[str, Any], sizes: dict[str, int], own: Hypotheses 
     ):
         fits = fits and n_bytes <= sizes.get(name, 0)
     # Whatever is not in the file but follows from its settings is small, or it is not taken.
-    if not fits or not 0 < settings["max_pending"] <= _LARGEST_WINDOW or 8 * _ROOM * n > _LARGEST_ROOM:
+    small = 8 * n <= max(_PACKED, size) and 8 * _ROOM * n <= _LARGEST_ROOM
+    if not fits or not 0 < settings["max_pending"] <= _LARGEST_WINDOW or not small:
         raise StateFileError("this state file is damaged: its arrays do not fit its settings")
 
 

@@ -39,10 +39,12 @@ __all__ = ["Round"]
 class Round:
     """Plays rounds by the `rules` on a `state`, through the `engine` that suits both."""
 
-    __slots__ = ("engine", "rules", "state")
+    __slots__ = ("_fallible", "engine", "rules", "state")
 
     def __init__(self, rules: Rules, state: State, *, native: Any) -> None:
         self.rules, self.state = rules, state
+        # A learner of the user's own may fail where ours do not.
+        self._fallible = not has_kernel(state)
         self.engine: Engine = PythonEngine(rules, state)
         if native is not None and has_kernel(state):
             self.engine = NativeEngine(rules, state, native)
@@ -162,15 +164,26 @@ class Round:
         state = self.state
         errors = self._errors(case, played, self.rules.jittered(label, t))
         lag = state.pending.issued - 1 - t
+        before = state.ledger.drift.copy(), self._hint_arrays() if self._fallible else None
         if state.hint is not None:
             own = case.row.indices < self.rules.hypotheses.n
             row = Row(case.row.indices[own], case.row.values[own])
             state.hint.update(row, case.features, case.base, label, case.hint, case.scores, lag)
-        middle = self.engine.learn(case, played, errors, t)
+        try:
+            middle = self.engine.learn(case, played, errors, t)
+        except BaseException:
+            state.ledger.drift[:] = before[0]
+            if state.hint is not None and before[1] is not None:
+                state.hint.restore(before[1])
+            raise
         state.ledger.rounds[1] += lag > 0
         if middle is not None:
             self.add(middle)
         self.follow(case.hint)
+
+    def _hint_arrays(self) -> dict[str, Float64Array] | None:
+        hint = self.state.hint
+        return None if hint is None else {name: array.copy() for name, array in hint.arrays().items()}
 
     def _errors(self, case: Case, played: Learned, label: float) -> Errors:
         values, target = self.state.values, self.rules.property

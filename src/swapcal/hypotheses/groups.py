@@ -1,7 +1,9 @@
 """Groups from the columns of a table, found while the stream goes by."""
 
+import math
 import warnings
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -269,7 +271,12 @@ class Groups:
         return twin
 
     def _learn(self, spec: Spec) -> None:
-        self._edges = {str(name): tuple(map(float, edges)) for name, edges in spec["edges"].items()}
+        edges = {str(name): tuple(map(float, given)) for name, given in spec["edges"].items()}
+        for name, cuts in edges.items():
+            rising = all(low < high for low, high in pairwise(cuts)) and all(map(math.isfinite, cuts))
+            if name not in self.columns or not cuts or not rising:
+                raise StateFileError(f"this state file is damaged: {list(cuts)!r} are no edges of bands of {name!r}")
+        self._edges = edges
         self._vocabulary.restore(spec["vocabulary"])
 
     @classmethod

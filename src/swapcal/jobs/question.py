@@ -12,9 +12,11 @@ from swapcal.hypotheses.groups import Groups
 from swapcal.jobs.late_outcomes import LateOutcomes
 from swapcal.properties import Expectile, Mean, Moment, Quantile
 from swapcal.roles import Elicitable
+from swapcal.tables.comparisons import quoted, unquoted
 
-__all__ = ["Question", "parse_groups", "parse_property"]
+__all__ = ["Question", "parse_columns", "parse_groups", "parse_property"]
 
+MOST_BINS = 100_000
 PROPERTIES = "mean, median, quantile:0.9, expectile:0.8 or moment:2"
 _SEPARATORS = {sign: re.compile(rf"{re.escape(sign)}(?=(?:[^'\"]|'[^']*'|\"[^\"]*\")*$)") for sign in (",", "*")}
 
@@ -98,8 +100,8 @@ class Question:
             raise InvalidInput(f"r must be a number from 1 to 100; got {self.r!r}")
         whole(self.prefix, "prefix", 1)
         whole(self.limit, "limit", 1)
-        if self.bins is not None:
-            whole(self.bins, "bins", 1)
+        if self.bins is not None and whole(self.bins, "bins", 1) > MOST_BINS:
+            raise InvalidInput(f"bins must be {MOST_BINS:,} at most, more than any page can show; got {self.bins:,}")
         # What is wrong with these is said now, not after the file was opened.
         self.grouping()
         if isinstance(self.property, str):
@@ -165,26 +167,45 @@ def parse_property(text: str, low: float, high: float) -> Elicitable:
         return Quantile(level, low=low, high=high)
     if level is not None and name == "expectile":
         return Expectile(level, low=low, high=high)
-    if level is not None and name == "moment" and level == int(level):
+    if level is not None and name == "moment" and level.is_integer():
         return Moment(int(level), low=low, high=high)
     raise InvalidInput(f"the property must be {PROPERTIES}; got {text!r}")
 
 
 def parse_groups(text: str) -> tuple[str | tuple[str, ...], ...]:
-    """Groups as the command line has them: "sex,race,sex*race,age >= 60"; commas and stars within quotes are text.
+    """Groups as the command line has them: "sex,race,sex*race,age >= 60"; within quotes stands one name or text.
 
     Examples
     --------
     >>> parse_groups("sex, sex*race, city == 'Paris, TX'")
     ('sex', ('sex', 'race'), "city == 'Paris, TX'")
+    >>> parse_groups('"a,b", "age >= 60"*sex, "a*b" > 1')
+    (('a,b',), ('age >= 60', 'sex'), '"a*b" > 1')
     """
     groups: list[str | tuple[str, ...]] = []
     for item in _SEPARATORS[","].split(text):
         parts = tuple(part.strip() for part in _SEPARATORS["*"].split(item))
         if not all(parts):
             raise InvalidInput(f"groups must be column names such as sex,race,sex*race; got {text!r}")
-        groups.append(parts[0] if len(parts) == 1 else parts)
+        if parts == ("all",):
+            raise InvalidInput(
+                "the group all, everybody, is always there; leave it out, or if a column has that name, put it in "
+                "double quotes within the quotes of the shell: --groups '\"all\"'"
+            )
+        # A tuple of names is taken by the letter, so that a quoted name is never read as a comparison.
+        groups.append(parts[0] if len(parts) == 1 and unquoted(parts[0]) == parts[0] else tuple(map(unquoted, parts)))
     return tuple(groups)
+
+
+def parse_columns(text: str) -> tuple[str, ...]:
+    """Names of columns between commas; one that holds a comma is put in quotes.
+
+    Examples
+    --------
+    >>> parse_columns("age, 'income, net'")
+    ('age', 'income, net')
+    """
+    return tuple(unquoted(name.strip()) for name in _SEPARATORS[","].split(text))
 
 
 def _parts(group: Any) -> tuple[Any, ...]:
@@ -193,7 +214,7 @@ def _parts(group: Any) -> tuple[Any, ...]:
 
 def _group_name(group: Any) -> str:
     if isinstance(group, tuple) and all(isinstance(part, str) for part in group):
-        return "*".join(group)
+        return "*".join(map(quoted, group))
     return group if isinstance(group, str) else str(group[0]) if isinstance(group, tuple) else str(group)
 
 

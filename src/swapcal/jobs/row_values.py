@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["RangeWarning", "RowValues", "head_columns"]
 
 N_SHOWN = 5
+LARGEST = 1e100
+"""Outcomes beyond are refused: sums of their squares would overflow."""
 FEWEST, HEAP = 200, 0.02
 """A value that more than a fiftieth of the first outcomes have is a heap; of fewer than 200, nothing is said."""
 YES = ("yes", "y", "true", "t", "positive", "pos", "good")
@@ -56,10 +58,18 @@ class RowValues:
         self.question = question
         self.source = source
         self.n_clipped = self.n_clipped_forecasts = self.n_clipped_weights = 0
-        if question.positive is None:
-            self._refuse_text(batches)
-        first = np.concatenate([self._raw(batch) for batch in batches] or [np.zeros(0)])[: question.prefix]
+        try:
+            first = np.concatenate([self._raw(batch) for batch in batches] or [np.zeros(0)])[: question.prefix]
+        except DataError:
+            if question.positive is None:
+                self._refuse_text(batches)
+            raise
         self.low, self.high, self.stated = self._range(first[~np.isnan(first)], len(first))
+        if max(abs(self.low), abs(self.high)) > LARGEST:
+            raise DataError(
+                f"the outcomes {question.y!r} of {source} go from {self.low:g} to {self.high:g}, whose squares are no "
+                "numbers any more; give the column in larger units"
+            )
         self.property: Elicitable = question.property_on(self.low, self.high)
         self.low, self.high = self.property.low, self.property.high
         if not self.property.continuous:

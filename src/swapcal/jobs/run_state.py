@@ -16,8 +16,10 @@ from swapcal.hypotheses.numeric import Numeric
 from swapcal.jobs.audience import Audience, AudienceRows
 from swapcal.jobs.before_after import BeforeAfter
 from swapcal.jobs.binning import Binning, binning
-from swapcal.jobs.checkpoint import Checkpoint, Fingerprint
-from swapcal.jobs.question import Question
+from swapcal.jobs.checkpoint import Checkpoint
+from swapcal.jobs.fingerprint import Fingerprint
+from swapcal.jobs.kept_sums import check_kept
+from swapcal.jobs.question import MOST_BINS, Question
 from swapcal.jobs.row_values import RangeWarning, RowValues
 from swapcal.roles import Hypotheses, Rows
 from swapcal.tables.records import Batch
@@ -25,6 +27,7 @@ from swapcal.typing import Float64Array
 
 __all__ = ["Method", "RunState"]
 
+MOST_LEVELS = 10_000
 _ROOM = 64
 """Free positions for values that first come up late, besides as many as the first rows have filled."""
 
@@ -40,6 +43,12 @@ class Method:
     levels: int = 10
     jitter: float = 0.0
     bins: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, most in (("bins", MOST_BINS), ("levels", MOST_LEVELS)):
+            given = getattr(self, name)
+            if isinstance(given, int) and given > most:
+                raise InvalidInput(f"{name} must be {most:,} at most; got {given:,}")
 
     def settings(self) -> dict[str, Any]:
         """Plain data."""
@@ -80,24 +89,26 @@ class RunState:
         self.settled = int(saved.plain["settled"]) if saved else min(sum(batch.n for batch in first), question.prefix)
         # Only the rows that settled things then may settle them now, also if there are more by now.
         self.question = question = replace(question, prefix=self.settled)
-        self.values = RowValues(question, first, source)
-        labels, hints = self._settling(first)
-        self._head = Fingerprint.of(labels, hints)
+        self._head = Fingerprint.of(first, self.settled, question.columns)
         if saved is not None and saved.plain["head"] != self._head:
             raise StateFileError(
                 f"{source} does not begin with the rows that the state file has seen; give the file it was made with, "
                 "another --state, or --fresh to start over"
             )
+        self.values = RowValues(question, first, source)
+        labels, hints = self._settling(first)
         self.binning = None if hints is None else self._binning(hints)
         self.features = Numeric(question.linear) if question.linear and method.learn else None
         self.audience = self._audience(first, saved)
         self.forecaster = self._forecaster(saved)
         known = labels[~np.isnan(labels)]
         self.comparison = BeforeAfter(self.values.property, self.audience, self.binning, known, question.r)
-        self.fingerprint = Fingerprint()
+        self.fingerprint = Fingerprint(question.columns)
         self.n_rows = self.n_missing = self.n_unhinted = 0
         self._last_time = -math.inf
         if saved is not None:
+            most = max(self.audience.groups.n, 0 if self.audience.numeric is None else self.audience.numeric.n)
+            check_kept(saved.arrays, self.comparison.arrays(), most)
             self.comparison.restore(saved.arrays)
 
     def advance(self, batch: Batch) -> dict[str, Any]:
@@ -143,7 +154,9 @@ class RunState:
         self.values.weights(batch)
         self._moments(batch)
 
-    def save(self, asked: dict[str, Any], output: dict[str, Any] | None, *, finished: bool) -> Checkpoint:
+    def save(
+        self, asked: dict[str, Any], out: str | None, output: dict[str, Any] | None, *, finished: bool
+    ) -> Checkpoint:
         """All that it takes to go on."""
         stream = io.BytesIO()
         self.forecaster.save(stream)
@@ -151,6 +164,7 @@ class RunState:
             asked=asked,
             rows=self.n_rows,
             digest=self.fingerprint.value(),
+            out=out,
             output=output,
             finished=finished,
             plain={
@@ -164,10 +178,10 @@ class RunState:
         )
 
     def _count(self, batch: Batch) -> tuple[Float64Array, Float64Array | None]:
-        """Labels and hints of the batch, which go into the fingerprint."""
+        """Labels and hints of the batch, whose cells go into the fingerprint."""
         y = self.values.labels(batch)
         hints = None if self.question.p is None else self.values.forecasts(batch, self.question.p)
-        self.fingerprint.add(y, hints)
+        self.fingerprint.add(batch)
         self.n_rows += batch.n
         missing = np.isnan(y)
         self.n_missing += int(np.count_nonzero(missing))

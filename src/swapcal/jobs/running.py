@@ -1,21 +1,20 @@
 """From records to better forecasts: every row is forecast from the rows before it, and the result is compared."""
 
 import os
-import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from swapcal.audit.summary import summarize
-from swapcal.errors import DataError, InvalidInput, StateFileError
-from swapcal.jobs import checkpoint
+from swapcal.checked import whole
+from swapcal.errors import DataError, StateFileError
 from swapcal.jobs.auditing import opening, versions
 from swapcal.jobs.before_after import DELTA
 from swapcal.jobs.checkpoint import Checkpoint
-from swapcal.jobs.outputs import Output, open_output
+from swapcal.jobs.guard import regular
+from swapcal.jobs.kept_sums import understood
+from swapcal.jobs.output_and_state import RunFiles
 from swapcal.jobs.question import Question
 from swapcal.jobs.result import Result
 from swapcal.jobs.run_state import Method, RunState
@@ -24,12 +23,6 @@ from swapcal.words.property_words import loss_name
 from swapcal.words.verdicts import verdict
 
 __all__ = ["Stopped", "run"]
-
-COMMIT_SECONDS = 1.0
-"""Seconds between commits, at least."""
-
-COMMIT_SHARE = 20.0
-"""A commit waits so many times as long as the last one took, so that they take a twentieth of the time at most."""
 
 _HEAD = 1 << 20
 """Bytes of a file that are looked at to guess its number of rows."""
@@ -115,93 +108,44 @@ def run(
     (True, 'Use the recalibrated forecasts.')
     """
     question = question if hint is None else replace(question, p=hint)
-    records = source if isinstance(source, Records) else read(source, columns=question.columns)
+    if isinstance(source, Records):
+        records = source
+    else:
+        records = read(source, columns=question.columns, whole_lines=state is not None)
+    files = None
     try:
         method = Method(learn=learn, horizon=horizon, seed=seed, trust=trust, levels=levels, jitter=jitter, bins=bins)
-        files = _Files(question, method, out, state, fresh=fresh, overwrite=overwrite)
+        asked = {**question.settings(), **method.settings()}
+        names = ("row", "forecast") if question.p is None else ("row", "before", "forecast")
+        files = RunFiles(asked, names, out, state, records.file, fresh=fresh, overwrite=overwrite)
         return _run(records, question, method, files, progress, stop, say)
     finally:
+        if files is not None:
+            files.close()
         records.close()
-
-
-class _Files:
-    """The output and the state file, which are committed together."""
-
-    def __init__(
-        self,
-        question: Question,
-        method: Method,
-        out: Path_ | None,
-        state: Path_ | None,
-        *,
-        fresh: bool,
-        overwrite: bool,
-    ) -> None:
-        self.out, self.state = None if out is None else Path(out), None if state is None else Path(state)
-        if self.out is not None and self.state is not None and self.out.absolute() == self.state.absolute():
-            raise InvalidInput(f"the output and the state cannot be the same file, {self.out}; give two names")
-        self.asked = {**question.settings(), **method.settings(), "out": None if self.out is None else self.out.name}
-        self.names = ("row", "forecast") if question.p is None else ("row", "before", "forecast")
-        self.saved = None if self.state is None or fresh else checkpoint.read(self.state)
-        self.output: Output | None = None
-        ours = False
-        if self.saved is not None and self.state is not None:
-            checkpoint.check_same(self.saved.asked, self.asked, self.state)
-            ours = True
-        elif fresh and self.state is not None:
-            with suppress(StateFileError):
-                old = checkpoint.read(self.state)
-                ours = old is not None and old.asked.get("out") == self.asked["out"]
-        if self.out is not None and self.out.exists() and not ours and not overwrite:
-            raise InvalidInput(
-                f"the output {self.out} is there already; give another --out, or --overwrite to replace it"
-            )
-        self._next = 0.0
-
-    @property
-    def begun(self) -> Checkpoint | None:
-        """What an earlier run has done, if that is anything."""
-        return self.saved if self.saved is not None and self.saved.rows else None
-
-    def open(self) -> None:
-        """Claim the files: from now on a run with the same state file goes on with this one."""
-        if self.begun is None and self.state is not None:
-            checkpoint.write(self.state, Checkpoint(self.asked, 0, "", None, False, {}, b""))
-        if self.out is not None:
-            self.output = open_output(self.out, self.names, None if self.begun is None else self.begun.output)
-        self._next = time.monotonic() + COMMIT_SECONDS
-
-    def commit(self, current: RunState, *, finished: bool = False, force: bool = False) -> None:
-        """Output first, then the state that says how far it goes; a run that is killed between goes back to before."""
-        start = time.monotonic()
-        if self.state is not None and (force or finished or start >= self._next):
-            position = None if self.output is None else self.output.finish() if finished else self.output.commit()
-            checkpoint.write(self.state, current.save(self.asked, position, finished=finished))
-            now = time.monotonic()
-            self._next = now + max(COMMIT_SECONDS, COMMIT_SHARE * (now - start))
-        elif finished and self.output is not None:
-            self.output.finish()
-        if finished and self.output is not None:
-            self.output.clear()
-
-    def close(self) -> None:
-        if self.output is not None:
-            self.output.close()
 
 
 def _run(
     records: Records,
     question: Question,
     method: Method,
-    files: _Files,
+    files: RunFiles,
     progress: Callable[[int], None] | None,
     stop: Callable[[], bool] | None,
     say: Callable[[str], None] | None,
 ) -> Result:
     begun = files.begun
-    known = records.n_rows or _expected_rows(records.name) if method.horizon is None else method.horizon
-    first, rest = opening(records, question.prefix if begun is None else int(begun.plain["settled"]))
-    current = RunState(question, replace(method, horizon=known), first, records.name, begun)
+    known = records.n_rows or _expected_rows(records) if method.horizon is None else method.horizon
+    with understood(files.state):
+        settled = question.prefix if begun is None else whole(begun.plain["settled"], "settled", 1)
+        if settled > question.prefix:
+            raise ValueError(f"{settled} rows have settled the range, and {question.prefix} can")
+    first, rest = opening(records, settled)
+    if begun is None:
+        current = RunState(question, replace(method, horizon=known), first, records.name)
+    else:
+        with understood(files.state):
+            current = RunState(question, replace(method, horizon=known), first, records.name, begun)
     batches: Iterator[Batch] = chain(first, rest)
     if begun is not None:
         batches = _behind(batches, current, begun, files)
@@ -213,8 +157,7 @@ def _run(
                 say(f"going on after row {current.n_rows:,}")
             between = False
             columns = current.advance(batch)
-            if files.output is not None:
-                files.output.append(columns)
+            files.append(columns)
             new, between = new + batch.n, True
             files.commit(current)
             if progress is not None:
@@ -229,21 +172,25 @@ def _run(
         if between:
             files.commit(current, force=True, finished=files.state is None)
         raise
-    finally:
-        files.close()
+    if records.held is not None and say is not None:
+        say(records.held)
     return _result(records.name, current, files)
 
 
-def _expected_rows(path: str) -> int | None:
+def _expected_rows(records: Records) -> int | None:
     """About how many rows a file of text has, from its size and its first lines; None for anything else.
 
-    Not from how much has been read of it so far: that depends on threads, and two runs must have the same horizon.
+    Not from how much has been read of it so far: that depends on threads, and two runs must have the same horizon. Only
+    a regular file may be opened again: what is read from a pipe is gone.
     """
+    path = records.file
+    if not isinstance(path, str) or not regular(path):
+        return None
     try:
         with open(path, "rb") as file:
             head, size = file.read(_HEAD), os.path.getsize(path)
     except OSError:
-        return None  # standard input, a frame, ...
+        return None
     if not head or b"\0" in head:
         return None  # packed, so that its size says little
     if size <= len(head):
@@ -252,7 +199,7 @@ def _expected_rows(path: str) -> int | None:
     return int(float(f"{rows:.1e}"))
 
 
-def _behind(batches: Iterator[Batch], current: RunState, begun: Checkpoint, files: _Files) -> Iterator[Batch]:
+def _behind(batches: Iterator[Batch], current: RunState, begun: Checkpoint, files: RunFiles) -> Iterator[Batch]:
     """The batches behind the rows that are done, which must be the same rows as then."""
     ahead: list[Batch] = []
     for batch in batches:
@@ -278,7 +225,7 @@ def _behind(batches: Iterator[Batch], current: RunState, begun: Checkpoint, file
     return chain(ahead, batches)
 
 
-def _result(source: str, current: RunState, files: _Files) -> Result:
+def _result(source: str, current: RunState, files: RunFiles) -> Result:
     comparison, values, question = current.comparison, current.values, current.question
     if not comparison.after.weight > 0:
         raise DataError(

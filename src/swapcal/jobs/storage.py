@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,12 +29,19 @@ __all__ = ["from_json", "read_result", "to_json"]
 FORMAT = "swapcal.result"
 VERSION = 2
 
+_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that JSON allows as they are, and that steer a terminal or are no text; only strings can hold them."""
+
 
 def to_json(result: Result) -> str:
     """The result as JSON text, all numbers as they are; what is not a number (empty cells) becomes null."""
     plain = {**_plain(result), "property": _plain(_described(result.property))}
     data = {"format": FORMAT, "version": VERSION, "result": plain}
-    return json.dumps(data, allow_nan=False, ensure_ascii=False)
+    return _UNSAFE.sub(_escaped, json.dumps(data, allow_nan=False, ensure_ascii=False))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def from_json(text: str | bytes, name: str = "the text") -> Result:

@@ -60,6 +60,7 @@ def undump(
                 raise ValueError(f"{name} is not {shape} finite numbers")
         if min(arrays[name].min() for name in ("turn", "rows", "counts")) < 0:
             raise ValueError("a count is negative")
+        _check_possible(arrays)
         n_known = data["n_known"]
         if type(n_known) is not int or not 0 <= n_known <= n:
             raise ValueError(f"{n_known!r} of {n} groups were known")
@@ -69,3 +70,24 @@ def undump(
     cluster_id = data.get("cluster_id")
     settings = {name: data.get(name) for name in SETTINGS}
     return settings, arrays, n_known, None if cluster_id is None else str(cluster_id)
+
+
+def _check_possible(arrays: Mapping[str, Float64Array]) -> None:
+    """Refuse what no rows can have left: a bet wins 0.9 of its stake at most, and stakes are rows."""
+    (n_rows, n_open), (total, size, rows, parts) = arrays["counts"], arrays["open"]
+    largest = np.log1p(RATES.max()) * arrays["rows"] + np.log(n_rows + 2.0)
+    for what, possible in (
+        ("counts are whole numbers", np.equal(np.floor(arrays["counts"]), arrays["counts"])),
+        ("counts can be counted", arrays["counts"] < 2.0**53),
+        ("groups have rows of the stream", (np.floor(arrays["rows"]) == arrays["rows"]) & (arrays["rows"] <= n_rows)),
+        ("an alarm has sounded or not", np.isin(arrays["sounded"], (0.0, 1.0))),
+        ("bets win what they can", arrays["log_wealth"] <= largest[:, None, None] + 1e-6),
+        ("stakes are rows", arrays["turn"] <= n_rows),
+        ("the open cluster has its rows", (np.floor(rows) == rows) & (rows >= 0) & (rows <= n_open)),
+        (
+            "its sums fit its rows",
+            (np.abs(total) <= size * (1 + 1e-9)) & (size >= 0) & (parts >= 0) & (parts <= n_open),
+        ),
+    ):
+        if not np.all(possible):
+            raise ValueError(f"it is not true of it that {what}")

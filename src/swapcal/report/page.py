@@ -11,6 +11,7 @@ from typing import Any
 from swapcal.audit.summary import ColumnSummary
 from swapcal.errors import InvalidInput, MissingExtra
 from swapcal.jobs.result import Result
+from swapcal.replacing import replacing
 from swapcal.report.cell_table import cell_tables
 from swapcal.report.chosen_groups import ChosenGroups, chosen_groups
 from swapcal.report.error_over_time import ErrorOverTime
@@ -36,7 +37,11 @@ def write(result: Result, path: str | Path) -> Path:
     target = Path(path)
     text = html(result)
     try:
-        target.write_text(text, encoding="utf-8")
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")  # a pipe or a device
+        else:
+            with replacing(target) as file:
+                file.write(text.encode("utf-8"))
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InvalidInput(f"the page cannot be written to {str(target)!r}: {reason}; give another path") from error

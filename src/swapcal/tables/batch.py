@@ -12,6 +12,7 @@ from swapcal.checked import shown
 from swapcal.errors import DataError
 from swapcal.tables.coded import Coded, coded, text
 from swapcal.tables.delimited import NULLS
+from swapcal.tables.extras import package
 from swapcal.tables.table import chosen
 from swapcal.typing import Float64Array
 
@@ -71,20 +72,27 @@ class Batch:
         if not str(getattr(column, "type", "")).startswith("binary"):
             return coded(column, name)
         found = column.dictionary_encode()
-        codes = found.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = found.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
         try:
-            values = [value.strip() for value in found.dictionary.cast("string").to_pylist()]
+            written = found.dictionary.cast("string").to_pylist()
         except ValueError:
             for at in range(self.n):
                 self._decoded(name, at, column[at].as_py() or b"")
             raise
-        distinct = set(values)
-        if len(distinct) == len(values) and distinct.isdisjoint(NULLS):
+        values = [value.strip() for value in written]
+        # Spaces around a value make two of it, or hide that it is missing. "NA" without them was in quotes, and is not.
+        missing = [not value or (value != one and value in NULLS) for value, one in zip(values, written, strict=True)]
+        if len(set(values)) == len(values) and not any(missing):
             return Coded(codes, tuple(values))
-        # Spaces around a value made two of it, or hid that it is missing.
-        places: dict[str, int] = dict.fromkeys(NULLS, -1)
-        table = [places.setdefault(value, len(places) - len(NULLS)) for value in values]
-        return Coded(np.array([*table, -1])[codes], tuple(places)[len(NULLS) :])
+        places: dict[str, int] = {}
+        table = [
+            -1 if gone else places.setdefault(value, len(places)) for value, gone in zip(values, missing, strict=True)
+        ]
+        return Coded(np.array([*table, -1])[codes], tuple(places))
+
+    def stored(self, name: str) -> Any:
+        """A column as the source stores it: a pyarrow array, a NumPy array or a list."""
+        return self._raw(name)
 
     def cut(self, start: int, end: int) -> "Batch":
         """Rows `start` to `end - 1` of this batch, as a batch."""
@@ -131,7 +139,7 @@ def _arrow_numbers(column: Any) -> Float64Array | None:
         if kind.startswith("dictionary"):
             column = column.cast(column.type.value_type)
         if kind.startswith("binary"):
-            column = column.cast("string")
+            column = _without_nulls(column.cast("string"))
         if kind == "bool":
             column = column.cast("int8")
         if str(column.type) != "double":
@@ -140,6 +148,13 @@ def _arrow_numbers(column: Any) -> Float64Array | None:
         return array
     except (ValueError, NotImplementedError):
         return None
+
+
+def _without_nulls(column: Any) -> Any:
+    """Texts in quotes that say that a number is missing are that."""
+    compute = package("pyarrow.compute", "reading CSV")
+    says = compute.is_in(column, value_set=package("pyarrow", "reading CSV").array(NULLS))
+    return compute.if_else(says, None, column) if compute.any(says).as_py() else column
 
 
 def _array_numbers(column: Any) -> Float64Array | None:

@@ -102,8 +102,9 @@ def _from_arrow(column: Any) -> Coded | Float64Array:
         return array
     if not kind.startswith("dictionary"):
         column = column.dictionary_encode()
-    codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return Coded(codes.astype(np.int64), tuple(column.dictionary.to_pylist()))
+    # Indices may be unsigned, where -1 is no number.
+    codes = column.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    return Coded(codes, tuple(column.dictionary.to_pylist()))
 
 
 def _from_pandas(column: Any) -> Coded | Float64Array:

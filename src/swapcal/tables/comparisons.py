@@ -13,7 +13,7 @@ from swapcal.errors import InvalidInput
 from swapcal.tables.coded import Coded, as_number, text
 from swapcal.typing import Float64Array
 
-__all__ = ["ColumnComparison", "parse_comparison"]
+__all__ = ["ColumnComparison", "parse_comparison", "quoted", "unquoted"]
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
@@ -23,7 +23,9 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_SHAPE = re.compile(r"\s*(?P<column>.*?\S)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<value>.*?)\s*", re.DOTALL)
+_SHAPE = re.compile(
+    r"\s*(?P<column>\"[^\"]+\"|'[^']+'|.*?\S)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<value>.*?)\s*", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +76,15 @@ def parse_comparison(written: str) -> ColumnComparison | None:
     ColumnComparison(name='age >= 60', column='age', sign='>=', value=60.0)
     >>> parse_comparison("city == 'New York'").value
     'New York'
+    >>> parse_comparison("'price >= cost' == 1").column
+    'price >= cost'
     """
     found = _SHAPE.fullmatch(written)
     if found is None:
         return None
     column, sign, right = found["column"], found["sign"], found["value"]
-    quoted = len(right) >= 2 and right[0] == right[-1] and right[0] in "'\""
-    value: float | str = right[1:-1] if quoted else as_number(right)
+    is_text = len(right) >= 2 and right[0] == right[-1] and right[0] in "'\""
+    value: float | str = right[1:-1] if is_text else as_number(right)
     if value != value:
         value = right
     if isinstance(value, str) and (not value or sign not in ("==", "!=")):
@@ -88,4 +92,17 @@ def parse_comparison(written: str) -> ColumnComparison | None:
             f"the group {written!r} must compare a column with a number, or with a text by == or !=; "
             "write for example 'age >= 60' or \"city == 'Paris'\""
         )
-    return ColumnComparison(f"{column} {sign} {right}", column, sign, value)
+    return ColumnComparison(f"{column} {sign} {right}", unquoted(column), sign, value)
+
+
+def unquoted(name: str) -> str:
+    """The name of a column without the quotes around it, if it has any."""
+    inside = name[1:-1]
+    return inside if len(name) > 2 and name[0] == name[-1] and name[0] in "'\"" and name[0] not in inside else name
+
+
+def quoted(name: str) -> str:
+    """The name of a column in quotes, where it would be read as something else without."""
+    if name != "all" and name == name.strip() and not set(name) & set(",*<>=!'\""):
+        return name
+    return f"'{name}'" if '"' in name else f'"{name}"'

@@ -37,6 +37,9 @@ def open_frame(frame: Any, columns: Sequence[str] | None, batch_rows: int, skip:
     narwhals = package("narwhals", "reading a frame")
     try:
         table = narwhals.from_native(frame)
+    except narwhals.exceptions.DuplicateError as error:
+        said = " ".join(str(error).split()).rstrip(".")
+        raise DataError(f"the frame has several columns of the same name ({said}); rename all but one") from None
     except TypeError:
         raise DataError(
             "records come from a path, '-', a binary stream, a frame, a mapping of arrays or mappings; "
@@ -45,25 +48,34 @@ def open_frame(frame: Any, columns: Sequence[str] | None, batch_rows: int, skip:
     if isinstance(table, narwhals.LazyFrame):
         table = table.collect()
     name = f"the {type(frame).__module__.partition('.')[0]} frame"
-    kept = chosen(name, list(table.columns), columns)
+    # A column whose name is no text cannot be asked for.
+    kept = chosen(name, [column for column in table.columns if isinstance(column, str)], columns)
     n_rows = len(table)
 
     def pieces() -> Iterator[Piece]:
         for start in range(skip, n_rows, batch_rows):
             end = min(start + batch_rows, n_rows)
-            yield Piece(end - start, {column: _part(table[column][start:end]) for column in kept})
+            yield Piece(end - start, {column: _part(name, column, table[column][start:end]) for column in kept})
 
     return Table(name, kept, pieces(), n_rows, None, lambda: 0, lambda: None, min(skip, n_rows))
 
 
-def _part(series: Any) -> Any:
-    """A part of a column as a pyarrow array; as a list where its entries are of several types."""
+def _part(name: str, column: str, series: Any) -> Any:
+    """A part of a column as a pyarrow array; as a list where its entries are of several types, or of a frame's own."""
     arrow = package("pyarrow", "reading a frame")
     try:
         array = series.to_arrow()
-        return array.combine_chunks() if hasattr(array, "combine_chunks") else array
+        array = array.combine_chunks() if hasattr(array, "combine_chunks") else array
     except (arrow.ArrowException, TypeError, ValueError):
         return series.to_list()
+    kind = array.type.value_type if arrow.types.is_dictionary(array.type) else array.type
+    if arrow.types.is_run_end_encoded(kind):
+        return package("pyarrow.compute", "reading a frame").run_end_decode(array)
+    if isinstance(kind, arrow.BaseExtensionType):
+        return series.to_list()
+    if arrow.types.is_nested(kind):
+        raise DataError(f"column {column!r} of {name} holds {kind} values; give a column of texts or numbers")
+    return array
 
 
 def _length(column: str, values: Any) -> int:

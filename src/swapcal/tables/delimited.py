@@ -13,18 +13,18 @@ from swapcal.tables.table import Piece, Table, chosen
 __all__ = ["NULLS", "open_delimited"]
 
 NULLS = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None")
-"""What a cell says when its value is missing."""
+"""What a cell says when its value is missing; in quotes it is a text, unless a number is asked for."""
 
 _DELIMITERS = ",;\t|"
 
 
-def open_delimited(source: Source, columns: Sequence[str] | None) -> Table:
+def open_delimited(source: Source, columns: Sequence[str] | None, *, whole_lines: bool = False) -> Table:
     """A text table with a line of column names; the delimiter is the commonest of , ; tab and | in that line."""
     names, delimiter = _header(source)
     kept = chosen(source.name, names, columns)
     # pyarrow knows columns by their place: names may be there twice.
     places = {name: str(names.index(name)) for name in kept}
-    pieces = _pieces(source, delimiter, len(names), places)
+    pieces = _pieces(source, delimiter, len(names), places, whole_lines=whole_lines)
     return Table(source.name, kept, pieces, None, source.size, lambda: source.done, source.close)
 
 
@@ -49,7 +49,9 @@ def _header(source: Source) -> tuple[list[str], str]:
     return names, delimiter
 
 
-def _pieces(source: Source, delimiter: str, width: int, places: dict[str, str]) -> Iterator[Piece]:
+def _pieces(
+    source: Source, delimiter: str, width: int, places: dict[str, str], *, whole_lines: bool
+) -> Iterator[Piece]:
     arrow, arrow_csv = package("pyarrow", "reading CSV"), package("pyarrow.csv", "reading CSV")
     wrong: list[Any] = []
 
@@ -64,7 +66,8 @@ def _pieces(source: Source, delimiter: str, width: int, places: dict[str, str]) 
         # With no column at all pyarrow would read every one.
         include_columns=list(places.values()) or ["0"],
         strings_can_be_null=True,
-        quoted_strings_can_be_null=True,
+        # "NA" in quotes is a text, such as a country's code; where a number is asked for it is missing all the same.
+        quoted_strings_can_be_null=False,
         null_values=NULLS,
     )
     names = [str(j) for j in range(width)]
@@ -76,11 +79,14 @@ def _pieces(source: Source, delimiter: str, width: int, places: dict[str, str]) 
         wrong.clear()
         try:
             table = arrow_csv.read_csv(arrow.BufferReader(block), read, parse, convert)
+        except arrow.ArrowCancelled:
+            # pyarrow listens to Ctrl-C by itself, and reports it as an error of its own.
+            raise KeyboardInterrupt from None
         except arrow.ArrowInvalid as error:
             raise _refused(source.name, done, width, delimiter, wrong, error) from None
         return Piece(table.num_rows, {name: table.column(place).combine_chunks() for name, place in places.items()})
 
-    return parsed(source, delimiter, width, parse_block)
+    return parsed(source, delimiter, width, parse_block, whole_lines=whole_lines)
 
 
 def _refused(name: str, done: int, width: int, delimiter: str, wrong: list[Any], error: Exception) -> DataError:

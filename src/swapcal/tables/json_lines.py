@@ -16,9 +16,11 @@ _BLOCK = 1 << 20
 _LONGEST = 1 << 26
 
 
-def open_json_lines(source: Source, columns: Sequence[str] | None, batch_rows: int) -> Table:
+def open_json_lines(
+    source: Source, columns: Sequence[str] | None, batch_rows: int, *, whole_lines: bool = False
+) -> Table:
     """One JSON object a line."""
-    table = open_mappings(_objects(source), source.name, columns, batch_rows)
+    table = open_mappings(_objects(source, whole_lines), source.name, columns, batch_rows)
     return table._replace(bytes_total=source.size, bytes_done=lambda: source.done, close=source.close)
 
 
@@ -61,24 +63,28 @@ def _check(name: str, at: int, row: Any) -> None:
         raise DataError(f"{name}, row {at + 1}: it must be a mapping from column to value; got {shown(row)}")
 
 
-def _objects(source: Source) -> Iterator[dict[str, Any]]:
+def _objects(source: Source, whole_lines: bool) -> Iterator[dict[str, Any]]:
     done = 0
-    for line in _lines(source):
+    for line in _lines(source, whole_lines):
         if not line.strip():
             continue
         done += 1
         try:
             yield json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             why = "the text is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+            why = "it is nested too deeply" if isinstance(error, RecursionError) else why
             raise DataError(f"{source.name}, row {done}: it is not one JSON object ({why}); write one a line") from None
 
 
-def _lines(source: Source) -> Iterator[bytes]:
+def _lines(source: Source, whole_lines: bool) -> Iterator[bytes]:
     rest = b""
     while block := source.read(_BLOCK):
         *lines, rest = (rest + block).split(b"\n")
         yield from lines
         if len(rest) > _LONGEST:
             raise DataError(f"{source.name} has a line of more than {_LONGEST >> 20} MB; write one JSON object a line")
-    yield rest
+    if whole_lines and rest.strip():
+        source.hold(f"which begins with {shown(rest[:20])}")
+    else:
+        yield rest

@@ -12,7 +12,7 @@ from swapcal.tables.delimited import open_delimited
 from swapcal.tables.extras import package
 from swapcal.tables.json_lines import open_json_lines, open_mappings
 from swapcal.tables.parquet import open_parquet
-from swapcal.tables.sources import open_source
+from swapcal.tables.sources import Source, open_source
 from swapcal.tables.table import Piece, Table
 
 __all__ = ["Batch", "Records", "read"]
@@ -59,6 +59,16 @@ class Records:
     def n_rows(self) -> int | None:
         """Number of rows of the whole source, with those that are skipped; None where it is not known ahead."""
         return self._table.n_rows
+
+    @property
+    def file(self) -> str | int | None:
+        """The path that was opened, or the number of the open file that is read; None for what is in memory."""
+        return self._table.file
+
+    @property
+    def held(self) -> str | None:
+        """After the last batch, with `whole_lines`: a sentence about a last line that was left out."""
+        return self._table.held()
 
     @property
     def bytes_total(self) -> int | None:
@@ -128,7 +138,14 @@ def _joined(columns: list[Any]) -> Any:
     return [value for column in columns for value in column]
 
 
-def read(source: Any, *, columns: Sequence[str] | None = None, skip: int = 0, batch_rows: int = 65_536) -> Records:
+def read(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    skip: int = 0,
+    batch_rows: int = 65_536,
+    whole_lines: bool = False,
+) -> Records:
     """Open a table for one pass in batches; memory does not grow with its length.
 
     Parameters
@@ -142,6 +159,8 @@ def read(source: Any, *, columns: Sequence[str] | None = None, skip: int = 0, ba
         Rows to pass over.
     batch_rows : int
         Rows of a batch; the last has fewer.
+    whole_lines : bool
+        Leave out a last line without a line end: whoever writes to the file may be in the middle of it.
 
     Returns
     -------
@@ -158,7 +177,7 @@ def read(source: Any, *, columns: Sequence[str] | None = None, skip: int = 0, ba
     wanted = None if columns is None else _names(columns)
     skip, batch_rows = whole(skip, "skip", 0), whole(batch_rows, "batch_rows", 1)
     if isinstance(source, (str, PathLike)) or hasattr(source, "read"):
-        table = _open_bytes(source, wanted, batch_rows, skip)
+        table = _open_bytes(source, wanted, batch_rows, skip, whole_lines)
     elif isinstance(source, Mapping):
         table = open_arrays(source, wanted, batch_rows, skip)
     elif isinstance(source, (list, tuple, Iterator)) or (
@@ -174,24 +193,33 @@ def read(source: Any, *, columns: Sequence[str] | None = None, skip: int = 0, ba
         raise
 
 
-def _open_bytes(given: Any, columns: Sequence[str] | None, batch_rows: int, skip: int) -> Table:
+def _open_bytes(
+    given: Any, columns: Sequence[str] | None, batch_rows: int, skip: int, whole_lines: bool = False
+) -> Table:
     source = open_source(given)
     try:
-        if source.head.startswith(b"PAR1") or source.name.endswith((".parquet", ".pq")):
-            return _open_parquet(given, source, columns, batch_rows, skip)
-        source.check()
-        begin, json_name = (
-            source.head.lstrip()[:1],
-            source.name.removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson")),
-        )
-        if begin == b"[" and json_name:
-            raise DataError(f"{source.name} is one JSON array; write one object a line, for example with jq -c '.[]'")
-        if begin == b"{" or json_name:
-            return open_json_lines(source, columns, batch_rows)
-        return open_delimited(source, columns)
+        table = _opened(given, source, columns, batch_rows, skip, whole_lines)
+        return table._replace(file=source.file, held=lambda: source.held)
     except BaseException:
         source.close()
         raise
+
+
+def _opened(
+    given: Any, source: Source, columns: Sequence[str] | None, batch_rows: int, skip: int, whole_lines: bool
+) -> Table:
+    if source.head.startswith(b"PAR1") or source.name.endswith((".parquet", ".pq")):
+        return _open_parquet(given, source, columns, batch_rows, skip)
+    source.check()
+    begin, json_name = (
+        source.head.lstrip()[:1],
+        source.name.removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson")),
+    )
+    if begin == b"[" and json_name:
+        raise DataError(f"{source.name} is one JSON array; write one object a line, for example with jq -c '.[]'")
+    if begin == b"{" or json_name:
+        return open_json_lines(source, columns, batch_rows, whole_lines=whole_lines)
+    return open_delimited(source, columns, whole_lines=whole_lines)
 
 
 def _open_parquet(given: Any, source: Any, columns: Sequence[str] | None, batch_rows: int, skip: int) -> Table:
@@ -202,10 +230,10 @@ def _open_parquet(given: Any, source: Any, columns: Sequence[str] | None, batch_
             raise DataError(f"{source.name} holds Parquet, which cannot be read from a pipe; save it to a file first")
         given.seek(0)
         return open_parquet(source.name, given, columns, batch_rows, skip)
-    if source.name == "standard input":
-        raise DataError("standard input holds Parquet, which cannot be read from a pipe; give the file itself")
+    if source.size is None or not isinstance(source.file, str):
+        raise DataError(f"{source.name} holds Parquet, which cannot be read from a pipe; give the file itself")
     source.close()
-    return open_parquet(source.name, source.name, columns, batch_rows, skip)
+    return open_parquet(source.name, source.file, columns, batch_rows, skip)
 
 
 def _names(columns: Any) -> list[str]:

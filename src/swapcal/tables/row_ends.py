@@ -16,8 +16,17 @@ LONGEST = 1 << 24
 """Bytes of the longest row."""
 
 
-def parsed(source: Source, delimiter: str, width: int, parse: Callable[[bytes, int], Piece]) -> Iterator[Piece]:
+def parsed(
+    source: Source,
+    delimiter: str,
+    width: int,
+    parse: Callable[[bytes, int], Piece],
+    *,
+    whole_lines: bool = False,
+) -> Iterator[Piece]:
     """The rest of a source, cut behind rows and parsed; `parse` takes a block and the number of rows before it.
+
+    With `whole_lines` a last line without a line end is left out, and noted in the source.
 
     Reading happens here, in the caller's thread: a library that reads ahead in threads of its own, from a Python
     stream, brings the interpreter down if the program ends before the file.
@@ -37,6 +46,11 @@ def parsed(source: Source, delimiter: str, width: int, parse: Callable[[bytes, i
             )
         # Free this piece before the next one is parsed, so that only one is in memory.
         del piece
+    if whole_lines and not rest.endswith((b"\n", b"\r")) and rest.strip():
+        n_rows, end = rows.count(rest) if b'"' in rest else (rest.count(b"\n"), rest.rfind(b"\n") + 1)
+        if b"\n" not in rest[end:]:  # else a quotation mark is open over several lines, which is told below
+            source.hold(f"row {done + n_rows + 1:,}")
+            rest = rest[:end]
     n_rows, end = rows.count(rest) if b'"' in rest else (0, len(rest))
     if rows.last.fullmatch(rest, end) is None:
         raise DataError(

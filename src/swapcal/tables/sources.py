@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import stat
 import sys
 import zlib
 from typing import Any
@@ -65,8 +66,10 @@ class Descriptor:
 class Source:
     """A stream of unpacked bytes whose head can be looked at first."""
 
-    def __init__(self, name: str, raw: Any, size: int | None, *, own: bool) -> None:
-        self._own, self.raw = own, raw
+    def __init__(self, name: str, raw: Any, size: int | None, *, own: bool, file: str | int | None = None) -> None:
+        self._own, self.raw, self.file = own, raw, file
+        self.held: str | None = None
+        """What was left out at the end, as a sentence."""
         self.name, self.size, self._counted = name, size, Counted(raw)
         self._stream: Any = self._counted
         self.head = b""
@@ -118,6 +121,13 @@ class Source:
         if b"\x00" in self.head[:4096]:
             raise DataError(f"{self.name} holds bytes that are no text; give a CSV, JSON lines or Parquet file")
 
+    def hold(self, what: str) -> None:
+        """Note that the last line was left out because it may not be whole yet."""
+        self.held = (
+            f"the last line of {self.name}, {what}, has no line end yet and waits for it; if the file is complete, add "
+            "a line end"
+        )
+
     def close(self) -> None:
         """Close the file, if it was opened here."""
         if self._own:
@@ -141,10 +151,10 @@ class Rest:
 def open_source(source: Any) -> Source:
     """Open a path, "-" for standard input, or take a binary stream as it is."""
     if hasattr(source, "read"):
-        return Source(str(getattr(source, "name", None) or "the stream"), source, None, own=False)
+        return Source(str(getattr(source, "name", None) or "the stream"), source, None, own=False, file=_number(source))
     path = os.fspath(source)
     if path == "-":
-        return Source("standard input", sys.stdin.buffer, None, own=False)
+        return Source("standard input", sys.stdin.buffer, None, own=False, file=_number(sys.stdin))
     if os.path.isdir(path):
         raise DataError(f"{path} is a folder; give one file in it")
     try:
@@ -155,4 +165,15 @@ def open_source(source: Any) -> Source:
         raise DataError(f"{path} may not be read by this user; change its permissions") from None
     except (OSError, ValueError) as error:
         raise DataError(f"{shown(path)} cannot be opened ({error}); check the name") from None
-    return Source(path, file, os.path.getsize(path), own=True)
+    # A pipe or a device has no size that says anything.
+    found = os.stat(path)
+    return Source(path, file, found.st_size if stat.S_ISREG(found.st_mode) else None, own=True, file=path)
+
+
+def _number(stream: Any) -> int | None:
+    """The number of the open file behind a stream, if there is one."""
+    try:
+        number = stream.fileno()
+    except (AttributeError, OSError, ValueError):
+        return None
+    return number if isinstance(number, int) else None

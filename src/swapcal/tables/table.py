@@ -28,6 +28,10 @@ class Table(NamedTuple):
     close: Callable[[], None]
     skipped: int = 0
     """Rows in front of the first piece that the reader has already passed over."""
+    file: str | int | None = None
+    """The path that was opened, or the number of an open file; None for what is in memory."""
+    held: Callable[[], str | None] = lambda: None
+    """After the last piece: what was left out of it, as a sentence."""
 
 
 def chosen(name: str, there: Sequence[str], wanted: Sequence[str] | None) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from swapcal.errors import StateFileError
 from swapcal.tables.definitions import Key
 from swapcal.typing import IntArray
 
@@ -203,7 +204,40 @@ class Vocabulary:
         return {"names": list(self.names), "known": listed, "counts": counted, **specials}
 
     def restore(self, spec: Any) -> None:
-        """Take over what `spec` wrote."""
-        self.names, self.other, self.missing = list(spec["names"]), list(spec["other"]), list(spec["missing"])
-        self.known = [{tuple(token): int(at) for token, at in one} for one in spec["known"]]
-        self.counts = [{tuple(token): int(count) for token, count in one} for one in spec["counts"]]
+        """Take over what `spec` wrote, if that is what a vocabulary of these keys can have learned."""
+        names, other, missing = list(spec["names"]), list(spec["other"]), list(spec["missing"])
+        known = [{tuple(token): at for token, at in one} for one in spec["known"]]
+        counts = [{tuple(token): count for token, count in one} for one in spec["counts"]]
+        lengths = {len(part) for part in (other, missing, known, counts)}
+        if lengths != {len(self.keys)} or not self._sound(names, other, missing, known, counts):
+            raise StateFileError("this state file is damaged: the positions of its groups contradict each other")
+        self.names, self.other, self.missing, self.known, self.counts = names, other, missing, known, counts
+
+    def _sound(self, names: list[Any], other: list[Any], missing: list[Any], known: Any, counts: Any) -> bool:
+        """Whether every position has one owner, and the name of that."""
+        owners: dict[int, str] = {}
+        claims = 0
+        for key, definition in enumerate(self.keys):
+            single = len(definition.columns) == 1
+            for token, count in counts[key].items():
+                if not _is_token(token, definition) or type(count) is not int or not 0 < count < self.rare:
+                    return False
+            for token, at in known[key].items():
+                if type(at) is not int or not _is_token(token, definition):
+                    return False
+                owners[at], claims = self.label(key, token), claims + 1
+            for at, what in ((other[key], "other"), (missing[key], "missing")):
+                if type(at) is not int or (what == "missing" and not single and at != 0):
+                    return False
+                if at != -1 and (what == "other" or single):
+                    owners[at], claims = f"{definition.title}={what}", claims + 1
+        first = len(self.names)
+        free = self.n - len(names) - other.count(-1) - missing.count(-1)
+        everywhere = claims == len(owners) and sorted(owners) == list(range(first, len(names)))
+        return everywhere and free >= 0 and names == [*self.names, *(owners[at] for at in sorted(owners))]
+
+
+def _is_token(token: Token, key: Key) -> bool:
+    """Whether it may be a value of the key: texts, and None for a part of several that is missing."""
+    texts = all(part is None or (type(part) is str and part != "") for part in token)
+    return texts and len(token) == len(key.columns) and token != (None,)

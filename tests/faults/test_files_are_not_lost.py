@@ -1,0 +1,424 @@
+"""Faults 1, 4, 5, 6, 10, 15, 20, 21 and 23: what was in files, and what a run does to it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import swapcal as sc
+from commands import ASKED, lines_of, process, refused, swapcal, table
+from swapcal.errors import InvalidInput, StateFileError
+from swapcal.jobs import checkpoint, output_and_state, parquet_output
+from swapcal.jobs.guard import lock_of
+from swapcal.jobs.lock import StateLock
+from swapcal.jobs.question import Question
+from swapcal.jobs.running import run
+from swapcal.replacing import replacing
+from swapcal.tables.coded import Coded
+from swapcal.tables.records import read
+
+parquet: Any = pytest.importorskip("pyarrow.parquet")
+
+QUESTION = Question("y", "p", groups=["g"], prefix=100)
+posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with in.csv, which is the working directory."""
+    table(tmp_path / "in.csv")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Everything below a directory."""
+    return {str(each.relative_to(folder)): each.read_bytes() if each.is_file() else None for each in folder.rglob("*")}
+
+
+# 1: pipes lose rows
+
+
+@posix
+def test_fault_01_pipes_lose_rows(folder: Path) -> None:
+    """A pipe with a name gives every row; the estimate of rows used to open it again and to eat up to a megabyte."""
+    os.mkfifo(folder / "pipe.csv")
+    text = "".join(lines_of(60_000)).encode()  # more than any pipe holds, so that two readers would share it
+
+    def feed() -> None:
+        with open(folder / "pipe.csv", "wb") as pipe:
+            pipe.write(text)
+
+    writer = threading.Thread(target=feed)
+    writer.start()
+    done = process("run", "pipe.csv", *ASKED, "--out", "out.csv", "--json", timeout=120)
+    writer.join(60)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["result"]["n_rounds"] == 60_000
+    assert len((folder / "out.csv").read_text().splitlines()) == 60_001
+
+
+@posix
+def test_fault_01_standard_input_by_its_path(folder: Path) -> None:
+    text = "".join(lines_of(60_000)).encode()
+    for path in ("/dev/stdin", "-"):
+        done = process("run", path, *ASKED, "--json", input=text, timeout=120)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["result"]["n_rounds"] == 60_000
+
+
+def test_fault_01_only_the_file_that_was_opened_is_looked_at_again(folder: Path) -> None:
+    """A file that happens to be called as messages call standard input says nothing of its rows."""
+    table(folder / "standard input", 5_000)
+    outcome = swapcal("run", "-", *ASKED, "--json", stdin="".join(lines_of(600)).encode())
+    assert json.loads(outcome.stdout)["result"]["settings"]["horizon"] is None
+    with open(folder / "in.csv", "rb") as stream:
+        assert run(stream, QUESTION).settings["horizon"] is None
+
+
+@posix
+def test_fault_01_parquet_in_a_pipe_is_refused(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.parquet")
+    threading.Thread(target=lambda: (folder / "pipe.parquet").write_bytes(b"PAR1" + bytes(100)), daemon=True).start()
+    assert "cannot be read from a pipe" in refused("run", "pipe.parquet", *ASKED)
+
+
+# 4: the output is recognized by its base name
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_fault_04_an_unrelated_file_of_the_same_name_is_truncated(folder: Path, ending: str) -> None:
+    for name in "ab":
+        (folder / name).mkdir()
+    assert swapcal("run", "in.csv", *ASKED, "--out", f"a/out.{ending}", "--state", "s").exit_code == 0
+    (folder / "b" / f"out.{ending}").write_text("dear diary\n")
+    before = contents(folder)
+    assert "is not that" in refused("run", "in.csv", *ASKED, "--out", f"b/out.{ending}", "--state", "s")
+    said = refused("run", "in.csv", *ASKED, "--out", f"b/out.{ending}", "--state", "s", "--fresh")
+    assert "is there already" in said
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_fault_04_an_output_is_known_by_its_digest_and_may_move(folder: Path, ending: str) -> None:
+    out, moved = folder / f"out.{ending}", folder / "elsewhere" / f"out.{ending}"
+    run(folder / "in.csv", QUESTION, out=out, state=folder / "s", horizon=1200)
+    moved.parent.mkdir()
+    shutil.move(out, moved)
+    table(folder / "in.csv", 900)
+    result = run(folder / "in.csv", QUESTION, out=moved, state=folder / "s", horizon=1200)
+    assert result.settings["rows"] == 900
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_fault_04_what_was_changed_is_not_cut(folder: Path, ending: str) -> None:
+    """Lines that somebody appended to a finished output, or a digit that was changed, stop the run."""
+    out = folder / f"out.{ending}"
+    run(folder / "in.csv", QUESTION, out=out, state=folder / "s")
+    written = out.read_bytes()
+    table(folder / "in.csv", 900)
+    for changed in (written + b"a note\n", written[:-9] + bytes([written[-9] ^ 1]) + written[-8:]):
+        out.write_bytes(changed)
+        with pytest.raises(StateFileError, match="put back the file as it was"):
+            run(folder / "in.csv", QUESTION, out=out, state=folder / "s")
+        with pytest.raises(InvalidInput, match="is there already"):
+            run(folder / "in.csv", QUESTION, out=out, state=folder / "s", fresh=True)
+        assert out.read_bytes() == changed
+
+
+# 5: the input can be destroyed
+
+
+@pytest.mark.parametrize("way", ["plain", "link", "hard link"])
+def test_fault_05_the_input_can_be_destroyed(folder: Path, way: str) -> None:
+    same = "in.csv"
+    if way != "plain":
+        same = "other.csv"
+        (folder / same).symlink_to("in.csv") if way == "link" else os.link("in.csv", same)
+    before = contents(folder)
+    for more in (
+        ("--state", same),
+        ("--state", same, "--fresh"),
+        ("--out", same),
+        ("--out", same, "--overwrite"),
+        ("--report", same),
+        ("--out", "x.csv", "--state", same, "--fresh", "--overwrite"),
+        ("--out", "x.csv", "--state", "x.csv"),
+        ("--out", "x.csv", "--report", "x.csv"),
+        ("--state", "x.html", "--report", "./x.html"),
+        ("--state", "x", "--report", "x.lock"),
+        ("--out", "x.parquet", "--state", "x.parquet.parts"),
+    ):
+        said = refused("run", "in.csv", *ASKED, *more)
+        assert "same file" in said or "is there already and is no page" in said, said
+        assert "--fresh" not in said
+        assert contents(folder) == before
+    for more in (("--report", same), ("--report", "in.csv")):
+        assert "is there already" in refused("audit", "in.csv", "--y", "y", "--p", "p", *more)
+    assert contents(folder) == before
+
+
+def test_fault_05_standard_input_is_a_file_too(folder: Path) -> None:
+    before = contents(folder)
+    with open("in.csv", "rb") as stream:
+        done = process("run", "-", *ASKED, "--out", "in.csv", "--overwrite", stdin=stream)
+    assert done.returncode == 2
+    assert b"the input and the output are the same file" in done.stderr
+    assert contents(folder) == before
+
+
+def test_fault_05_folders_and_files_of_others_are_left_alone(folder: Path) -> None:
+    """A folder that has the name of the parts, a lock of somebody else's, a state or page that is none."""
+    (folder / "x.parquet.parts").mkdir()
+    (folder / "x.parquet.parts" / "thesis.txt").write_text("ten years of work")
+    (folder / "x.parquet.parts" / "000000.parquet").write_text("of somebody else")
+    (folder / "s.lock").write_text("my own notes")
+    (folder / "notes.html").write_text("<!doctype html><p>my notes")
+    (folder / "empty.state").write_text("")
+    before = contents(folder)
+    for more, words in {
+        ("--out", "x.parquet"): "not made by swapcal",
+        ("--out", "x.parquet", "--overwrite"): "not made by swapcal",
+        ("--state", "s"): "is no lock of swapcal",
+        ("--report", "notes.html"): "is no page of swapcal",
+        ("--state", "notes.html", "--fresh"): "is not a state file of swapcal run, and is left as it is",
+        ("--state", "empty.state", "--fresh"): "is not a state file of swapcal run, and is left as it is",
+        ("--state", "x.parquet.parts", "--fresh"): "is not a state file",
+    }.items():
+        assert words in refused("run", "in.csv", *ASKED, *more)
+        left = {name: data for name, data in contents(folder).items() if not name.endswith(".state.lock")}
+        assert left == before
+
+
+def test_fault_05_input_inside_the_folder_of_parts(folder: Path) -> None:
+    (folder / "x.parquet.parts").mkdir()
+    shutil.move("in.csv", "x.parquet.parts/in.csv")
+    said = refused("run", "x.parquet.parts/in.csv", *ASKED, "--out", "x.parquet", "--overwrite")
+    assert "lies in the folder that is used for parts" in said
+
+
+def test_fault_05_a_page_replaces_a_page(folder: Path) -> None:
+    pytest.importorskip("jinja2")
+    for _ in range(2):
+        assert swapcal("audit", "in.csv", "--y", "y", "--p", "p", "--report", "page.html").exit_code == 0
+    (folder / "result.json").write_text(swapcal("audit", "in.csv", "--y", "y", "--p", "p", "--json").stdout)
+    assert swapcal("report", "result.json", "--out", "page.html").exit_code == 0
+    before = contents(folder)
+    assert "same file" in refused("report", "result.json", "--out", "result.json")
+    assert "no page of swapcal" in refused("report", "result.json", "--out", "in.csv")
+    assert contents(folder) == before
+
+
+# 6: two processes on one state
+
+
+def test_fault_06_two_processes_on_one_state(folder: Path) -> None:
+    """The second one is told who holds the state, and changes nothing; the first one goes on undisturbed."""
+    whole = run(folder / "in.csv", QUESTION, out=folder / "whole.csv")
+    assert whole.n_rounds == 600
+    seen: list[str] = []
+
+    def progress(_: int) -> None:
+        if not seen:
+            seen.append(refused("run", "in.csv", *ASKED, "--out", "out.csv", "--state", "s"))
+
+    run(folder / "in.csv", QUESTION, out=folder / "out.csv", state=folder / "s", progress=progress)
+    assert f"the state s is in use by process {os.getpid()} on " in seen[0]
+    assert ", since 2" in seen[0]
+    assert (folder / "out.csv").read_bytes() == (folder / "whole.csv").read_bytes()
+    assert not (folder / "s.lock").exists()
+
+
+def test_fault_06_many_processes_at_once(folder: Path) -> None:
+    """Of processes that start together some get the state, one after the other; the output has every row once."""
+    table(folder / "in.csv", 20_000)
+    command = [sys.executable, "-m", "swapcal.cli", "run", "in.csv", *ASKED, "--out", "out.csv", "--state", "s"]
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
+    said = [each.communicate(timeout=180)[1] for each in runs]
+    codes = [each.returncode for each in runs]
+    assert set(codes) <= {0, 2}
+    assert 0 in codes
+    for code, words in zip(codes, said, strict=True):
+        assert code == 0 or b"in use by" in words
+    rows = [line.split(b",")[0] for line in (folder / "out.csv").read_bytes().splitlines()[1:]]
+    assert rows == [str(k).encode() for k in range(1, 20_001)]
+
+
+def test_fault_06_the_lock_of_a_killed_run_is_taken_over(folder: Path) -> None:
+    lock = StateLock(lock_of(folder / "s"), "s")
+    with pytest.raises(InvalidInput, match="in use by process"):
+        StateLock(lock_of(folder / "s"), "s")
+    os.close(lock._handle)  # as the system does for a process that is killed
+    assert (folder / "s.lock").exists()
+    assert swapcal("run", "in.csv", *ASKED, "--state", "s").exit_code == 0
+    assert not (folder / "s.lock").exists()
+
+
+def test_fault_06_two_runs_without_a_state_write_to_one_output(folder: Path) -> None:
+    def progress(_: int) -> None:
+        with pytest.raises(InvalidInput, match="another run is writing to"):
+            run(folder / "in.csv", QUESTION, out=folder / "out.csv", overwrite=True)
+
+    run(folder / "in.csv", QUESTION, out=folder / "out.csv", progress=progress)
+    assert len((folder / "out.csv").read_text().splitlines()) == 601
+
+
+# 10: the fingerprint covers outcome and hint only
+
+
+@pytest.mark.parametrize("column", ["y", "p", "g", "w", "x"])
+def test_fault_10_any_used_column_that_changed_is_noticed(folder: Path, column: str) -> None:
+    rng = np.random.default_rng(0)
+    columns = {"y": rng.random(800), "p": rng.random(800), "g": rng.integers(0, 3, 800).astype(str)}
+    columns |= {"w": 1.0 + np.arange(800) % 3, "x": rng.normal(size=800), "unused": rng.random(800)}
+    question = Question("y", "p", groups=["g"], linear=["x"], weight="w", low=0, high=1, prefix=100)
+    asked: dict[str, Any] = {"state": folder / "s", "out": folder / "out.csv", "learn": True, "seed": 1}
+    run({name: each[:700] for name, each in columns.items()}, question, **asked)
+    for row in (50, 699):
+        changed = {**columns, column: columns[column].copy()}
+        changed[column][row] = "zz"[: columns[column].dtype.itemsize // 4] if column == "g" else 0.123
+        with pytest.raises(StateFileError, match=r"not those that|does not begin with the rows"):
+            run(changed, question, **asked)
+    other = {**columns, "unused": rng.random(800)}
+    assert run(other, question, **asked).settings["rows"] == 800
+
+
+# 15: a half-written last line
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_fault_15_a_half_written_last_line_waits(folder: Path, ending: str) -> None:
+    lines = lines_of(600)
+    if ending == "jsonl":
+        names = lines[0].strip().split(",")
+        rows = [line.strip().split(",") for line in lines[1:]]
+        lines = [json.dumps(dict(zip(names, [int(y), float(p), g, int(w)], strict=True))) + "\n" for y, p, g, w in rows]
+    source, settings = folder / f"grows.{ending}", (*ASKED, "--out", "out.csv", "--state", "s", "--horizon", "1000")
+    text = "".join(lines)
+    half = len("".join(lines[:400])) + 4
+    source.write_text(text[:half])
+    outcome = swapcal("run", source, *settings)
+    assert outcome.exit_code == 0, outcome.output
+    assert "has no line end yet and waits for it" in outcome.stderr
+    done = len((folder / "out.csv").read_text().splitlines())
+    source.write_text(text)
+    outcome = swapcal("run", source, *settings)
+    assert outcome.exit_code == 0, outcome.output
+    assert f"going on after row {done - 1:,}" in outcome.stderr
+    assert len((folder / "out.csv").read_text().splitlines()) == 601
+    # Without a state nobody comes back for it, so that it counts.
+    source.write_text(text.rstrip("\n"))
+    assert json.loads(swapcal("run", source, *ASKED, "--json").stdout)["result"]["n_rounds"] == 600
+
+
+@pytest.mark.parametrize(("tail", "rows"), [('1,0.5,"a b', 3), ("1,0.5", 3), ('1,0.5,"x\ny"\n1,0.25,"', 4), ("", 3)])
+def test_fault_15_quotation_marks_at_the_end(folder: Path, tail: str, rows: int) -> None:
+    (folder / "q.csv").write_text("y,p,g\n0,0.5,a\n1,0.75,b\n0,0.25,a\n" + tail)
+    records = read(folder / "q.csv", whole_lines=True)
+    assert sum(batch.n for batch in records) == rows
+    assert (records.held is None) == (tail == "")
+
+
+# 20 and 21: renames are synced, temporary names cannot be guessed
+
+
+def test_fault_20_a_rename_is_synced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a file gets its name its bytes are on the disk, and after that the folder is."""
+    calls: list[str] = []
+
+    def noted(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any) -> Any:
+            calls.append(name)
+            return call(*arguments)
+
+        return called
+
+    for name in ("fsync", "replace"):
+        monkeypatch.setattr(os, name, noted(name, getattr(os, name)))
+    forecaster = sc.Forecaster(sc.Mean(), sc.Finite(2))
+    checkpointed = checkpoint.Checkpoint({}, 0, "", None, None, False, {}, b"")
+    forecaster.save(folder / "f")
+    assert calls == ["fsync", "replace", "fsync"]
+    checkpoint.write(folder / "s", checkpointed)
+    assert calls == ["fsync", "replace", "fsync"] * 2
+
+
+@posix
+def test_fault_21_temporary_names_follow_no_links(folder: Path) -> None:
+    """Names that could be guessed led through links into other files."""
+    (folder / "precious").write_text("precious")
+    for name in ("s.new", "out.csv.new", "out.parquet.new", "f.new", "s.tmp"):
+        (folder / name).symlink_to("precious")
+    run(folder / "in.csv", QUESTION, out=folder / "out.parquet", state=folder / "s")
+    sc.Forecaster(sc.Mean(), sc.Finite(2)).save(folder / "f")
+    assert (folder / "precious").read_text() == "precious"
+    (folder / "t.lock").symlink_to("precious")
+    with pytest.raises(StateFileError, match="cannot be written"):
+        run(folder / "in.csv", QUESTION, state=folder / "t")
+    names = set()
+    for _ in range(3):
+        with replacing(folder / "x") as file:
+            names.add(next(each.name for each in folder.iterdir() if each.name.endswith(".part")))
+            file.write(b"1")
+    assert len(names) == 3
+
+
+def test_fault_21_an_output_that_is_a_link_to_nothing(folder: Path) -> None:
+    (folder / "out.csv").symlink_to(folder / "elsewhere.csv")
+    assert "is there already" in refused("run", "in.csv", *ASKED, "--out", "out.csv")
+    assert not (folder / "elsewhere.csv").exists()
+
+
+# 23: the same file in gives the same bytes out
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_fault_23_bytes_do_not_depend_on_when_commits_were(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    monkeypatch.setattr(parquet_output, "_GROUP_ROWS", 7_000)
+    monkeypatch.setattr(parquet_output, "_PART_ROWS", 9_000)
+    table(folder / "in.csv", 20_000)
+    written = set()
+    for number, seconds in enumerate((0.0, 1e9)):
+        for batch_rows in (700, 65_536):
+            monkeypatch.setattr(output_and_state, "COMMIT_SECONDS", seconds)
+            monkeypatch.setattr(output_and_state, "COMMIT_SHARE", 0.0)
+            out = folder / f"out{number}-{batch_rows}.{ending}"
+            records = read(folder / "in.csv", columns=QUESTION.columns, batch_rows=batch_rows)
+            run(records, QUESTION, out=out, state=folder / f"{out.name}.s", seed=1)
+            written.add(out.read_bytes())
+    run(folder / "in.csv", QUESTION, out=folder / f"plain.{ending}", seed=1)
+    written.add((folder / f"plain.{ending}").read_bytes())
+    assert len(written) == 1
+
+
+def test_fault_23_truth_values_in_json_are_numbers(folder: Path) -> None:
+    rows = [line.strip().split(",") for line in lines_of(600)[1:]]
+    lines = [json.dumps({"y": y == "1", "p": float(p), "g": g}) for y, p, g, _ in rows]
+    (folder / "in.jsonl").write_text("\n".join(lines) + "\n")
+    results = [
+        json.loads(swapcal("audit", name, "--y", "y", "--p", "p", "--json").stdout) for name in ("in.jsonl", "in.csv")
+    ]
+    errors = [each["result"]["before"]["swap_error"] for each in results]
+    assert errors[0] == errors[1]
+    (folder / "text.jsonl").write_text('{"y": "yes", "p": 0.5}\n{"y": "no", "p": 0.5}\n')
+    assert "such as positive='yes'" in refused("audit", "text.jsonl", "--y", "y", "--p", "p")
+
+
+def test_fault_23_na_in_quotes_is_a_text(folder: Path) -> None:
+    (folder / "na.csv").write_text('y,p,g\n1,0.5,"NA"\n0,"NA",NA\n1,"",x\n0,0.25,""\n1,0.5, NA \n')
+    (batch,) = read(folder / "na.csv")
+    column = batch["g"]
+    assert isinstance(column, Coded)
+    assert [None if code < 0 else column.values[code] for code in column.codes] == ["NA", None, "x", None, None]
+    np.testing.assert_array_equal(batch.numbers("p"), [0.5, np.nan, np.nan, 0.25, 0.5])

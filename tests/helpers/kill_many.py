@@ -1,0 +1,71 @@
+"""`python kill_many.py ENDING N`: N kills of `swapcal run`, at random moments and with the default pace of commits.
+
+Every run is the command itself in a process of its own, ended with SIGKILL and started again until it is done; then its
+output must have the bytes of a run that was left alone, and nothing else may be left over. Prints one line of counts,
+and ends with 1 if anything was lost.
+"""
+
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from killed_runs import write_table
+
+ASKED = ("--y", "y", "--hint", "p", "--groups", "g", "--weight", "w", "--seed", "3")
+N_ROWS = 400_000
+
+
+def start(folder: Path, ending: str) -> subprocess.Popen[bytes]:
+    """The run, with its state and output in `folder`."""
+    files = ("--out", str(folder / f"out.{ending}"), "--state", str(folder / "run.state"))
+    command = [sys.executable, "-m", "swapcal.cli", "run", str(folder.parent / "in.csv"), *ASKED, *files]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def main(ending: str, wanted: int) -> int:
+    """Kill until there were enough; 0 if all was well."""
+    rng = random.Random(ending)
+    with tempfile.TemporaryDirectory() as made:
+        root = Path(made)
+        write_table(root / "in.csv", N_ROWS)
+        (root / "alone").mkdir()
+        began = time.monotonic()
+        assert start(root / "alone", ending).wait() == 0
+        seconds, expected = time.monotonic() - began, (root / "alone" / f"out.{ending}").read_bytes()
+        kills = cases = wrong = 0
+        while kills < wanted:
+            folder = root / f"case{cases}"
+            folder.mkdir()
+            code = -signal.SIGKILL
+            while code:
+                running = start(folder, ending)
+                # Later ones get longer, so that every case comes to its end.
+                patience = rng.uniform(0.3, 1.1) * seconds * (1.0 + 0.02 * kills / max(cases + 1, 1))
+                try:
+                    code = running.wait(patience)
+                except subprocess.TimeoutExpired:
+                    running.kill()
+                    running.wait()
+                    kills += 1
+                    continue
+                if code < 0:
+                    kills += 1  # somebody else's kill is as good
+                    continue
+                if code:
+                    assert running.stderr is not None
+                    sys.stderr.write(running.stderr.read().decode())
+                    break
+            names = sorted(each.name for each in folder.iterdir())
+            same = not code and (folder / f"out.{ending}").read_bytes() == expected
+            wrong += not same or names != sorted([f"out.{ending}", "run.state"])
+            cases += 1
+        sys.stdout.write(f"{ending}: {kills} kills in {cases} runs of {N_ROWS:,} rows, {wrong} with a difference\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2])))
