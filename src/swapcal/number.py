@@ -49,8 +49,8 @@ class Number:
     --------
     >>> class Price(Number):
     ...     value = 2.5
-    >>> Price() < 3, 2 * Price() + 1, round(Price()), f"{Price():.2f}", max(Price(), 1), math.floor(Price())
-    (True, 6.0, 2, '2.50', 2.5, 2)
+    >>> Price() < 3, 2 * Price() + 1, round(Price()), f"{Price():.2f}", max(Price(), 4), math.floor(Price())
+    (True, 6.0, 2, '2.50', 4, 2)
     >>> np.array([Price(), 1.0]).sum()
     np.float64(3.5)
     """
