@@ -1,5 +1,6 @@
 """The public face: forecasts out, outcomes in. The round itself is `engine.round`, beside the paper's Algorithm 1."""
 
+import copy
 import threading
 from os import PathLike
 from typing import Any, BinaryIO
@@ -119,7 +120,8 @@ class Forecaster:
         return {"rules": self.rules, "state": self.state}
 
     def __setstate__(self, parts: dict[str, Any]) -> None:
-        self._assemble(parts["rules"], parts["state"])
+        # A copy: joblib hands over arrays that are mapped from a file and cannot be written to.
+        self._assemble(parts["rules"], copy.deepcopy(parts["state"]))
 
     def __repr__(self) -> str:
         rules = self.rules
