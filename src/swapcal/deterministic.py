@@ -9,7 +9,7 @@ from swapcal import checked
 from swapcal.errors import InvalidInput
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
-from swapcal.roles import Row
+from swapcal.roles import Elicitable, Row
 from swapcal.typing import Float64Array
 
 __all__ = ["mean_of", "run", "smooth_error"]
@@ -75,14 +75,17 @@ def run(forecaster: Forecaster, X: Any, y: Any, hints: Any = None) -> Float64Arr
     return out
 
 
-def smooth_error(p: Any, y: Any, X: Any, values: Sequence[float] | Float64Array, property: Any) -> float:
+def smooth_error(
+    p: Any, y: Any, X: Any, values: Sequence[float] | Float64Array, property: Elicitable, r: float = 2.0
+) -> float:
     r"""The smooth swap multicalibration error of forecasts, on a grid of values z_1 < ... < z_N.
 
     With the hat functions h_i of the grid (1 at z_i, 0 at the other values, linear between; they add up to 1),
 
-    .. math:: \sum_i \frac{\max_f \big(\sum_t h_i(p_t) f(x_t) V(z_i, y_t)\big)^2}{\sum_t h_i(p_t)}.
+    .. math:: \sum_i n_i \Big(\frac1{n_i} \max_f \big|\sum_t h_i(p_t) f(x_t) V(z_i, y_t)\big|\Big)^r,
+              \qquad n_i = \sum_t h_i(p_t).
 
-    For forecasts on the grid this is SMCal_2. For others each counts for its two neighbors, as near as it is to them,
+    For forecasts on the grid this is SMCal_r. For others each counts for its two neighbors, as near as it is to them,
     so that a small change of the forecast changes the error a little.
 
     Parameters
@@ -95,6 +98,8 @@ def smooth_error(p: Any, y: Any, X: Any, values: Sequence[float] | Float64Array,
         The grid.
     property : Elicitable
         Gives V.
+    r : float
+        Exponent, 1 or more.
 
     Returns
     -------
@@ -120,4 +125,5 @@ def smooth_error(p: Any, y: Any, X: Any, values: Sequence[float] | Float64Array,
         np.add.at(weights, bins, part)
         np.add.at(sums, bins, (part * property.identification(z[bins], labels))[:, None] * contexts)
     used = weights > 0.0
-    return float(np.sum(np.max(np.abs(sums[used]), axis=1) ** 2 / weights[used]))
+    worst = np.max(np.abs(sums[used]), axis=1) / weights[used]
+    return float(np.sum(weights[used] * worst**r))
