@@ -133,7 +133,7 @@ class Forecast(Number):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """For fields of type `Forecast` in pydantic: read from `to_dict` data or its JSON, written as `to_dict` data."""
+        """For fields of type `Forecast` in pydantic: read from `to_dict` data or its JSON, and written as such data."""
         from pydantic_core import core_schema
 
         def read(value: Any) -> Forecast:

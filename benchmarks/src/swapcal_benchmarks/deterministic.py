@@ -57,9 +57,9 @@ def _bias(y: Float64Array, p: Float64Array, X: Float64Array) -> float:
 
 
 def _below(y: Float64Array, p: Float64Array) -> float:
-    """How far forecasts below 1/2 are off on average: what whoever acts at this threshold sees."""
+    """Errors of the forecasts below 1/2, added up, per round: what whoever acts at this threshold is wrong by."""
     below = p < 0.5
-    return float(np.abs(np.mean(p[below] - y[below])))
+    return float(np.abs(np.sum(p[below] - y[below])) / len(p))
 
 
 def main() -> None:

@@ -19,6 +19,14 @@ from swapcal.typing import Float64Array
 
 __all__ = ["ClassSet", "ClassSetForecast"]
 
+_DENSITY = 3.0
+"""Largest density of a uniform score after `_spread`."""
+
+
+def _spread(score: Float64Array | float) -> Any:
+    """Scores spread out near 1, where thresholds lie and where those of overconfident models crowd; increasing."""
+    return 1.0 - np.cbrt(1.0 - score)
+
 
 @dataclass(frozen=True, slots=True)
 class ClassSetForecast:
@@ -40,8 +48,8 @@ class ClassSet:
 
     The score of a class is the probability of all classes that your model holds for likelier, plus a uniform share of
     its own (the adaptive prediction sets of Romano, Sesia and Candes 2020). If the model is right the score of the
-    outcome is uniform on [0, 1], so the forecaster's label has density 1, the best case of its theorem. The threshold
-    is a `Forecaster(Quantile(coverage))` of that score; a class is in the set if its score is at most the threshold.
+    outcome is uniform on [0, 1]. The threshold is a `Forecaster(Quantile(coverage))` of that score, spread out near 1
+    by a fixed map; a class is in the set if its score is at most the threshold.
 
     Guarantee: whatever the outcomes do, the threshold's `guarantee()` bounds the swap error of "the outcome is in the
     set", given the threshold and given every group; the number of covered rounds in a group differs from coverage times
@@ -89,7 +97,7 @@ class ClassSet:
         self.coverage, self.n_classes = checked.level(coverage), checked.whole(n_classes, "n_classes", 2)
         self.seed = secrets.randbits(63) if seed is None else checked.whole(seed, "seed", 0)
         self.threshold = Forecaster(
-            Quantile(self.coverage, density=1.0),
+            Quantile(self.coverage, density=_DENSITY),
             hypotheses,
             horizon=horizon,
             seed=bundle.seed_for(self.seed, "threshold"),
@@ -122,13 +130,13 @@ class ClassSet:
             `members`, and `k in forecast`.
         """
         p = self._checked(probabilities)
-        threshold = self.threshold.predict(x, hint=self.coverage)
+        threshold = self.threshold.predict(x, hint=float(_spread(self.coverage)))
         chance = np.random.Generator(np.random.Philox(key=[self.seed, self._made])).random()
         self._made += 1
         order = np.argsort(-p, kind="stable")
         above = np.cumsum(p[order]) - p[order]
         scores = np.empty(self.n_classes)
-        scores[order] = np.clip(above + chance * p[order], 0.0, 1.0)
+        scores[order] = _spread(np.clip(above + chance * p[order], 0.0, 1.0))
         inside = scores <= threshold.value
         if not inside.any():
             inside[order[0]] = True

@@ -37,8 +37,12 @@ _WARM = 20
 """So many outcomes settle the range where none is given."""
 
 
-class _Around(base.Wrapper):
+class _Around(base.Wrapper[Any]):
     """What the three share: the model, and contexts from features by name."""
+
+    model: Any
+    groups: Any
+    max_groups: int
 
     @property
     def _wrapped_model(self) -> Any:

@@ -57,6 +57,12 @@ class _Multicalibrated(MetaEstimatorMixin, BaseEstimator):
         tags.input_tags.allow_nan = False
         return tags
 
+    def _default(self) -> Any:
+        raise NotImplementedError
+
+    def _forecasts(self, model: Any, X: Any) -> Float64Array:
+        raise NotImplementedError
+
     def _model(self) -> Any:
         return self._default() if self.estimator is None else self.estimator
 
@@ -250,7 +256,7 @@ class MulticalibratedClassifier(ClassifierMixin, _Multicalibrated):
         self.classes_ = np.unique(y[kept])
         self._start(X)
         if len(self.classes_) == 1:
-            self.estimator_, self.forecasters_, self.mixtures_ = None, [], []
+            self.estimator_, self.forecasters_, self.mixtures_ = None, [], list[Mixture]()
             return self
         hints = self._fit_model(X, y, params)
         self.forecasters_ = [self._forecaster(k) for k in range(self._parts())]
