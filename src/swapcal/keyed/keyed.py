@@ -222,6 +222,7 @@ class Keyed:
         self._store.write("pooled", bundle.to_bytes(self.pooled))
         self._store.write("hypotheses", json.dumps(dict(self._hypotheses.spec())).encode())
         self._store.write("audit", json.dumps(self.audit.to_dict()).encode())
+        self._store.settle()
 
     def close(self) -> None:
         """Write everything and close the store."""

@@ -64,6 +64,11 @@ class Store:
         found = self._file.execute("SELECT value FROM plain WHERE name = ?", (name,)).fetchone()
         return None if found is None else bytes(found[0])
 
+    def settle(self) -> None:
+        """Move what was written from the journal into the file itself."""
+        if self.path is not None:
+            self._file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
