@@ -55,11 +55,11 @@ def test_check_estimator_with_many_classes(model: Any) -> None:
     checks.check_estimator(model)
 
 
-def drifting(n: int = 6000) -> list[tuple[dict[str, Any], bool]]:
+def drifting(n: int = 4000) -> list[tuple[dict[str, Any], bool]]:
     rng = np.random.default_rng(0)
     rows = []
     for t in range(n):
-        x = {"a": float(rng.normal()), "team": "red" if rng.random() < 0.4 else "blue"}
+        x: dict[str, Any] = {"a": float(rng.normal()), "team": "red" if rng.random() < 0.4 else "blue"}
         logit = x["a"] + (2.0 * t / n if x["team"] == "red" else -1.0)
         rows.append((x, bool(rng.random() < 1.0 / (1.0 + np.exp(-logit)))))
     return rows
@@ -82,17 +82,16 @@ def test_swap_error_goes_down_where_the_model_is_blind() -> None:
 
 def test_pipelines_and_delayed_evaluation() -> None:
     model = preprocessing.StandardScaler() | MulticalibratedClassifier(linear_model.LogisticRegression(), seed=1)
-    score = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.ROCAUC() + SwapError(), delay=20)
-    auc, swap = score.get()
-    assert auc > 0.9
-    assert swap < 60
+    assert evaluate.progressive_val_score(datasets.Phishing(), model.clone(), metrics.ROCAUC(), delay=20).get() > 0.9
+    assert evaluate.progressive_val_score(datasets.Phishing(), model, SwapError(bins=10), delay=20).get() < 30
     for mini in (MulticalibratedRegressor(scaled(linear_model.LinearRegression()), seed=1),):
         loss = evaluate.progressive_val_score(datasets.TrumpApproval(), mini, metrics.MAE(), delay=3)
         assert loss.get() < 2.0
 
 
 def test_features_that_appear_and_vanish() -> None:
-    model = MulticalibratedClassifier(linear_model.LogisticRegression(), groups=["team", "age >= 60"], seed=1)
+    alone: Any = compose.Select("a") | linear_model.LogisticRegression()
+    model = MulticalibratedClassifier(alone, groups=["team", "age >= 60"], seed=1)
     for x in ({"a": 1.0}, {"team": "red", "a": 2.0}, {}, {"age": 70}, {"team": None, "age": 5, "b": 1.0}):
         model.predict_proba_one(x)
         model.learn_one(x, True)
@@ -113,7 +112,8 @@ def test_classes_that_appear_late() -> None:
 def test_many_rows_are_one_row_many_times() -> None:
     frame = pd.DataFrame([x for x, _ in drifting(200)])
     labels = pd.Series([y for _, y in drifting(200)])
-    one, many = MulticalibratedClassifier(blind(), seed=1), MulticalibratedClassifier(blind(), seed=1)
+    one: Any = MulticalibratedClassifier(blind(), seed=1)
+    many: Any = MulticalibratedClassifier(blind(), seed=1)
     for x, y in drifting(200):
         one.learn_one(x, y)
     many.learn_many(frame, labels)
@@ -125,13 +125,13 @@ def test_intervals_cover_every_group() -> None:
     rng = np.random.default_rng(0)
     model = MulticalibratedInterval(linear_model.LinearRegression(), groups=["loud"], seed=1)
     gap = GroupCoverage(0.9, groups=["loud"], at_least=500)
-    for _ in range(4000):
+    for _ in range(3000):
         x = {"a": float(rng.normal()), "loud": bool(rng.random() < 0.3)}
         y = 3.0 * x["a"] + float(rng.normal(0, 5.0 if x["loud"] else 0.5))
         gap.update(y, model.predict_one(x, with_interval=True), x=x)
         model.learn_one(x, y)
     assert set(gap.groups_covered()) == {"all", "loud=True", "loud=False"}
-    assert gap.get() < 0.03
+    assert gap.get() < 0.04
 
 
 def test_losses_are_those_of_the_properties_and_can_be_reverted() -> None:

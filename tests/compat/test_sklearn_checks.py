@@ -68,5 +68,7 @@ def test_the_examination_can_fail() -> None:
             self.n_calls_ = getattr(self, "n_calls_", 0) + 1
             return super().predict(X) + self.n_calls_
 
-    results = check_estimator(Broken(FrozenEstimator(LinearRegression().fit([[0.0]], [0.0])), states=1), on_fail=None)
+    results = check_estimator(
+        Broken(FrozenEstimator(LinearRegression().fit([[0.0]], [0.0])), states=1), on_fail=None, on_skip=None
+    )
     assert any(r["status"] == "failed" for r in results)

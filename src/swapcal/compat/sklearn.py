@@ -259,7 +259,7 @@ class MulticalibratedClassifier(ClassifierMixin, _Multicalibrated):
             self.estimator_, self.forecasters_, self.mixtures_ = None, [], list[Mixture]()
             return self
         hints = self._fit_model(X, y, params)
-        self.forecasters_ = [self._forecaster(k) for k in range(self._parts())]
+        self.forecasters_ = [self._forecaster(k, len(y)) for k in range(self._parts())]
         self.mixtures_ = []
         rows = self._contexts(X, weights, learn=True)
         for k, forecaster in enumerate(self.forecasters_):
@@ -296,7 +296,7 @@ class MulticalibratedClassifier(ClassifierMixin, _Multicalibrated):
                 raise InvalidInput("the first partial_fit needs classes=[...], all that can come, or two of them in y")
             self._start(X)
             self.estimator_ = self.estimator if self._frozen() else None
-            self.forecasters_ = [self._forecaster(k) for k in range(self._parts())]
+            self.forecasters_ = [self._forecaster(k, None) for k in range(self._parts())]
         elif not self.forecasters_:
             raise InvalidInput("fit has seen one class only, which leaves nothing to forecast; start anew")
         unknown = ~np.isin(y, self.classes_)
@@ -358,8 +358,9 @@ class MulticalibratedClassifier(ClassifierMixin, _Multicalibrated):
     def _label(self, y: Any, k: int) -> Float64Array:
         return np.asarray(y == self.classes_[1 if len(self.classes_) == 2 else k], dtype=np.float64)
 
-    def _forecaster(self, k: int) -> Forecaster:
-        return Forecaster(Probability(), self._functions(), seed=seed_for(self.random_state, k), outside="clip")
+    def _forecaster(self, k: int, horizon: int | None) -> Forecaster:
+        seed = seed_for(self.random_state, k)
+        return Forecaster(Probability(), self._functions(), seed=seed, horizon=horizon, outside="clip")
 
     def _forecasts(self, model: Any, X: Any) -> Float64Array:
         """The model's probabilities: of the second of two classes, or of all."""
@@ -410,6 +411,8 @@ class MulticalibratedRegressor(_Numbers):
     property : Elicitable or callable, optional
         What is forecast: an object with a range of its own, `Quantile(0.9, high=60)`, or something that makes one from
         a range, `functools.partial(Quantile, 0.9)`, which gets that of the training outcomes. Default: the mean.
+    bins : int, optional
+        Number of values that can be forecast, for outcomes that lie close together within their range.
     groups, cv, states, how, max_groups, random_state
         As for `MulticalibratedClassifier`.
 
@@ -435,6 +438,7 @@ class MulticalibratedRegressor(_Numbers):
         estimator: Any = None,
         *,
         property: Elicitable | Callable[..., Elicitable] | None = None,
+        bins: int | None = None,
         groups: Any = None,
         cv: Any = 5,
         states: int = 8,
@@ -444,6 +448,7 @@ class MulticalibratedRegressor(_Numbers):
     ) -> None:
         self.estimator = estimator
         self.property = property
+        self.bins = bins
         self.groups = groups
         self.cv = cv
         self.states = states
@@ -457,7 +462,7 @@ class MulticalibratedRegressor(_Numbers):
         weights = self._weights(X, params)
         self._start(X)
         hints = self._fit_model(X, y, params)
-        self.forecaster_ = self._forecaster(y)
+        self.forecaster_ = self._forecaster(y, len(y))
         rows, seed = self._contexts(X, weights, learn=True), seed_for(self.random_state, "states")
         self.mixture_ = fitted(self.forecaster_, rows, y, hints, states=self.states, seed=seed)
         return self
@@ -470,7 +475,7 @@ class MulticalibratedRegressor(_Numbers):
         if first:
             self._start(X)
             self.estimator_ = self.estimator if self._frozen() else None
-            self.forecaster_ = self._forecaster(y)
+            self.forecaster_ = self._forecaster(y, None)
         hints = None if self.estimator_ is None else self._forecasts(self.estimator_, X)
         play(self.forecaster_, self._contexts(X, weights, learn=True), y, hints)
         self.mixture_ = Mixture([copy.deepcopy(self.forecaster_)], self.random_state)
@@ -484,11 +489,12 @@ class MulticalibratedRegressor(_Numbers):
         hints = None if self.estimator_ is None else self._forecasts(self.estimator_, X)
         return self.mixture_.predict(self._contexts(X), hints, how=self.how)
 
-    def _forecaster(self, y: Float64Array) -> Forecaster:
+    def _forecaster(self, y: Float64Array, horizon: int | None) -> Forecaster:
         low, high = _range(y)
         make = Mean if self.property is None else self.property
         made = make(low=low, high=high) if callable(make) else make
-        return Forecaster(made, self._functions(), seed=seed_for(self.random_state, "forecaster"), outside="clip")
+        settings: dict[str, Any] = {"horizon": horizon, "bins": self.bins, "outside": "clip"}
+        return Forecaster(made, self._functions(), seed=seed_for(self.random_state, "forecaster"), **settings)
 
     def _columns_out(self, X: Any) -> dict[str, Any]:
         return {"model": self._forecasts(self.estimator_, X), "forecast": self.predict(X)}
@@ -543,7 +549,7 @@ class MulticalibratedInterval(_Numbers):
         weights = self._weights(X, params)
         self._start(X)
         hints = self._fit_model(X, y, params)
-        self.interval_ = self._interval(np.abs(y - hints))
+        self.interval_ = self._interval(np.abs(y - hints), len(y))
         self._learn(X, y, hints, weights)
         return self
 
@@ -555,16 +561,16 @@ class MulticalibratedInterval(_Numbers):
         if first:
             self._start(X)
             self.estimator_ = self.estimator if self._frozen() else None
-            self.interval_ = self._interval(np.abs(y - np.median(y)))
+            self.interval_ = self._interval(np.abs(y - np.median(y)), None)
         hints = None if self.estimator_ is None else self._forecasts(self.estimator_, X)
         self._learn(X, y, hints, weights)
         self._teach(X, y, params)
         return self
 
-    def _interval(self, distances: Float64Array) -> Interval:
+    def _interval(self, distances: Float64Array, horizon: int | None) -> Interval:
         spread = max(1.5 * float(np.median(distances)), 1e-9 * max(1.0, float(distances.max())))
         seed = seed_for(self.random_state, "interval")
-        return Interval(self.coverage, self._functions(), spread=spread, seed=seed)
+        return Interval(self.coverage, self._functions(), spread=spread, seed=seed, horizon=horizon)
 
     def _learn(self, X: Any, y: Float64Array, hints: Float64Array | None, weights: Float64Array | None) -> None:
         guides = [None] * len(y) if hints is None else hints.tolist()
@@ -648,11 +654,15 @@ def _named(groups: Any) -> Any:
 
 
 def _columns(X: Any, names: Any) -> Any:
-    """The columns that groups are made from: a frame as it is, those of an array by their names."""
+    """The columns that groups are made from: of a frame by name, or by number where it has no such name."""
     if hasattr(X, "columns"):
-        return X
-    found = {f"x{j}": X[:, j] for j in range(X.shape[1])}
-    missing = [name for name in names if name not in found]
+        own = [str(name) for name in X.columns]
+        if all(name in own for name in names):
+            return X
+        X = {f"x{j}": X[name] for j, name in enumerate(X.columns)} | {str(name): X[name] for name in X.columns}
+    else:
+        X = {f"x{j}": X[:, j] for j in range(X.shape[1])}
+    missing = [name for name in names if name not in X]
     if missing:
-        raise InvalidInput(f"there is no column {missing[0]!r} in an array; its columns are x0 to x{X.shape[1] - 1}")
-    return found
+        raise InvalidInput(f"there is no column {missing[0]!r} for a group; there are {', '.join(map(repr, X))}")
+    return {name: np.asarray(X[name]) for name in names}

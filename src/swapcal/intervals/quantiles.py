@@ -86,7 +86,7 @@ class Quantiles:
 
     def __init__(
         self,
-        levels: Sequence[float],
+        levels: Sequence[float] | Float64Array,
         hypotheses: Hypotheses,
         *,
         spread: float | None = None,
@@ -97,7 +97,7 @@ class Quantiles:
         learn: bool = True,
         max_pending: int = 65_536,
     ) -> None:
-        self.levels = tuple(checked.level(level) for level in levels)
+        self.levels = tuple(checked.level(float(level)) for level in levels)
         if not self.levels or any(b <= a for a, b in zip(self.levels, self.levels[1:], strict=False)):
             raise InvalidInput(f"levels must be numbers between 0 and 1 in increasing order; got {list(levels)!r}")
         self.spread = None if spread is None else checked.number(spread, "spread", 1e-300, 1e300)
