@@ -185,7 +185,7 @@ def test_metadata_routing() -> None:
     weights = np.linspace(0.0, 1.0, 200)
     seen: list[Any] = []
 
-    class Spy(LogisticRegression):  # type: ignore[misc]
+    class Spy(LogisticRegression):
         def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
             seen.append(None if sample_weight is None else len(sample_weight))
             return super().fit(X, y, sample_weight)
