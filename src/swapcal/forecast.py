@@ -10,6 +10,7 @@ import numpy as np
 
 from swapcal.checked import real
 from swapcal.errors import UnknownForecast
+from swapcal.number import Number
 
 __all__ = ["Forecast"]
 
@@ -42,8 +43,12 @@ _LARGEST_PHI = 1e150
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
-    """What `Forecaster.predict` returns: `float(forecast)` is the number to act on.
+class Forecast(Number):
+    """What `Forecaster.predict` returns: a number to act on, and all that its update will need.
+
+    It orders, adds, rounds and prints as the number `value`; `==` and `hash` are those of the whole record (see
+    `number.Number`). `json.dumps(..., default=float)` writes the number, and so does a field of type float in pydantic
+    and FastAPI; a field of type `Forecast` holds the whole record.
 
     It can be stored as JSON and updated days later, in any order, by the forecaster that made it or by one loaded from
     its file.
@@ -130,9 +135,6 @@ class Forecast:
             if given is not None and not (type(given) is float and math.isfinite(given)):
                 object.__setattr__(self, name, real(given, f"the {name} of a forecast"))
 
-    def __float__(self) -> float:
-        return self.value
-
     def __reduce__(self) -> tuple[Any, ...]:
         return Forecast.from_dict, (self.to_dict(),)
 
@@ -211,6 +213,20 @@ class Forecast:
         if not isinstance(data["forecaster"], str):
             raise UnknownForecast("this is not a stored forecast: the forecaster's identity is not a string")
         return cls(**data)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """For fields of type `Forecast` in pydantic: read from `to_dict` data or its JSON, and written as such data."""
+        from pydantic_core import core_schema
+
+        def read(value: Any) -> Forecast:
+            if isinstance(value, cls):
+                return value
+            return cls.from_json(value) if isinstance(value, (str, bytes)) else cls.from_dict(value)
+
+        return core_schema.no_info_plain_validator_function(
+            read, serialization=core_schema.plain_serializer_function_ser_schema(cls.to_dict)
+        )
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Forecast":

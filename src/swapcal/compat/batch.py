@@ -1,0 +1,137 @@
+r"""From an online run to one fixed predictor, for a population that does not change (online-to-batch).
+
+Let (x_t, y_t), t = 1..T, be drawn independently from a population D, let P_t(z|x) be the probability with which the
+forecaster of round t would forecast z for x, and p_t its forecast. The *mixture* forecasts z with the mean probability
+P(z|x) of P_1, ..., P_T.
+
+**Proposition.** With N values, a finite class F and L = ln(2 N |F| / delta), if N L <= 0.18 T then with probability at
+least 1 - delta the population error of the mixture is
+
+.. math:: \sum_z \sup_f \big|E_D[P(z|x) f(x) V(z, y)]\big| \le \sqrt{\mathrm{SMCal}_2 / T} + 1.7 \sqrt{N L / T},
+
+SMCal_2 that of the online run, which `Forecaster.guarantee` bounds.
+
+*Proof.* Fix z, f and a sign, and let X_t be the sign times 1{p_t = z} f(x_t) V(z, y_t) minus its mean given the rounds
+before, which is E_D[P_t(z|x) f(x) V(z, y)] as (x_t, y_t) is new. |X_t| <= 2, and E X_t^2 <= v_t(z) = E_D[P_t(z|x)]. For
+0 < c <= 1/2, exp(c X) <= 1 + c X + (e - 2) c^2 X^2, so exp(sum of c X_t - (e - 2) c^2 v_t(z)) is a supermartingale and
+by Ville's inequality, for all z, f and signs at once, -sum X_t <= (e - 2) c sum v_t(z) + L / c. Add up over z, for each
+with its worst f: as the v_t(z) of a round add up to 1, T times the population error is at most T times that of the run,
+sum over z of sup_f |sum 1{p_t = z} f V|, plus (e - 2) c T + N L / c; at c = sqrt(N L / ((e - 2) T)) the last two are
+2 sqrt((e - 2) N L T) <= 1.7 sqrt(N L T). By the inequality of Cauchy and Schwarz the run's sum is at most
+sqrt(T SMCal_2). QED.
+
+Keeping all T states is too much; `Mixture` keeps K, one drawn from each of K equal parts of the run. That is an
+unbiased estimate of the mixture, within 1.7 sqrt(N L / K) of it by the same argument, which says little for small K: an
+audit on rows that were not used says more.
+
+Two deterministic predictors come from it. *hash*: the value is drawn from P(.|x) by a number that is a hash of x, so
+the same case always gets the same answer; on average over the hash's key its population error is the mixture's, and its
+variance is small where no single x has much mass. It keeps calibration given the forecast. *mean*: the mean of P(.|x)
+is smooth in x and has a loss that is no higher where the loss is convex. For the mean and the probability its bias in
+every group is the mixture's, so at most the right side above; given its own value it is calibrated only approximately.
+"""
+
+import copy
+import hashlib
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swapcal.forecaster import Forecaster
+from swapcal.roles import Row, Rows
+from swapcal.typing import Float64Array
+
+__all__ = ["Mixture", "cut", "fitted", "play", "rows_of"]
+
+
+class Mixture:
+    """The mean of what several states of a forecaster would forecast; see the module for what is guaranteed.
+
+    Parameters
+    ----------
+    states : sequence of Forecaster
+        Copies, which play no further round.
+    key : int
+        Key of the hash.
+    """
+
+    def __init__(self, states: Sequence[Forecaster], key: int = 0) -> None:
+        self.states, self.key = list(states), key
+
+    def distribution(self, x: Any, hint: float | None = None) -> dict[float, float]:
+        """The values that can be forecast for `x`, in increasing order, with their probabilities."""
+        share, total = 1.0 / len(self.states), dict[float, float]()
+        for state in self.states:
+            for value, p in state.distribution(x, hint=hint).items():
+                total[value] = total.get(value, 0.0) + share * p
+        return dict(sorted(total.items()))
+
+    def mean(self, x: Any, hint: float | None = None) -> float:
+        """The mean of the distribution."""
+        return float(sum(value * p for value, p in self.distribution(x, hint).items()))
+
+    def hashed(self, x: Row, hint: float | None = None) -> float:
+        """A value drawn from the distribution by a hash of the case."""
+        case = (
+            np.asarray(x.indices, np.int64).tobytes() + np.asarray(x.values, np.float64).tobytes() + repr(hint).encode()
+        )
+        digest = hashlib.blake2b(case, digest_size=8, key=self.key.to_bytes(8, "big")).digest()
+        left = int.from_bytes(digest, "big") / 2.0**64
+        for value, p in self.distribution(x, hint).items():
+            left -= p
+            if left < 0.0:
+                return value
+        return value
+
+    def predict(self, X: Rows, hints: Float64Array | None = None, *, how: str = "mean") -> Float64Array:
+        """One number for each row, by "mean" or "hash"."""
+        call = self.mean if how == "mean" else self.hashed
+        guides = [None] * (len(X.indptr) - 1) if hints is None else hints.tolist()
+        return np.array([call(row, hint) for row, hint in zip(rows_of(X), guides, strict=True)], dtype=np.float64)
+
+
+def fitted(
+    forecaster: Forecaster, X: Rows, y: Float64Array, hints: Float64Array | None, *, states: int, seed: int
+) -> Mixture:
+    """Run a forecaster over rows, in order, and keep its state at `states` random rounds, one in each equal part."""
+    n = len(y)
+    parts = np.linspace(0, n, min(states, n) + 1)
+    chosen = np.random.default_rng(seed).uniform(parts[:-1], parts[1:]).astype(int) if n else np.zeros(0, int)
+    kept, start = [], 0
+    for stop in (*chosen.tolist(), n):
+        if stop > start:
+            play(forecaster, cut(X, start, stop), y[start:stop], None if hints is None else hints[start:stop])
+        if stop < n:
+            kept.append(copy.deepcopy(forecaster))
+        start = stop
+    return Mixture(kept or [copy.deepcopy(forecaster)], seed)
+
+
+class _Compressed(NamedTuple):
+    """Rows under the names that sparse matrices give their parts."""
+
+    indptr: Any
+    indices: Any
+    data: Any
+    shape: tuple[int, int]
+
+
+def play(forecaster: Forecaster, X: Rows, y: Float64Array, hints: Float64Array | None) -> Float64Array:
+    """`Forecaster.run` on rows."""
+    shape = len(X.indptr) - 1, forecaster.hypotheses.n
+    return forecaster.run(_Compressed(X.indptr, X.indices, X.values, shape), y, hints)
+
+
+def cut(rows: Rows, start: int, stop: int) -> Rows:
+    """Rows `start` to `stop`."""
+    ends = rows.indptr[start : stop + 1]
+    inside = slice(ends[0], ends[-1])
+    return Rows(ends - ends[0], rows.indices[inside], rows.values[inside])
+
+
+def rows_of(rows: Rows) -> list[Row]:
+    """The rows one by one."""
+    ends = rows.indptr.tolist()
+    return [Row(rows.indices[a:b], rows.values[a:b]) for a, b in pairwise(ends)]

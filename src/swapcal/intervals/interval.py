@@ -1,0 +1,153 @@
+"""Intervals from two quantiles that cannot cross."""
+
+import math
+from os import PathLike
+from typing import Any, BinaryIO
+
+from swapcal import checked
+from swapcal.errors import UnknownForecast
+from swapcal.intervals.forecasts import IntervalForecast
+from swapcal.intervals.quantiles import Quantiles
+from swapcal.roles import Hypotheses
+from swapcal.typing import Float64Array
+
+__all__ = ["Interval"]
+
+
+class Interval:
+    r"""Intervals that cover a given share of outcomes, for every group, whatever the stream does.
+
+    The lower end is a forecast of the quantile at (1 - c)/2. The upper end is forecast inside the half-line above it,
+    as the quantile of the outcomes that lie there, at c/(c + (1 - c)/2): the ends cannot cross, and no width is zero.
+
+    Guarantee: with E_1, E_2 the sums over a group's rounds of 1{y <= lower} - (1 - c)/2, and, over those with an
+    outcome above the lower end, of 1{y <= upper} - s, s = c/(c + (1 - c)/2), the covered rounds of the group are
+    :math:`c\,n_g + E_2 - s E_1`: add 1{lower < y <= upper} = 1{y > lower} (1{y <= upper} - s) + s 1{y > lower} up. Each
+    E is a sum over the forecaster's values, so it is at most the root of its rounds times its `guarantee`;
+    `miscoverage(delta)` adds the two. What is calibrated given itself is the lower end, and the upper end given its
+    place above the lower, both in units of the scale that was in force.
+
+    Parameters
+    ----------
+    coverage : float
+        The share c of outcomes to cover.
+    hypotheses : Hypotheses
+        For whom: `Groups([...])`, `Finite(n)`, ...
+    spread, low, high, horizon, seed, learn, max_pending
+        As for `Quantiles`.
+
+    Examples
+    --------
+    >>> import numpy as np, swapcal as sc
+    >>> from swapcal.intervals import Interval
+    >>> rng = np.random.default_rng(0)
+    >>> noisy = np.arange(4000) % 2
+    >>> y = rng.normal(10.0, 1.0 + 4.0 * noisy)
+    >>> interval = Interval(0.9, sc.Finite(2), horizon=4000, seed=1)
+    >>> ends = interval.run(np.column_stack([np.ones(4000), noisy]), y, np.full(4000, 10.0))
+    >>> covered = (ends[:, 0] <= y) & (y <= ends[:, 1])
+    >>> [round(float(covered[noisy == k].mean()), 1) for k in (0, 1)]
+    [0.9, 0.9]
+    >>> forecast = interval.predict([1, 1], hint=12.0)
+    >>> forecast.lower < 12.0 < forecast.upper
+    True
+    """
+
+    def __init__(
+        self,
+        coverage: float,
+        hypotheses: Hypotheses,
+        *,
+        spread: float | None = None,
+        low: float | None = None,
+        high: float | None = None,
+        horizon: int | None = None,
+        seed: int | None = None,
+        learn: bool = True,
+        max_pending: int = 65_536,
+    ) -> None:
+        self.coverage = checked.level(coverage)
+        tail = 0.5 * (1.0 - self.coverage)
+        self.quantiles = Quantiles(
+            (tail, 1.0 - tail),
+            hypotheses,
+            spread=spread,
+            low=low,
+            high=high,
+            horizon=horizon,
+            seed=seed,
+            learn=learn,
+            max_pending=max_pending,
+        )
+
+    def __repr__(self) -> str:
+        return f"Interval({self.coverage:g}, {self.quantiles.hypotheses!r}): {self.n_rounds} rounds"
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds that have had their outcome, without the first ones that only taught the spread."""
+        return self.quantiles.n_rounds
+
+    def predict(self, x: Any, hint: float | None = None) -> IntervalForecast:
+        """The interval for context `x`, around `hint`; opens a round, learns nothing about outcomes.
+
+        Parameters
+        ----------
+        x : array, sequence, mapping or record
+            The context, as the class of functions takes it.
+        hint : float, optional
+            Your own model's forecast, in the outcomes' unit.
+
+        Returns
+        -------
+        IntervalForecast
+            `lower` and `upper`, and all that the update will need.
+        """
+        quantiles = self.quantiles.predict(x, hint)
+        lower, upper = quantiles.values
+        return IntervalForecast(lower, upper, self.coverage, quantiles)
+
+    def expected(self, x: Any, hint: float | None = None) -> Float64Array:
+        """The ends with the mean of the two values that each forecaster would draw from. Changes nothing."""
+        return self.quantiles.expected(x, hint)
+
+    def update(self, forecast: IntervalForecast, y: float) -> None:
+        """Learn the outcome `y` of a forecast: in any order, once each."""
+        if not isinstance(forecast, IntervalForecast):
+            raise UnknownForecast(f"update takes what predict returned; got {checked.shown(forecast)}")
+        self.quantiles.update(forecast.quantiles, y)
+
+    def run(self, X: Any, y: Any, hints: Any = None) -> Float64Array:
+        """Forecast and update a whole recorded stream, as `Quantiles.run`; an array with the two ends."""
+        return self.quantiles.run(X, y, hints)
+
+    def miscoverage(self, delta: float = 0.05) -> float:
+        """What the number of covered rounds differs at most from coverage times rounds, in every group at once.
+
+        Parameters
+        ----------
+        delta : float
+            Probability with which it may fail.
+
+        Returns
+        -------
+        float
+            A total, of order T^(2/3); divide it by a group's rounds for the error of its coverage.
+        """
+        lower, upper = self.quantiles._alone(delta)
+        return upper + self.coverage / (0.5 + 0.5 * self.coverage) * lower
+
+    def save(self, path: str | PathLike[str] | BinaryIO) -> None:
+        """Write the whole state to a file or binary stream: plain data, no pickle."""
+        self.quantiles.save(path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str] | BinaryIO, *, hypotheses: Hypotheses | None = None) -> "Interval":
+        """What `save` wrote; it continues bit for bit."""
+        interval = cls.__new__(cls)
+        interval.quantiles = Quantiles.load(path, hypotheses=hypotheses)
+        levels = interval.quantiles.levels
+        if len(levels) != 2 or not math.isclose(levels[0] + levels[1], 1.0):
+            raise UnknownForecast(f"this file holds quantiles at {list(levels)}, not an interval; use Quantiles.load")
+        interval.coverage = levels[1] - levels[0]
+        return interval

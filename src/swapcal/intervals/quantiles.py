@@ -1,0 +1,354 @@
+"""Several quantiles at once, one inside the other, so that they cannot cross."""
+
+import math
+import secrets
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from statistics import NormalDist
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from swapcal import bundle, checked, hypotheses
+from swapcal.errors import InvalidInput, UnknownForecast
+from swapcal.forecaster import Forecaster
+from swapcal.hints import OnlineRegression
+from swapcal.intervals.contexts import Contexts
+from swapcal.intervals.forecasts import QuantilesForecast
+from swapcal.intervals.squash import size, size_back, unit, unit_back
+from swapcal.intervals.tree import Node, tree
+from swapcal.properties import Mean, Quantile
+from swapcal.roles import Hypotheses, Row, Rows
+from swapcal.typing import Float64Array
+
+__all__ = ["Quantiles"]
+
+_WARM = 20
+"""So many outcomes say how far outcomes lie from the hint."""
+_STRETCH = 2.5
+"""A scale is about two standard deviations, where the map to (0, 1) still tells outcomes apart."""
+
+
+class Quantiles:
+    r"""Quantiles at several levels that never cross, each calibrated given itself and given every group.
+
+    One forecaster per level, in a tree: the middle level is forecast first; a level below it is forecast as a point of
+    the cell below that quantile, as the quantile of the outcomes that fall into the cell; and so on. A child learns
+    only from outcomes in its cell. That depends on its parents' draws, never on its own, so the theorem of `Forecaster`
+    holds for each of them on its own rounds.
+
+    Guarantee: let E_N(g) be the sum, over the rounds of group g with an outcome in the cell of node N, of 1{y <= q_N}
+    minus the node's share s_N. Then :math:`|E_N(g)| \le B_N = \sqrt{n_N G_N}` with n_N the node's rounds and G_N its
+    `guarantee`, by the inequality of Cauchy and Schwarz over its values, and the error of coverage of q_N,
+
+    .. math:: e_N(g) = \sum_g (1\{y \le q_N\} - \tau_N) = (1 - s_N)\, e_{below}(g) + s_N\, e_{above}(g) + E_N(g),
+
+    where the two are the quantiles that bound the cell (0 at the ends of the line). `miscoverage(delta)` evaluates
+    this: it is of order T^(2/3) in total for every group at once, whatever the outcomes do, if they have a density.
+
+    Parameters
+    ----------
+    levels : sequence of float
+        Strictly between 0 and 1, in increasing order.
+    hypotheses : Hypotheses
+        For whom: `Groups([...])`, `Finite(n)`, `Linear(n)`, ...; ten level sets of the hint join a finite class.
+    spread : float, optional
+        About how far outcomes lie from the hint. None: learned from the first 20 outcomes; until then quantiles are
+        infinite.
+    low, high : float, optional
+        Outcomes never lie outside; quantiles then do not either.
+    horizon : int, optional
+        Number of rounds, as for `Forecaster`.
+    seed : int, optional
+        Of the draws; None draws one from the system.
+    learn : bool
+        Whether an `OnlineRegression` on the context guides every forecaster.
+    max_pending : int
+        As for `Forecaster`.
+
+    Notes
+    -----
+    Outcomes need no range: they are mapped to (0, 1) around the hint, in units of a scale that a further forecaster
+    learns for every context (the mean size of the distance). The map is in the forecast, so outcomes may come late.
+    Cost: K + 1 rounds of a forecaster; memory likewise.
+
+    Examples
+    --------
+    >>> import numpy as np, swapcal as sc
+    >>> from swapcal.intervals import Quantiles
+    >>> rng = np.random.default_rng(0)
+    >>> quantiles = Quantiles([0.1, 0.5, 0.9], sc.Finite(1), horizon=2000, seed=1)
+    >>> y = rng.normal(50.0, 3.0, 2000)
+    >>> q = quantiles.run(np.ones((2000, 1)), y, np.full(2000, 48.0))
+    >>> bool((np.diff(q[20:], axis=1) > 0).all()), (y[:, None] <= q)[200:].mean(axis=0).round(1)
+    (True, array([0.1, 0.5, 0.9]))
+    """
+
+    def __init__(
+        self,
+        levels: Sequence[float] | Float64Array,
+        hypotheses: Hypotheses,
+        *,
+        spread: float | None = None,
+        low: float | None = None,
+        high: float | None = None,
+        horizon: int | None = None,
+        seed: int | None = None,
+        learn: bool = True,
+        max_pending: int = 65_536,
+    ) -> None:
+        self.levels = tuple(checked.level(float(level)) for level in levels)
+        if not self.levels or any(b <= a for a, b in zip(self.levels, self.levels[1:], strict=False)):
+            raise InvalidInput(f"levels must be numbers between 0 and 1 in increasing order; got {list(levels)!r}")
+        self.spread = None if spread is None else checked.number(spread, "spread", 1e-300, 1e300)
+        self.low = -math.inf if low is None else checked.real(low, "low")
+        self.high = math.inf if high is None else checked.real(high, "high")
+        if not self.low < self.high:
+            raise InvalidInput(f"low must be smaller than high; got low={self.low:g} and high={self.high:g}")
+        self.middle = 0.0
+        self.seed = secrets.randbits(63) if seed is None else checked.whole(seed, "seed", 0)
+        self._warm: list[tuple[float, float | None]] = []
+        self._contexts = Contexts(hypotheses)
+        self._nodes = tree(self.levels)
+        functions = self._contexts.functions
+        settings: dict[str, Any] = {"horizon": horizon, "max_pending": max_pending}
+        guide = OnlineRegression() if learn else None
+        self._size = Forecaster(
+            Mean(), functions, hint=guide, seed=bundle.seed_for(self.seed, "size"), outside="clip", **settings
+        )
+        self._ends = [
+            Forecaster(
+                Quantile(node.share, density=_density(self.levels[node.position])),
+                functions,
+                hint=guide,
+                seed=bundle.seed_for(self.seed, node.position),
+                outside="clip",
+                **settings,
+            )
+            for node in self._nodes
+        ]
+
+    def __repr__(self) -> str:
+        return f"Quantiles({list(self.levels)}, {self.hypotheses!r}, seed={self.seed}): {self.n_rounds} rounds"
+
+    @property
+    def hypotheses(self) -> Hypotheses:
+        """For whom quantiles are calibrated."""
+        return self._contexts.hypotheses
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds that have had their outcome, without the first ones that only taught the spread."""
+        return self._ends[0].n_rounds
+
+    def predict(self, x: Any, hint: float | None = None) -> QuantilesForecast:
+        """The quantiles for context `x`, around `hint`; opens a round, learns nothing about outcomes.
+
+        Parameters
+        ----------
+        x : array, sequence, mapping or record
+            The context, as the class of functions takes it.
+        hint : float, optional
+            Your own model's forecast, in the outcomes' unit.
+
+        Returns
+        -------
+        QuantilesForecast
+            A value with the quantiles in `values`.
+        """
+        return self._play(x, hint, drawn=True)
+
+    def expected(self, x: Any, hint: float | None = None) -> Float64Array:
+        """The quantiles with the mean of the two values that each forecaster would draw from. Changes nothing."""
+        return np.array(self._play(x, hint, drawn=False).values)
+
+    def _play(self, x: Any, hint: float | None, *, drawn: bool) -> QuantilesForecast:
+        given = None if hint is None else checked.real(hint, "hint")
+        context = self._contexts.read(x, given, learn=drawn)
+        if self.spread is None:
+            ends = tuple(self.low if level < 0.5 else self.high for level in self.levels)
+            return QuantilesForecast(self.levels, ends, given, 0.0, (), None)
+        center = self.middle if given is None else given
+        sized, how_large = _forecast(self._size, context, 0.5, drawn)
+        scale = _STRETCH * size_back(how_large, self.spread)
+        positions, parts = [0.0] * len(self.levels), [sized] * len(self.levels)
+        for node, forecaster in zip(self._nodes, self._ends, strict=True):
+            start, stop = _cell(node, positions)
+            usual = unit(0.5 * _NORMAL.inv_cdf(self.levels[node.position]), 0.0, 1.0)
+            guess = min(max((usual - start) / (stop - start), 0.0), 1.0)
+            parts[node.position], inside = _forecast(forecaster, context, guess, drawn)
+            positions[node.position] = start + (stop - start) * inside
+        values = tuple(min(max(unit_back(u, center, scale), self.low), self.high) for u in positions)
+        return QuantilesForecast(self.levels, values, center, scale, tuple(parts) if drawn else (), sized)
+
+    def update(self, forecast: QuantilesForecast, y: float) -> None:
+        """Learn the outcome `y` of a forecast: in any order, once each.
+
+        Parameters
+        ----------
+        forecast : QuantilesForecast
+            What `predict` returned, or what was stored of it.
+        y : float
+            The outcome.
+        """
+        if not isinstance(forecast, QuantilesForecast):
+            raise UnknownForecast(f"update takes what predict returned; got {checked.shown(forecast)}")
+        label = checked.real(y, "label")
+        if not self.low <= label <= self.high:
+            raise InvalidInput(f"the label {label:g} is outside [{self.low:g}, {self.high:g}]; widen low and high")
+        if forecast.size is None or forecast.center is None:
+            self._warm_up(label, forecast.center)
+            return
+        u, positions = unit(label, forecast.center, forecast.scale), [0.0] * len(self.levels)
+        for node, forecaster in zip(self._nodes, self._ends, strict=True):
+            start, stop = _cell(node, positions)
+            part = forecast.parts[node.position]
+            positions[node.position] = start + (stop - start) * part.value
+            if start < u <= stop:
+                forecaster.update(part, (u - start) / (stop - start))
+        assert self.spread is not None  # there was one when the forecast was made
+        self._size.update(forecast.size, size(abs(label - forecast.center), self.spread))
+
+    def _warm_up(self, label: float, center: float | None) -> None:
+        """The first outcomes, which teach nothing but how large distances are."""
+        if self.spread is not None:
+            return
+        self._warm.append((label, center))
+        if len(self._warm) == _WARM:
+            self.middle = float(np.median([y for y, _ in self._warm]))
+            distances = [abs(y - (self.middle if c is None else c)) for y, c in self._warm]
+            self.spread = max(1.5 * float(np.median(distances)), 1e-12 * max(1.0, abs(self.middle)))
+            self._warm = []
+
+    def run(self, X: Any, y: Any, hints: Any = None) -> Float64Array:
+        """Forecast and update a whole recorded stream; one row of quantiles for each round.
+
+        Parameters
+        ----------
+        X : array, sparse rows, frame or list of records
+            One context for each round.
+        y : array
+            Outcomes; where one is NaN the round is forecast and not learned from.
+        hints : array, optional
+            Your own model's forecasts.
+
+        Returns
+        -------
+        array, rounds by levels
+            The quantiles.
+        """
+        labels = checked.vector(y, "y", missing=True)
+        given = None if hints is None else checked.vector(hints, "hints", len(labels)).tolist()
+        out = np.empty((len(labels), len(self.levels)))
+        for t, context in enumerate(_each(self.hypotheses, X, len(labels))):
+            forecast = self.predict(context, None if given is None else given[t])
+            out[t] = forecast.values
+            if not math.isnan(labels[t]):
+                self.update(forecast, float(labels[t]))
+        return out
+
+    def miscoverage(self, delta: float = 0.05) -> Float64Array:
+        """For every level, what the sum over a group's rounds of 1{y <= q} - level stays below, for all groups at once.
+
+        Parameters
+        ----------
+        delta : float
+            Probability with which it may fail.
+
+        Returns
+        -------
+        array
+            Totals; divide by a group's rounds for its error of coverage. The rounds that only taught the spread are not
+            counted.
+        """
+        alone = self._alone(delta)
+        bounds = np.zeros(len(self.levels))
+        for node, own in zip(self._nodes, alone, strict=True):
+            below = 0.0 if node.below is None else bounds[node.below]
+            above = 0.0 if node.above is None else bounds[node.above]
+            bounds[node.position] = (1.0 - node.share) * below + node.share * above + own
+        return bounds
+
+    def _alone(self, delta: float) -> list[float]:
+        """What each node's own sums stay below, together with probability 1 - delta."""
+        share = delta / len(self._ends)
+        return [math.sqrt(f.n_rounds * f.guarantee(share)) if f.n_rounds else 0.0 for f in self._ends]
+
+    def save(self, path: str | PathLike[str] | BinaryIO) -> None:
+        """Write the whole state to a file or binary stream: plain data, no pickle."""
+        plain = {
+            "levels": list(self.levels),
+            "spread": self.spread,
+            "low": None if math.isinf(self.low) else self.low,
+            "high": None if math.isinf(self.high) else self.high,
+            "seed": self.seed,
+            "middle": self.middle,
+            "warm": self._warm,
+            "contexts": self._contexts.plain(),
+        }
+        parts = {f"level-{k}": forecaster for k, forecaster in enumerate(self._ends)}
+        bundle.write(path, "Quantiles", plain, {**parts, "size": self._size})
+
+    @classmethod
+    def load(cls, path: str | PathLike[str] | BinaryIO, *, hypotheses: Hypotheses | None = None) -> "Quantiles":
+        """What `save` wrote; it continues bit for bit.
+
+        Parameters
+        ----------
+        path : path or binary stream
+            What `save` wrote.
+        hypotheses : Hypotheses, optional
+            A class that holds functions of your own, which no file holds, is passed in again.
+
+        Returns
+        -------
+        Quantiles
+            One that gives the forecasts that the saved one would have given.
+        """
+        plain, parts = bundle.read(path, "Quantiles")
+        own = _hypotheses(plain["contexts"]["hypotheses"], hypotheses)
+        loaded = cls(
+            plain["levels"], own, spread=plain["spread"], low=plain["low"], high=plain["high"], seed=plain["seed"]
+        )
+        loaded.middle = float(plain["middle"])
+        loaded._warm = [(float(y), None if c is None else float(c)) for y, c in plain["warm"]]
+        loaded._contexts = Contexts.from_plain(plain["contexts"], own)
+        loaded._size, loaded._ends = parts["size"], [parts[f"level-{k}"] for k in range(len(loaded._nodes))]
+        return loaded
+
+
+_NORMAL = NormalDist()
+
+
+def _density(level: float) -> float:
+    """About how dense mapped outcomes lie around a quantile, in the middle more than in the tails: it sets the grid."""
+    return max(1.0, 32.0 * level * (1.0 - level))
+
+
+def _cell(node: Node, positions: Sequence[float]) -> tuple[float, float]:
+    start = 0.0 if node.below is None else positions[node.below]
+    return start, 1.0 if node.above is None else positions[node.above]
+
+
+def _forecast(forecaster: Forecaster, context: Any, hint: float, drawn: bool) -> tuple[Any, float]:
+    """A forecast and its number; or, without drawing, None and the mean of the two numbers."""
+    if drawn:
+        forecast = forecaster.predict(context, hint=hint)
+        return forecast, forecast.value
+    return None, sum(value * p for value, p in forecaster.distribution(context, hint=hint).items())
+
+
+def _hypotheses(spec: Any, own: Any) -> Hypotheses:
+    if own is None:
+        return hypotheses.from_spec(spec)
+    resumed: Hypotheses = own.resumed(spec) if hasattr(own, "resumed") else own
+    return resumed
+
+
+def _each(functions: Hypotheses, X: Any, n_rows: int) -> Iterator[Any]:
+    """The contexts one by one, read together where the class can."""
+    rows: Rows = functions.rows(X, n_rows)
+    ends = rows.indptr.tolist()
+    for t in range(n_rows):
+        inside = slice(ends[t], ends[t + 1])
+        yield Row(rows.indices[inside], rows.values[inside])

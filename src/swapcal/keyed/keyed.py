@@ -1,0 +1,276 @@
+"""One forecaster for every key of a stream of many."""
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, NamedTuple
+
+from swapcal import bundle, checked
+from swapcal.audit import Audit
+from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
+from swapcal.forecast import Forecast
+from swapcal.forecaster import Forecaster
+from swapcal.hypotheses import Finite
+from swapcal.keyed.store import Store
+from swapcal.number import Number
+from swapcal.roles import Hypotheses, Row
+
+__all__ = ["Keyed", "KeyedForecast"]
+
+Key = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedForecast(Number):
+    """A forecast for one key: a number, like `Forecast`, that knows its key and what the pooled forecaster played."""
+
+    key: Key
+    forecast: Forecast
+    pooled: Forecast
+
+    @property
+    def value(self) -> float:  # type: ignore[override]
+        """The number to act on."""
+        return self.forecast.value
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        parts = {"forecast": self.forecast.to_dict(), "pooled": self.pooled.to_dict()}
+        return json.dumps({"key": self.key, **parts})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "KeyedForecast":
+        """The forecast that `to_json` wrote down."""
+        try:
+            data = json.loads(text)
+            return cls(data["key"], Forecast.from_dict(data["forecast"]), Forecast.from_dict(data["pooled"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise UnknownForecast(f"this is not a stored forecast of a key ({error})") from None
+
+
+class _Entry(NamedTuple):
+    forecaster: Forecaster
+    used: float
+
+
+class Keyed:
+    """One forecaster per key, all with the configuration of a template; and one that learns from all keys together.
+
+    A cold key starts from what the others have learned: while it has had fewer than `cold` outcomes, the forecast of
+    the pooled forecaster for the same context is its hint. A hint is free to the theorem, so every key keeps the
+    template's guarantee for its own rounds, from its first. Afterwards the hint is the one that you give.
+
+    Parameters
+    ----------
+    template : Forecaster
+        Property, class of functions and settings of every forecaster; it plays no round itself. Groups are found once,
+        for all keys.
+    resident : int
+        How many keys' forecasters stay in memory; the one used longest ago goes to the store.
+    spill : path, optional
+        A SQLite file for the states. None: they are kept in memory as bytes, and end with the process.
+    time_to_live : float, optional
+        Seconds after which a key that was not used is forgotten; it starts anew, as a cold key, when it comes back.
+    cold : int
+        Outcomes after which a key no longer takes the pooled forecast as its hint; 0 for never.
+    clock : callable
+        What time it is, in seconds.
+
+    Notes
+    -----
+    The seed of a key is a hash of the template's seed and the key, so its draws are the same wherever and in whatever
+    order keys are served, and independent between keys. A forecast that waits when its key expires can no longer be
+    updated. Cost of an event: two rounds of a forecaster, and a state written and one read where the key is not
+    resident. `max_pending` of the template costs a byte for each key and pending forecast: make it small. Not for
+    several threads.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> from swapcal.keyed import Keyed
+    >>> stores = Keyed(sc.Forecaster(sc.Probability(), sc.Finite(1), horizon=500, seed=1, max_pending=64), resident=2)
+    >>> for t in range(300):
+    ...     forecast = stores.predict(f"store {t % 5}", [1])
+    ...     stores.update(forecast, t % 10 < 3)
+    >>> len(stores), stores.resident_keys, stores.audit.n_rounds
+    (5, ['store 3', 'store 4'], 300)
+    >>> 0.1 < stores.predict("a new store", [1]) < 0.5    # not 0.5: it starts from the others
+    True
+    """
+
+    def __init__(
+        self,
+        template: Forecaster,
+        *,
+        resident: int = 1000,
+        spill: str | PathLike[str] | None = None,
+        time_to_live: float | None = None,
+        cold: int = 100,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.template = template
+        self.resident, self.cold = checked.whole(resident, "resident", 1), checked.whole(cold, "cold", 0)
+        self.time_to_live = None if time_to_live is None else checked.number(time_to_live, "time_to_live", 0.0, 1e18)
+        self._clock, self._entries = clock, OrderedDict[Key, _Entry]()
+        self._known: set[str] = set()
+        self._hypotheses: Hypotheses = template.hypotheses
+        extended = getattr(template.hypotheses, "extended", None)
+        self._functions: Hypotheses = template.hypotheses if extended is None else extended(0)
+        self.pooled = self._sibling("pooled")
+        self.audit = Audit(template.property, self._functions)
+        self._store = Store(spill)
+        self._resume()
+
+    def __repr__(self) -> str:
+        return f"Keyed({self.template!r}): {len(self)} keys, {len(self._entries)} of them in memory"
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, (str, int)) and _text(key) in self._known
+
+    def __iter__(self) -> Iterator[Key]:
+        return (_key(text) for text in sorted(self._known))
+
+    @property
+    def resident_keys(self) -> list[Key]:
+        """The keys in memory, the one used longest ago first."""
+        return list(self._entries)
+
+    def forecaster(self, key: Key) -> Forecaster:
+        """The forecaster of a key, from memory, from the store, or new."""
+        text, now = _text(key), self._clock()
+        entry = self._entries.pop(key, None)
+        stale = now if self.time_to_live is None else now - self.time_to_live
+        if entry is None and (stored := self._store.get(text)) is not None:
+            entry = _Entry(bundle.from_bytes(stored[1]), stored[0])
+        if entry is not None and self.time_to_live is not None and entry.used < stale:
+            self._store.forget(text)
+            entry = None
+        forecaster = self._sibling("key", text) if entry is None else entry.forecaster
+        self._entries[key] = _Entry(forecaster, now)
+        self._known.add(text)
+        while len(self._entries) > self.resident:
+            oldest, left = self._entries.popitem(last=False)
+            self._store.put([(_text(oldest), left.used, bundle.to_bytes(left.forecaster))])
+        return forecaster
+
+    def predict(self, key: Key, x: Any, hint: float | None = None) -> KeyedForecast:
+        """The forecast of a key for context `x`; opens a round of the key and of the pooled forecaster.
+
+        Parameters
+        ----------
+        key : str or int
+            Whose forecast.
+        x : array, sequence, mapping or record
+            The context.
+        hint : float, optional
+            Your own model's forecast.
+
+        Returns
+        -------
+        KeyedForecast
+            A value; `float(forecast)` is the number to act on.
+        """
+        context = self._read(x)
+        own = self.forecaster(key)
+        pooled = self.pooled.predict(context, hint=hint)
+        if own.n_rounds < self.cold:
+            hint = pooled.probability * pooled.value + (1.0 - pooled.probability) * pooled.other
+        return KeyedForecast(key, own.predict(context, hint=hint), pooled)
+
+    def update(self, forecast: KeyedForecast, y: float) -> None:
+        """Learn the outcome `y` of a forecast: in any order, once each.
+
+        Parameters
+        ----------
+        forecast : KeyedForecast
+            What `predict` returned, or what was stored of it.
+        y : float
+            The outcome.
+        """
+        if not isinstance(forecast, KeyedForecast):
+            raise UnknownForecast(f"update takes what predict returned; got {checked.shown(forecast)}")
+        if forecast.key not in self:
+            raise UnknownForecast(f"there is no key {forecast.key!r}; it was never forecast, or has expired")
+        self.forecaster(forecast.key).update(forecast.forecast, y)
+        self.pooled.update(forecast.pooled, y)
+        if isinstance(self._functions, Finite):
+            own = Row(*_without_levels(forecast.forecast, self._functions.n))
+            self.audit.update(float(y), forecast.value, own)
+
+    def expire(self) -> list[Key]:
+        """Forget the keys whose time to live is over, in memory and in the store; which ones."""
+        if self.time_to_live is None:
+            return []
+        before = self._clock() - self.time_to_live
+        gone = [key for key, entry in self._entries.items() if entry.used < before]
+        for key in gone:
+            del self._entries[key]
+            self._store.forget(_text(key))
+        stored = [text for text in self._store.drop(before) if _key(text) not in self._entries]
+        self._known -= {*map(_text, gone), *stored}
+        return [*gone, *(_key(text) for text in stored)]
+
+    def flush(self) -> None:
+        """Write everything to the store, so that a `Keyed` with the same file goes on from here, bit for bit."""
+        self._store.put([(_text(k), e.used, bundle.to_bytes(e.forecaster)) for k, e in self._entries.items()])
+        self._store.write("pooled", bundle.to_bytes(self.pooled))
+        self._store.write("hypotheses", json.dumps(dict(self._hypotheses.spec())).encode())
+        self._store.write("audit", json.dumps(self.audit.to_dict()).encode())
+        self._store.settle()
+
+    def close(self) -> None:
+        """Write everything and close the store."""
+        self.flush()
+        self._store.close()
+
+    def __enter__(self) -> "Keyed":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _sibling(self, *names: object) -> Forecaster:
+        """A forecaster with the template's configuration and a seed of its own."""
+        settings = dict(self.template.rules.settings())
+        settings["seed"] = bundle.seed_for(settings["seed"], *names)
+        return Forecaster(self.template.property, self._functions, hint=self.template.hint, **settings)
+
+    def _read(self, x: Any) -> Any:
+        return x if self._functions is self._hypotheses else self._hypotheses.row(x)
+
+    def _resume(self) -> None:
+        """Go on with what the store holds."""
+        stored, spec, audit = (self._store.read(name) for name in ("pooled", "hypotheses", "audit"))
+        self._known.update(self._store.keys())
+        if stored is None or spec is None or audit is None:
+            return
+        learned = json.loads(spec)
+        if hasattr(self._hypotheses, "resumed"):
+            self._hypotheses = self._hypotheses.resumed(learned)
+        elif learned != json.loads(json.dumps(dict(self._hypotheses.spec()))):
+            raise StateFileError(f"the store {self._store.path} was made with another class of functions: {learned}")
+        self.pooled = bundle.from_bytes(stored)
+        self.audit = Audit.from_dict(json.loads(audit), self.template.property, self._functions)
+
+
+def _text(key: Key) -> str:
+    if isinstance(key, bool) or not isinstance(key, (str, int)):
+        raise InvalidInput(f"a key is a string or a whole number; got {checked.shown(key)}")
+    return json.dumps(key)
+
+
+def _key(text: str) -> Key:
+    key: Key = json.loads(text)
+    return key
+
+
+def _without_levels(forecast: Forecast, n: int) -> tuple[Any, Any]:
+    """The context that the user gave: the level sets of the hint lie behind its positions."""
+    pairs = [(i, v) for i, v in zip(forecast.indices, forecast.values, strict=True) if i < n]
+    return [i for i, _ in pairs], [v for _, v in pairs]

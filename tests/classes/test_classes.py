@@ -1,0 +1,125 @@
+"""Probabilities of classes, the confidence in the likeliest, and sets of classes."""
+
+import io
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import swapcal as sc
+from swapcal.classes import Classes, ClassesForecast, ClassSet, projected
+
+
+def stream(n: int = 4000, seed: int = 0) -> tuple[Any, Any, Any, Any]:
+    """Three classes, an overconfident model, and a group in which it mixes two of them up."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([np.ones(n), rng.random(n) < 0.4]).astype(float)
+    scores = rng.normal(size=(n, 3))
+    p = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    truth = np.where(X[:, 1:] == 1, p[:, [1, 0, 2]], p)
+    y = (rng.random(n)[:, None] > truth.cumsum(axis=1)).sum(axis=1)
+    sharp = p**2 / (p**2).sum(axis=1, keepdims=True)
+    return X, y, sharp, truth
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(-2, 2), min_size=2, max_size=8))
+def test_the_projection_is_the_nearest_probability_vector(raw: list[float]) -> None:
+    p = projected(raw)
+    assert p.sum() == pytest.approx(1.0)
+    assert p.min() >= 0.0
+    distance = np.linalg.norm(p - raw)
+    for corner in np.eye(len(raw)):
+        assert np.linalg.norm(p - corner) <= np.linalg.norm(np.array(raw) - corner) + 1e-9
+        assert distance <= np.linalg.norm(0.9 * p + 0.1 * corner - raw) + 1e-9
+    assert projected(p) == pytest.approx(p)
+
+
+def test_classes_are_right_in_every_group_and_the_score_improves() -> None:
+    X, y, sharp, _ = stream()
+    classes = Classes(3, sc.Finite(2), horizon=4000, seed=1)
+    p = classes.run(X, y, sharp)
+    outcome = np.eye(3)[y]
+    for j in range(2):
+        inside = X[:, j] == 1
+        assert np.abs((p - outcome)[inside].mean(axis=0)).max() < 0.03
+    assert np.mean(((p - outcome) ** 2).sum(axis=1)) < 0.95 * np.mean(((sharp - outcome) ** 2).sum(axis=1))
+    assert len(classes.guarantee(0.05)) == 4
+    for forecaster, bound in zip((*classes.forecasters, classes.sure), classes.guarantee(0.05), strict=True):
+        assert forecaster.error() <= bound
+
+
+def test_the_bound_on_the_moved_probabilities() -> None:
+    """While nothing is cut at 0: bias of class k in a group <= e_k + mean of all e_j; docs of `Classes`, 2."""
+    X, y, _, _ = stream(1500)
+    classes, raw, moved = Classes(3, sc.Finite(2), seed=1), [], []
+    for x, label in zip(X, y.tolist(), strict=True):
+        forecast = classes.predict(x, [0.4, 0.3, 0.3])
+        raw.append([float(part) for part in forecast.parts])
+        moved.append(forecast.probabilities)
+        classes.update(forecast, label)
+    assert np.min(moved) > 0.0
+    outcome = np.eye(3)[y]
+    for j in range(2):
+        inside = X[:, j] == 1
+        errors = np.abs((np.array(raw) - outcome)[inside].sum(axis=0))
+        assert (np.abs((np.array(moved) - outcome)[inside].sum(axis=0)) <= errors + errors.mean() + 1e-9).all()
+
+
+def test_confidence_in_the_top_class_is_calibrated() -> None:
+    X, y, sharp, _ = stream(6000)
+    classes, rows = Classes(3, sc.Finite(2), horizon=6000, seed=1), []
+    for x, label, hints in zip(X, y.tolist(), sharp, strict=True):
+        forecast = ClassesForecast.from_json(classes.predict(x, hints).to_json())
+        rows.append((forecast.confidence, float(label == forecast.top), *x, *np.eye(3)[forecast.top], max(hints)))
+        classes.update(forecast, label)
+    p, hit, *members, model = np.array(rows).T
+    ours = sc.swap_multicalibration_error(hit, p, np.column_stack(members))
+    rounded = (np.floor(model * classes.sure.grid.n) + 0.5) / classes.sure.grid.n
+    before = sc.swap_multicalibration_error((sharp.argmax(axis=1) == y).astype(float), rounded, X)
+    assert ours < classes.guarantee(0.05)[-1]
+    assert ours < before / 5
+
+
+def test_sets_cover_every_group() -> None:
+    X, y, sharp, _ = stream(5000)
+    sets = ClassSet(0.9, 3, sc.Finite(2), horizon=5000, seed=1)
+    inside = sets.run(X, y, sharp)
+    covered = inside[np.arange(5000), y]
+    for j in range(2):
+        assert abs(covered[X[:, j] == 1].mean() - 0.9) < 0.02
+    assert inside.sum(axis=1).min() >= 1
+    assert inside.sum(axis=1).mean() < 2.7
+
+
+def test_states_go_on_bit_for_bit_and_errors_name_the_fault() -> None:
+    X, y, sharp, _ = stream(400)
+    classes = Classes(3, sc.Finite(2), seed=1)
+    sets = ClassSet(0.8, 3, sc.Finite(2), seed=1)
+    for each in (classes, sets):
+        each.run(X[:200], y[:200], sharp[:200])
+        file = io.BytesIO()
+        each.save(file)
+        file.seek(0)
+        twins = [each, type(each).load(file), pickle.loads(pickle.dumps(each))]
+        runs = [twin.run(X[200:], y[200:], sharp[200:]) for twin in twins]
+        assert all(np.array_equal(run, runs[0]) for run in runs)
+    forecast = classes.predict(X[0], sharp[0])
+    for label in (3, -1, "a", True):
+        with pytest.raises(sc.InvalidInput):
+            classes.update(forecast, label)  # type: ignore[arg-type]
+    classes.update(forecast, 1)
+    with pytest.raises(sc.AlreadyUpdated):
+        classes.update(forecast, 1)
+    with pytest.raises(sc.InvalidInput, match="finite class"):
+        Classes(3, sc.Linear(2))
+    with pytest.raises(sc.InvalidInput, match="none below 0"):
+        sets.predict(X[0], [1.0, -0.5, 0.5])
+    file = io.BytesIO()
+    classes.save(file)
+    file.seek(0)
+    with pytest.raises(sc.StateFileError, match="'Classes'"):
+        ClassSet.load(file)

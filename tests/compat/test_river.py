@@ -1,0 +1,163 @@
+"""river's own examination, without skips, and what the wrapped models promise."""
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from river import checks, compose, datasets, evaluate, linear_model, metrics, naive_bayes, preprocessing, tree
+
+import swapcal as sc
+from swapcal.compat.river import (
+    ExpectileLoss,
+    GroupCoverage,
+    MulticalibratedClassifier,
+    MulticalibratedInterval,
+    MulticalibratedRegressor,
+    PinballLoss,
+    SwapError,
+)
+
+
+def scaled(model: Any) -> Any:
+    return preprocessing.StandardScaler() | model
+
+
+MODELS: list[Any] = [
+    MulticalibratedClassifier(scaled(linear_model.LogisticRegression())),
+    MulticalibratedClassifier(scaled(linear_model.LogisticRegression()), groups=["ip_in_url"], seed=3),
+    MulticalibratedRegressor(scaled(linear_model.LinearRegression())),
+    MulticalibratedRegressor(scaled(linear_model.PARegressor()), sc.Quantile(0.9, low=30, high=50)),
+    MulticalibratedRegressor(tree.HoeffdingTreeRegressor(), groups=["gallup > 43"]),
+    MulticalibratedInterval(scaled(linear_model.LinearRegression())),
+    MulticalibratedInterval(tree.HoeffdingTreeRegressor(), coverage=0.5, groups=["gallup > 43"]),
+]
+SLOW: list[Any] = [
+    MulticalibratedClassifier(naive_bayes.GaussianNB()),
+    MulticalibratedClassifier(tree.HoeffdingTreeClassifier()),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_check_estimator(model: Any) -> None:
+    assert not model._unit_test_skips()
+    checks.check_estimator(model)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", SLOW, ids=lambda m: type(m.model).__name__)
+def test_check_estimator_with_many_classes(model: Any) -> None:
+    assert not model._unit_test_skips()
+    checks.check_estimator(model)
+
+
+def drifting(n: int = 4000) -> list[tuple[dict[str, Any], bool]]:
+    rng = np.random.default_rng(0)
+    rows = []
+    for t in range(n):
+        x: dict[str, Any] = {"a": float(rng.normal()), "team": "red" if rng.random() < 0.4 else "blue"}
+        logit = x["a"] + (2.0 * t / n if x["team"] == "red" else -1.0)
+        rows.append((x, bool(rng.random() < 1.0 / (1.0 + np.exp(-logit)))))
+    return rows
+
+
+def blind() -> Any:
+    return compose.Select("a") | preprocessing.StandardScaler() | linear_model.LogisticRegression()
+
+
+def test_swap_error_goes_down_where_the_model_is_blind() -> None:
+    before, after = SwapError(groups=["team"]), SwapError(groups=["team"])
+    alone, model = blind(), MulticalibratedClassifier(blind(), groups=["team"], seed=1)
+    for x, y in drifting():
+        before.update(y, alone.predict_proba_one(x), x=x)
+        after.update(y, model.predict_proba_one(x), x=x)
+        alone.learn_one(x, y)
+        model.learn_one(x, y)
+    assert after.get() < before.get() / 3
+
+
+def test_pipelines_and_delayed_evaluation() -> None:
+    model = preprocessing.StandardScaler() | MulticalibratedClassifier(linear_model.LogisticRegression(), seed=1)
+    assert evaluate.progressive_val_score(datasets.Phishing(), model.clone(), metrics.ROCAUC(), delay=20).get() > 0.9
+    assert evaluate.progressive_val_score(datasets.Phishing(), model, SwapError(bins=10), delay=20).get() < 30
+    for mini in (MulticalibratedRegressor(scaled(linear_model.LinearRegression()), seed=1),):
+        loss = evaluate.progressive_val_score(datasets.TrumpApproval(), mini, metrics.MAE(), delay=3)
+        assert loss.get() < 2.0
+
+
+def test_features_that_appear_and_vanish() -> None:
+    alone: Any = compose.Select("a") | linear_model.LogisticRegression()
+    model = MulticalibratedClassifier(alone, groups=["team", "age >= 60"], seed=1)
+    for x in ({"a": 1.0}, {"team": "red", "a": 2.0}, {}, {"age": 70}, {"team": None, "age": 5, "b": 1.0}):
+        model.predict_proba_one(x)
+        model.learn_one(x, True)
+    assert model.predict_one({"new": 1.0}) is True
+
+
+def test_classes_that_appear_late() -> None:
+    model, rng = MulticalibratedClassifier(naive_bayes.GaussianNB(), seed=1), np.random.default_rng(0)
+    assert model.predict_one({"a": 1.0}) is None
+    for t in range(1500):
+        label = str(rng.choice(["x", "y"] if t < 500 else ["x", "y", "z"]))
+        model.learn_one({"a": rng.normal() + "xyz".index(label)}, label)
+    p = model.predict_proba_one({"a": 0.5})
+    assert set(p) == {"x", "y", "z"}
+    assert sum(p.values()) == pytest.approx(1.0)
+
+
+def test_many_rows_are_one_row_many_times() -> None:
+    frame = pd.DataFrame([x for x, _ in drifting(200)])
+    labels = pd.Series([y for _, y in drifting(200)])
+    one: Any = MulticalibratedClassifier(blind(), seed=1)
+    many: Any = MulticalibratedClassifier(blind(), seed=1)
+    for x, y in drifting(200):
+        one.learn_one(x, y)
+    many.learn_many(frame, labels)
+    assert many.predict_proba_many(frame)[True].tolist() == [one.predict_proba_one(x)[True] for x, _ in drifting(200)]
+    assert many.predict_many(frame).tolist() == [one.predict_one(x) for x, _ in drifting(200)]
+
+
+def test_intervals_cover_every_group() -> None:
+    rng = np.random.default_rng(0)
+    model = MulticalibratedInterval(linear_model.LinearRegression(), groups=["loud"], seed=1)
+    gap = GroupCoverage(0.9, groups=["loud"], at_least=500)
+    for _ in range(3000):
+        x = {"a": float(rng.normal()), "loud": bool(rng.random() < 0.3)}
+        y = 3.0 * x["a"] + float(rng.normal(0, 5.0 if x["loud"] else 0.5))
+        gap.update(y, model.predict_one(x, with_interval=True), x=x)
+        model.learn_one(x, y)
+    assert set(gap.groups_covered()) == {"all", "loud=True", "loud=False"}
+    assert gap.get() < 0.04
+
+
+def test_losses_are_those_of_the_properties_and_can_be_reverted() -> None:
+    rng = np.random.default_rng(0)
+    for metric, target in ((PinballLoss(0.3), sc.Quantile(0.3)), (ExpectileLoss(0.7), sc.Expectile(0.7))):
+        y, p = rng.random(50), rng.random(50)
+        for a, b in zip(y, p, strict=True):
+            metric.update(a, b)
+        assert metric.get() == pytest.approx(float(np.mean(target.loss(p, y))))
+        metric.update(9.0, 1.0)
+        metric.revert(9.0, 1.0)
+        assert metric.get() == pytest.approx(float(np.mean(target.loss(p, y))))
+    for closed in (SwapError(), GroupCoverage()):
+        with pytest.raises(NotImplementedError):
+            closed.revert(1.0, 0.5)
+    with pytest.raises(sc.InvalidInput, match="with_interval=True"):
+        GroupCoverage().update(1.0, 2.0)
+
+
+def test_copies_and_pickles_go_on_alike() -> None:
+    model = MulticalibratedRegressor(scaled(linear_model.LinearRegression()), seed=1)
+    rows = list(datasets.TrumpApproval().take(120))
+    for x, y in rows[:60]:
+        model.learn_one(x, y)
+    twins = [model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+    for twin in twins:
+        for x, y in rows[60:]:
+            twin.learn_one(x, y)
+    assert len({twin.predict_one(rows[0][0]) for twin in twins}) == 1

@@ -1,0 +1,74 @@
+"""scikit-learn's own examination, on several wrapped models each; nothing is excused."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier, SGDRegressor
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils.estimator_checks import check_estimator
+from threadpoolctl import threadpool_limits
+
+from swapcal.compat.sklearn import MulticalibratedClassifier, MulticalibratedInterval, MulticalibratedRegressor
+
+ESTIMATORS: list[Any] = [
+    MulticalibratedClassifier(GaussianNB(), states=2),
+    MulticalibratedClassifier(DecisionTreeClassifier(random_state=0), cv=2, states=1, groups=[0]),
+    MulticalibratedClassifier(RidgeClassifier(), cv=None, states=1, how="hash"),
+    MulticalibratedRegressor(LinearRegression(), states=2),
+    MulticalibratedRegressor(DecisionTreeRegressor(random_state=0), cv=2, states=1, groups=[0]),
+    MulticalibratedRegressor(make_pipeline(StandardScaler(), SGDRegressor(random_state=0)), cv=None, states=1),
+    MulticalibratedInterval(Ridge(), cv=2),
+    MulticalibratedInterval(DecisionTreeRegressor(random_state=0), coverage=0.8, cv=None, groups=[0]),
+]
+SLOW: list[Any] = [
+    MulticalibratedClassifier(),
+    MulticalibratedClassifier(make_pipeline(StandardScaler(), LogisticRegression())),
+    MulticalibratedRegressor(),
+    MulticalibratedInterval(),
+]
+EXCUSED_BY_SKLEARN = {"check_array_api_input"}
+"""Skipped by scikit-learn itself where the environment does not ask for it."""
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """These fits are tiny: threads that wait for each other take many times as long as one."""
+    with threadpool_limits(1):
+        yield
+
+
+def examined(estimator: Any) -> None:
+    results = check_estimator(estimator, on_fail=None, on_skip=None)
+    failed = [r for r in results if r["status"] != "passed" and r["check_name"] not in EXCUSED_BY_SKLEARN]
+    assert not failed, [(r["check_name"], r["status"], r["exception"]) for r in failed]
+    assert len(results) > 45
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: f"{type(e).__name__}-{type(e.estimator).__name__}")
+def test_check_estimator(estimator: Any) -> None:
+    examined(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", SLOW, ids=lambda e: f"{type(e).__name__}-{type(e.estimator).__name__}")
+def test_check_estimator_of_the_defaults(estimator: Any) -> None:
+    examined(estimator)
+
+
+def test_the_examination_can_fail() -> None:
+    class Broken(MulticalibratedRegressor):
+        def predict(self, X: Any) -> Any:
+            self.n_calls_ = getattr(self, "n_calls_", 0) + 1
+            return super().predict(X) + self.n_calls_
+
+    results = check_estimator(
+        Broken(FrozenEstimator(LinearRegression().fit([[0.0]], [0.0])), states=1), on_fail=None, on_skip=None
+    )
+    assert any(r["status"] == "failed" for r in results)

@@ -1,0 +1,252 @@
+"""Quantiles that cannot cross, and the coverage that is proved of them."""
+
+import copy
+import io
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import swapcal as sc
+from swapcal.intervals import (
+    Ahead,
+    Interval,
+    IntervalForecast,
+    Predictive,
+    Quantiles,
+    QuantilesForecast,
+    group_coverage,
+    interval_score,
+)
+from swapcal.intervals.squash import unit, unit_back
+from swapcal.intervals.tree import tree
+
+
+def noisy(n: int, seed: int = 0) -> tuple[Any, Any, Any]:
+    """Outcomes around a biased hint, four times as noisy in one group."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([np.ones(n), rng.random(n) < 0.3, rng.random(n) < 0.5]).astype(float)
+    hints = rng.normal(100.0, 10.0, n)
+    return X, hints + 3.0 + rng.standard_t(4, n) * (1.0 + 3.0 * X[:, 1]), hints
+
+
+def test_coverage_of_every_group_within_its_bound() -> None:
+    X, y, hints = noisy(4000)
+    interval = Interval(0.9, sc.Finite(3), horizon=4000, seed=1)
+    lower, upper = interval.run(X, y, hints).T
+    assert (lower < upper).all()
+    covered = (lower <= y) & (y <= upper)
+    shares = group_coverage(covered, X)
+    assert max(abs(share - 0.9) for share in shares.values()) < 0.03
+    totals = np.abs(((covered[20:] - 0.9)[:, None] * X[20:]).sum(axis=0))
+    assert totals.max() < interval.miscoverage(0.05) < 4000
+    loud, calm = (np.mean((upper - lower)[20:][X[20:, 1] == k]) for k in (1, 0))
+    assert loud > 2.0 * calm
+
+
+def test_the_identity_behind_the_bound() -> None:
+    """Covered minus expected is exactly E_2 - s E_1, round for round."""
+    X, y, hints = noisy(800)
+    interval = Interval(0.8, sc.Finite(3), seed=1, spread=5.0)
+    share = 0.8 / 0.9
+    first = second = covered = 0.0
+    for x, label, hint in zip(X, y, hints, strict=True):
+        forecast = interval.predict(x, hint)
+        first += (label <= forecast.lower) - 0.1
+        second += (label > forecast.lower) * ((label <= forecast.upper) - share)
+        covered += (label in forecast) - 0.8
+        interval.update(forecast, label)
+    assert covered == pytest.approx(second - share * first)
+
+
+def test_against_somebody_who_plays() -> None:
+    """Outcomes are larger the wider the last interval was: coverage is kept, whoever chooses them."""
+    interval = Interval(0.8, sc.Finite(1), horizon=3000, seed=1, spread=1.0, learn=False)
+    rng, covered, last = np.random.default_rng(0), [], 1.0
+    for _ in range(3000):
+        forecast = interval.predict([1.0], hint=0.0)
+        y = float(rng.choice([-1, 1]) * last * (0.5 + rng.random()))
+        covered.append(y in forecast)
+        last = 10.0 if forecast.upper < 2.0 else 1.0
+        interval.update(forecast, y)
+    assert abs(np.mean(covered) - 0.8) < 0.03
+    assert abs(sum(covered) - 0.8 * 3000) < interval.miscoverage(0.05)
+
+
+def test_many_levels_never_cross_and_each_covers() -> None:
+    levels = np.arange(1, 10) / 10
+    X, y, hints = noisy(3000)
+    quantiles = Quantiles(levels, sc.Finite(3), horizon=3000, seed=1)
+    q = quantiles.run(X, y, hints)
+    assert (np.diff(q[20:], axis=1) > 0).all()
+    for j in range(3):
+        inside = X[:, j] == 1
+        assert np.abs((y[inside, None] <= q[inside]).mean(axis=0) - levels).max() < 0.06
+    totals = np.abs((((y[:, None] <= q) - levels)[20:, :, None] * X[20:, None, :]).sum(axis=0)).max(axis=1)
+    assert (totals < quantiles.miscoverage(0.05)).all()
+
+
+def test_crps_improves_on_the_hint_alone_and_is_the_mean_pinball_loss() -> None:
+    X, y, hints = noisy(2500)
+    levels = np.arange(1, 20) / 20
+    quantiles, scores = Quantiles(levels, sc.Finite(3), seed=1), []
+    for x, label, hint in zip(X, y, hints, strict=True):
+        forecast = quantiles.predict(x, hint)
+        if math.isfinite(forecast.values[0]):
+            scores.append((forecast.predictive.crps(label), abs(label - hint)))
+        quantiles.update(forecast, label)
+    ours, alone = np.mean(scores[500:], axis=0)
+    assert ours < 0.75 * alone
+    some = Predictive([0.2, 0.5, 0.8], [0.0, 1.0, 3.0])
+    fine = np.linspace(0, 1, 20_001)[1:-1]
+    for label in (-1.0, 0.3, 2.0, 9.0):
+        at = np.array([some.quantile(level) for level in fine])
+        pinball = 2.0 * np.mean((at - label) * ((label <= at) - fine))
+        assert some.crps(label) == pytest.approx(pinball, abs=2e-3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=12, unique=True))
+def test_the_tree_places_every_level_once_and_shares_multiply(levels: list[float]) -> None:
+    levels = sorted(levels)
+    nodes = tree(levels)
+    assert sorted(node.position for node in nodes) == list(range(len(levels)))
+    rebuilt: dict[int, float] = {}
+    for node in nodes:
+        low = 0.0 if node.below is None else rebuilt[node.below]  # parents come before their children
+        high = 1.0 if node.above is None else rebuilt[node.above]
+        rebuilt[node.position] = low + (high - low) * node.share
+    assert [rebuilt[k] for k in range(len(levels))] == pytest.approx(levels)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e3, 1e3), st.floats(1e-3, 1e3))
+def test_the_map_goes_there_and_back(y: float, center: float, scale: float) -> None:
+    u = unit(y, center, scale)
+    assert 0.0 <= u <= 1.0
+    if 1e-4 < u < 1 - 1e-4:
+        assert unit_back(u, center, scale) == pytest.approx(y, abs=1e-6 * (scale + abs(center)))
+
+
+def test_late_outcomes_and_stored_forecasts() -> None:
+    X, y, hints = noisy(300)
+    interval = Interval(0.9, sc.Finite(3), seed=1, spread=5.0)
+    waiting = [interval.predict(x, h).to_json() for x, h in zip(X, hints, strict=True)]
+    for line, label in reversed(list(zip(waiting, y, strict=True))):
+        interval.update(IntervalForecast.from_json(line), label)
+    assert interval.n_rounds == 300
+    with pytest.raises(sc.AlreadyUpdated):
+        interval.update(IntervalForecast.from_json(waiting[0]), y[0])
+    for bad in ("", "{}", "[1]", '{"lower": 1}'):
+        with pytest.raises(sc.UnknownForecast):
+            IntervalForecast.from_json(bad)
+        with pytest.raises(sc.UnknownForecast):
+            QuantilesForecast.from_json(bad)
+
+
+def test_the_first_outcomes_teach_the_spread() -> None:
+    interval = Interval(0.9, sc.Finite(1), seed=1)
+    for t in range(20):
+        forecast = interval.predict([1.0])
+        assert (forecast.lower, forecast.upper) == (-math.inf, math.inf)
+        interval.update(IntervalForecast.from_json(forecast.to_json()), 1000.0 + t)
+    forecast = interval.predict([1.0])
+    assert 900.0 < forecast.lower < 1010.0 < forecast.upper < 1100.0
+    bounded = Interval(0.9, sc.Finite(1), seed=1, low=0.0, high=1.0)
+    assert bounded.predict([1.0]).width == 1.0
+
+
+@pytest.mark.parametrize("after", [5, 150])
+def test_saved_copied_and_pickled_go_on_bit_for_bit(after: int) -> None:
+    X, y, hints = noisy(600)
+    groups = [{"team": "ab"[int(x[1])]} for x in X]
+    interval = Interval(0.9, sc.Groups(["team"]), seed=1)
+    interval.run(groups[:after], y[:after], hints[:after])
+    file = io.BytesIO()
+    interval.save(file)
+    file.seek(0)
+    twins = [interval, Interval.load(file), copy.deepcopy(interval), pickle.loads(pickle.dumps(interval))]
+    runs = [twin.run(groups[after:], y[after:], hints[after:]) for twin in twins]
+    assert all(np.array_equal(run, runs[0]) for run in runs)
+    assert (file.getvalue()[:2], b"pickle" in file.getvalue()) == (b"PK", False)
+
+
+def test_expected_changes_nothing_and_agrees_on_average() -> None:
+    X, y, hints = noisy(500)
+    interval = Interval(0.9, sc.Finite(3), seed=1)
+    interval.run(X, y, hints)
+    file = io.BytesIO()
+    interval.save(file)
+    ends = interval.expected(X[0], hints[0])
+    again = io.BytesIO()
+    interval.save(again)
+    assert ends[0] < ends[1]
+    assert len(file.getvalue()) == len(again.getvalue())
+    assert np.array_equal(ends, interval.expected(X[0], hints[0]))
+
+
+def test_linear_classes_work_too() -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.full(2000, 0.8), rng.uniform(-0.4, 0.4, size=(2000, 2))])  # with a constant: for everybody
+    y = rng.normal(0, 1.0 + X[:, 1])
+    q = Quantiles([0.1, 0.9], sc.Linear(3), seed=1, spread=1.0, horizon=2000, learn=False).run(X, y)
+    assert (q[:, 0] < q[:, 1]).all()
+    assert abs(np.mean((q[:, 0] <= y) & (y <= q[:, 1])) - 0.8) < 0.06
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_several_steps_ahead(exact: bool) -> None:
+    rng = np.random.default_rng(0)
+    walk = np.cumsum(rng.normal(size=1200))
+    ahead: Ahead[IntervalForecast] = Ahead(
+        lambda step, turn: Interval(0.8, sc.Finite(1), seed=10 * step + turn), steps=3, exact=exact
+    )
+    hits: list[list[bool]] = [[], [], []]
+    widths: list[list[float]] = [[], [], []]
+    for t in range(1190):
+        for h, forecast in enumerate(ahead.predict([[1.0]] * 3, [float(walk[t])] * 3)):
+            hits[h].append(float(walk[t + h + 1]) in forecast)
+            widths[h].append(forecast.width)
+        ahead.update(float(walk[t + 1]))
+    assert ahead.waiting == 2 + 1
+    for h in range(3):
+        assert abs(np.mean(hits[h][200:]) - 0.8) < 0.06
+    assert np.median(widths[0][200:]) < np.median(widths[1][200:]) < np.median(widths[2][200:])
+    if exact:
+        turns = ahead.forecasters[2]
+        assert len(turns) == 3
+        for turn in turns:
+            assert isinstance(turn, Interval)
+            assert not turn.quantiles._ends[0].guarantee().broken
+
+
+def test_scores_and_wrong_arguments() -> None:
+    assert interval_score([2.0], [0.0], [1.0], 0.5).tolist() == [5.0]
+    with pytest.raises(sc.InvalidInput, match="increasing order"):
+        Quantiles([0.5, 0.2], sc.Finite(1))
+    with pytest.raises(sc.InvalidInput, match="smaller than high"):
+        Interval(0.9, sc.Finite(1), low=2.0, high=1.0)
+    with pytest.raises(sc.InvalidInput, match="level"):
+        Interval(90, sc.Finite(1))
+    interval = Interval(0.9, sc.Finite(1), low=0.0, spread=1.0)
+    with pytest.raises(sc.InvalidInput, match="outside"):
+        interval.update(interval.predict([1.0]), -1.0)
+    with pytest.raises(sc.UnknownForecast):
+        interval.update(0.3, 1.0)  # type: ignore[arg-type]
+    with pytest.raises(sc.InvalidInput, match="increasing"):
+        Predictive([0.5, 0.4], [1.0, 2.0])
+    with pytest.raises(sc.InvalidInput, match="one row for each"):
+        group_coverage([True], [[1], [0]])
+    ahead = Ahead(lambda step, turn: interval, steps=2)
+    with pytest.raises(sc.InvalidInput, match="2 contexts"):
+        ahead.predict([[1.0]])
+    file = io.BytesIO()
+    Quantiles([0.5], sc.Finite(1), seed=1).save(file)
+    file.seek(0)
+    with pytest.raises(sc.UnknownForecast, match="not an interval"):
+        Interval.load(file)
+    with pytest.raises(sc.StateFileError):
+        Quantiles.load(io.BytesIO(b"nothing"))
