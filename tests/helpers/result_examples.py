@@ -8,8 +8,8 @@ import numpy as np
 
 from swapcal.audit import Cell
 from swapcal.audit.curves import Curve
-from swapcal.audit.intervals import adaptive_radius
 from swapcal.audit.paired import Paired
+from swapcal.audit.radii import adaptive_radius
 from swapcal.audit.summary import ColumnSummary
 from swapcal.jobs.result import History, Result
 from swapcal.properties import Expectile, Mean, Quantile

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.audit.intervals import adaptive_radius
+from swapcal.audit.radii import adaptive_radius
 from swapcal.audit.summary import ColumnSummary
 from swapcal.properties import Expectile, Mean, Moment, Probability, Quantile
 from swapcal.roles import Elicitable
