@@ -14,7 +14,7 @@ SERVING = ("checks", "cli", "swapcal_benchmarks")
 SAME_THING = {"spec"}
 """Rebuilds a part of its room from plain data: the same thing wherever it is."""
 ECOSYSTEMS = ("sklearn.py", "river.py")
-"""The same wrapper for two libraries, which nobody uses in one line: its name says what it does, the module for whom."""
+"""The same wrapper for two libraries: its name says what it does, the module for whom."""
 
 
 def test_no_two_classes_share_a_name() -> None:

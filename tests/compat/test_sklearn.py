@@ -69,7 +69,7 @@ def test_hashed_forecasts_keep_to_the_grid_and_the_mixture() -> None:
 
 
 def test_online_to_batch_population_error() -> None:
-    """The proposition of `online_to_batch`, measured: the mixture of all states on the population, against its bound."""
+    """The proposition of `online_to_batch`, measured: the mixture of all states on the population."""
     n, rng = 800, np.random.default_rng(3)
     member = (rng.random((n, 2)) < 0.5).astype(float)
     member[:, 0] = 1.0

@@ -28,11 +28,12 @@ mixture, within 1.7 sqrt(N L / K) of it by the same argument, which says little 
 not used says more.
 
 Two deterministic predictors come from it. *hash*: the value is drawn from P(.|x) by a number that is a hash of x, so
-the same case always gets the same answer (a hint
-counts by its first nine digits, as models differ in the last ones from batch to batch); on average over the hash's key its population error is the mixture's, and its
+the same case always gets the same answer; on average over the hash's key its population error is the mixture's, and its
 variance is small where no single x has much mass. It keeps calibration given the forecast. *mean*: the mean of P(.|x)
 is smooth in x and has a loss that is no higher where the loss is convex. For the mean and the probability its bias in
 every group is the mixture's, so at most the right side above; given its own value it is calibrated only approximately.
+
+Hints count with their first 30 bits: a model's last bits differ from batch to batch, and the answer should not.
 """
 
 import copy
@@ -47,7 +48,7 @@ from swapcal.forecaster import Forecaster
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array
 
-__all__ = ["FixedPredictor", "chosen", "cut", "fitted", "play", "rows_of"]
+__all__ = ["FixedPredictor", "chosen", "cut", "fitted", "play", "rows_of", "steady"]
 
 
 class FixedPredictor:
@@ -78,8 +79,8 @@ class FixedPredictor:
 
     def hashed(self, x: Row, hint: float | None = None) -> float:
         """A value drawn from the distribution by a hash of the case."""
-        guide = b"" if hint is None else f"{hint:.9g}".encode()
-        case = np.asarray(x.indices, np.int64).tobytes() + np.asarray(x.values, np.float64).tobytes() + guide
+        entries = np.asarray(x.indices, np.int64).tobytes() + np.asarray(x.values, np.float64).tobytes()
+        case = entries + repr(None if hint is None else float(hint)).encode()
         digest = hashlib.blake2b(case, digest_size=8, key=self.key.to_bytes(8, "big")).digest()
         left = int.from_bytes(digest, "big") / 2.0**64
         for value, p in self.distribution(x, hint).items():
@@ -91,14 +92,14 @@ class FixedPredictor:
     def predict(self, X: Rows, hints: Float64Array | None = None, *, how: str = "mean") -> Float64Array:
         """One number for each row, by "mean" or "hash"."""
         call = self.mean if how == "mean" else self.hashed
-        guides = [None] * (len(X.indptr) - 1) if hints is None else hints.tolist()
+        guides = [None] * (len(X.indptr) - 1) if hints is None else steady(hints).tolist()
         return np.array([call(row, hint) for row, hint in zip(rows_of(X), guides, strict=True)], dtype=np.float64)
 
 
 def fitted(
     forecaster: Forecaster, X: Rows, y: Float64Array, hints: Float64Array | None, *, states: int, seed: int
 ) -> FixedPredictor:
-    """Run a forecaster over rows, in order, and keep its state at `states` random rounds, one in each part of a half."""
+    """Run a forecaster over rows, in order, and keep its state at `states` random rounds of the second half."""
     n = len(y)
     kept, start = [], 0
     for stop in (*chosen(n, states, seed), n):
@@ -129,7 +130,22 @@ class _Compressed(NamedTuple):
 def play(forecaster: Forecaster, X: Rows, y: Float64Array, hints: Float64Array | None) -> Float64Array:
     """`Forecaster.run` on rows."""
     shape = len(X.indptr) - 1, forecaster.hypotheses.n
-    return forecaster.run(_Compressed(X.indptr, X.indices, X.values, shape), y, hints)
+    return forecaster.run(
+        _Compressed(X.indptr, X.indices, X.values, shape), y, None if hints is None else steady(hints)
+    )
+
+
+def steady(hints: Float64Array) -> Float64Array:
+    """The hints without their last bits.
+
+    Examples
+    --------
+    >>> float(steady(np.array([0.1 + 0.2]))[0]) == float(steady(np.array([0.3]))[0])
+    True
+    """
+    fractions, exponents = np.frexp(hints)
+    rounded: Float64Array = np.ldexp(np.round(fractions * 2.0**30) / 2.0**30, exponents)
+    return rounded
 
 
 def cut(rows: Rows, start: int, stop: int) -> Rows:

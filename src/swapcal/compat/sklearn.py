@@ -1,8 +1,8 @@
 """scikit-learn estimators around any model: calibrated classifiers, regressors and intervals.
 
 `fit` is one pass over the rows in their order, on top of the model's forecasts for rows that it was not fitted on;
-`predict` uses the fixed predictor that this run implies (see `online_to_batch`: what is guaranteed for a population that does not
-change). `partial_fit` goes on with a stream, for which `Forecaster` states the guarantee.
+`predict` uses the fixed predictor that this run implies (see `online_to_batch`: what is guaranteed for a population
+that does not change). `partial_fit` goes on with a stream, for which `Forecaster` states the guarantee.
 """
 
 import copy
@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 
 from swapcal.bundle import seed_for
 from swapcal.classes import projected
-from swapcal.compat.online_to_batch import FixedPredictor, chosen, fitted, play, rows_of
+from swapcal.compat.online_to_batch import FixedPredictor, chosen, fitted, play, rows_of, steady
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
@@ -173,9 +173,9 @@ class _Multicalibrated(MetaEstimatorMixin, BaseEstimator):
 class MulticalibratedClassifier(ClassifierMixin, _Multicalibrated):
     """A classifier whose probabilities are calibrated given themselves and for every group.
 
-    Guarantee: for rows that are drawn independently from one population, that of the module `online_to_batch`; for two classes by
-    one forecaster, for more by one per class, moved to the nearest probability vector (see `swapcal.classes.Classes`
-    for what that keeps).
+    Guarantee: for rows that are drawn independently from one population, that of the module `online_to_batch`; for two
+    classes by one forecaster, for more by one per class, moved to the nearest probability vector (see
+    `swapcal.classes.Classes` for what that keeps).
 
     Parameters
     ----------
@@ -421,7 +421,8 @@ class MulticalibratedRegressor(_Numbers):
     -----
     Whatever is not a mean is forecast with an `OnlineRegression` on the model's forecast and the groups. Outcomes
     outside the range count as its nearer end. For a quantile `how="mean"` covers a little more than its level (less,
-    below the median), as the mean of several quantiles does; `how="hash"` does not. `sample_weight` as for `MulticalibratedClassifier`.
+    below the median), as the mean of several quantiles does; `how="hash"` does not. `sample_weight` as for
+    `MulticalibratedClassifier`.
 
     Examples
     --------
@@ -587,7 +588,7 @@ class MulticalibratedInterval(_Numbers):
         self, X: Any, y: Float64Array, hints: Float64Array | None, weights: Float64Array | None, keep: list[int]
     ) -> list[Interval]:
         """Play the rows in order; copies of the state before the rounds in `keep`."""
-        guides = [None] * len(y) if hints is None else hints.tolist()
+        guides = [None] * len(y) if hints is None else steady(hints).tolist()
         rows, kept = rows_of(self._contexts(X, weights, learn=True)), []
         for t, (row, label, hint) in enumerate(zip(rows, y.tolist(), guides, strict=True)):
             if t in keep:
@@ -616,8 +617,10 @@ class MulticalibratedInterval(_Numbers):
         """
         hints = self.predict(X)
         rows = rows_of(self._contexts(self._validated(X, reset=False)))
-        given = list(zip(rows, hints.tolist(), strict=True))
-        return np.mean([[state.expected(row, hint) for row, hint in given] for state in self.states_], axis=0)
+        given = list(zip(rows, steady(hints).tolist(), strict=True))
+        ends = np.array([[state.expected(row, hint) for row, hint in given] for state in self.states_])
+        middle: Float64Array = ends.mean(axis=0)
+        return middle
 
     def _columns_out(self, X: Any) -> dict[str, Any]:
         ends = self.predict_interval(X)

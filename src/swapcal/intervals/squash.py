@@ -14,8 +14,8 @@ def unit(y: float, center: float, scale: float) -> float:
 
     Examples
     --------
-    >>> unit(3.0, 3.0, 2.0), round(unit(5.0, 3.0, 2.0), 2), unit_back(0.76, 3.0, 2.0), unit_back(1.0, 3.0, 2.0)
-    (0.5, 0.76, 5.0, 53.0)
+    >>> unit(3.0, 3.0, 2.0), round(unit(5.0, 3.0, 2.0), 2), round(unit_back(1.0, 3.0, 2.0), 9)
+    (0.5, 0.76, 53.0)
     """
     z = (y - center) / scale
     if abs(z) >= FAR:
