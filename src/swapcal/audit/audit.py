@@ -230,7 +230,9 @@ class Audit:
             xvxv=table.vv[:, None],
         )
         radii = cell_radii(everyone, confidence, rounds, self._n_possible(everyone))
-        return make_cells(everyone, ends_of(everyone, radii), ("all rounds",), totals.check_power(r), confidence, rounds)
+        return make_cells(
+            everyone, ends_of(everyone, radii), ("all rounds",), totals.check_power(r), confidence, rounds
+        )
 
     def worst(self, k: int = 10, *, confidence: float = 0.95, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
         """Return the `k` cells with the largest contributions; their intervals allow for the choice among all cells."""

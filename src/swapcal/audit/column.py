@@ -265,7 +265,7 @@ class ColumnAudit:
         self.scores = self.scores if arrays["binary"][1] else None
         for name, part in self._parts().items():
             part.restore(part_of(arrays, f"{name}."))
-        whole = {
+        whole: dict[str, Any] = {
             name: array if name in ("key", "value") else array.astype(np.int64)
             for name, array in part_of(arrays, "sample.").items()
         }

@@ -131,4 +131,3 @@ def group_bias(sums: GroupSums, names: tuple[str, ...], error: Float64Array) -> 
         exact=sums.exact,
         clusters=sums.clusters,
     )
-

@@ -87,9 +87,11 @@ class ColumnSummary:
     since: dict[str, int] | None = None
 
     @property
-    def n_groups_material(self) -> int:
-        """Groups, everybody included, that are off beyond doubt by more than is negligible."""
-        return int(np.count_nonzero(self.material()))
+    def known_groups(self) -> GroupBias:
+        """Every group over all its rows; refused where nothing is known of them."""
+        if self.groups is None:
+            raise InvalidInput("these forecasts come without sums of groups; audit them again")
+        return self.groups
 
     def material(self) -> npt.NDArray[np.bool_]:
         """Which groups are off beyond doubt, and by more than is negligible."""
@@ -188,13 +190,13 @@ def _histories(column: ColumnAudit, groups: GroupBias) -> tuple[dict[str, GroupH
 
 
 def _skill(column: ColumnAudit, table: SumTable) -> Skill:
-    outcomes, property = column.histograms.outcomes, column.property
-    if isinstance(property, Mean):
-        fitted = table.value - (property.high - property.low) * table.v / table.count
+    outcomes, forecast = column.histograms.outcomes, column.property
+    if isinstance(forecast, Mean):
+        fitted = table.value - (forecast.high - forecast.low) * table.v / table.count
         return skill_of_mean(column.outcome_sums, fitted, table.value, table.count)
     if outcomes is None:
         raise InvalidInput("a column of forecasts needs a round to be summed up; add some first")
-    known = skill(property, outcomes, column.histograms.by_slot[table.slot], table.value, table.count)
+    known = skill(forecast, outcomes, column.histograms.by_slot[table.slot], table.value, table.count)
     if column.constant is None or column.constant_loss is None:
         return known
     # The loss of this constant was summed up exactly.
@@ -256,9 +258,7 @@ def _witness(column: ColumnAudit, cells: Cells, near: Float64Array, r: float) ->
         n_bins = column.audit.n_bins
         n_possible = None if n_bins is None else n_bins * len(column.names)
         radii = cell_radii(directions, CONFIDENCE, "adaptive", n_possible)
-        along = find_witness(
-            directions, radii, Linear(len(names)), names, r, CONFIDENCE, property=column.property
-        )
+        along = find_witness(directions, radii, Linear(len(names)), names, r, CONFIDENCE, property=column.property)
         if along.contribution > contribution:
             value, name, bias = along.value, along.name, (along.mean, along.low, along.high)
             contribution, members = along.contribution, False

@@ -57,9 +57,7 @@ class Timeline:
         self.labels: list[str | None] = []
         """What the first row of each block says of its time, if anything."""
 
-    def add(
-        self, rows: Rows, v: Float64Array, weights: Float64Array | None = None, time: Times | None = None
-    ) -> None:
+    def add(self, rows: Rows, v: Float64Array, weights: Float64Array | None = None, time: Times | None = None) -> None:
         """Add rows: their groups, V, weights, and what gives the text of the time of a row."""
         n = len(v)
         while self.n_rows + n > N_BLOCKS * self.length:
@@ -133,4 +131,3 @@ def onset(history: GroupHistory, square: float) -> int | None:
     difference = sums[at] / after[at] - float(total[:at].sum()) / before
     spread = np.sqrt(max(square, 1e-300) * (1.0 / before + 1.0 / after[at]))
     return at if abs(difference) > CLEAR * spread else None
-

@@ -3,6 +3,8 @@
 Whatever takes time to import is imported by the command that needs it, so that `--help` answers at once.
 """
 
+from typing import Annotated
+
 import typer
 
 from swapcal.cli.audit import audit
@@ -22,6 +24,28 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings=HELP,
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from swapcal.version import __version__
+
+        typer.echo(f"swapcal {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version, and stop.")
+    ] = False,
+) -> None:
+    """Online forecasts that are calibrated for everybody.
+
+    Example: swapcal audit scores.csv --y late --p score --groups carrier,origin
+    """
+
+
 app.command()(audit)
 app.command()(run)
 app.command()(report)

@@ -97,7 +97,7 @@ def _audit(passes: Passes, question: Question, p_column: str, progress: Callable
         )
     if clusters is not None and clusters.returns > 0.01 * clusters.count:
         warnings.warn(
-            f"rows of {passes.name} are not sorted by {clusters.name!r}: {clusters.returns:,} of its {clusters.count:,} "
+            f"rows of {passes.name} are not sorted by {clusters.name!r}: {clusters.returns:,} of {clusters.count:,} "
             "clusters came again later, which makes intervals too narrow; sort the file by that column",
             RangeWarning,
             stacklevel=2,

@@ -24,9 +24,7 @@ class Binning(NamedTuple):
     stated: str
 
 
-def binning(
-    property: Elicitable, p: Float64Array, n_bins: int | None, distinct: Float64Array | None = None
-) -> Binning:
+def binning(property: Elicitable, p: Float64Array, n_bins: int | None, distinct: Float64Array | None = None) -> Binning:
     """How to bin a column of forecasts of which `p` is a sample, and `distinct` are all values, if that is known.
 
     With `n_bins`: forecasts are rounded to the mid-points of that many equal bins of the domain. Otherwise, if `p` has

@@ -1,4 +1,4 @@
-"""The table of groups as rows, in the units that people read: for JSON, for frames, and for the download of the page."""
+"""The table of groups as rows, in the units that people read: for the terminal, for JSON and for the page."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ __all__ = ["group_order", "group_rows"]
 
 
 def group_order(result: Result) -> IntArray | None:
-    """Positions of all groups with rows: everybody, then the worst first, as the model had them; None without groups."""
+    """Positions of all groups with rows besides everybody, the worst of the model first; None without groups."""
     side = result.before if result.before is not None else result.after
     if side is None or side.groups is None:
         return None

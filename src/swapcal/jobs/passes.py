@@ -39,7 +39,7 @@ class Passes:
         self._source, self._columns, self._n_passes = source, columns, n_passes
         self._again = _readable_again(source)
         self._records = source if isinstance(source, Records) else read(source, columns=columns)
-        self._copy = None if self._again else tempfile.TemporaryFile()
+        self._copy = None if self._again else tempfile.TemporaryFile()  # noqa: SIM115
         self._before = self._done = 0
         self._begun = False
         self.name = self._records.name

@@ -182,7 +182,9 @@ class RowValues:
     def _check_units(self, first: Float64Array, column: str, ends: tuple[float, float] | None = None) -> None:
         """Refuse forecasts most of which are outside the range: they are in other units, or of something else."""
         asked = self.question
-        if ends is not None and (asked.low is not None or asked.high is not None or not isinstance(asked.property, str)):
+        if ends is not None and (
+            asked.low is not None or asked.high is not None or not isinstance(asked.property, str)
+        ):
             return
         low, high = self.property.domain if ends is None else ends
         outside = (first < low) | (first > high)

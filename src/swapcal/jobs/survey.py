@@ -1,4 +1,4 @@
-"""The first look at a table, from its first row to its last: what settles range, bands and bins before anything is said."""
+"""The first look at a table, from its first row to its last: what settles range, bands and bins."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -99,7 +99,9 @@ class Survey:
             parts = [part[3][name] for part in self._parts]
             floats = [part for part in parts if isinstance(part, np.ndarray)]
             columns[name] = (
-                np.concatenate(floats) if len(floats) == len(parts) else [each for part in parts for each in _list(part)]
+                np.concatenate(floats)
+                if len(floats) == len(parts)
+                else [each for part in parts for each in _list(part)]
             )
         if len(keys) > MOST_ROWS:
             self._limit = float(np.partition(keys, MOST_ROWS)[MOST_ROWS])
@@ -123,10 +125,13 @@ def _keys(start: int, n: int) -> Float64Array:
 
 def _taken(column: Coded | Float64Array, kept: Any) -> list[Any] | Float64Array:
     if not isinstance(column, Coded):
-        return column[kept]
+        floats: Float64Array = column[kept]
+        return floats
     values = [*column.values, None]
     return [values[code] for code in column.codes[kept].tolist()]
 
 
 def _list(column: list[Any] | Float64Array) -> list[Any]:
-    return [None if value != value else value for value in column.tolist()] if isinstance(column, np.ndarray) else column
+    return (
+        [None if value != value else value for value in column.tolist()] if isinstance(column, np.ndarray) else column
+    )

@@ -67,6 +67,6 @@ def seen_sentence(groups: GroupBias, words: PropertyWords) -> str:
         return f"A bias of more than about {words.size(float(half[0]))} would have been seen."
     middle = float(np.median(half[used]))
     return (
-        f"A bias of more than about {words.size(float(half[0]))} in all rows, and of {words.size(middle)} in half of the "
-        "groups, would have been seen."
+        f"A bias of more than about {words.size(float(half[0]))} in all rows, and of {words.size(middle)} in half of "
+        "the groups, would have been seen."
     )

@@ -231,7 +231,8 @@ def _of_run(
     if worse and left:
         headline = f"Not yet better: the model is off ({off}), but recalibrated forecasts cost {gain} of the {name}."
         return Verdict("recalibrate", headline, (*still, loss, *counts, *was))
-    return Verdict("recalibrate", f"Use the recalibrated forecasts: the model was off, {off}.", (*counts, loss, *still))
+    off = off.replace("forecasts are", "the model's are", 1) if off.startswith("forecasts are") else off
+    return Verdict("recalibrate", f"Use the recalibrated forecasts: {off}.", (*counts, *was, loss, *still))
 
 
 def _counts(before: ColumnSummary, after: ColumnSummary) -> tuple[str, ...]:
