@@ -21,7 +21,7 @@ from swapcal.words.names import group_name
 from swapcal.words.numbers import aligned, count, counted, interval, number, precise
 from swapcal.words.property_words import PropertyWords, property_words
 from swapcal.words.quantities import QUANTITIES, rate_name
-from swapcal.words.verdicts import per_round
+from swapcal.words.verdicts import headline_below_badge, per_round
 
 __all__ = ["plain", "save_page", "show", "tell", "view"]
 
@@ -60,7 +60,7 @@ def view(result: Result, width: int = WIDTH) -> RenderableType:
     said, words = result.verdict, property_words(result.property)
     columns = list(result.columns.values())
     shown = columns[-1] if result.kind == "run" else columns[0]
-    head = Text.assemble((f" {MARKS[said.kind]} ", STYLES[said.kind]), " ", (said.headline, "bold"))
+    head = Text.assemble((f" {MARKS[said.kind]} ", STYLES[said.kind]), " ", (headline_below_badge(said), "bold"))
     sentences = [Padding(_bullet(each), (0, 1)) for each in said.sentences]
     parts: list[RenderableType] = [head, _facts(result), Text(), *sentences]
     table = groups_view(result, width)

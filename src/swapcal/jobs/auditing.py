@@ -11,6 +11,7 @@ import numpy as np
 
 from swapcal.audit.binary_scores import fine_edges
 from swapcal.audit.column import ColumnAudit
+from swapcal.audit.outcomes import root
 from swapcal.audit.summary import ColumnSummary, summarize
 from swapcal.audit.timeline import Times
 from swapcal.errors import DataError, InvalidInput
@@ -231,7 +232,12 @@ def _survey(passes: Passes, question: Question, p_column: str, progress: Callabl
 def _constant(values: RowValues, survey: Survey) -> float | None:
     """The best constant forecast of the sample, whose loss is then summed up over all rows."""
     known = np.clip(survey.y, values.low, values.high)
-    return float(values.property.value(known)) if len(known) else None
+    if not len(known):
+        return None
+    if values.question.weight is None:
+        return float(values.property.value(known))
+    weights = survey.weights
+    return float(root(values.property, weights[None, :], known[:, None])[0]) if weights.any() else None
 
 
 def _clusters(question: Question, survey: Survey) -> ClusterNumbers | None:

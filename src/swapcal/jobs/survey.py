@@ -40,7 +40,8 @@ class Survey:
         self.values: set[float] | None = set()
         """The distinct forecasts; None where there are more than 200."""
         self._limit = 1.0
-        self._parts: list[tuple[Float64Array, Float64Array, Float64Array, dict[str, list[Any] | Float64Array]]] = []
+        self._parts: list[tuple[Float64Array, dict[str, list[Any] | Float64Array]]] = []
+        """Keys, outcomes, forecasts and weights as rows of one array; and the other columns."""
         self._n_kept = 0
 
     def add(self, batch: Batch, y: Float64Array, p: Float64Array, weights: Float64Array | None) -> None:
@@ -64,7 +65,8 @@ class Survey:
         if not len(kept):
             return
         columns = {name: _taken(batch.column(name), kept) for name in self.columns}
-        self._parts.append((keys[kept], y[kept], p[kept], columns))
+        w = np.ones(len(kept)) if weights is None else weights[kept]
+        self._parts.append((np.stack([keys[kept], y[kept], p[kept], w]), columns))
         self._n_kept += len(kept)
         if self._n_kept > 2 * MOST_ROWS:
             self._trim()
@@ -72,46 +74,53 @@ class Survey:
     @property
     def y(self) -> Float64Array:
         """Outcomes of the sample, none missing, in their order."""
-        y = self._sample()[1]
+        y: Float64Array = self._sample()[0][1]
         return y[~np.isnan(y)]
+
+    @property
+    def weights(self) -> Float64Array:
+        """Weights of the rows of `y`."""
+        _, y, _, w = self._sample()[0]
+        known: Float64Array = w[~np.isnan(y)]
+        return known
 
     @property
     def p(self) -> Float64Array:
         """Forecasts of the sample, none missing; the distinct ones of the whole stream, while these are few."""
-        p = self._sample()[2]
+        p: Float64Array = self._sample()[0][2]
         return p[~np.isnan(p)]
 
     def sample(self) -> Mapping[str, Any]:
         """The columns of the sample, as `Groups.fit` takes them."""
-        return self._sample()[3]
+        return self._sample()[1]
 
-    def _sample(self) -> tuple[Float64Array, Float64Array, Float64Array, dict[str, Any]]:
+    def _sample(self) -> tuple[Float64Array, dict[str, Any]]:
         self._trim()
-        return self._parts[0] if self._parts else (np.zeros(0), np.zeros(0), np.zeros(0), {})
+        return self._parts[0] if self._parts else (np.zeros((4, 0)), {})
 
     def _trim(self) -> None:
         """Keep the rows with the smallest keys, in the order in which they came."""
-        if not self._parts or (len(self._parts) == 1 and len(self._parts[0][0]) <= MOST_ROWS):
+        if not self._parts or (len(self._parts) == 1 and self._parts[0][0].shape[1] <= MOST_ROWS):
             return
-        keys, y, p = (np.concatenate([part[i] for part in self._parts]) for i in range(3))
+        numbers = np.concatenate([part[0] for part in self._parts], axis=1)
         columns: dict[str, list[Any] | Float64Array] = {}
         for name in self.columns:
-            parts = [part[3][name] for part in self._parts]
+            parts = [part[1][name] for part in self._parts]
             floats = [part for part in parts if isinstance(part, np.ndarray)]
             columns[name] = (
                 np.concatenate(floats)
                 if len(floats) == len(parts)
                 else [each for part in parts for each in _list(part)]
             )
-        if len(keys) > MOST_ROWS:
-            self._limit = float(np.partition(keys, MOST_ROWS)[MOST_ROWS])
-            kept = np.flatnonzero(keys < self._limit)
-            keys, y, p = keys[kept], y[kept], p[kept]
+        if numbers.shape[1] > MOST_ROWS:
+            self._limit = float(np.partition(numbers[0], MOST_ROWS)[MOST_ROWS])
+            kept = np.flatnonzero(numbers[0] < self._limit)
+            numbers = numbers[:, kept]
             columns = {
                 name: column[kept] if isinstance(column, np.ndarray) else [column[t] for t in kept.tolist()]
                 for name, column in columns.items()
             }
-        self._parts, self._n_kept = [(keys, y, p, columns)], len(keys)
+        self._parts, self._n_kept = [(numbers, columns)], numbers.shape[1]
 
 
 def _keys(start: int, n: int) -> Float64Array:

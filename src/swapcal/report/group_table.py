@@ -75,8 +75,10 @@ def group_table(result: Result, limit: int = MOST) -> GroupTable | None:
     sides = list(result.columns)
     ends = np.array([_clipped(row[w][e]) for row in kept for w in sides if w in row for e in ("low", "high")] + [0.0])
     # Intervals of tiny groups would press all others together; they run out of the strip instead.
-    least, greatest = float(np.quantile(ends, 0.02)), float(np.quantile(ends, 0.98))
-    least, greatest = min(least, 0.0), max(greatest, 0.0)
+    dots = [_clipped(row[w]["bias"]) for row in kept for w in sides if w in row]
+    sure = [_clipped(row[w][e]) for row in kept for w in sides if w in row and row[w]["off"] for e in ("low", "high")]
+    least = min(0.0, float(np.quantile(ends, 0.02)), *dots, *sure)
+    greatest = max(0.0, float(np.quantile(ends, 0.98)), *dots, *sure)
     room = 0.04 * max(greatest - least, 1e-12)
     least, greatest = least - room, greatest + room
 

@@ -73,8 +73,8 @@ def _worst_group(result: Result) -> HeadlineNumber | None:
     kind = "off beyond doubt" if groups.off[j] else "may be chance"
     unit = f"{words.unit}, " if words.unit else ""
     name = shortened(group_name(groups.name[j]), 48)
-    what = "Worst group, coverage against its level" if words.noun else "Bias of the worst group"
-    return HeadlineNumber(what, before, after, f"{unit}{name}, {count(groups.rows[j])} rows; {kind}")
+    unit = f"coverage, {unit}" if words.noun else unit
+    return HeadlineNumber("Bias of the worst group", before, after, f"{unit}{name}, {count(groups.rows[j])} rows; {kind}")
 
 
 def _everybody(result: Result) -> HeadlineNumber:

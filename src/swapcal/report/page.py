@@ -25,6 +25,7 @@ from swapcal.report.svg import svg
 from swapcal.words.names import group_name, readable, shortened
 from swapcal.words.numbers import count, number
 from swapcal.words.property_words import property_words
+from swapcal.words.verdicts import headline_below_badge
 
 __all__ = ["html", "write"]
 
@@ -99,6 +100,7 @@ def _context(result: Result) -> dict[str, Any]:
     figures["histogram"] = _drawn(ForecastHistogram.of(result), "h")
     return {
         "result": result,
+        "headline": headline_below_badge(result.verdict),
         "property": repr(result.property),
         "sides": sides,
         "both": len(sides) == 2,

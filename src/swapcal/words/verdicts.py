@@ -14,7 +14,7 @@ from swapcal.words.names import group_name
 from swapcal.words.numbers import number, percent, precise, relative
 from swapcal.words.property_words import loss_name, property_words
 
-__all__ = ["Verdict", "biased", "explained", "per_round", "verdict"]
+__all__ = ["Verdict", "biased", "explained", "headline_below_badge", "per_round", "verdict"]
 
 LITTLE = 0.01
 """Forecasts that take less than this part off the loss of the best constant, however recalibrated, know nothing."""
@@ -80,6 +80,12 @@ def verdict(
     if before is None:
         return _of_forecasts(after, property, r, guarantee)
     return _of_run(before, after, property, r, paired)
+
+
+def headline_below_badge(said: Verdict) -> str:
+    """The headline where a badge has said already what to do."""
+    rest = said.headline.removeprefix("Recalibrate: ")
+    return rest[:1].upper() + rest[1:]
 
 
 def per_round(error: float, side: ColumnSummary, r: float) -> float:
