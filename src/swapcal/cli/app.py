@@ -13,6 +13,7 @@ from swapcal.cli.demo import demo
 from swapcal.cli.exits import HELP
 from swapcal.cli.report import report
 from swapcal.cli.run import run
+from swapcal.cli.watch import watch
 
 __all__ = ["app"]
 
@@ -48,6 +49,7 @@ def _main(
 
 app.command()(audit)
 app.command()(run)
+app.command()(watch)
 app.command()(report)
 app.command()(demo)
 # Everything after the word, --help included, is for the benchmarks to understand.

@@ -31,6 +31,9 @@ def audit(
     limit: options.Limit = 2_500,
     time: options.Time = None,
     cluster: options.Cluster = None,
+    discover: Annotated[
+        bool, typer.Option("--discover", help="Search all columns for subgroups with bias that nobody listed.")
+    ] = False,
     report: options.Page = None,
     json: options.AsJson = False,
     fail_above: options.FailAbove = None,
@@ -65,7 +68,7 @@ def audit(
         question = options.question(y, p, groups, linear, **asked)
         if fail_above is not None:
             parse_threshold(fail_above)
-        passes = Passes(file, question.columns)
+        passes = Passes(file, None if discover else question.columns, n_passes=3 if discover else 2)
         with following(passes, "auditing", stopped) as progress:
-            result = auditing.audit(passes, question, progress=progress)
+            result = auditing.audit(passes, question, discover=discover, progress=progress)
         tell(result, report=report, json=json, fail_above=fail_above)

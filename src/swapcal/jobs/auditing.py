@@ -5,6 +5,7 @@ import platform
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from swapcal.audit.timeline import Times
 from swapcal.errors import DataError, InvalidInput
 from swapcal.jobs.audience import Audience
 from swapcal.jobs.binning import Binning, binning
+from swapcal.jobs.discovering import discovered
 from swapcal.jobs.history import ErrorHistory
 from swapcal.jobs.next_command import next_command
 from swapcal.jobs.passes import Passes
@@ -28,13 +30,16 @@ from swapcal.jobs.survey import Survey
 from swapcal.tables.records import Batch, Records
 from swapcal.typing import Float64Array, IntArray
 from swapcal.version import __version__
+from swapcal.words.discovery_sentences import discovery_sentences
 from swapcal.words.property_words import loss_name
-from swapcal.words.verdicts import verdict
+from swapcal.words.verdicts import verdict, with_discovery
 
 __all__ = ["audit", "opening", "versions"]
 
 
-def audit(source: Any, question: Question, *, progress: Callable[[int], None] | None = None) -> Result:
+def audit(
+    source: Any, question: Question, *, discover: bool = False, progress: Callable[[int], None] | None = None
+) -> Result:
     """Whether the forecasts in a table can be trusted for everybody.
 
     Parameters
@@ -43,6 +48,8 @@ def audit(source: Any, question: Question, *, progress: Callable[[int], None] | 
         The table: a path, a frame, a mapping of arrays, ...
     question : Question
         Which columns; `p` must be one of them.
+    discover : bool
+        Search all columns of the table for subgroups with bias that nobody listed, in a third pass.
     progress : callable, optional
         Called with the number of rows done after each batch.
 
@@ -64,11 +71,14 @@ def audit(source: Any, question: Question, *, progress: Callable[[int], None] | 
     """
     if question.p is None:
         raise InvalidInput("an audit needs the column of forecasts: give p= (--p)")
-    with source if isinstance(source, Passes) else Passes(source, question.columns) as passes:
-        return _audit(passes, question, question.p, progress)
+    columns = None if discover else question.columns
+    with source if isinstance(source, Passes) else Passes(source, columns) as passes:
+        return _audit(passes, question, question.p, progress, discover=discover)
 
 
-def _audit(passes: Passes, question: Question, p_column: str, progress: Callable[[int], None] | None) -> Result:
+def _audit(
+    passes: Passes, question: Question, p_column: str, progress: Callable[[int], None] | None, *, discover: bool
+) -> Result:
     survey = _survey(passes, question, p_column, progress)
     values = RowValues(question, (), passes.name, survey)
     values.warn_of_heaps()
@@ -115,7 +125,8 @@ def _audit(passes: Passes, question: Question, p_column: str, progress: Callable
         "weights_outside": values.n_clipped_weights,
         "clusters": _stated(clusters),
     }
-    return _result(passes.name, question, values, column, summary, history, counts, settings)
+    result = _result(passes.name, question, values, column, summary, history, counts, settings)
+    return _searched(result, passes, question, values) if discover else result
 
 
 def _result(
@@ -151,6 +162,20 @@ def _result(
         settings=settings,
         versions=versions(),
     )
+
+
+def _searched(result: Result, passes: Passes, question: Question, values: RowValues) -> Result:
+    """The result with subgroups that nobody listed, and a sentence about them."""
+    days = str(result.settings["clusters"]).startswith("rows of one day of")
+    clusters = (
+        ClusterNumbers(question.cluster or question.time or "", by_day=days) if question.cluster or days else None
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangeWarning)  # said by the audit
+        found = discovered(passes, question, values, clusters, int(result.settings["rows"]))
+    sentences = discovery_sentences(found, values.property)
+    said = with_discovery(result.verdict, found, sentences)
+    return replace(result, discovery=found, verdict=said)
 
 
 class _Counts:

@@ -10,7 +10,7 @@ from swapcal.tables.batch import Batch
 from swapcal.tables.coded import Coded
 from swapcal.typing import Float64Array
 
-__all__ = ["Survey"]
+__all__ = ["Survey", "row_keys"]
 
 MOST_ROWS = 50_000
 """Rows of the sample."""
@@ -59,7 +59,7 @@ class Survey:
         if self.values is not None:
             self.values |= set(np.unique(said)[: MOST_VALUES + 1].tolist())
             self.values = self.values if len(self.values) <= MOST_VALUES else None
-        keys = _keys(self.n_rows, batch.n)
+        keys = row_keys(self.n_rows, batch.n)
         self.n_rows += batch.n
         kept = np.flatnonzero(keys < self._limit)
         if not len(kept):
@@ -123,7 +123,7 @@ class Survey:
         self._parts, self._n_kept = [(numbers, columns)], numbers.shape[1]
 
 
-def _keys(start: int, n: int) -> Float64Array:
+def row_keys(start: int, n: int) -> Float64Array:
     """Uniform numbers in [0, 1), a function of the number of the row."""
     with np.errstate(over="ignore"):
         z = np.arange(start + 1, start + n + 1, dtype=np.uint64) * np.uint64(GOLDEN)

@@ -74,7 +74,9 @@ def _worst_group(result: Result) -> HeadlineNumber | None:
     unit = f"{words.unit}, " if words.unit else ""
     name = shortened(group_name(groups.name[j]), 48)
     unit = f"coverage, {unit}" if words.noun else unit
-    return HeadlineNumber("Bias of the worst group", before, after, f"{unit}{name}, {count(groups.rows[j])} rows; {kind}")
+    return HeadlineNumber(
+        "Bias of the worst group", before, after, f"{unit}{name}, {count(groups.rows[j])} rows; {kind}"
+    )
 
 
 def _everybody(result: Result) -> HeadlineNumber:

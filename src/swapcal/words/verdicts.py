@@ -1,7 +1,7 @@
 """The verdict in words: nothing to correct, recalibrate, or the model itself is off."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -10,11 +10,11 @@ from swapcal.audit.summary import NEGLIGIBLE, ColumnSummary
 from swapcal.errors import InvalidInput
 from swapcal.roles import Elicitable
 from swapcal.words.group_sentences import groups_off, seen_sentence, worst_groups
-from swapcal.words.names import group_name
+from swapcal.words.names import group_name, shortened
 from swapcal.words.numbers import number, percent, precise, relative
 from swapcal.words.property_words import loss_name, property_words
 
-__all__ = ["Verdict", "biased", "explained", "headline_below_badge", "per_round", "verdict"]
+__all__ = ["Verdict", "biased", "explained", "headline_below_badge", "per_round", "verdict", "with_discovery"]
 
 LITTLE = 0.01
 """Forecasts that take less than this part off the loss of the best constant, however recalibrated, know nothing."""
@@ -80,6 +80,17 @@ def verdict(
     if before is None:
         return _of_forecasts(after, property, r, guarantee)
     return _of_run(before, after, property, r, paired)
+
+
+def with_discovery(said: Verdict, found: dict[str, Any], sentences: tuple[str, ...]) -> Verdict:
+    """The verdict with what a search has found: confirmed bias of a subgroup is bias, whoever listed it."""
+    confirmed = [one for one in found["subgroups"] if one["confirmed"]]
+    both = (*sentences, *said.sentences)
+    if said.kind != "fine" or not confirmed:
+        return Verdict(said.kind, said.headline, both if confirmed else (*said.sentences, *sentences))
+    name = shortened(str(confirmed[0]["name"]), 70)
+    side = "high" if confirmed[0]["bias"] > 0 else "low"
+    return Verdict("recalibrate", f"Recalibrate: too {side} where {name}, which a search has found.", both)
 
 
 def headline_below_badge(said: Verdict) -> str:
