@@ -8,7 +8,7 @@ import numpy as np
 from swapcal.jobs.group_rows import group_rows
 from swapcal.jobs.result import Result
 from swapcal.report.worst_groups import WorstGroups
-from swapcal.words.numbers import count, interval, number, signed
+from swapcal.words.numbers import count, interval, signed
 from swapcal.words.property_words import property_words
 
 __all__ = ["GroupRow", "GroupTable", "Mark", "group_table"]
@@ -16,7 +16,7 @@ __all__ = ["GroupRow", "GroupTable", "Mark", "group_table"]
 AT_FIRST = 15
 """Groups that are shown before somebody asks for all of them."""
 
-MOST = 1500
+MOST = 800
 """Groups that the page holds; the others are in the JSON."""
 
 
@@ -28,12 +28,11 @@ class Mark:
     left: float
     dot: float
     right: float
-    bias: float
-    low: float
-    high: float
+    bias: str
+    low: str
+    high: str
     text: str
     interval: str
-    words: str
     off: bool
     coverage: str
     since: str
@@ -83,7 +82,7 @@ def group_table(result: Result, limit: int = MOST) -> GroupTable | None:
     least, greatest = least - room, greatest + room
 
     def place(value: float) -> float:
-        return round(min(max(100.0 * (value - least) / (greatest - least), 0.0), 100.0), 2)
+        return round(min(max(100.0 * (value - least) / (greatest - least), 0.0), 100.0), 1)
 
     table = []
     for row in kept:
@@ -119,12 +118,11 @@ def _mark(which: str, side: dict[str, Any], scale: float, place: Any) -> Mark:
         place(low),
         place(bias),
         place(high),
-        bias,
-        low,
-        high,
+        f"{bias:.5g}",
+        f"{low:.5g}",
+        f"{high:.5g}",
         text,
         interval(low, high),
-        f"{number(abs(bias))} {'too high' if bias > 0 else 'too low'}",
         bool(side["off"]),
         coverage,
         str(side.get("since", "")),

@@ -118,7 +118,7 @@
           quoted(nameOf(line)),
           line.dataset.rows,
           quoted(table.dataset.unit),
-          ...sidesThere.flatMap((w) => ["Bias", "Low", "High", "Off"].map((part) => line.dataset[w + part] ?? "")),
+          ...sidesThere.flatMap((w) => ["Bias", "Low", "High", "Off"].map((part) => line.dataset[w + part] ?? (part === "Off" ? "0" : ""))),
         ]);
         const text = [heads.join(","), ...rows.map((row) => row.join(","))].join("\r\n");
         const link = document.createElement("a");
