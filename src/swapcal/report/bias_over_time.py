@@ -87,7 +87,7 @@ class BiasOverTime:
         """Draw on `ax`, or on new axes, and return them."""
         ax = axes_or_new(ax, height=3.6)
         words, lines = property_words(self.property), self.lines()
-        dress(ax, "time" if any(self.side.times) else "rows", words.axis(), grid="y", pad=44.0)
+        dress(ax, "time" if any(self.side.times) else "rows", words.axis(), grid="y", pad=56.0)
         if not lines:
             note(ax, "nothing was recorded")
             return ax
