@@ -87,8 +87,9 @@ def group_sums(
     """
     n = table.xv.shape[1]
     sums = GroupSums(n, binary=forecasts is not None, clusters=clusters is not None)
-    for name, cells in (("rows", "active"), ("size", "weight"), ("total", "xv"), ("squares", "xvxv")):
-        sums.arrays[name] += getattr(table, cells).sum(axis=0)
+    cells = {"rows": table.active, "size": table.weight, "total": table.xv, "squares": table.xvxv}
+    for name, each in cells.items():
+        sums.arrays[name] += each.sum(axis=0)
     sums._squares += [float(table.vv.sum()), float(table.rounds.sum())]
     if forecasts is not None:
         bins = forecast_bins(centers)

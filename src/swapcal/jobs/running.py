@@ -306,7 +306,7 @@ def _result(source: str, current: RunState, files: _Files) -> Result:
         after=after,
         history=comparison.history(current.forecaster),
         paired=paired,
-        verdict=verdict(before, after, property=values.property, r=question.r, paired=paired, guarantee=guarantee),
+        verdict=verdict(before, after, property=values.property, r=question.r, paired=paired),
         guarantee=guarantee,
         settings={
             **files.asked,

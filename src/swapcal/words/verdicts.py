@@ -39,7 +39,6 @@ def verdict(
     property: Elicitable,
     r: float = 2.0,
     paired: Paired | None = None,
-    guarantee: float | None = None,
     command: str | None = None,
 ) -> Verdict:
     """What to make of one column of forecasts (an audit), or of a model's own and swapcal's beside it (a run).
@@ -54,8 +53,6 @@ def verdict(
         Power of the swap error.
     paired : Paired, optional
         Losses before and after.
-    guarantee : float, optional
-        What the swap error was guaranteed to stay below.
     command : str, optional
         The command that takes bias away.
 
@@ -78,7 +75,7 @@ def verdict(
     if after is None:
         raise InvalidInput("a verdict needs forecasts: before, after or both")
     if before is None:
-        return _of_forecasts(after, property, r, guarantee)
+        return _of_forecasts(after, property, r)
     return _of_run(before, after, property, r, paired)
 
 
@@ -202,7 +199,7 @@ def _nothing(side: ColumnSummary, property: Elicitable, r: float, knowledge: str
     return Verdict("fine", f"Nothing to correct: no bias beyond chance{whom}.", (*seen, knowledge, *more))
 
 
-def _of_forecasts(side: ColumnSummary, property: Elicitable, r: float, guarantee: float | None) -> Verdict:
+def _of_forecasts(side: ColumnSummary, property: Elicitable, r: float) -> Verdict:
     """A run without a model to start from."""
     knowledge, where = _knowledge_sentence(side, property), _where(side, property)
     if not biased(side, r):
