@@ -74,7 +74,7 @@ def _timeline(line: Arrays, n_functions: int) -> bool:
         and sums.shape[2] <= 2 * max(n_functions, 1)
         and rows.shape == (2,)
         and _whole(rows, 2.0**53)
-        and 1 <= rows[0]
+        and rows[0] >= 1
         and rows[1] <= N_BLOCKS * rows[0]
         and bool((sums[0] >= 0).all())
     )
