@@ -267,8 +267,9 @@ def test_a_group_that_is_still_off_is_named(answers: tuple[Answer, ...]) -> None
     assert after is not None
     known, place = after.known_groups, answer.result.groups.index("carrier=EV")
     here = np.arange(len(known.name)) == place
-    ends = {name: np.where(here, -0.3 + margin, 0.0) for name, margin in (("low", -0.1), ("mean", 0.0), ("high", 0.1))}
-    off = replace(answer.result, after=replace(after, groups=replace(known, off=here.astype(float), **ends)))
+    low, mean, high = (np.where(here, bias, 0.0) for bias in (-0.4, -0.3, -0.2))
+    groups = replace(known, off=here.astype(float), low=low, mean=mean, high=high)
+    off = replace(answer.result, after=replace(after, groups=groups))
     assert (
         "most off beyond chance is carrier=EV, by \u221230 points"
         in demo_tables.findings(replace(answer, result=off))[0]

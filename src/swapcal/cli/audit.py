@@ -15,6 +15,7 @@ def audit(
     y: options.Outcome,
     p: Annotated[str, typer.Option("--p", "--hint", help="Column of forecasts.")],
     groups: options.Groups = None,
+    categories: options.Categories = None,
     linear: Annotated[str | None, typer.Option(help="Columns of numbers: all linear functions of them.")] = None,
     property: options.Property = "mean",
     low: options.Low = None,
@@ -66,7 +67,7 @@ def audit(
             "weight": weight,
             "r": r,
         }
-        asked |= {"bins": bins, "limit": limit, "time": time, "cluster": cluster}
+        asked |= {"categories": categories, "bins": bins, "limit": limit, "time": time, "cluster": cluster}
         question = options.question(y, p, groups, linear, **asked)
         if fail_above is not None:
             parse_threshold(fail_above)

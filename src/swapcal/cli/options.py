@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsJson",
+    "Categories",
     "Cluster",
     "FailAbove",
     "File",
@@ -30,6 +31,9 @@ __all__ = [
 File = Annotated[str, typer.Argument(help="CSV, Parquet or JSON lines; - for standard input.")]
 Outcome = Annotated[str, typer.Option(help="Column of outcomes.")]
 Groups = Annotated[str | None, typer.Option(help="Columns, intersections, comparisons: sex,race,sex*race,age >= 60.")]
+Categories = Annotated[
+    str | None, typer.Option(help="Columns of --groups whose numbers are names (stores, postcodes): no bands of them.")
+]
 Property = Annotated[
     str, typer.Option(help="mean, probability (of outcomes 0 and 1), median, quantile:0.9, expectile:0.8 or moment:2.")
 ]
@@ -60,5 +64,6 @@ def question(y: str, p: str | None, groups: str | None, linear: str | None, **as
     """The question that the options ask; groups and linear columns as they are written on the command line."""
     from swapcal.jobs.question import Question, parse_columns, parse_groups
 
+    asked["categories"] = parse_columns(asked["categories"]) if asked.get("categories") else ()
     names = () if linear is None else parse_columns(linear)
     return Question(y, p, groups=() if groups is None else parse_groups(groups), linear=names, **asked)

@@ -195,6 +195,10 @@ def _notes(result: Result) -> list[RenderableType]:
         else []
     )
     notes += [str(settings[name]) for name in ("binning", "clusters") if settings.get(name)]
+    bands = settings.get("bands") or {}
+    if bands:
+        listed = ",".join(bands)
+        notes.append(f"numbers of many values are in bands; for a group of every value: --categories {listed}")
     if settings.get("jitter"):
         notes.append(f"outcomes heap up and were spread over {number(float(settings['jitter']))}, as --jitter does")
     for n_rows, what in (

@@ -29,6 +29,7 @@ def run(
         str | None, typer.Option("--p", "--hint", help="Column of a model's forecasts, to start from.")
     ] = None,
     groups: options.Groups = None,
+    categories: options.Categories = None,
     linear: Annotated[
         str | None, typer.Option(help="Columns of numbers: all linear functions of them; with --learn, features.")
     ] = None,
@@ -101,7 +102,7 @@ def run(
             "weight": weight,
             "r": r,
         }
-        asked |= {"limit": limit, "time": time, "known": known, "delay": delay}
+        asked |= {"categories": categories, "limit": limit, "time": time, "known": known, "delay": delay}
         question = options.question(y, hint, groups, linear, **asked)
         if fail_above is not None:
             parse_threshold(fail_above)

@@ -17,6 +17,7 @@ def watch(
     y: options.Outcome,
     p: Annotated[str, typer.Option("--p", "--hint", help="Column of forecasts.")],
     groups: options.Groups = None,
+    categories: options.Categories = None,
     property: options.Property = "mean",
     low: options.Low = None,
     high: options.High = None,
@@ -54,6 +55,7 @@ def watch(
         from swapcal.tables.records import read
 
         asked: dict[str, Any] = {"property": property, "low": low, "high": high, "positive": positive, "limit": limit}
+        asked |= {"categories": categories}
         question = options.question(y, p, groups, None, **asked, prefix=settle, time=time, cluster=cluster)
         grows = follow or file == "-"
         batches = (

@@ -15,7 +15,7 @@ def next_command(source: str, settings: dict[str, Any], what: str) -> str:
     "swapcal run scores.csv --y late --p score --groups 'sex,age >= 60' --out better.csv"
     """
     parts = ["swapcal", what, source if source != "standard input" else "-"]
-    for name in ("y", "p", "groups", "linear", "property", "low", "high", "positive", "weight"):
+    for name in ("y", "p", "groups", "categories", "linear", "property", "low", "high", "positive", "weight"):
         value = settings.get(name)
         if value in (None, [], "mean"):
             continue

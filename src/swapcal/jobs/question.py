@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from swapcal.checked import real, shown, whole
+from swapcal.checked import column_names, real, shown, whole
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.groups import Groups
 from swapcal.jobs.late_outcomes import LateOutcomes
@@ -54,6 +54,8 @@ class Question:
         Round forecasts to the mid-points of this many equal bins before the audit. None: see `auditing.audit`.
     limit : int
         Largest number of groups.
+    categories : sequence of str
+        Columns of groups whose numbers are names: every value is a group, and no bands are made.
     time : str, optional
         Column of times, by which rows are sorted: for "since when", and rows of one day count as one cluster.
     cluster : str, optional
@@ -83,6 +85,7 @@ class Question:
     prefix: int = 10_000
     bins: int | None = None
     limit: int = 2_500
+    categories: Sequence[str] = ()
     time: str | None = None
     cluster: str | None = None
     known: str | None = None
@@ -93,9 +96,10 @@ class Question:
             value = getattr(self, name)
             if not isinstance(value, str) and not (value is None and name != "y"):
                 raise InvalidInput(f"{name} must be the name of a column; got {shown(value)}")
-        groups = self.groups if isinstance(self.groups, Mapping) else _sequence(self.groups, "groups")
+        groups = self.groups if isinstance(self.groups, Mapping) else column_names(self.groups, "groups")
         object.__setattr__(self, "groups", groups)
-        object.__setattr__(self, "linear", _sequence(self.linear, "linear"))
+        object.__setattr__(self, "linear", column_names(self.linear, "linear"))
+        object.__setattr__(self, "categories", column_names(self.categories, "categories"))
         if not all(isinstance(name, str) for name in self.linear):
             raise InvalidInput(f"linear must be names of columns of numbers; got {shown(self.linear)}")
         for name in ("low", "high"):
@@ -118,7 +122,7 @@ class Question:
 
     def grouping(self) -> Groups:
         """The groups that are asked about, which have seen nothing yet."""
-        return Groups(self.groups, limit=self.limit)
+        return Groups(self.groups, limit=self.limit, categories=self.categories)
 
     @builtins.property  # `property` is a field here
     def columns(self) -> tuple[str, ...] | None:
@@ -161,6 +165,7 @@ class Question:
             "prefix": self.prefix,
             "bins": self.bins,
             "limit": self.limit,
+            "categories": list(self.categories),
             "time": self.time,
             "cluster": self.cluster,
             "known": self.known,
@@ -232,12 +237,3 @@ def _group_name(group: Any) -> str:
     if isinstance(group, tuple) and all(isinstance(part, str) for part in group):
         return "*".join(map(quoted, group))
     return group if isinstance(group, str) else str(group[0]) if isinstance(group, tuple) else str(group)
-
-
-def _sequence(values: Any, name: str) -> tuple[Any, ...]:
-    if isinstance(values, str):
-        return (values,)
-    try:
-        return tuple(values)
-    except TypeError:
-        raise InvalidInput(f"{name} must be a sequence of column names; got {shown(values)}") from None

@@ -19,6 +19,9 @@ __all__ = ["Verdict", "biased", "explained", "headline_below_badge", "per_round"
 LITTLE = 0.01
 """Forecasts that take less than this part off the loss of the best constant, however recalibrated, know nothing."""
 
+ORDERED = 0.55
+"""An AUC above it says that forecasts tell cases apart, also where events are too rare to show in the Brier score."""
+
 HOPELESS = 0.5
 """If chance alone gives a bias of this part of a row's typical error, there are too few rows to tell anything."""
 
@@ -65,7 +68,8 @@ def verdict(
     and where groups are off by less the headline says so.
 
     *fine*: not biased. *refit*: biased, and the forecasts know little: with the best value put in the place of each,
-    they would take less than 1 % off the loss of the best constant forecast, or higher forecasts go with lower
+    they would take less than 1 % off the loss of the best constant forecast (and, for outcomes 0 or 1, their AUC is
+    below 0.55: the Brier score of rare events hardly moves whatever one knows), or higher forecasts go with lower
     outcomes. *recalibrate*: biased otherwise; or, in a run, the new forecasts have the smaller loss beyond doubt.
     """
     if before is None and after is None:
@@ -120,8 +124,13 @@ def _spread(side: ColumnSummary, r: float) -> bool:
 
 
 def _know_nothing(side: ColumnSummary) -> bool:
-    known = explained(side)
-    return known is not None and (known < LITTLE or (side.slope is not None and side.slope < 0))
+    return _idle(side) or (explained(side) is not None and side.slope is not None and side.slope < 0)
+
+
+def _idle(side: ColumnSummary) -> bool:
+    """Whether a constant would do about as well, by the loss and by how cases are ordered."""
+    known, auc = explained(side), None if side.scores is None else side.scores.auc
+    return known is not None and known < LITTLE and (auc is None or auc < ORDERED)
 
 
 def _knowledge_sentence(side: ColumnSummary, property: Elicitable) -> str:
@@ -185,9 +194,7 @@ def _nothing(side: ColumnSummary, property: Elicitable, r: float, knowledge: str
     words, groups = property_words(property), side.groups
     if per_round(side.chance_high or 0.0, side, r) > HOPELESS * (side.typical or 0.0):
         return Verdict("fine", "No bias is shown, but these are too few rows to tell.", (knowledge,))
-    known = explained(side)
-    idle = known is not None and known < LITTLE
-    more = ("They say little, though: a constant would do as well.",) if idle else ()
+    more = ("They say little, though: a constant would do as well.",) if _idle(side) else ()
     seen = () if groups is None else (seen_sentence(groups, words),)
     if groups is not None and groups.off.any():
         most = float(np.max(np.abs(groups.mean[groups.off > 0])))
