@@ -139,8 +139,8 @@ class Groups:
         """Learn from a first part of the stream, before the first row: bands, and the values that are there.
 
         Columns with more than 31 distinct numbers become bands with about equally many rows, but for `categories`;
-        hours and days of a month stay values. Values seen `rare` times get their positions; where there are more than `limit`, the most frequent
-        do.
+        hours and days of a month stay values. Values seen `rare` times get their positions; where there are more than
+        `limit`, the most frequent do.
         """
         if len(self.names) > 1 + len(self._definitions.fixed) or self._edges:
             raise InvalidInput("fit comes before the first row: these groups have positions already, which cannot move")
