@@ -359,9 +359,9 @@ def test_a_run_with_a_price_that_heals_little_is_not_recommended() -> None:
     rng = np.random.default_rng(5)
     n = 20_000
     g = rng.choice(["a", "b"], n, p=[0.97, 0.03])
-    truth = np.where(g == "a", 0.002, 0.03)
-    y = (rng.random(n) < truth).astype(float)
-    before = audit({"y": y, "p": np.full(n, 0.002), "g": g}, Question("y", "p", groups=["g"])).before
+    p = np.clip(rng.gamma(0.3, 0.02, n), 0.0, 0.5)
+    y = (rng.random(n) < p + 0.03 * (g == "b")).astype(float)
+    before = audit({"y": y, "p": p, "g": g}, Question("y", "p", groups=["g"])).before
     assert before is not None
     assert before.scores is not None
     assert before.groups is not None
