@@ -53,7 +53,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.engine import lateness
-from swapcal.engine.stakes import Outcome, Stakes
+from swapcal.engine.stakes import RoundCost, Stakes
 from swapcal.typing import Float64Array
 
 __all__ = ["Gate"]
@@ -152,7 +152,7 @@ class Gate:
         """Whether round `t` is in the book."""
         return bool(0 <= self.counts[BEGIN] <= t)
 
-    def learn(self, t: int, outcome: Outcome, worst: float, followed: bool, lag: int) -> None:
+    def learn(self, t: int, outcome: RoundCost, worst: float, followed: bool, lag: int) -> None:
         """What the outcome of round `t` says, after `lag` later forecasts; it was charged `worst` until now."""
         totals, counts = self.totals, self.counts
         difference, loss, v, distance = outcome

@@ -311,13 +311,17 @@ def _gated(counters: dict[str, Any], arrays: Arrays) -> bool:
     issued, cohorts = counters["issued"], arrays["gate.cohorts"]
     if begin < 0:
         idle = begin == -1 and not (front or since or marker or tried or back) and back_since == flagged == -1
-        return idle and not len(cohorts) and not counters["n_apart"] and not arrays["gate.totals"].any()
+        quiet = not counters["n_apart"] and not arrays["gate.totals"].any() and not arrays["ledger.moved"].any()
+        return idle and quiet and not len(cohorts)
     totals = arrays["gate.totals"]
     sound = begin <= issued and begin // COHORT <= since <= front <= issued // COHORT + 1 and tried in (0, 1)
     sound = sound and begin <= marker <= issued and 0 <= back <= issued - begin
     sound = sound and -1 <= back_since < max(issued, 1) and -1 <= flagged <= issued
     sound = sound and len(cohorts) == max((issued - 1) // COHORT - front + 1, 0)
-    sound = sound and counters["n_apart"] in (0, counters["n_values"]) and abs(arrays["ledger.moved"].sum()) < 0.5
+    apart, moved = arrays["ledger.apart"], arrays["ledger.moved"]
+    sound = sound and (counters["n_apart"] == counters["n_values"] or not (counters["n_apart"] or moved.any()))
+    sound = sound and moved.sum() == 0.0 and np.abs(moved).max(initial=0.0) <= back
+    sound = sound and np.abs(apart).max(initial=0.0) <= 2.0 * (1.0 + 1e-9) * back
     positive = [
         gate.MODEL,
         gate.JUDGED,

@@ -21,7 +21,7 @@ def so_far(rules: Rules, state: State, delta: float) -> Guarantee:
     """The theorem on the rounds so far: with their visits, spread, rounding and drift, and no assumption on labels."""
     n, ledger, counts = state.values.n, state.ledger, state.counts
     drift = ledger.drift.tolist()
-    stood_back = bool(ledger.moved.any()) or bool(ledger.apart.any())
+    stood_back = bool(ledger.apart.any())
     between = ledger.rounding[:n] + ledger.apart[:n] if stood_back else ledger.rounding[:n]
     tally = Tally(
         n,

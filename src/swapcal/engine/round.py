@@ -25,7 +25,7 @@ from swapcal.engine.protocol import Case, Engine, Errors, Learned
 from swapcal.engine.python import FRESH, PythonEngine
 from swapcal.engine.randomness import uniform
 from swapcal.engine.rules import Rules
-from swapcal.engine.stakes import Outcome
+from swapcal.engine.stakes import RoundCost
 from swapcal.engine.state import State
 from swapcal.engine.values import Values
 from swapcal.errors import InvalidInput, UnknownForecast
@@ -207,7 +207,7 @@ class Round:
             self.add(middle)
         self.follow(case.hint)
 
-    def _stake(self, case: Case, played: Learned, label: float, t: int) -> tuple[Outcome, float, int, float] | None:
+    def _stake(self, case: Case, played: Learned, label: float, t: int) -> tuple[RoundCost, float, int, float] | None:
         """What the outcome says to the gate: losses, and where the model's own number lies, with V there."""
         state, base = self.state, case.base
         if base is None or not state.gate.holds(t):

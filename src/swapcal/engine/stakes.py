@@ -6,10 +6,10 @@ from swapcal import checked
 from swapcal.properties import kernel
 from swapcal.roles import Elicitable
 
-__all__ = ["Outcome", "Stakes"]
+__all__ = ["RoundCost", "Stakes"]
 
 
-class Outcome(NamedTuple):
+class RoundCost(NamedTuple):
     """What an outcome says of a round.
 
     `difference` is the loss of what was said over that of the model, `model` the loss of the model, `v` is V at the
@@ -62,16 +62,16 @@ class Stakes:
         end = self.low if said > model else self.high
         return self._loss(said, end) - self._loss(model, end)
 
-    def outcome(self, said: float, model: float, y: float) -> Outcome:
+    def outcome(self, said: float, model: float, y: float) -> RoundCost:
         """What the outcome `y` says of a round in which the engine said `said` and the model `model`."""
         if not self._kind:
             v, z = checked.identified(self.property, model, y), min(max(y, self.low), self.high)
             distance = abs(z - model)
             difference = checked.identified(self.property, said, y) * (said - model)
-            return Outcome(difference, 0.5 * (distance * abs(v)), v, distance)
+            return RoundCost(difference, 0.5 * (distance * abs(v)), v, distance)
         z = float(kernel.power(y, self._power))
         loss = self._loss(model, z)
-        return Outcome(self._loss(said, z) - loss, loss, self._v(model, z), abs(z - model))
+        return RoundCost(self._loss(said, z) - loss, loss, self._v(model, z), abs(z - model))
 
     def _loss(self, p: float, z: float) -> float:
         return self.share * ((p - z) * self._v(p, z))
