@@ -4,6 +4,7 @@ Entry t is the row before which the outcome of row t is learned: t + 1 where it 
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -102,7 +103,7 @@ def by_day(n_rounds: int, day: int) -> Float64Array:
     array([2., 2., 4., 4., 6.])
     """
     day = int(_positive(day, "day"))
-    return (np.arange(n_rounds) // day + 1.0) * day
+    return np.asarray((np.arange(n_rounds) // day + 1) * day, dtype=np.float64)
 
 
 def heavy_tailed(n_rounds: int, scale: float, seed: int, *, tail: float = 1.2) -> Float64Array:
@@ -212,15 +213,15 @@ def drift_meanwhile(n_rounds: int, seed: int, delay: int) -> tuple[Stream, Float
     Examples
     --------
     >>> stream, known = drift_meanwhile(100, seed=0, delay=10)
-    >>> stream.n_rounds, known[0]
+    >>> stream.n_rounds, float(known[0])
     (100, 10.0)
     """
     known = fixed(n_rounds, delay)
     return oscillating(n_rounds, seed, period=2.0 * delay), known
 
 
-def _from_start(n_rounds: int, delays: Float64Array) -> Float64Array:
-    known: Float64Array = np.arange(n_rounds) + np.maximum(np.asarray(delays, dtype=np.float64), 1.0)
+def _from_start(n_rounds: int, delays: Any) -> Float64Array:
+    known: Float64Array = np.arange(n_rounds, dtype=np.float64) + np.maximum(np.asarray(delays, dtype=np.float64), 1.0)
     return known
 
 
