@@ -145,10 +145,11 @@ def late_page(rows: Sequence[LateRow], ratios: dict[str, float], command: str) -
     return "\n\n".join([*parts, f"## {sizes.title}", sizes.markdown()]) + "\n"
 
 
-_RULES = f"""A forecast is made with the outcomes known by then, through `Forecaster.run(known=...)`, with defaults and {N_SEEDS} seeds.
+_RULES = f"""A forecast is made with the outcomes known by then, through `Forecaster.run(known=...)`, with its defaults
+and {N_SEEDS} seeds.
 
-- *hint*: the frozen model is the hint. *learning*: `OnlineRegression()` learns on top of it. *at once*: every outcome is
-  known before the next row. *without standing back*: learning late with `stand_back=False`.
+- *hint*: the frozen model is the hint. *learning*: `OnlineRegression()` learns on top of it. *at once*: every outcome
+  is known before the next row. *without standing back*: learning late with `stand_back=False`.
 - *logistic, refitted*: two parameters on the model's log-odds, refitted every day on all that is known by then.
 - Recorded streams as in `streams.md`: the model is trained on the first fifth and frozen; `+ past` also sees the last
   outcome and that of a day ago, at once. Delays: elec2 and bike_hour a day, the games until the next day, adult 1,000
