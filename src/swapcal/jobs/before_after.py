@@ -43,7 +43,7 @@ class BeforeAfter:
     r : float
         Power of the error.
     late : bool
-        Where outcomes come late, swapcal may show numbers of the hint, which are on no grid: both go into the same bins.
+        Where outcomes come late, swapcal may show numbers of the hint, which are on no grid: both have the same bins.
     """
 
     def __init__(
