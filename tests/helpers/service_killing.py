@@ -15,9 +15,9 @@ import numpy as np
 
 import swapcal as sc
 from service_running import GROUPS, start
+from swapcal.service.event_store import open_store
+from swapcal.service.served_stream import ServedStream
 from swapcal.service.spec import StreamSpec
-from swapcal.service.store import open_store
-from swapcal.service.stream import Stream
 
 __all__ = ["SPEC", "Load", "check_store", "finish", "killed"]
 
@@ -129,7 +129,7 @@ def check_store(address: str, load: Load) -> int:
     assert load.wrong == []
     store = open_store(address)
     store.open()
-    reference = Stream("late", _spec())
+    reference = ServedStream("late", _spec())
     identity = copy.deepcopy(reference.forecaster).predict(np.zeros(reference.groups.n)).forecaster
     seen: dict[str, float] = {}
     learned: dict[str, float] = {}
@@ -149,7 +149,7 @@ def check_store(address: str, load: Load) -> int:
                 assert made == _as(identity, stored)
         acquired = store.acquire("late")
         assert acquired is not None
-        restored = Stream.load("late", _spec(), acquired.snapshot)
+        restored = ServedStream.load("late", _spec(), acquired.snapshot)
         assert restored.seq == reference.seq == acquired.snapshot_seq, "an orderly stop leaves nothing to replay"
         assert _bits(restored) == _bits(reference)
     finally:
@@ -168,7 +168,7 @@ def _as(identity: str, forecast: sc.Forecast) -> sc.Forecast:
     return dataclasses.replace(forecast, forecaster=identity)
 
 
-def _bits(stream: Stream) -> list[Any]:
+def _bits(stream: ServedStream) -> list[Any]:
     """What the state comes to: the next forecasts of some cases, and the audits."""
     before, after = stream.audits()
     rng = random.Random(3)

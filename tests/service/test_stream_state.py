@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 import swapcal as sc
-from swapcal.service import monitors
 from swapcal.service.registry import Registry
+from swapcal.service.served_stream import Asked, ServedStream
 from swapcal.service.spec import MonitorSpec, StreamSpec
 from swapcal.service.sqlite import Sqlite
-from swapcal.service.stream import Asked, Stream
 
 DATA = Path(__file__).parent / "data"
 SPECS = {
@@ -26,7 +25,7 @@ SPECS = {
 pytestmark = pytest.mark.filterwarnings("ignore::swapcal.GroupsWarning", "ignore::swapcal.AtomsWarning")
 
 
-def _cases(stream: Stream, n: int) -> Iterator[Asked]:
+def _cases(stream: ServedStream, n: int) -> Iterator[Asked]:
     rng = random.Random(8)
     low, high = stream.property.domain
     for _ in range(n):
@@ -38,7 +37,7 @@ def _cases(stream: Stream, n: int) -> Iterator[Asked]:
         yield stream.asked(context, rng.choice([None, rng.uniform(low, high)]))
 
 
-def _play(stream: Stream, sizes: list[int], *, reload_after: int | None = None) -> tuple[Stream, list[Any]]:
+def _play(stream: ServedStream, sizes: list[int], *, reload_after: int | None = None) -> tuple[ServedStream, list[Any]]:
     """Forecast in groups of these sizes, learn each group's outcomes in another order; what came out."""
     out, cases = list[Any](), _cases(stream, sum(sizes))
     rng = random.Random(9)
@@ -49,7 +48,7 @@ def _play(stream: Stream, sizes: list[int], *, reload_after: int | None = None) 
         for k in sorted(range(size), key=lambda k: -k):
             stream.learn(made[k], group[k].hint, round(rng.uniform(stream.spec.low, stream.spec.high)), 0.0)
         if number == reload_after:
-            stream = Stream.load(stream.name, stream.spec, stream.dump())
+            stream = ServedStream.load(stream.name, stream.spec, stream.dump())
     before, after = stream.audits()
     return stream, [*out, before.to_dict(), after.to_dict(), stream.totals]
 
@@ -57,14 +56,14 @@ def _play(stream: Stream, sizes: list[int], *, reload_after: int | None = None) 
 @pytest.mark.parametrize("name", SPECS)
 def test_saved_and_loaded_in_the_middle_it_goes_on_bit_for_bit(name: str) -> None:
     sizes = [1, 30, 2, 15, 100, 1, 1, 40]
-    _, straight = _play(Stream("s", SPECS[name]), sizes)
-    _, loaded = _play(Stream("s", SPECS[name]), sizes, reload_after=4)
+    _, straight = _play(ServedStream("s", SPECS[name]), sizes)
+    _, loaded = _play(ServedStream("s", SPECS[name]), sizes, reload_after=4)
     assert loaded == straight
 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_forecasts_in_groups_are_those_of_one_by_one(name: str) -> None:
-    many, single = Stream("s", SPECS[name]), Stream("s", SPECS[name])
+    many, single = ServedStream("s", SPECS[name]), ServedStream("s", SPECS[name])
     cases = list(_cases(many, 200))
     together = many.predict(cases)
     apart = [single.predict([case])[0] for case in cases]
@@ -74,7 +73,7 @@ def test_forecasts_in_groups_are_those_of_one_by_one(name: str) -> None:
 
 def test_positions_of_groups_give_what_a_forecaster_over_groups_gives() -> None:
     spec = SPECS["probability"]
-    stream = Stream("s", spec)
+    stream = ServedStream("s", spec)
     plain = sc.Forecaster(sc.Probability(), sc.Groups(["carrier", ("carrier", "origin")], limit=200), seed=1)
     for case in _cases(stream, 300):
         [ours] = stream.predict([case])
@@ -85,7 +84,7 @@ def test_positions_of_groups_give_what_a_forecaster_over_groups_gives() -> None:
 
 
 def test_audits_are_those_of_the_rounds_one_by_one() -> None:
-    stream = Stream("s", SPECS["probability"])
+    stream = ServedStream("s", SPECS["probability"])
     expected = sc.Audit(sc.Probability(), stream.groups, bins=33), sc.Audit(sc.Probability(), stream.groups, bins=33)
     for k, case in enumerate(_cases(stream, 300)):
         [made] = stream.predict([case])
@@ -119,7 +118,7 @@ class Counting:
 def test_any_monitor_can_be_plugged_in_and_is_part_of_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitors, "monitor_of", lambda spec, kind, groups: Counting(kind, groups))
     spec = StreamSpec(monitor=MonitorSpec(), seed=1)
-    stream, _ = _play(Stream("s", spec), [30, 25], reload_after=0)
+    stream, _ = _play(ServedStream("s", spec), [30, 25], reload_after=0)
     assert [(one["seq"], one["alarm"]) for one in stream.alarms] == [
         (40, "outcome 10"),
         (50, "outcome 20"),
@@ -134,14 +133,14 @@ def test_damaged_and_foreign_snapshots_are_named() -> None:
 
     import msgspec
 
-    stream = Stream("s", SPECS["probability"])
+    stream = ServedStream("s", SPECS["probability"])
     whole = stream.dump()
     for broken in (whole[:-10], b"", b"x" * 100):
         with pytest.raises(sc.StateFileError, match="damaged"):
-            Stream.load("s", stream.spec, broken)
+            ServedStream.load("s", stream.spec, broken)
     newer = zlib.compress(msgspec.msgpack.encode({"schema_version": 99, "swapcal": "9.9"}))
     with pytest.raises(sc.StateFileError, match="version 99"):
-        Stream.load("s", stream.spec, newer)
+        ServedStream.load("s", stream.spec, newer)
 
 
 def test_tables_of_another_version_end_the_start(tmp_path: Path) -> None:

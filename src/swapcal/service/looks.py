@@ -10,14 +10,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from swapcal.service.audit_page import report_page
 from swapcal.service.bodies import json
 from swapcal.service.metrics import CONTENT_TYPE
 from swapcal.service.problems import Problem
 from swapcal.service.reading import AuditReading, read_audits
-from swapcal.service.report import report_page
-from swapcal.service.schemas import Alarm, Alarms, StreamStatus
+from swapcal.service.schemas import Alarms, RaisedAlarm, StreamStatus
+from swapcal.service.served_stream import ServedStream
 from swapcal.service.server import Server
-from swapcal.service.stream import Stream
 
 __all__ = ["alarms", "audit", "events", "live_page", "metrics", "report"]
 
@@ -54,10 +54,10 @@ async def alarms(server: Server, request: Request) -> Response:
     """The alarms of the stream's monitor."""
     name: str = request.path_params["stream"]
 
-    def look(stream: Stream) -> Alarms:
+    def look(stream: ServedStream) -> Alarms:
         if stream.monitor is None:
             return Alarms([], "this stream has no monitor, so nothing raises alarms; give it one with `monitor`")
-        raised = [Alarm(**one) for one in stream.alarms]
+        raised = [RaisedAlarm(**one) for one in stream.alarms]
         note = f"{len(raised)} alarms kept" if raised else "no alarm so far"
         return Alarms(raised, note)
 

@@ -12,8 +12,8 @@ from typing import Any
 import psycopg
 
 import swapcal as sc
+from swapcal.service.event_store import CaseRow, Commit, Elsewhere, Event, StoredStream, TokenRow
 from swapcal.service.problems import StoreDown
-from swapcal.service.store import CaseRow, Commit, Elsewhere, Event, StreamRow, TokenRow
 
 __all__ = ["Postgres"]
 
@@ -114,7 +114,7 @@ class Postgres:
             self._connection.execute("DELETE FROM swapcal_streams WHERE name = %s", (name,))
         self.release(name)
 
-    def acquire(self, name: str) -> StreamRow | None:
+    def acquire(self, name: str) -> StoredStream | None:
         """Become the owner under a new epoch."""
         with self._named():
             db = self._connection
@@ -133,7 +133,7 @@ class Postgres:
                 self.release(name)
                 return None
             self._keys.pop(name, None)
-            return StreamRow(*row)
+            return StoredStream(*row)
 
     def release(self, name: str) -> None:
         """Let others own the stream."""

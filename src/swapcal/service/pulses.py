@@ -10,7 +10,7 @@ from swapcal.service.problems import Problem
 from swapcal.service.reading import AuditReading, read_audits
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import StreamStatus
-from swapcal.service.stream import Stream
+from swapcal.service.served_stream import ServedStream
 from swapcal.service.writer import Writer
 
 __all__ = ["Pulses"]
@@ -120,7 +120,7 @@ class Pulses:
         }
 
 
-def _look(stream: Stream) -> tuple[StreamStatus, float | None, float | None, list[Any]]:
+def _look(stream: ServedStream) -> tuple[StreamStatus, float | None, float | None, list[Any]]:
     return stream.status(), stream.recent_before.mean(), stream.recent_after.mean(), stream.alarms[-ALARMS_SHOWN:]
 
 

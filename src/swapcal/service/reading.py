@@ -7,12 +7,12 @@ from msgspec import Meta, Struct
 
 import swapcal as sc
 
-__all__ = ["AuditReading", "Errors", "GroupReading", "read_audits"]
+__all__ = ["AuditReading", "GroupReading", "SideErrors", "read_audits"]
 
 GROUPS_SHOWN = 1000
 
 
-class Errors(Struct, frozen=True):
+class SideErrors(Struct, frozen=True):
     """The errors of one side, as totals over its rounds; see `Audit`."""
 
     rounds: int
@@ -41,8 +41,8 @@ class AuditReading(Struct, frozen=True):
 
     stream: str
     property: str
-    before: Errors
-    after: Errors
+    before: SideErrors
+    after: SideErrors
     groups: list[GroupReading]
 
 
@@ -84,9 +84,9 @@ def _by_group(audit: sc.Audit) -> _Sides:
     return found
 
 
-def _errors(audit: sc.Audit, groups: _Sides) -> Errors:
+def _errors(audit: sc.Audit, groups: _Sides) -> SideErrors:
     some = audit.n_rounds > 0
-    return Errors(
+    return SideErrors(
         rounds=audit.n_rounds,
         calibration=audit.calibration() if some else 0.0,
         multicalibration=audit.multicalibration() if some else 0.0,

@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 __all__ = [
-    "Alarm",
     "Alarms",
     "Answers",
     "Case",
@@ -16,6 +15,7 @@ __all__ = [
     "Learned",
     "Outcome",
     "Outcomes",
+    "RaisedAlarm",
     "Refused",
     "Results",
     "Scalar",
@@ -148,7 +148,7 @@ class StreamStatus(Struct, frozen=True):
     alarms: int
 
 
-class Alarm(Struct, frozen=True):
+class RaisedAlarm(Struct, frozen=True):
     """A group that went off: at which event, when, and what it is about."""
 
     seq: int
@@ -159,7 +159,7 @@ class Alarm(Struct, frozen=True):
 class Alarms(Struct, frozen=True):
     """The latest alarms of a stream, oldest first."""
 
-    alarms: list[Alarm]
+    alarms: list[RaisedAlarm]
     note: str
 
 

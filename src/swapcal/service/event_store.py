@@ -20,9 +20,9 @@ __all__ = [
     "Commit",
     "Elsewhere",
     "Event",
+    "EventStore",
     "Request",
-    "Store",
-    "StreamRow",
+    "StoredStream",
     "TokenRow",
     "open_store",
     "opened",
@@ -80,7 +80,7 @@ _REQUEST = msgspec.json.Decoder(Request)
 _FORECAST = msgspec.msgpack.Decoder(sc.Forecast)
 
 
-class StreamRow(NamedTuple):
+class StoredStream(NamedTuple):
     """A stream as it is stored; with its snapshot only for whoever owns it."""
 
     name: str
@@ -129,7 +129,7 @@ class Elsewhere(Exception):
         self.name, self.address = name, address
 
 
-class Store(Protocol):
+class EventStore(Protocol):
     """Where everything is kept. One thread uses it; every method may raise `StoreDown`, and then changed nothing."""
 
     kind: str
@@ -149,7 +149,7 @@ class Store(Protocol):
     def drop(self, name: str, epoch: int) -> None:
         """Delete a stream and its cases; its owner may."""
 
-    def acquire(self, name: str) -> StreamRow | None:
+    def acquire(self, name: str) -> StoredStream | None:
         """Become the owner under a new epoch; None if there is no such stream, `Elsewhere` if it has an owner."""
 
     def release(self, name: str) -> None:
@@ -177,7 +177,7 @@ class Store(Protocol):
         """Delete a token; False if there is none."""
 
 
-def open_store(address: str, *, owner: str | None = None) -> Store:
+def open_store(address: str, *, owner: str | None = None) -> EventStore:
     """The store at an address: `postgresql://...`, or the path of a SQLite file."""
     if address.startswith(("postgresql://", "postgres://")):
         try:
@@ -191,7 +191,7 @@ def open_store(address: str, *, owner: str | None = None) -> Store:
 
 
 @contextmanager
-def opened(address: str) -> Iterator[Store]:
+def opened(address: str) -> Iterator[EventStore]:
     """The store at an address, opened, and closed at the end; failures are told as `InvalidInput`."""
     store = open_store(address)
     try:

@@ -1,8 +1,8 @@
 """Load on the service, as ratios to an empty endpoint of the same stack in the same run; and a soak.
 
-    python -m swapcal_benchmarks.service.bench                        # the table, a minute or two
-    python -m swapcal_benchmarks.service.bench --soak 30              # 30 minutes of load, with the server's memory
-    python -m swapcal_benchmarks.service.bench --store postgresql://...
+    python -m swapcal_benchmarks.service.under_load                        # the table, a minute or two
+    python -m swapcal_benchmarks.service.under_load --soak 30              # 30 minutes of load, with the server's memory
+    python -m swapcal_benchmarks.service.under_load --store postgresql://...
 
 Both servers run on this machine beside the load itself, in turns of a second, so that whatever else the machine does
 falls on both. Requests for each second of the server's own CPU time are in the table too: they do not depend on how
@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from swapcal_benchmarks.service.load import Body, Outcome, drive, resident_megabytes
+from swapcal_benchmarks.service.load import Body, Burst, drive, resident_megabytes
 
 __all__ = ["main"]
 
@@ -34,7 +34,7 @@ SINGLE_ASKED, BATCH_ASKED = 0.4, 6.0
 
 
 @dataclass
-class Row:
+class LoadRow:
     """One way to load a server, over all turns."""
 
     name: str
@@ -45,7 +45,7 @@ class Row:
     cpu: float = 0.0
     latencies: list[float] = field(default_factory=list)
 
-    def add(self, one: Outcome) -> None:
+    def add(self, one: Burst) -> None:
         """One more turn."""
         self.requests += one.requests
         self.failed += one.failed
@@ -135,9 +135,9 @@ def _wait(port: int) -> None:
             time.sleep(0.1)
 
 
-async def _measure(store: str | None, turns: int) -> list[Row]:
+async def _measure(store: str | None, turns: int) -> list[LoadRow]:
     rows = {
-        name: Row(name, cases)
+        name: LoadRow(name, cases)
         for name, cases in (
             ("empty endpoint", 1),
             ("forecasts, one a request", 1),
@@ -172,7 +172,7 @@ async def _measure(store: str | None, turns: int) -> list[Row]:
     return list(rows.values())
 
 
-def _table(rows: list[Row], store: str) -> str:
+def _table(rows: list[LoadRow], store: str) -> str:
     empty, single, batch = rows[0], rows[1], rows[3]
     lines = [
         f"| {store} | a second, times the empty endpoint | for the server's CPU second, the same | p50 | p99 |",
@@ -241,7 +241,7 @@ def main(arguments: list[str] | None = None) -> None:
 _HEAD = """# The service under load
 
 Ratios to an empty endpoint of the same stack (Starlette, msgspec, uvicorn) in the same run, both servers on the machine
-that makes the load. Written by `python -m swapcal_benchmarks.service.bench --docs docs`.
+that makes the load. Written by `python -m swapcal_benchmarks.service.under_load --docs docs`.
 """
 
 

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from swapcal.service.bodies import decode, json, read_body
-from swapcal.service.play import ForecastJob, OutcomeJob
+from swapcal.service.once import ForecastJob, OutcomeJob
 from swapcal.service.problems import Problem
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import (

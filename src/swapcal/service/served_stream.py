@@ -15,11 +15,11 @@ import numpy as np
 
 import swapcal as sc
 from swapcal.roles import Row, Rows
-from swapcal.service import monitors
+from swapcal.service import group_watch
 from swapcal.service.schemas import Scalar, StreamStatus
 from swapcal.service.spec import StreamSpec, forecaster_of, groups_of, property_of, seconds
 
-__all__ = ["AUDIT_BINS", "Asked", "Diverged", "Stream"]
+__all__ = ["AUDIT_BINS", "Asked", "Diverged", "ServedStream"]
 
 SCHEMA_VERSION = 1
 AUDIT_BINS = 33
@@ -58,7 +58,7 @@ class _Totals(msgspec.Struct):
     loss_after: float = 0.0
 
 
-class Stream:
+class ServedStream:
     """One stream and all that it has learned.
 
     Parameters
@@ -70,7 +70,7 @@ class Stream:
     def __init__(self, name: str, spec: StreamSpec) -> None:
         self._assemble(name, spec, forecaster_of(spec), groups_of(spec))
         self.before, self.after = self._audit(), self._audit()
-        self.monitor = monitors.monitor_of(spec, self.property, self.groups)
+        self.monitor = group_watch.monitor_of(spec, self.property, self.groups)
         self.totals = _Totals()
         self.alarms: list[dict[str, Any]] = []
 
@@ -134,7 +134,7 @@ class Stream:
             self.recent_after.add(after)
         if self.monitor is not None:
             for alarm in self.monitor.update(y, forecast.value, row):
-                text = monitors.alarm_text(alarm)
+                text = group_watch.alarm_text(alarm)
                 self.alarms.append({"seq": self.seq, "at": at, "alarm": text})
                 del self.alarms[:-ALARMS_KEPT]
 
@@ -196,7 +196,7 @@ class Stream:
         return zlib.compress(msgspec.msgpack.encode(state), 1)
 
     @classmethod
-    def load(cls, name: str, spec: StreamSpec, snapshot: bytes) -> "Stream":
+    def load(cls, name: str, spec: StreamSpec, snapshot: bytes) -> "ServedStream":
         """The stream that `dump` wrote; it goes on bit for bit."""
         try:
             state = msgspec.msgpack.decode(zlib.decompress(snapshot))
@@ -216,8 +216,8 @@ class Stream:
         kind = stream.property
         stream.before = sc.Audit.from_dict(state["before"], kind, groups)
         stream.after = sc.Audit.from_dict(state["after"], kind, groups)
-        fresh = monitors.monitor_of(spec, kind, groups)
-        stream.monitor = None if fresh is None else monitors.restored(state["monitor"], fresh, kind, groups)
+        fresh = group_watch.monitor_of(spec, kind, groups)
+        stream.monitor = None if fresh is None else group_watch.restored(state["monitor"], fresh, kind, groups)
         stream.totals = msgspec.convert(state["totals"], _Totals)
         stream.alarms = state["alarms"]
         stream.seq = stream.snapshot_seq = state["seq"]

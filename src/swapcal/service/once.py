@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 import swapcal as sc
+from swapcal.service.event_store import CaseRow, Commit, Elsewhere, Request
 from swapcal.service.problems import Problem
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import Case, Forecasted, Learned, Outcome, Refused
-from swapcal.service.store import CaseRow, Commit, Elsewhere, Request
-from swapcal.service.stream import Asked, Stream
+from swapcal.service.served_stream import Asked, ServedStream
 
-__all__ = ["Answer", "ForecastJob", "OutcomeJob", "Played", "play"]
+__all__ = ["Answer", "ForecastJob", "OutcomeJob", "PlayedJobs", "play"]
 
 
 class ForecastJob(NamedTuple):
@@ -33,7 +33,7 @@ class OutcomeJob(NamedTuple):
 Answer = list[Forecasted | Refused] | list[Learned | Refused] | Problem | Elsewhere
 
 
-class Played(NamedTuple):
+class PlayedJobs(NamedTuple):
     """One answer for each job, and what must be stored before any of them is given."""
 
     answers: list[Answer]
@@ -44,7 +44,7 @@ _pack = msgspec.msgpack.Encoder().encode
 _json = msgspec.json.Encoder().encode
 
 
-def play(jobs: Sequence[ForecastJob | OutcomeJob], registry: Registry, now: float, snapshot_every: int) -> Played:
+def play(jobs: Sequence[ForecastJob | OutcomeJob], registry: Registry, now: float, snapshot_every: int) -> PlayedJobs:
     """Play jobs in order, in memory. Whoever cannot store the commits must forget the streams."""
     answers: list[Answer] = [[] for _ in jobs]
     commits: list[Commit] = []
@@ -67,7 +67,7 @@ def play(jobs: Sequence[ForecastJob | OutcomeJob], registry: Registry, now: floa
             due = stream.seq - stream.snapshot_seq >= snapshot_every
             snapshot = stream.dump() if due else None
             commits.append(Commit(name, stream.epoch, stream.seq, turn.cases, turn.outcomes, snapshot))
-    return Played(answers, commits)
+    return PlayedJobs(answers, commits)
 
 
 class _Fresh(NamedTuple):
@@ -83,7 +83,7 @@ class _Fresh(NamedTuple):
 class _Turn:
     """One stream's part of a transaction. New cases are gathered and forecast together, in the order they came."""
 
-    def __init__(self, stream: Stream, known: dict[str, CaseRow], now: float) -> None:
+    def __init__(self, stream: ServedStream, known: dict[str, CaseRow], now: float) -> None:
         self.stream, self.known, self.now = stream, known, now
         self.oldest = now - stream.delay
         self.cases: list[CaseRow] = []
