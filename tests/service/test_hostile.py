@@ -43,15 +43,14 @@ def _attack(server: Running, requests: int) -> None:
     schema = schemathesis.openapi.from_dict(raw)
     weights = {"forecast": 8, "learn": 4, "infer": 4, "invocations": 4, "put_stream": 3}
     total = sum(weights.get(op.name, 1) for op in CHECKED)
-    http = httpx.Client(base_url=server.url, timeout=30.0)
     seen: dict[int, int] = {}
-    state = _state(http)
-    for op in CHECKED:
-        share = max(3, requests * weights.get(op.name, 1) // total)
-        for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
-            strategy = schema[op.path][op.method].as_strategy(generation_mode=mode)
-            state = _attack_one(server, http, op, strategy, max(1, share // 2), seen, state)
-    http.close()
+    with httpx.Client(base_url=server.url, timeout=30.0) as http:
+        state = _state(http)
+        for op in CHECKED:
+            share = max(3, requests * weights.get(op.name, 1) // total)
+            for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
+                strategy = schema[op.path][op.method].as_strategy(generation_mode=mode)
+                state = _attack_one(server, http, op, strategy, max(1, share // 2), seen, state)
     assert sum(seen.values()) >= requests // 2, seen
     assert any(status < 300 for status in seen), seen
     assert {400, 404, 422} & set(seen), seen

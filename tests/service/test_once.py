@@ -200,8 +200,9 @@ def test_what_there_is_to_read(server: Running) -> None:
     assert "default-src 'none'" in report.headers["content-security-policy"]
     assert "script-src" not in report.headers["content-security-policy"]
     alarms = server.http.get("/v1/streams/late/alarms").json()
-    assert alarms["alarms"] == []
-    assert "no monitor" in alarms["note"]
+    assert "tolerated is a bias of 0.02 in any group" in alarms["note"]
+    assert all(one["group"] in one["alarm"] and one["side"] in ("too high", "too low") for one in alarms["alarms"])
+    assert len(alarms["alarms"]) == server.status()["alarms"]
     metrics = server.http.get("/metrics").text
     assert 'swapcal_cases_total{result="new",stream="late",what="forecast"}' in metrics
     assert "carrier" not in metrics

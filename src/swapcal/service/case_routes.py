@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 from starlette.requests import Request
@@ -112,7 +113,11 @@ async def stored_case(server: Server, request: Request) -> Response:
         if row is None:
             raise Problem(404, "no such case was forecast in this stream, or it was too long ago to be kept")
         asked, made = row.asked(), row.forecast()
-        expired = row.created < time.time() - stream.delay or stream.is_expired(made)
+        state: Literal["pending", "held", "learned", "expired"] = "pending"
+        if row.y is not None:
+            state = "held" if stream.is_held(made) else "learned"
+        elif row.created < time.time() - stream.delay or stream.is_expired(made):
+            state = "expired"
         return StoredCase(
             id=row.id,
             context=asked.context,
@@ -120,7 +125,7 @@ async def stored_case(server: Server, request: Request) -> Response:
             forecast=made.value,
             round=made.round,
             y=row.y,
-            state="learned" if row.y is not None else "expired" if expired else "pending",
+            state=state,
             created=row.created,
             learned=row.learned,
         )

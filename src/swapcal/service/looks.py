@@ -15,7 +15,7 @@ from swapcal.service.bodies import json
 from swapcal.service.metrics import CONTENT_TYPE
 from swapcal.service.problems import Problem
 from swapcal.service.reading import AuditReading, read_audits
-from swapcal.service.schemas import Alarms, RaisedAlarm, StreamStatus
+from swapcal.service.schemas import Alarms, StreamStatus
 from swapcal.service.served_stream import ServedStream
 from swapcal.service.server import Server
 
@@ -55,11 +55,12 @@ async def alarms(server: Server, request: Request) -> Response:
     name: str = request.path_params["stream"]
 
     def look(stream: ServedStream) -> Alarms:
-        if stream.monitor is None:
-            return Alarms([], "this stream has no monitor, so nothing raises alarms; give it one with `monitor`")
-        raised = [RaisedAlarm(**one) for one in stream.alarms]
-        note = f"{len(raised)} alarms kept" if raised else "no alarm so far"
-        return Alarms(raised, note)
+        watch = stream.watch
+        if watch is None:
+            return Alarms([], "this stream has no monitor, so nothing raises alarms; leave out `monitor = false`")
+        outcomes, tolerance = watch.monitor.n_rows, watch.monitor.tolerance
+        note = f"{watch.raised:,} alarms over {outcomes:,} outcomes; tolerated is a bias of {tolerance:g} in any group"
+        return Alarms(watch.alarms.copy(), note)
 
     return json(await server.look(lambda registry: look(registry.get(name))))
 

@@ -59,10 +59,11 @@ def play(jobs: Sequence[ForecastJob | OutcomeJob], registry: Registry, now: floa
                 answers[place] = refusal
             continue
         known = registry.store.find(name, list({item.id for place in here for item in jobs[place].items}))
-        turn = _Turn(stream, known, now)
+        turn = _Turn(stream, known, stream.fresh_time(now))
         for place in here:
             answers[place] = turn.job(jobs[place])
         turn.settle()
+        stream.end()
         if turn.cases or turn.outcomes:
             due = stream.seq - stream.snapshot_seq >= snapshot_every
             snapshot = stream.dump() if due else None
@@ -86,6 +87,7 @@ class _Turn:
     def __init__(self, stream: ServedStream, known: dict[str, CaseRow], now: float) -> None:
         self.stream, self.known, self.now = stream, known, now
         self.oldest = now - stream.delay
+        stream.begin(now)
         self.cases: list[CaseRow] = []
         self.outcomes: list[CaseRow] = []
         self._fresh: dict[str, _Fresh] = {}
@@ -148,7 +150,7 @@ class _Turn:
         if row.created < self.oldest or self.stream.is_expired(forecast):
             return _refused(410, wanted, "this case has waited too long; raise `delay` or `pending` of the stream")
         try:
-            self.stream.learn(forecast, row.asked().used(), outcome.y, self.now)
+            self.stream.learn(forecast, row.asked().used(), outcome.y)
         except sc.SwapcalError as error:
             return _refused(422, wanted, str(error))
         row.y, row.y_seq, row.learned = outcome.y, self.stream.seq, self.now

@@ -94,6 +94,9 @@ class Pulses:
             "forecast_rate": (status.forecasts - last["forecasts"]) / gap if last and gap > 0 else 0.0,
             "outcome_rate": (status.outcomes - last["outcomes"]) / gap if last and gap > 0 else 0.0,
             "pending": status.pending,
+            "held": status.held,
+            "expired": status.expired,
+            "late": status.late,
             "room": status.room,
             "groups": status.groups,
             "loss_before": recent_before,
@@ -101,6 +104,8 @@ class Pulses:
             "total_before": status.loss_before,
             "total_after": status.loss_after,
             "n_alarms": status.alarms,
+            "groups_alarmed": status.groups_alarmed,
+            "watched": status.watched,
             "alarms": alarms,
         }
 
@@ -121,7 +126,8 @@ class Pulses:
 
 
 def _look(stream: ServedStream) -> tuple[StreamStatus, float | None, float | None, list[Any]]:
-    return stream.status(), stream.recent_before.mean(), stream.recent_after.mean(), stream.alarms[-ALARMS_SHOWN:]
+    scores, alarms = stream.scores, [] if stream.watch is None else stream.watch.alarms[-ALARMS_SHOWN:]
+    return stream.status(), scores.recent_before.mean(), scores.recent_after.mean(), alarms
 
 
 def _audits(registry: Registry, name: str) -> tuple[sc.Audit, sc.Audit]:

@@ -144,12 +144,16 @@ def replay(stream: ServedStream, store: EventStore) -> None:
         if number != last + 1:
             raise Diverged(f"event {last + 1} is missing in the log of stream {stream.name!r}; restore a back-up")
         last = number
-        if is_outcome:
+        time = row.learned if is_outcome and row.learned is not None else row.created
+        if is_outcome or (stream.counts_transactions and time != stream.time):
             forecast()
+        stream.begin(time)
+        if is_outcome:
             assert row.y is not None
-            stream.learn(row.forecast(), row.asked().used(), row.y, row.learned or 0.0)
+            stream.learn(row.forecast(), row.asked().used(), row.y)
         else:
             waiting.append(row)
             if len(waiting) >= AT_ONCE:
                 forecast()
     forecast()
+    stream.end()

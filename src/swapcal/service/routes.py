@@ -45,8 +45,8 @@ _INVOKE = {"dataframe_records": [{"id": "flight-1547", "carrier": "UA", "hint": 
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "POST", f"{S}/forecasts", "predict", "Forecast one case or several", case_routes.forecast, (Forecasted, Answers),
-        (Case, Cases), (404, 409, 502), (200, 207), _CASE, _FORECAST, ("cases",),
+        "POST", f"{S}/forecasts", "predict", "Forecast one case or several", case_routes.forecast,
+        (Forecasted, Answers), (Case, Cases), (404, 409, 502), (200, 207), _CASE, _FORECAST, ("cases",),
     ),
     Operation(
         "POST", f"{S}/outcomes", "outcomes", "Learn one outcome or several", case_routes.learn, (Learned, Results),

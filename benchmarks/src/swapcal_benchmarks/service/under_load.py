@@ -1,7 +1,7 @@
 """Load on the service, as ratios to an empty endpoint of the same stack in the same run; and a soak.
 
-    python -m swapcal_benchmarks.service.under_load                        # the table, a minute or two
-    python -m swapcal_benchmarks.service.under_load --soak 30              # 30 minutes of load, with the server's memory
+    python -m swapcal_benchmarks.service.under_load   # the table, a minute or two
+    python -m swapcal_benchmarks.service.under_load --soak 30   # 30 minutes of load, with the server's memory
     python -m swapcal_benchmarks.service.under_load --store postgresql://...
 
 Both servers run on this machine beside the load itself, in turns of a second, so that whatever else the machine does
