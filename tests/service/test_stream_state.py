@@ -258,6 +258,6 @@ def test_a_state_of_version_one_is_read_and_goes_on(tmp_path: Path) -> None:
             made = stream.predict([stream.asked(case["context"], case["hint"]) for case in known["next"]])
             assert [one.value for one in made] == [case["forecast"] for case in known["next"]]
             case = store.find(name, ["case-3"])["case-3"]
-            stream.learn(case.forecast(), case.asked().used(), known["y"])
+            stream.learn(case.forecast(stream.identity), case.asked().used(), known["y"])
     finally:
         store.close()

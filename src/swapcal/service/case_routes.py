@@ -112,7 +112,7 @@ async def stored_case(server: Server, request: Request) -> Response:
         row = server.writer.store.find(name, [wanted]).get(wanted)
         if row is None:
             raise Problem(404, "no such case was forecast in this stream, or it was too long ago to be kept")
-        asked, made = row.asked(), row.forecast()
+        asked, made = row.asked(), row.forecast(stream.identity)
         state: Literal["pending", "held", "learned", "expired"] = "pending"
         if row.y is not None:
             state = "held" if stream.is_held(made) else "learned"

@@ -12,8 +12,10 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 import swapcal as sc
+from swapcal.forecast import Identity
 from swapcal.service.problems import StoreDown
 from swapcal.service.schemas import Case, Context
+from swapcal.service.stored_forecast import unpack
 
 __all__ = [
     "CaseRow",
@@ -69,15 +71,14 @@ class CaseRow:
         """The request."""
         return _REQUEST.decode(self.request)
 
-    def forecast(self) -> sc.Forecast:
-        """The forecast."""
+    def forecast(self, identity: Identity) -> sc.Forecast:
+        """The forecast, which the forecaster of this identity has made."""
         if self._forecast is None:
-            self._forecast = _FORECAST.decode(self.packed)
+            self._forecast = unpack(self.packed, identity)
         return self._forecast
 
 
 _REQUEST = msgspec.json.Decoder(Request)
-_FORECAST = msgspec.msgpack.Decoder(sc.Forecast)
 
 
 class StoredStream(NamedTuple):

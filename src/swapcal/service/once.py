@@ -11,6 +11,7 @@ from swapcal.service.problems import Problem
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import Case, Forecasted, Learned, Outcome, Refused
 from swapcal.service.served_stream import Asked, ServedStream
+from swapcal.service.stored_forecast import pack
 
 __all__ = ["Answer", "ForecastJob", "OutcomeJob", "PlayedJobs", "play"]
 
@@ -40,7 +41,6 @@ class PlayedJobs(NamedTuple):
     commits: list[Commit]
 
 
-_pack = msgspec.msgpack.Encoder().encode
 _json = msgspec.json.Encoder().encode
 
 
@@ -114,7 +114,7 @@ class _Turn:
             asked = row.asked()
             if not asked.same_as(case):
                 return _refused(409, case.id, "this id was forecast with another context or hint; take a new id")
-            return _answer(case.id, row.forecast(), asked.used(), replayed=True)
+            return _answer(case.id, row.forecast(self.stream.identity), asked.used(), replayed=True)
         try:
             ready = self.stream.asked(case.context, fetched if case.hint is None else case.hint)
         except sc.SwapcalError as error:
@@ -127,12 +127,12 @@ class _Turn:
         fresh, self._fresh = self._fresh, {}
         if not fresh:
             return
-        seq = self.stream.seq
+        seq, identity = self.stream.seq, self.stream.identity
         made = self.stream.predict([one.asked for one in fresh.values()])
         for one, forecast in zip(fresh.values(), made, strict=True):
             seq += 1
             request = _json(Request(one.case.context, one.case.hint, one.fetched))
-            row = CaseRow(one.case.id, seq, request, _pack(forecast.outside()), self.now, forecast=forecast)
+            row = CaseRow(one.case.id, seq, request, pack(forecast, identity), self.now, forecast=forecast)
             self.known[row.id] = row
             self.cases.append(row)
             one.answers[one.place] = _answer(row.id, forecast, one.asked.hint, replayed=False)
@@ -146,7 +146,10 @@ class _Turn:
             if row.y == outcome.y:
                 return Learned(wanted, row.y, replayed=True)
             return _refused(409, wanted, "the outcome of this case is known and another; it was learned for good")
-        forecast = row.forecast()
+        try:
+            forecast = row.forecast(self.stream.identity)
+        except sc.SwapcalError as error:
+            return _refused(422, wanted, str(error))
         if row.created < self.oldest or self.stream.is_expired(forecast):
             return _refused(410, wanted, "this case has waited too long; raise `delay` or `pending` of the stream")
         try:

@@ -3,14 +3,11 @@
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-import msgspec
-
 import swapcal as sc
+from swapcal.forecast import Identity
+from swapcal.service.stored_forecast import pack, unpack
 
 __all__ = ["HeldOutcome", "OutcomeOrder"]
-
-_pack = msgspec.msgpack.Encoder().encode
-_FORECAST = msgspec.msgpack.Decoder(sc.Forecast)
 
 
 class HeldOutcome(NamedTuple):
@@ -73,16 +70,16 @@ class OutcomeOrder:
                 due.append(self._held.pop(heappop(self._rounds)))
         return due
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, as plain data."""
-        held = [[_pack(one.forecast.outside()), one.hint, one.y] for _, one in sorted(self._held.items())]
+    def to_dict(self, identity: Identity) -> dict[str, Any]:
+        """All of it, as plain data; forecasts are those of a forecaster of this identity."""
+        held = [[pack(one.forecast, identity), one.hint, one.y] for _, one in sorted(self._held.items())]
         return {"front": self._front, "held": held}
 
     @classmethod
-    def from_dict(cls, state: dict[str, Any], settle: int) -> "OutcomeOrder":
+    def from_dict(cls, state: dict[str, Any], settle: int, identity: Identity) -> "OutcomeOrder":
         """What `to_dict` wrote."""
         order = cls(settle)
         order._front = state["front"]
         for packed, hint, y in state["held"]:
-            order.take(HeldOutcome(_FORECAST.decode(packed), hint, y))
+            order.take(HeldOutcome(unpack(packed, identity), hint, y))
         return order

@@ -132,7 +132,7 @@ def replay(stream: ServedStream, store: EventStore) -> None:
             return
         asked = [stream.asked(one.context, one.used()) for one in (row.asked() for row in rows)]
         for row, made in zip(rows, stream.predict(asked), strict=True):
-            if made != row.forecast():
+            if made != row.forecast(stream.identity):
                 raise Diverged(
                     f"forecast {row.seq} of stream {stream.name!r} comes out differently from how it was stored: start "
                     "the version of swapcal that stored it, stop it in good order, which leaves nothing to replay, and "
@@ -150,7 +150,7 @@ def replay(stream: ServedStream, store: EventStore) -> None:
         stream.begin(time)
         if is_outcome:
             assert row.y is not None
-            stream.learn(row.forecast(), row.asked().used(), row.y)
+            stream.learn(row.forecast(stream.identity), row.asked().used(), row.y)
         else:
             waiting.append(row)
             if len(waiting) >= AT_ONCE:

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 import swapcal as sc
+from swapcal.forecast import Identity
 from swapcal.roles import Row
 from swapcal.service.group_watch import GroupWatch
 from swapcal.service.outcome_order import HeldOutcome, OutcomeOrder
@@ -67,6 +68,11 @@ class ServedStream:
         """Of the transaction that the last events belong to."""
         self._room, self.delay = spec.room(), seconds(spec.delay)
         self._dense = np.zeros(groups.n)
+
+    @property
+    def identity(self) -> Identity:
+        """Of the forecaster, with the key that seals its forecasts."""
+        return self.forecaster.state.identity
 
     def fresh_time(self, now: float) -> float:
         """A time for the next transaction: `now`, unless the last one had that."""
@@ -125,8 +131,8 @@ class ServedStream:
             return
         # All that an update could refuse is refused now, as nobody is there to be told later.
         self.forecaster.rules.label(y)
-        identity = self.forecaster.state.identity
-        if not hmac.compare_digest(identity.seal(forecast.signed), forecast.sealed or b""):
+        own = forecast.forecaster is self.identity
+        if not own and not hmac.compare_digest(self.identity.seal(forecast.signed), forecast.sealed or b""):
             raise sc.UnknownForecast("the stored forecast of this case is not as it was made: its seal is broken")
         self.order.take(HeldOutcome(forecast, hint, y))
         self.seq += 1
@@ -194,7 +200,7 @@ class ServedStream:
             "groups": self.groups.spec(),
             "scores": self.scores.to_dict(),
             "watch": None if self.watch is None else self.watch.to_dict(),
-            "order": None if self.order is None else self.order.to_dict(),
+            "order": None if self.order is None else self.order.to_dict(self.identity),
         }
         return zlib.compress(msgspec.msgpack.encode(state), 1)
 
@@ -208,7 +214,9 @@ class ServedStream:
         stream.scores.restore(state["scores"])
         watch, order, settle = state["watch"], state["order"], spec.settles()
         stream.watch = None if watch is None else GroupWatch.from_dict(watch, stream.property, groups)
-        stream.order = None if order is None or settle is None else OutcomeOrder.from_dict(order, settle)
+        stream.order = (
+            None if order is None or settle is None else OutcomeOrder.from_dict(order, settle, stream.identity)
+        )
         stream.seq = stream.snapshot_seq = state["seq"]
         stream.time = state["time"]
         return stream
