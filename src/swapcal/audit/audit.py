@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from swapcal.audit import totals
-from swapcal.audit.cells import Assumption, Cells, cell_radii, make_cells
+from swapcal.audit.cells import Assumption, Cells, cell_radii, ends_of, make_cells
 from swapcal.audit.functions import Constant, Functions
 from swapcal.audit.linear_bounds import Bounds
 from swapcal.audit.rounds import RoundReader
@@ -217,7 +217,7 @@ class Audit:
         """
         table, power = self.table(), totals.check_power(r)
         radii = cell_radii(table, confidence, rounds, self._n_possible(table))
-        return make_cells(table, radii, self.function_names, power, confidence, rounds)
+        return make_cells(table, ends_of(table, radii), self.function_names, power, confidence, rounds)
 
     def reliability(self, confidence: float = 0.95, *, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
         """One row per forecast value over all its rounds, F = {1}: the reliability diagram, in numbers."""
@@ -230,7 +230,9 @@ class Audit:
             xvxv=table.vv[:, None],
         )
         radii = cell_radii(everyone, confidence, rounds, self._n_possible(everyone))
-        return make_cells(everyone, radii, ("all rounds",), totals.check_power(r), confidence, rounds)
+        return make_cells(
+            everyone, ends_of(everyone, radii), ("all rounds",), totals.check_power(r), confidence, rounds
+        )
 
     def worst(self, k: int = 10, *, confidence: float = 0.95, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
         """Return the `k` cells with the largest contributions; their intervals allow for the choice among all cells."""

@@ -12,12 +12,13 @@ from swapcal.audit.summary import ColumnSummary
 from swapcal.errors import InvalidInput, MissingExtra
 from swapcal.jobs.result import Result
 from swapcal.replacing import replacing
+from swapcal.report.bias_over_time import BiasOverTime
 from swapcal.report.cell_table import cell_tables
 from swapcal.report.chosen_groups import ChosenGroups, chosen_groups
 from swapcal.report.error_over_time import ErrorOverTime
 from swapcal.report.forecast_histogram import ForecastHistogram
 from swapcal.report.group_table import group_table
-from swapcal.report.headline_numbers import headline_numbers, rows
+from swapcal.report.headline_numbers import error_numbers, headline_numbers, rows
 from swapcal.report.loss_change import LossChange
 from swapcal.report.palette import DARK, LIGHT, N_STEPS, css, step_role
 from swapcal.report.reliability import FEW, Reliability
@@ -25,6 +26,7 @@ from swapcal.report.svg import svg
 from swapcal.words.names import group_name, readable, shortened
 from swapcal.words.numbers import count, number
 from swapcal.words.property_words import property_words
+from swapcal.words.verdicts import headline_below_badge
 
 __all__ = ["html", "write"]
 
@@ -98,14 +100,18 @@ def _context(result: Result) -> dict[str, Any]:
         figures["time"] = _drawn(ErrorOverTime.of(result), "t")
     if result.paired is not None:
         figures["loss"] = _drawn(LossChange.of(result), "l")
+    if any((side.histories or {}) for _, side in sides):
+        figures["bias"] = _drawn(BiasOverTime.of(result), "b")
     figures["histogram"] = _drawn(ForecastHistogram.of(result), "h")
     return {
         "result": result,
+        "headline": headline_below_badge(result.verdict),
         "property": repr(result.property),
         "sides": sides,
         "both": len(sides) == 2,
         "words": property_words(result.property),
         "cards": headline_numbers(result),
+        "errors": error_numbers(result),
         "rows": rows(result),
         "chance": chance,
         "power": number(result.r),
