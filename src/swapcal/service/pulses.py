@@ -19,7 +19,7 @@ EVERY = 1.0
 HISTORY = 300
 AUDIT_EVERY = 2.0
 ALARMS_SHOWN = 10
-GROUPS_SHOWN = 12
+GROUPS_SHOWN = 20
 FEW = 30
 """Groups with fewer rounds are not shown on the page while there are others."""
 
