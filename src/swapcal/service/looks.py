@@ -1,6 +1,7 @@
 """What there is to read: audit, report, alarms, events, metrics, and the live page."""
 
 import asyncio
+import re
 import secrets
 from collections.abc import AsyncIterator
 from importlib.resources import files
@@ -10,11 +11,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from swapcal.service.audit_page import report_page
 from swapcal.service.bodies import json
 from swapcal.service.metrics import CONTENT_TYPE
 from swapcal.service.problems import Problem
 from swapcal.service.reading import AuditReading, read_audits
+from swapcal.service.report_job import asked_of
 from swapcal.service.schemas import Alarms, StreamStatus
 from swapcal.service.served_stream import ServedStream
 from swapcal.service.server import Server
@@ -22,6 +23,7 @@ from swapcal.service.server import Server
 __all__ = ["alarms", "audit", "events", "live_page", "metrics", "report"]
 
 _encode = msgspec.json.Encoder().encode
+_SCRIPT = re.compile(r"'(sha256-[A-Za-z0-9+/=]{44})'")
 KEEP_ALIVE = 15.0
 SECURITY = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; {script}connect-src 'self'; "
@@ -38,11 +40,12 @@ async def audit(server: Server, request: Request) -> Response:
 
 
 async def report(server: Server, request: Request) -> Response:
-    """The audit as a page that can be kept: one file, no scripts."""
-    name: str = request.path_params["stream"]
-    reading = await _reading(server, name)
-    status = await server.look(lambda registry: registry.get(name).status())
-    return _page(await asyncio.to_thread(report_page, reading, status))
+    """The verdict on the latest cases, as a page that can be kept: the one that `swapcal run` writes."""
+    name, store = request.path_params["stream"], server.config.service.store
+    page = await server.pages.page(await server.look(lambda registry: asked_of(registry.get(name), store)))
+    # The page says by its hash which script is its own.
+    own = _SCRIPT.search(page)
+    return _page(page, f"script-src '{own[1]}'; " if own else "")
 
 
 async def _reading(server: Server, name: str) -> AuditReading:

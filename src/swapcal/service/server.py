@@ -16,6 +16,7 @@ from swapcal.service.metrics import Metrics
 from swapcal.service.problems import Problem
 from swapcal.service.pulses import Pulses
 from swapcal.service.registry import Registry
+from swapcal.service.report_job import ReportPages
 from swapcal.service.writer import Writer
 
 __all__ = ["Server"]
@@ -47,6 +48,7 @@ class Server:
             max_streams=config.limits.streams,
         )
         self.pulses = Pulses(self.writer)
+        self.pages = ReportPages()
         self.stopping = asyncio.Event()
         self.http = httpx.AsyncClient(timeout=10.0, limits=httpx.Limits(max_connections=64))
 
