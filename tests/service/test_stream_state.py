@@ -218,6 +218,10 @@ def test_damaged_and_foreign_snapshots_are_named() -> None:
     for broken in (whole[:-10], b"", b"x" * 100):
         with pytest.raises(sc.StateFileError, match="damaged"):
             ServedStream.load("s", stream.spec, broken)
+    for key in ("groups", "scores", "forecaster", "watch"):
+        state = msgspec.msgpack.decode(zlib.decompress(whole)) | {key: {"nothing": 1}}
+        with pytest.raises(sc.StateFileError, match=r"cannot be read|not a"):
+            ServedStream.load("s", stream.spec, zlib.compress(msgspec.msgpack.encode(state)))
     newer = zlib.compress(msgspec.msgpack.encode({"schema_version": 99, "swapcal": "9.9"}))
     with pytest.raises(sc.StateFileError, match="version 99"):
         ServedStream.load("s", stream.spec, newer)

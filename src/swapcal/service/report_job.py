@@ -8,6 +8,7 @@ import contextlib
 import os
 import sys
 import time
+from html import escape
 from typing import Any
 
 import msgspec
@@ -30,7 +31,7 @@ FRESH = 60.0
 """A page takes some seconds of a core, so one that is not older than this will do."""
 NOTHING = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    '<meta name="color-scheme" content="light dark"><title>swapcal</title>'
+    '<meta name="color-scheme" content="light dark"><title>stream {stream} · swapcal</title>'
     '<p style="font:16px system-ui;max-width:40em;margin:3em auto;padding:0 1em">No outcome has come to this '
     "stream yet, so there is nothing to report. Come back when some have.</p></html>"
 )
@@ -78,7 +79,7 @@ class ReportPages:
 
 
 def _current(kept: tuple[PageRequest, float, str], asked: PageRequest) -> bool:
-    nothing_yet = kept[2] == NOTHING and asked.status.outcomes > 0
+    nothing_yet = not kept[0].status.outcomes and asked.status.outcomes > 0
     return kept[0].seq == asked.seq or (time.monotonic() - kept[1] < FRESH and not nothing_yet)
 
 
@@ -112,7 +113,7 @@ def make(asked: PageRequest) -> str:
         events = store.events(asked.name, max(0, asked.seq - LATEST))
         cases = learned_cases(events, asked.spec, groups.n, Identity(asked.identity, asked.key))
     if cases is None:
-        return NOTHING
+        return NOTHING.replace("{stream}", escape(asked.name))
     status = msgspec.structs.asdict(asked.status)
     return html(recorded_result(asked.name, asked.spec, groups, cases, status))
 

@@ -21,9 +21,9 @@ from swapcal.roles import Row
 from swapcal.service.group_watch import GroupWatch
 from swapcal.service.outcome_order import HeldOutcome, OutcomeOrder
 from swapcal.service.schemas import Scalar, StreamStatus
+from swapcal.service.served_scores import StreamScores
 from swapcal.service.spec import StreamSpec, seconds
 from swapcal.service.stream_parts import forecaster_of, groups_of, property_of
-from swapcal.service.stream_scores import StreamScores
 
 __all__ = ["Asked", "Diverged", "ServedStream"]
 
@@ -208,6 +208,16 @@ class ServedStream:
     def load(cls, name: str, spec: StreamSpec, snapshot: bytes) -> "ServedStream":
         """The stream that `dump` wrote; it goes on bit for bit."""
         state = _unpacked(name, snapshot)
+        try:
+            return cls._restored(name, spec, state)
+        except (KeyError, TypeError, ValueError) as error:
+            raise sc.StateFileError(
+                f"the snapshot of stream {name!r} was written by swapcal {state.get('swapcal')} and cannot be read "
+                f"({type(error).__name__}: {error}); start that version, or restore a back-up"
+            ) from error
+
+    @classmethod
+    def _restored(cls, name: str, spec: StreamSpec, state: dict[str, Any]) -> "ServedStream":
         stream = cls.__new__(cls)
         groups = sc.Groups.from_spec(state["groups"])
         stream._assemble(name, spec, sc.Forecaster.load(io.BytesIO(state["forecaster"])), groups)
