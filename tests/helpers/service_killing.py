@@ -162,7 +162,7 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
 def _bits(stream: ServedStream) -> list[Any]:
     """What the state comes to: scores, evidence, alarms, held outcomes, and the next forecasts of some cases."""
     before, after = stream.audits()
-    watch = None if stream.watch is None else stream.watch.to_dict()
+    watch = [None if one is None else one.to_dict() for one in (stream.watch, stream.model_watch)]
     order = None if stream.order is None else stream.order.to_dict(stream.identity)
     rng = random.Random(3)
     cases = [_case(f"next-{k}", rng) for k in range(50)]

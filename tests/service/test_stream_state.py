@@ -104,7 +104,7 @@ def test_audits_are_those_of_the_rounds_one_by_one() -> None:
 
 
 def _watched(stream: ServedStream) -> Any:
-    return None if stream.watch is None else stream.watch.to_dict()
+    return [None if watch is None else watch.to_dict() for watch in (stream.watch, stream.model_watch)]
 
 
 def test_every_group_is_watched_and_alarms_name_the_one_that_is_off() -> None:

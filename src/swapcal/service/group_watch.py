@@ -45,6 +45,11 @@ class GroupWatch:
         """Whether outcomes wait for the end of their batch."""
         return bool(self._waiting)
 
+    @property
+    def n_groups(self) -> int:
+        """Groups in the alarms that are kept."""
+        return len({one.group for one in self.alarms})
+
     def add(self, y: float, p: float, row: Row) -> None:
         """One more outcome of the batch: what came, what was forecast, and the case's groups."""
         self._waiting.append((y, p, row))

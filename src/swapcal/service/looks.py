@@ -58,12 +58,15 @@ async def alarms(server: Server, request: Request) -> Response:
     name: str = request.path_params["stream"]
 
     def look(stream: ServedStream) -> Alarms:
-        watch = stream.watch
-        if watch is None:
-            return Alarms([], "this stream has no monitor, so nothing raises alarms; leave out `monitor = false`")
+        watch, model = stream.watch, stream.model_watch
+        if watch is None or model is None:
+            return Alarms([], [], "this stream has no monitor, so nothing raises alarms; leave out `monitor = false`")
         outcomes, tolerance = watch.monitor.n_rows, watch.monitor.tolerance
-        note = f"{watch.raised:,} alarms over {outcomes:,} outcomes; tolerated is a bias of {tolerance:g} in any group"
-        return Alarms(watch.alarms.copy(), note)
+        note = (
+            f"{watch.raised:,} alarms over {outcomes:,} outcomes, {model.raised:,} for the model's own numbers; "
+            f"tolerated is a bias of {tolerance:g} in any group"
+        )
+        return Alarms(watch.alarms.copy(), model.alarms.copy(), note)
 
     return json(await server.look(lambda registry: look(registry.get(name))))
 

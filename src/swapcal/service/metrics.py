@@ -147,6 +147,7 @@ class _Snapshot(Collector):
             ("groups", "Groups found"),
             ("alarms", "Alarms raised"),
             ("groups_alarmed", "Groups in the alarms that are kept"),
+            ("model_alarms", "Alarms that the model's own numbers raised"),
             ("loss_before", "Mean loss of the hints"),
             ("loss_after", "Mean loss of the forecasts on the same cases"),
         ):

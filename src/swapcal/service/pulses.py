@@ -105,6 +105,8 @@ class Pulses:
             "total_after": status.loss_after,
             "n_alarms": status.alarms,
             "groups_alarmed": status.groups_alarmed,
+            "model_alarms": status.model_alarms,
+            "model_groups_alarmed": status.model_groups_alarmed,
             "watched": status.watched,
             "alarms": alarms,
         }

@@ -154,6 +154,8 @@ class StreamStatus(Struct, frozen=True):
     alarms: Annotated[int, Meta(description="Alarms raised so far.")]
     watched: Annotated[bool, Meta(description="Whether a monitor watches the groups.")]
     groups_alarmed: Annotated[int, Meta(description="Groups in the alarms that are kept.")]
+    model_alarms: Annotated[int, Meta(description="Alarms that the model's own numbers would have raised.")]
+    model_groups_alarmed: Annotated[int, Meta(description="Groups in those that are kept.")]
 
 
 class RaisedAlarm(Struct, frozen=True):
@@ -172,7 +174,8 @@ class RaisedAlarm(Struct, frozen=True):
 class Alarms(Struct, frozen=True):
     """The latest alarms of a stream, oldest first."""
 
-    alarms: list[RaisedAlarm]
+    alarms: Annotated[list[RaisedAlarm], Meta(description="Of the forecasts.")]
+    model: Annotated[list[RaisedAlarm], Meta(description="Of the model's own numbers, the hints.")]
     note: str
 
 

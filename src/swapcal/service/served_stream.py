@@ -56,7 +56,10 @@ class ServedStream:
     def __init__(self, name: str, spec: StreamSpec) -> None:
         self._assemble(name, spec, forecaster_of(spec, name), groups_of(spec))
         watching, settle = spec.watching(), spec.settles()
-        self.watch = None if watching is None else GroupWatch(watching, self.property, self.groups)
+        self.watch = self.model_watch = None
+        if watching is not None:
+            self.watch = GroupWatch(watching, self.property, self.groups)
+            self.model_watch = GroupWatch(watching, self.property, self.groups)
         self.order = None if settle is None else OutcomeOrder(settle)
 
     def _assemble(self, name: str, spec: StreamSpec, forecaster: sc.Forecaster, groups: sc.Groups) -> None:
@@ -86,8 +89,9 @@ class ServedStream:
 
     def end(self) -> None:
         """The end of a transaction: its outcomes are weighed together, and raise their alarms."""
-        if self.watch is not None:
-            self.watch.close(self.seq, self.time)
+        for watch in (self.watch, self.model_watch):
+            if watch is not None:
+                watch.close(self.seq, self.time)
 
     @property
     def counts_transactions(self) -> bool:
@@ -152,6 +156,8 @@ class ServedStream:
         self.scores.add(y, hint, forecast.value, row)
         if self.watch is not None:
             self.watch.add(y, forecast.value, row)
+        if self.model_watch is not None and hint is not None:
+            self.model_watch.add(y, hint, row)
 
     def is_expired(self, forecast: sc.Forecast) -> bool:
         """Whether a forecast is too old for an outcome."""
@@ -167,7 +173,8 @@ class ServedStream:
 
     def status(self) -> StreamStatus:
         """Where it stands."""
-        totals, ledger, watch = self.scores.totals, self.forecaster.state.ledger, self.watch
+        totals, ledger = self.scores.totals, self.forecaster.state.ledger
+        watch, model = self.watch, self.model_watch
         compared = totals.compared or None
         return StreamStatus(
             name=self.name,
@@ -184,7 +191,9 @@ class ServedStream:
             loss_after=compared and totals.loss_after / compared,
             alarms=0 if watch is None else watch.raised,
             watched=watch is not None,
-            groups_alarmed=0 if watch is None else len({one.group for one in watch.alarms}),
+            groups_alarmed=0 if watch is None else watch.n_groups,
+            model_alarms=0 if model is None else model.raised,
+            model_groups_alarmed=0 if model is None else model.n_groups,
         )
 
     def dump(self) -> bytes:
@@ -200,6 +209,7 @@ class ServedStream:
             "groups": self.groups.spec(),
             "scores": self.scores.to_dict(),
             "watch": None if self.watch is None else self.watch.to_dict(),
+            "model_watch": None if self.model_watch is None else self.model_watch.to_dict(),
             "order": None if self.order is None else self.order.to_dict(self.identity),
         }
         return zlib.compress(msgspec.msgpack.encode(state), 1)
@@ -222,8 +232,11 @@ class ServedStream:
         groups = sc.Groups.from_spec(state["groups"])
         stream._assemble(name, spec, sc.Forecaster.load(io.BytesIO(state["forecaster"])), groups)
         stream.scores.restore(state["scores"])
-        watch, order, settle = state["watch"], state["order"], spec.settles()
-        stream.watch = None if watch is None else GroupWatch.from_dict(watch, stream.property, groups)
+        stream.watch, stream.model_watch = (
+            None if state[name] is None else GroupWatch.from_dict(state[name], stream.property, groups)
+            for name in ("watch", "model_watch")
+        )
+        order, settle = state["order"], spec.settles()
         stream.order = (
             None if order is None or settle is None else OutcomeOrder.from_dict(order, settle, stream.identity)
         )
