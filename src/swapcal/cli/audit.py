@@ -6,6 +6,7 @@ import typer
 
 from swapcal.cli import options
 from swapcal.cli.exits import guarded, listen_alone, needs
+from swapcal.errors import InvalidInput
 
 __all__ = ["audit"]
 
@@ -13,7 +14,9 @@ __all__ = ["audit"]
 def audit(
     file: options.File,
     y: options.Outcome,
-    p: Annotated[str, typer.Option("--p", "--hint", help="Column of forecasts.")],
+    p: Annotated[
+        str, typer.Option("--p", "--hint", help="Column of forecasts; several (a,b,c) are compared with the first.")
+    ],
     groups: options.Groups = None,
     categories: options.Categories = None,
     linear: Annotated[str | None, typer.Option(help="Columns of numbers: all linear functions of them.")] = None,
@@ -51,11 +54,13 @@ def audit(
     """
     with guarded() as stopped:
         needs("rich", "the tables")
+        from swapcal.cli.comparison_view import tell_comparison
         from swapcal.cli.output import tell
         from swapcal.cli.progress import following
-        from swapcal.jobs import auditing
+        from swapcal.jobs import auditing, comparing
         from swapcal.jobs.guard import apart, check_page
         from swapcal.jobs.passes import Passes
+        from swapcal.jobs.question import parse_columns
         from swapcal.jobs.threshold import parse_threshold
 
         listen_alone()
@@ -68,12 +73,22 @@ def audit(
             "r": r,
         }
         asked |= {"categories": categories, "bins": bins, "limit": limit, "time": time, "cluster": cluster}
-        question = options.question(y, p, groups, linear, **asked)
+        models = parse_columns(p)
+        question = options.question(y, models[0], groups, linear, **asked)
         if fail_above is not None:
             parse_threshold(fail_above)
         check_page(report)
-        passes = Passes(file, None if discover else question.columns, n_passes=3 if discover else 2)
+        several = len(models) > 1
+        if several and discover:
+            raise InvalidInput("--discover searches for one model at a time; name one column in --p")
+        columns = None if discover or question.columns is None else (*question.columns, *models[1:])
+        passes = Passes(file, columns, n_passes=2 * len(models) + 2 if several else 3 if discover else 2)
         apart({"the input": passes.file, "the page": report})
+        if several:
+            with following(passes, "comparing", stopped) as progress:
+                comparison = comparing.compare(passes, question, models, progress=progress)
+            tell_comparison(comparison, report=report, json=json, fail_above=fail_above)
+            return
         with following(passes, "auditing", stopped) as progress:
             result = auditing.audit(passes, question, discover=discover, progress=progress)
         tell(result, report=report, json=json, fail_above=fail_above)

@@ -24,7 +24,7 @@ from swapcal.words.property_words import PropertyWords, property_words
 from swapcal.words.quantities import QUANTITIES, rate_name
 from swapcal.words.verdicts import headline_below_badge, per_round
 
-__all__ = ["plain", "save_page", "show", "tell", "view"]
+__all__ = ["MARKS", "STYLES", "bullet", "facts", "plain", "save_page", "show", "tell", "view"]
 
 WIDTH = 80
 N_WORST = 5
@@ -62,8 +62,8 @@ def view(result: Result, width: int = WIDTH) -> RenderableType:
     columns = list(result.columns.values())
     shown = columns[-1] if result.kind == "run" else columns[0]
     head = Text.assemble((f" {MARKS[said.kind]} ", STYLES[said.kind]), " ", (headline_below_badge(said), "bold"))
-    sentences = [Padding(_bullet(each), (0, 1)) for each in said.sentences]
-    parts: list[RenderableType] = [head, _facts(result), Text(), *sentences]
+    sentences = [Padding(bullet(each), (0, 1)) for each in said.sentences]
+    parts: list[RenderableType] = [head, facts(result), Text(), *sentences]
     table = groups_view(result, width)
     if table is not None:
         parts += [table]
@@ -93,13 +93,15 @@ def _scores(result: Result) -> list[RenderableType]:
     return [Text(), *(Padding(Text(line), (0, 1)) for line in lines)]
 
 
-def _bullet(sentence: str) -> Table:
+def bullet(sentence: str) -> Table:
+    """A sentence behind a dash, its lines below each other."""
     grid = Table.grid(padding=(0, 1))
     grid.add_row("-", Text(sentence))
     return grid
 
 
-def _facts(result: Result) -> Text:
+def facts(result: Result) -> Text:
+    """The file, what was forecast, and for how many."""
     groups = f"{len(result.groups) - 1:,} groups" if len(result.groups) != 1 else "no groups"
     what = f"{property_words(result.property).name} of {result.settings.get('y', 'the outcome')}"
     groups = groups if len(result.groups) != 2 else "1 group"

@@ -139,8 +139,13 @@ class Groups:
         """Learn from a first part of the stream, before the first row: bands, and the values that are there.
 
         Columns with more than 31 distinct numbers become bands with about equally many rows, but for `categories`;
-        hours and days of a month stay values. Values seen `rare` times get their positions; where there are more than `limit`, the most frequent
-        do.
+        hours and days of a month stay values. Values seen `rare` times get their positions; where there are more than
+        `limit`, the most frequent do.
+
+        Parameters
+        ----------
+        X : mapping, frame, Batch or list of mappings
+            The first rows.
         """
         if len(self.names) > 1 + len(self._definitions.fixed) or self._edges:
             raise InvalidInput("fit comes before the first row: these groups have positions already, which cannot move")
@@ -158,13 +163,35 @@ class Groups:
         self._warn()
 
     def row(self, x: Any) -> Row:
-        """One case, a mapping from column to value; learns values that it has not seen."""
+        """One case, a mapping from column to value; learns values that it has not seen.
+
+        Parameters
+        ----------
+        x : mapping
+            From column to value.
+
+        Returns
+        -------
+        Row
+            Positions of the groups that the case is in, with their values.
+        """
         row = self._row(x, self._vocabulary)
         self._warn()
         return row
 
     def peek(self, x: Any) -> Row:
-        """What `row` would give, without learning anything."""
+        """What `row` would give, without learning anything.
+
+        Parameters
+        ----------
+        x : mapping
+            From column to value.
+
+        Returns
+        -------
+        Row
+            As of `row`.
+        """
         return self._row(x, self._vocabulary.copy())
 
     def _row(self, x: Any, vocabulary: Vocabulary) -> Row:
@@ -193,6 +220,18 @@ class Groups:
         """Many cases: a mapping from column to array, a frame, a batch of records, a list of mappings, or `Rows`.
 
         The same rows, and the same groups learned, as `row` for each.
+
+        Parameters
+        ----------
+        X : mapping, frame, Batch, list of mappings or Rows
+            The cases.
+        n_rows : int
+            How many there are.
+
+        Returns
+        -------
+        Rows
+            The row of each.
         """
         if isinstance(X, Rows):
             return self._checked(X, n_rows)

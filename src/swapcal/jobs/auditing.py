@@ -34,7 +34,7 @@ from swapcal.words.discovery_sentences import discovery_sentences
 from swapcal.words.property_words import loss_name
 from swapcal.words.verdicts import verdict, with_discovery
 
-__all__ = ["audit", "opening", "versions"]
+__all__ = ["audit", "audited", "clusters_of", "opening", "surveyed", "versions"]
 
 
 def audit(
@@ -73,18 +73,24 @@ def audit(
         raise InvalidInput("an audit needs the column of forecasts: give p= (--p)")
     columns = None if discover else question.columns
     with source if isinstance(source, Passes) else Passes(source, columns) as passes:
-        return _audit(passes, question, question.p, progress, discover=discover)
+        return audited(passes, question, question.p, progress, discover=discover)
 
 
-def _audit(
-    passes: Passes, question: Question, p_column: str, progress: Callable[[int], None] | None, *, discover: bool
+def audited(
+    passes: Passes,
+    question: Question,
+    p_column: str,
+    progress: Callable[[int], None] | None = None,
+    *,
+    discover: bool = False,
 ) -> Result:
-    survey = _survey(passes, question, p_column, progress)
+    """As `audit`, of a source that stays open."""
+    survey = surveyed(passes, question, p_column, progress)
     values = RowValues(question, (), passes.name, survey)
     values.warn_of_heaps()
     audience = Audience.seen(question, lambda names: survey.sample())
     bins = _binning(question, values, survey, p_column)
-    clusters = _clusters(question, survey)
+    clusters = clusters_of(question, survey)
     column = audience.column(
         values.property,
         bins,
@@ -237,8 +243,8 @@ def _shifted(time: Times, rows: IntArray) -> Times:
     return lambda t: time(int(rows[t]))
 
 
-def _survey(passes: Passes, question: Question, p_column: str, progress: Callable[[int], None] | None) -> Survey:
-    """The first pass."""
+def surveyed(passes: Passes, question: Question, p_column: str, progress: Callable[[int], None] | None) -> Survey:
+    """The first pass: what settles range, bands and bins."""
     named = () if question.time is None else (question.time,)
     survey = Survey(tuple(dict.fromkeys((*question.grouping().columns, *named))))
     for batch in passes.batches():
@@ -263,7 +269,7 @@ def _constant(values: RowValues, survey: Survey) -> float | None:
     return float(root(values.property, weights[None, :], known[:, None])[0]) if weights.any() else None
 
 
-def _clusters(question: Question, survey: Survey) -> ClusterNumbers | None:
+def clusters_of(question: Question, survey: Survey) -> ClusterNumbers | None:
     """Which rows hang together: those of one value of a column, or of one day where a time is known."""
     if question.cluster:
         return ClusterNumbers(question.cluster, by_day=False)

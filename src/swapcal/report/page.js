@@ -62,7 +62,7 @@
     const only = one("#only-off");
     const more = one("#more");
     let whole = false;
-    const isOff = (line) => line.dataset.beforeOff === "1" || line.dataset.afterOff === "1";
+    const isOff = (line) => Object.keys(line.dataset).some((key) => key.endsWith("Off"));
     const filter = () => {
       const wanted = find ? find.value.trim().toLowerCase() : "";
       const narrowed = wanted !== "" || (only && only.checked);
@@ -89,6 +89,7 @@
       const [which, what] = key.split("-");
       const value = (part) => Number(line.dataset[which + part] ?? NaN);
       if (what === "bias") return Math.abs(value("Bias"));
+      if (what === "loss") return value("Loss");
       return value("Low") > 0 ? value("Low") : value("High") < 0 ? -value("High") : 0;
     };
     for (const head of all("th[data-sort]", table)) {
@@ -110,10 +111,12 @@
     const download = one("#download");
     if (download) {
       download.addEventListener("click", () => {
-        const sidesThere = ["before", "after"].filter((which) => lines[0].dataset[`${which}Bias`] !== undefined);
-        const heads = ["group", "rows", "unit", ...sidesThere.flatMap((w) => [`${w}_bias`, `${w}_low`, `${w}_high`, `${w}_off`])];
+        // Before and after, or models, whose names the table has.
+        const sidesThere = Object.keys(lines[0].dataset).filter((key) => key.endsWith("Bias")).map((key) => key.slice(0, -4));
+        const named = (which) => table.dataset[which] ?? which;
         // A text that a spreadsheet would take for a formula gets a quote in front.
         const quoted = (text) => `"${(/^[=+@-]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+        const heads = ["group", "rows", "unit", ...sidesThere.flatMap((w) => ["bias", "low", "high", "off"].map((part) => quoted(`${named(w)}_${part}`)))];
         const rows = [...body.rows].map((line) => [
           quoted(nameOf(line)),
           line.dataset.rows,

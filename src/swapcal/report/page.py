@@ -28,7 +28,7 @@ from swapcal.words.numbers import count, number
 from swapcal.words.property_words import property_words
 from swapcal.words.verdicts import headline_below_badge
 
-__all__ = ["html", "write"]
+__all__ = ["environment", "html", "safe_parts", "write", "write_text"]
 
 _PRINTED = 9
 """How many groups' diagrams are printed besides that of everybody."""
@@ -36,8 +36,11 @@ _PRINTED = 9
 
 def write(result: Result, path: str | Path) -> Path:
     """Write the page of `result` to `path`, and return it."""
-    target = Path(path)
-    text = html(result)
+    return write_text(html(result), Path(path))
+
+
+def write_text(text: str, target: Path) -> Path:
+    """Put the text of a page into a file, whole or not at all."""
     try:
         if target.exists() and not target.is_file():
             target.write_text(text, encoding="utf-8")  # a pipe or a device
@@ -52,33 +55,44 @@ def write(result: Result, path: str | Path) -> Path:
 
 def html(result: Result) -> str:
     """The page of `result`."""
+    if result.before is None and result.after is None:
+        raise InvalidInput("a page needs forecasts before or after; this result has neither")
+    return str(environment().get_template("page.html.j2").render(_context(result), **safe_parts()))
+
+
+def environment() -> Any:
+    """What renders the templates of this room; everything is escaped that is not said to be safe."""
     for module in ("jinja2", "matplotlib"):
         if find_spec(module) is None:
             raise MissingExtra(f"the page needs {module}: install with  pip install 'swapcal[report]'")
-    if result.before is None and result.after is None:
-        raise InvalidInput("a page needs forecasts before or after; this result has neither")
     import jinja2
 
-    texts = {name: (files("swapcal.report") / name).read_text(encoding="utf-8") for name in _PARTS}
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    found = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_text),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {
+    found.filters |= {
         "readable": readable,
         "shortened": shortened,
         "group": group_name,
         "count": count,
         "number": number,
     }
-    template = environment.from_string(texts["page.html.j2"])
-    script = texts["page.js"].strip()
+    return found
+
+
+def safe_parts() -> dict[str, str]:
+    """The style sheet, the script and its digest, for the head of a page."""
+    script = _text("page.js").strip()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return template.render(
-        _context(result), style=_style(texts["page.css"]), script=script, script_hash=f"sha256-{digest}"
-    )
+    return {"style": _style(_text("page.css")), "script": script, "script_hash": f"sha256-{digest}"}
 
 
-_PARTS = ("page.html.j2", "page.css", "page.js")
+def _text(name: str) -> str:
+    return (files("swapcal.report") / name).read_text(encoding="utf-8")
 
 
 def _style(text: str) -> str:
