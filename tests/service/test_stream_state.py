@@ -18,6 +18,7 @@ from swapcal.service.registry import Registry
 from swapcal.service.served_stream import Asked, ServedStream
 from swapcal.service.spec import MonitorSpec, StreamSpec
 from swapcal.service.sqlite import Sqlite
+from swapcal.service.stored_forecast import pack, unpack
 from swapcal.service.stream_parts import check
 
 DATA = Path(__file__).parent / "data"
@@ -206,6 +207,22 @@ def test_a_stream_built_anew_takes_the_stored_forecasts_for_its_own() -> None:
     other.predict([Asked({"carrier": "A"}, 0.5, None)])
     with pytest.raises(sc.UnknownForecast):
         other.learn(stored.outside(), 0.5, 1.0)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_stored_forecasts_come_back_and_changed_ones_do_not(name: str) -> None:
+    stream = ServedStream("s", SPECS[name])
+    for made in stream.predict(list(_cases(stream, 20))):
+        packed = pack(made, stream.identity)
+        back = unpack(packed, stream.identity)
+        assert back == made
+        assert (back.sealed, back.to_dict()) == (made.sealed, made.to_dict())
+        for k in range(0, len(packed), 7):
+            changed = packed[:k] + bytes([packed[k] ^ 1]) + packed[k + 1 :]
+            with pytest.raises(sc.UnknownForecast):
+                unpack(changed, stream.identity)
+        with pytest.raises(sc.UnknownForecast):
+            unpack(packed, ServedStream("t", SPECS[name]).identity)
 
 
 def test_damaged_and_foreign_snapshots_are_named() -> None:
