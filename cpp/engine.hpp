@@ -28,7 +28,7 @@ struct Books {
     double *sums, *rounding;
     double *drift, *totals;
     int64_t *rounds;   // n_rounds, n_late, n_expired
-    uint8_t *flags;
+    uint32_t *flags;  // 0, or the mark of a round that waits
     int64_t *numbers;  // issued, open
     int64_t n, size, window;
 
@@ -40,12 +40,14 @@ struct Books {
 
     int64_t issue() {
         int64_t t = numbers[0], position = place(t);
-        rounds[2] += int64_t(flags[position]);
-        numbers[1] += 1 - int64_t(flags[position]);
+        rounds[2] += flags[position] != 0;
+        numbers[1] += flags[position] == 0;
         flags[position] = 1;
         numbers[0] = t + 1;
         return t;
     }
+
+    void mark(int64_t t, uint32_t mark) { flags[place(t)] = mark; }
 
     void close(int64_t t) {
         flags[place(t)] = 0;

@@ -11,7 +11,6 @@
 | 7: feed the gains to the expert algorithm | `Round.learn` and `Evidence.record` |
 """
 
-import hmac
 from typing import Any
 
 import numpy as np
@@ -75,6 +74,7 @@ class Round:
             scores=case.scores,
         )
         object.__setattr__(forecast, "forecaster", self.state.identity)
+        self.state.pending.mark(t, self.engine.mark(forecast))
         return forecast
 
     def distribution(self, x: Any, hint: Any, features: Any) -> dict[float, float]:
@@ -101,14 +101,21 @@ class Round:
             )
         if forecast.forecaster != state.identity:
             raise UnknownForecast(f"{forecast!r} was made by another forecaster; update the one that made it")
-        if forecast.forecaster is not state.identity:
-            seal = state.identity.seal(forecast.signed)
-            if not hmac.compare_digest(seal, forecast.sealed or b""):
+        outside = forecast.forecaster is not state.identity
+        if outside:
+            if not state.identity.sealed(forecast.signed, forecast.sealed):
                 raise UnknownForecast(
-                    f"{forecast!r} is not as this forecaster made it: its seal is broken or missing. Store what "
-                    "to_json or to_dict give, unchanged, and do not build or edit forecasts"
+                    f"{forecast!r} is not as this forecaster made it: its seal is broken or missing, or of a key that "
+                    "was forgotten. Store what to_json or to_dict give, unchanged, and do not build or edit forecasts"
                 )
         state.pending.check(forecast.round)
+        if outside and state.pending.flags[forecast.round % len(state.pending.flags)] != self.engine.mark(forecast):
+            raise UnknownForecast(
+                f"{forecast!r} was made by a copy of this forecaster (a copy, a fork, or one loaded from its file) "
+                f"after the two had parted: round {forecast.round} was another one here. Give the outcome to the one "
+                "that made it. To go on elsewhere, save, load there, and forecast with one of the two only; where "
+                "several processes forecast, give each a forecaster of its own or let all ask one service"
+            )
         slot, (low, high) = state.values.find(forecast.value), self.rules.property.domain
         row = checked.stored_row(forecast.indices, forecast.values, self.rules.functions.n)
         inside = low <= forecast.evidence_at <= high and (forecast.hint is None or low <= forecast.hint <= high)

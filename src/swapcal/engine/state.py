@@ -68,7 +68,7 @@ class State:
 
     def snapshot(self) -> tuple[dict[str, Any], Arrays]:
         """Counters and arrays, as copies, without the room behind them."""
-        n, ledger = self.values.n, self.ledger
+        n, ledger, rounds = self.values.n, self.ledger, self.pending.waiting()
         counters = {
             "n_values": n,
             "issued": self.pending.issued,
@@ -81,13 +81,15 @@ class State:
             "hinted": self.hinted,
             "identity": str(self.identity),
             "key": self.identity.key.hex(),
+            "former_keys": [key.hex() for key in self.identity.former],
         }
         arrays: Arrays = {
             "ledger.sums": ledger.sums[:n].copy(),
             "ledger.rounding": ledger.rounding[:n].copy(),
             "ledger.drift": ledger.drift.copy(),
             "ledger.totals": ledger.totals.copy(),
-            "pending.rounds": self.pending.waiting(),
+            "pending.rounds": rounds,
+            "pending.marks": self.pending.marks(rounds),
         }
         for name in PARTS:
             part = getattr(self, name)
@@ -110,5 +112,6 @@ class State:
         ledger.sums[:n], ledger.rounding[:n] = arrays["ledger.sums"], arrays["ledger.rounding"]
         ledger.drift[:], ledger.totals[:] = arrays["ledger.drift"], arrays["ledger.totals"]
         ledger.rounds[:] = counters["n_rounds"], counters["n_late"], counters["n_expired"]
-        self.pending.restore(counters["issued"], arrays["pending.rounds"])
-        self.hinted, self.identity = counters["hinted"], Identity(counters["identity"], bytes.fromhex(counters["key"]))
+        self.pending.restore(counters["issued"], arrays["pending.rounds"], arrays["pending.marks"])
+        key, *former = (bytes.fromhex(each) for each in (counters["key"], *counters["former_keys"]))
+        self.hinted, self.identity = counters["hinted"], Identity(counters["identity"], key, tuple(former))
