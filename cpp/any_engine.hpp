@@ -72,7 +72,7 @@ struct EngineOf final : AnyEngine {
         int64_t t = engine.books.issue();
         bool lower = engine.draws_lower(play, t);
         double phi = lower ? play.phi_lower : play.phi_upper;
-        engine.books.draw(engine.evidence, phi);
+        engine.books.draw(engine.evidence, phi, lower ? play.phi_upper : play.phi_lower);
         return {play, t, lower ? play.lower : play.upper, phi};
     }
 

@@ -24,6 +24,8 @@ struct Settings {
 // Twin of ledger.Ledger and pending.Pending.
 struct Books {
     enum Drift { kDrift, kReserved, kPeak };
+    enum Total { kForecasts, kLuck, kVariance };
+    static constexpr double kMost = 1e300;
 
     double *sums, *rounding;
     double *drift, *totals;
@@ -70,7 +72,7 @@ struct Books {
             for (int64_t k = 0; k < row.n; ++k) r[row.index[k]] += row.value[k] * apart;
         }
         rounds[0] += 1;
-        totals[0] += value;
+        totals[kForecasts] += value;
     }
 
     void look() {
@@ -79,9 +81,12 @@ struct Books {
     }
 
     template <class Evidence>
-    void draw(const Evidence &evidence, double phi) {
+    void draw(const Evidence &evidence, double phi, double other) {
         look();
-        if (phi != 0.0) drift[kReserved] += evidence.reserve(phi);
+        if (phi == 0.0) return;
+        drift[kReserved] += evidence.reserve(phi);
+        double variance = totals[kVariance] + (phi * phi / 6.0 + std::fabs(phi * other) / 3.0);
+        totals[kVariance] = variance < kMost ? variance : kMost;
     }
 
     template <class Evidence>
@@ -156,7 +161,7 @@ struct Engine {
             if (slot >= 0) return outright(slot, kTrusted);
         }
         double start = hint;
-        if (!hinted) start = books.rounds[0] ? books.totals[0] / double(books.rounds[0]) : 0.5 * (values.low + values.high);
+        if (!hinted) start = books.rounds[0] ? books.totals[Books::kForecasts] / double(books.rounds[0]) : 0.5 * (values.low + values.high);
         return search(PhiOf{evidence, books, row}, values, values.nearest(start));
     }
 
@@ -199,6 +204,7 @@ struct Engine {
         books.drift[Books::kDrift] += evidence.drift(slot, phi, played.phi, e.v_evidence);
         books.unreserve(evidence, played.phi);
         books.look();
+        books.totals[Books::kLuck] += played.phi * e.v_evidence;
         evidence.record(slot, row, e.v_evidence);
         books.record(slot, row, value, e.v, e.v_evidence);
         bool marked = false;

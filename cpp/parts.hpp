@@ -73,7 +73,7 @@ struct Parts {
     Books books() const {
         int64_t m = whole("capacity"), n = whole("n"), size = whole("flags");
         return {array("ledger.sums", m * n), array("ledger.rounding", m * n), array("ledger.drift", 3),
-                array("ledger.totals", 1), array<int64_t>("ledger.rounds", 3), array<uint32_t>("pending.flags", size),
+                array("ledger.totals", 3), array<int64_t>("ledger.rounds", 3), array<uint32_t>("pending.flags", size),
                 array<int64_t>("pending.numbers", 2), n, size, whole("window")};
     }
 

@@ -55,8 +55,8 @@ class Forecaster:
     jitter : float
         Labels are spread uniformly over an interval of this width around them before they count as evidence.
     max_pending : int
-        How many rounds a forecast can wait for its outcome before it expires; costs four times as many bytes at most, and only
-        while forecasts wait that long.
+        How many rounds a forecast can wait for its outcome before it expires; costs four times as many bytes at most,
+        and only while forecasts wait that long.
 
     Notes
     -----

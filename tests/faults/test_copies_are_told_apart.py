@@ -1,4 +1,4 @@
-"""Copies, forks and loaded twins of a forecaster know the rounds from before they parted, and no others of each other."""
+"""Copies, forks and loaded twins of a forecaster share the rounds from before they parted, and no others."""
 
 import copy
 import io
@@ -74,7 +74,7 @@ def test_fault_09_rounds_after_the_cut_belong_to_the_copy_that_issued_them(how: 
 def test_fault_09_a_round_that_was_not_issued_here_at_all_says_whose_it_may_be() -> None:
     forecaster, _ = started()
     ahead = copy.deepcopy(forecaster).predict([1.0, 0.0, 0.0])
-    with pytest.raises(sc.UnknownForecast, match="never forecast here.*if a copy of this forecaster made"):
+    with pytest.raises(sc.UnknownForecast, match=r"never forecast here.*if a copy of this forecaster made"):
         forecaster.update(ahead, 1.0)
 
 

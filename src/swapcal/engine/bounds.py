@@ -17,6 +17,7 @@ from swapcal.typing import Float64Array
 __all__ = [
     "Guarantee",
     "Tally",
+    "certified",
     "combine",
     "exponential",
     "log_potential",
@@ -102,7 +103,9 @@ class Tally:
     """What a theorem needs to know of a run; `counts` and what follows are None for a bound ahead of it.
 
     `rounding` is sup_f of the signed rounding of each value. `drift` is by how much the potential may have risen beyond
-    the draws, with what is reserved for outcomes that are out; `peak` the largest that it was before a draw.
+    the draws, with what is reserved for outcomes that are out; `peak` the largest that it was before a draw. `luck` is
+    how much more the draws could have added to the potential than they have, and `reserved` the part of the drift that
+    is.
     """
 
     n_values: int
@@ -113,6 +116,8 @@ class Tally:
     rounding: Float64Array | None = None
     drift: float = 0.0
     peak: float = 0.0
+    luck: float | None = None
+    reserved: float = 0.0
 
 
 _TANGENT = 250.0
@@ -194,6 +199,16 @@ def quadratic(tally: Tally, smoothness: float, radius: float, r: float, delta: f
     if tally.counts is None or tally.rounding is None:
         return evidence
     rounded = tally.rounding[tally.counts > 0]
+    return combine(evidence, float(np.sum(visits * (rounded / visits) ** r)), r)
+
+
+def certified(q: float, tally: Tally, r: float) -> float:
+    """Theorem C for a quadratic potential that is `q` now: to which the draws, which count twice, could have added."""
+    assert tally.counts is not None and tally.rounding is not None and tally.luck is not None
+    total = min(max(q + 2.0 * tally.luck + tally.reserved, 0.0), float(tally.n_rounds))
+    evidence = total if r >= 2.0 else float(tally.n_rounds ** (1.0 - r / 2.0) * total ** (r / 2.0))
+    visited = tally.counts > 0
+    visits, rounded = tally.counts[visited], tally.rounding[visited]
     return combine(evidence, float(np.sum(visits * (rounded / visits) ** r)), r)
 
 

@@ -259,7 +259,7 @@ def _check_values(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> Non
     sound = sound and bool(((low <= born) & (born <= high)).all()) and len(np.unique(born)) == len(born)
     if rules.bins is not None:
         sound = sound and bool((born == Grid(low, high, rules.bins).midpoints).all())
-    sound = sound and bool((arrays["values.gaps"] >= 0.0).all())
+    sound = sound and bool((arrays["values.gaps"] >= 0.0).all()) and arrays["ledger.totals"][2] >= 0.0
     visits = arrays.get("evidence.counts")
     if visits is not None and visits.shape == born.shape and len(born):
         sound = sound and visits.min() >= 0.0 and visits.sum() == rounds

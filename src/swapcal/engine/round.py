@@ -102,12 +102,11 @@ class Round:
         if forecast.forecaster != state.identity:
             raise UnknownForecast(f"{forecast!r} was made by another forecaster; update the one that made it")
         outside = forecast.forecaster is not state.identity
-        if outside:
-            if not state.identity.sealed(forecast.signed, forecast.sealed):
-                raise UnknownForecast(
-                    f"{forecast!r} is not as this forecaster made it: its seal is broken or missing, or of a key that "
-                    "was forgotten. Store what to_json or to_dict give, unchanged, and do not build or edit forecasts"
-                )
+        if outside and not state.identity.sealed(forecast.signed, forecast.sealed):
+            raise UnknownForecast(
+                f"{forecast!r} is not as this forecaster made it: its seal is broken or missing, or of a key that "
+                "was forgotten. Store what to_json or to_dict give, unchanged, and do not build or edit forecasts"
+            )
         state.pending.check(forecast.round)
         if outside and state.pending.flags[forecast.round % len(state.pending.flags)] != self.engine.mark(forecast):
             raise UnknownForecast(
@@ -161,8 +160,8 @@ class Round:
     def draw(self, play: Play, t: int) -> tuple[int, float]:
         """The slot that round `t` plays, and the evidence that the draw has canceled there."""
         lower = uniform(self.rules.seed, t) < play.p_lower
-        phi = play.phi_lower if lower else play.phi_upper
-        self.state.ledger.draw(self.state.evidence, phi)
+        phi, other = (play.phi_lower, play.phi_upper) if lower else (play.phi_upper, play.phi_lower)
+        self.state.ledger.draw(self.state.evidence, phi, other)
         return (play.lower if lower else play.upper), phi
 
     def learn(self, case: Case, played: Learned, label: float, t: int) -> None:
@@ -171,7 +170,8 @@ class Round:
         state = self.state
         errors = self._errors(case, played, self.rules.jittered(label, t))
         lag = state.pending.issued - 1 - t
-        before = state.ledger.drift.copy(), self._hint_arrays() if self._fallible else None
+        drift, totals = state.ledger.drift.copy(), state.ledger.totals.copy()
+        model = self._hint_arrays() if self._fallible else None
         if state.hint is not None:
             own = case.row.indices < self.rules.hypotheses.n
             row = Row(case.row.indices[own], case.row.values[own])
@@ -179,9 +179,9 @@ class Round:
         try:
             middle = self.engine.learn(case, played, errors, t)
         except BaseException:
-            state.ledger.drift[:] = before[0]
-            if state.hint is not None and before[1] is not None:
-                state.hint.restore(before[1])
+            state.ledger.drift[:], state.ledger.totals[:] = drift, totals
+            if state.hint is not None and model is not None:
+                state.hint.restore(model)
             raise
         state.ledger.rounds[1] += lag > 0
         if middle is not None:
