@@ -204,7 +204,9 @@ def quadratic(tally: Tally, smoothness: float, radius: float, r: float, delta: f
 
 def certified(q: float, tally: Tally, r: float) -> float:
     """Theorem C for a quadratic potential that is `q` now: to which the draws, which count twice, could have added."""
-    assert tally.counts is not None and tally.rounding is not None and tally.luck is not None
+    assert tally.counts is not None
+    assert tally.rounding is not None
+    assert tally.luck is not None
     total = min(max(q + 2.0 * tally.luck + tally.reserved, 0.0), float(tally.n_rounds))
     evidence = total if r >= 2.0 else float(tally.n_rounds ** (1.0 - r / 2.0) * total ** (r / 2.0))
     visited = tally.counts > 0

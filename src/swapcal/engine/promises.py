@@ -29,11 +29,13 @@ UNKNOWN = (
 def so_far(rules: Rules, state: State, delta: float) -> Guarantee:
     """The theorem on the rounds so far: with their visits, spread, rounding and draws, and no assumption on labels.
 
-    Theorem C where the evidence knows how far its potential is from the least it can be; else A' or B.
+    The smaller of theorem A' or B and, where the evidence knows how far its potential is from the least it can be,
+    theorem C; each with half of delta.
     """
     n, ledger, counts = state.values.n, state.ledger, state.counts
     drift = ledger.drift.tolist()
-    luck, most = float(ledger.totals[LUCK]), most_luck(float(ledger.totals[VARIANCE]), delta)
+    half = 0.5 * delta
+    luck, most = float(ledger.totals[LUCK]), most_luck(float(ledger.totals[VARIANCE]), half)
     tally = Tally(
         n,
         _functions(rules, state),
@@ -49,13 +51,14 @@ def so_far(rules: Rules, state: State, delta: float) -> Guarantee:
     notes: tuple[str, ...] = ()
     if rules.jitter:
         notes = (f"labels are those spread by jitter={rules.jitter:g}, for which the error is counted too",)
+    value, theorem = state.evidence.bound(tally, rules.r, half), state.evidence.theorem
     certified = getattr(state.evidence, "certified", lambda tally, r: None)(tally, rules.r)
-    value = state.evidence.bound(tally, rules.r, delta) if certified is None else certified
-    theorem = state.evidence.theorem
-    if certified is not None:
-        theorem = f"theorem C,{theorem.partition(',')[2]}" if "," in theorem else f"theorem C, after {theorem}"
-    # What reserves hold is for outcomes that are out; without them, luck beyond the bound is a sign by itself.
-    broken = () if luck <= most + drift[RESERVED] + 1e-9 * (1.0 + abs(luck)) else (f"{LUCKY}: {ALWAYS[0]}",)
+    if certified is not None and certified < value:
+        value, theorem = certified, f"theorem C, after {theorem}"
+    # The sign of an assumption that is not met is that the error, or the luck of the draws, is beyond its bound.
+    error = ledger.error(rules.functions, state.evidence.counts, rules.r)
+    lucky = luck > most + drift[RESERVED] + 1e-9 * (1.0 + abs(luck)) or error > value * (1.0 + 1e-9) + 1e-9
+    broken = (f"{LUCKY}: {ALWAYS[0]}",) if lucky else ()
     return _guarantee(
         min(value, float(ledger.n_rounds)), rules, state, ledger.n_rounds, delta, notes, theorem=theorem, broken=broken
     )
@@ -66,7 +69,7 @@ def ahead(rules: Rules, state: State, n_rounds: int, delta: float) -> Guarantee:
 
     Between two cuts a gap gathers rounding of at most 4 sqrt(n) + 1 in n rounds, or the floor has refused the cut, and
     then |V| changes by less than that over the gap, times its Lipschitz constant; so n_i D_i^2 / n_i^2 summed over
-    values is at most 40 (times the square of that, where it is above 1) for each value there can be. Without a Lipschitz
+    values is at most 40 (times the square of that, where it is above 1) for each value there can be. Without such a
     constant nothing is known ahead.
     """
     n = max(rules.bins or most_values(n_rounds), state.values.n)

@@ -20,6 +20,7 @@ from swapcal.jobs.result import Result
 from swapcal.jobs.run_state import Method, RunState
 from swapcal.tables.records import Batch, Records, read
 from swapcal.words.property_words import loss_name
+from swapcal.words.quantities import guarantee_sentence
 from swapcal.words.verdicts import verdict
 
 __all__ = ["Stopped", "run"]
@@ -237,7 +238,9 @@ def _result(source: str, current: RunState, files: RunFiles) -> Result:
     if comparison.before is not None and comparison.before.weight > 0:
         before = summarize(comparison.before, question.r)
     after = summarize(comparison.after, question.r)
-    paired, guarantee = comparison.losses.paired(), float(current.forecaster.guarantee(DELTA))
+    paired, history = comparison.losses.paired(), comparison.history(current.forecaster)
+    why_not = _no_guarantee(question.weight, current.jitter)
+    guarantee = None if why_not else float(current.forecaster.guarantee(DELTA))
     return Result(
         kind="run",
         source=source,
@@ -251,7 +254,7 @@ def _result(source: str, current: RunState, files: RunFiles) -> Result:
         n_clipped=values.n_clipped,
         before=before,
         after=after,
-        history=comparison.history(current.forecaster),
+        history=replace(history, guarantee=None) if why_not else history,
         paired=paired,
         verdict=verdict(before, after, property=values.property, r=question.r, paired=paired),
         guarantee=guarantee,
@@ -262,6 +265,7 @@ def _result(source: str, current: RunState, files: RunFiles) -> Result:
             "trust": current.forecaster.rules.trust,
             "bins": len(current.forecaster.values),
             "jitter": current.jitter,
+            "guarantee": why_not or guarantee_sentence(DELTA),
             "limit": current.audience.groups.limit,
             "range": values.stated,
             **({} if current.binning is None else {"binning": current.binning.stated}),
@@ -275,3 +279,15 @@ def _result(source: str, current: RunState, files: RunFiles) -> Result:
         },
         versions=versions(),
     )
+
+
+def _no_guarantee(weight: str | None, jitter: float) -> str:
+    """Why the errors of a run have no guarantee, as a sentence; empty where they have one."""
+    if weight is not None:
+        return f"none is stated: it is about rows counted once each, and here they are weighted by {weight!r}"
+    if jitter:
+        return (
+            f"none is stated: it is about outcomes spread over {jitter:g}, as --jitter does, and the errors are about "
+            "those in the file"
+        )
+    return ""
