@@ -48,6 +48,8 @@ from swapcal.intervals import Interval as Interval
 from swapcal.intervals import Predictive as Predictive
 from swapcal.intervals import Quantiles as Quantiles
 from swapcal.keyed import Keyed as Keyed
+from swapcal.monitor import Alarm as Alarm
+from swapcal.monitor import Monitor as Monitor
 from swapcal.properties import Concave as Concave
 from swapcal.properties import CVaR as CVaR
 from swapcal.properties import Expectile as Expectile

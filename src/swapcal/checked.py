@@ -11,6 +11,7 @@ from swapcal.roles import Elicitable, Row
 from swapcal.typing import Float64Array
 
 __all__ = [
+    "column_names",
     "feature_rows",
     "features",
     "floats",
@@ -75,6 +76,16 @@ def whole(value: Any, name: str, low: int) -> int:
     return int(value)
 
 
+def column_names(values: Any, name: str) -> tuple[Any, ...]:
+    """One name or several, as a tuple."""
+    if isinstance(values, str):
+        return (values,)
+    try:
+        return tuple(values)
+    except TypeError:
+        raise InvalidInput(f"{name} must be a sequence of column names; got {shown(values)}") from None
+
+
 def floats(values: Any, name: str, wanted: str) -> Float64Array:
     """Real numbers of any type and shape as float64; they may still be infinite or NaN.
 
@@ -113,6 +124,13 @@ def role(value: T, members: tuple[str, ...], name: str, example: str) -> T:
     if missing or isinstance(value, type):
         raise InvalidInput(f"{name} must be an object such as {example}; got {shown(value)}")
     return value
+
+
+def flag(value: Any, name: str) -> bool:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidInput(f"{name} must be True or False; got {shown(value)}")
+    return bool(value)
 
 
 def number(value: Any, name: str, low: float, high: float) -> float:
