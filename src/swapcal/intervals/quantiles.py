@@ -115,7 +115,8 @@ class Quantiles:
         self._contexts = Contexts(hypotheses)
         self._nodes = tree(self.levels)
         functions = self._contexts.functions
-        settings: dict[str, Any] = {"horizon": horizon, "max_pending": max_pending}
+        # Guesses are ours, not the caller's, and a node gets no outcome that misses its cell: no need to stand back.
+        settings: dict[str, Any] = {"horizon": horizon, "max_pending": max_pending, "stand_back": False}
         guide = OnlineRegression() if learn else None
         self._size = Forecaster(
             Mean(), functions, hint=guide, seed=bundle.seed_for(self.seed, "size"), outside="clip", **settings
