@@ -295,6 +295,32 @@ def test_distribution_is_of_what_would_be_shown() -> None:
             forecaster.update(*waiting.pop(0))
 
 
+def test_what_is_forgotten_costs_nothing() -> None:
+    """Every fifth outcome never comes; said late, when its cohort may be judged, it leaves the book as if at once."""
+    x, y, h = data(sc.Mean(), 700, 8)
+    books = []
+    for patience in (0, 40, 200):
+        forecaster = sc.Forecaster(sc.Mean(), sc.Finite(4), seed=1, stand_back=False)
+        made = []
+        for t in range(900):
+            if t < 700:
+                made.append(forecaster.predict(x[t], float(h[t])))
+            for s, wait in ((t - 30, 30), (t - patience, patience)):
+                if 0 <= s < 700 and s % 5 and wait == 30:
+                    forecaster.update(made[s], float(y[s]))
+                elif 0 <= s < 700 and s % 5 == 0 and wait == patience:
+                    forecaster.forget(made[s])
+        assert (forecaster.n_pending, forecaster.n_rounds) == (0, 560)
+        with pytest.raises(sc.AlreadyUpdated):
+            forecaster.forget(made[0])
+        gate = forecaster.state.gate
+        books.append([gate.totals[k] + gate.cohorts(700)[:, k].sum() for k in (gates.PAPER, gates.SPENT)])
+        assert forecaster.error() <= forecaster.guarantee(0.05)
+    np.testing.assert_allclose(books[1], books[0], atol=0.05)
+    np.testing.assert_allclose(books[2], books[0], atol=0.05)
+    assert abs(books[0][0]) > 1.0
+
+
 # Delays that depend on outcomes
 
 
