@@ -206,6 +206,9 @@ class Quantiles:
             positions[node.position] = start + (stop - start) * part.value
             if start < u <= stop:
                 forecaster.update(part, (u - start) / (stop - start))
+            else:
+                # The label says nothing of this part, and is not out: a forecaster whose outcomes are out stands back.
+                forecaster.forget(part)
         assert self.spread is not None  # there was one when the forecast was made
         self._size.update(forecast.size, size(abs(label - forecast.center), self.spread))
 
