@@ -28,6 +28,7 @@ def audit(
         ),
     ] = None,
     r: options.Power = 2.0,
+    costs: options.Costs = None,
     limit: options.Limit = 2_500,
     time: options.Time = None,
     cluster: options.Cluster = None,
@@ -65,6 +66,7 @@ def audit(
             "positive": positive,
             "weight": weight,
             "r": r,
+            "costs": costs,
         }
         asked |= {"bins": bins, "limit": limit, "time": time, "cluster": cluster}
         question = options.question(y, p, groups, linear, **asked)

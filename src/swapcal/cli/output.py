@@ -194,7 +194,7 @@ def _notes(result: Result) -> list[RenderableType]:
         if "range" in settings
         else []
     )
-    notes += [str(settings[name]) for name in ("binning", "clusters") if settings.get(name)]
+    notes += [str(settings[name]) for name in ("binning", "clusters", "decisions") if settings.get(name)]
     if settings.get("jitter"):
         notes.append(f"outcomes heap up and were spread over {number(float(settings['jitter']))}, as --jitter does")
     for n_rows, what in (

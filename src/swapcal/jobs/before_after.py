@@ -8,6 +8,7 @@ import numpy.typing as npt
 from swapcal.audit.binary_scores import fine_edges
 from swapcal.audit.column import ColumnAudit, part_of
 from swapcal.audit.paired import PairedLosses
+from swapcal.decisions import Decisions
 from swapcal.forecaster import Forecaster
 from swapcal.jobs.audience import Audience, AudienceRows
 from swapcal.jobs.binning import Binning
@@ -42,6 +43,8 @@ class BeforeAfter:
         The first forecasts of the hint, none missing, from which fine bins for AUC are made.
     r : float
         Power of the error.
+    costs : str, optional
+        Of those who act on the forecasts, as `Decisions.parsed` takes them.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class BeforeAfter:
         first: Float64Array,
         r: float,
         hints: Float64Array | None = None,
+        costs: str | None = None,
     ) -> None:
         self.r = r
         shown = 20 if binning is None else binning.shown
@@ -66,6 +70,7 @@ class BeforeAfter:
                 column.histograms.settle(first)
         self.losses = PairedLosses()
         self._history = ErrorHistory()
+        self.acted = {} if costs is None else {name: Decisions.parsed(costs) for name in ("before", "after")}
 
     def parts(self, known: npt.NDArray[np.bool_]) -> Iterator[slice]:
         """Parts of the next rows, cut where errors are to be noted; `known` says which of them have an outcome."""
@@ -88,12 +93,17 @@ class BeforeAfter:
             weights = None if weights is None else weights[kept]
         losses = self.after.add(y, after, *rows, weights)
         if before is None or self.before is None:
+            if self.acted:
+                self.acted["after"].update_many(y, after, weights)
             return
         hinted = ~np.isnan(before)
         if not hinted.all():
             kept = np.flatnonzero(hinted)
             y, before, losses, rows = y[kept], before[kept], losses[kept], rows.taken(kept)
+            after = after[kept]
             weights = None if weights is None else weights[kept]
+        for name, decisions in self.acted.items():
+            decisions.update_many(y, before if name == "before" else after, weights)
         self.losses.add(self.before.add(y, before, *rows, weights), losses, weights)
 
     def note(self, forecaster: Forecaster) -> None:
@@ -119,6 +129,8 @@ class BeforeAfter:
         for name, part in self._kept().items():
             part.restore(part_of(arrays, f"{name}."))
 
-    def _kept(self) -> dict[str, ColumnAudit | PairedLosses | ErrorHistory]:
+    def _kept(self) -> dict[str, ColumnAudit | PairedLosses | ErrorHistory | Decisions]:
         before = {} if self.before is None else {"before": self.before}
-        return {"after": self.after, **before, "losses": self.losses, "history": self._history}
+        return {"after": self.after, **before, "losses": self.losses, "history": self._history} | {
+            f"acted_{name}": decisions for name, decisions in self.acted.items()
+        }
