@@ -135,7 +135,7 @@ class Decisions:
     def regret_bound(self, swap_error: float, r: float = 1.0) -> float:
         """What the swap regret is at most, by the swap error of power `r` of the forecasts that were acted on."""
         power = checked.number(r, "r", 1.0, 100.0)
-        return self.sensitivity * self.weight ** (1.0 - 1.0 / power) * float(swap_error) ** (1.0 / power)
+        return float(self.sensitivity * self.weight ** (1.0 - 1.0 / power) * float(swap_error) ** (1.0 / power))
 
     def __add__(self, other: "Decisions") -> "Decisions":
         """Both together; of the same utility."""

@@ -10,13 +10,11 @@ Marks are no seals: they tell honest copies apart (by chance one in 2^32 is not)
 
 import struct
 
+from swapcal.engine.pending import UNMARKED
 from swapcal.engine.randomness import GOLDEN, mix64
 from swapcal.forecast import Forecast
 
-__all__ = ["UNMARKED", "mark"]
-
-UNMARKED = 1
-"""Of open rounds that never leave: those that `run` keeps itself."""
+__all__ = ["mark"]
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 _NOTHING = 1

@@ -3,11 +3,13 @@
 import numpy as np
 import numpy.typing as npt
 
-from swapcal.engine.marks import UNMARKED
 from swapcal.errors import AlreadyUpdated, ExpiredForecast, UnknownForecast
 from swapcal.typing import IntArray
 
-__all__ = ["Pending"]
+__all__ = ["UNMARKED", "Pending"]
+
+UNMARKED = 1
+"""The mark of open rounds that never leave: those that `run` keeps itself."""
 
 _FIRST = 1 << 10
 

@@ -28,7 +28,7 @@ __all__ = ["SCHEMA_VERSION", "load", "packed", "write"]
 
 SCHEMA_VERSION = 4
 _FORMAT = "swapcal.Forecaster"
-_KINDS = {
+_KINDS: dict[str, np.dtype[Any]] = {
     "pending.rounds": np.dtype(np.int64),
     "pending.marks": np.dtype(np.uint32),
     "waiting.whole": np.dtype(np.int64),

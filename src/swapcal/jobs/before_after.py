@@ -1,6 +1,7 @@
 """Before and after beside each other: the audits of both columns of forecasts, their losses in pairs, the history."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -130,7 +131,7 @@ class BeforeAfter:
             part.restore(part_of(arrays, f"{name}."))
 
     def _kept(self) -> dict[str, ColumnAudit | PairedLosses | ErrorHistory | Decisions]:
-        before = {} if self.before is None else {"before": self.before}
+        before: dict[str, Any] = {} if self.before is None else {"before": self.before}
         return {"after": self.after, **before, "losses": self.losses, "history": self._history} | {
             f"acted_{name}": decisions for name, decisions in self.acted.items()
         }
