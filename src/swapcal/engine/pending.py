@@ -6,7 +6,10 @@ import numpy.typing as npt
 from swapcal.errors import AlreadyUpdated, ExpiredForecast, UnknownForecast
 from swapcal.typing import IntArray
 
-__all__ = ["Pending"]
+__all__ = ["UNMARKED", "Pending"]
+
+UNMARKED = 1
+"""The mark of open rounds that never leave: those that `run` keeps itself."""
 
 _FIRST = 1 << 10
 

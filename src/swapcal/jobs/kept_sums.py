@@ -56,8 +56,9 @@ def check_kept(arrays: Arrays, fresh: Arrays, n_functions: int) -> None:
         elif name.endswith(".by_slot"):
             prefix = name.removesuffix("by_slot")
             _check_histograms(_part(arrays, prefix), _part(fresh, prefix), n_functions)
-        elif name.endswith(".totals") and (arrays[name].shape != fresh[name].shape or (arrays[name] < 0).any()):
-            raise ValueError(f"{name} holds {arrays[name]}")
+        elif name.endswith(".totals") or name.startswith("acted_"):
+            if arrays[name].shape != fresh[name].shape or (arrays[name] < 0).any():
+                raise ValueError(f"{name} holds {arrays[name]}")
         elif name.endswith("losses.sums"):
             _check_losses(arrays[name], arrays[name.removesuffix("sums") + "length"])
         elif name.endswith("history.noted"):
