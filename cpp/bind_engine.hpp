@@ -60,9 +60,13 @@ class Handle {
         const double *extra = nullptr;
         if (features.is_none() ? n_features > 0 : !(extra = plain_features(features, n_features))) return nb::none();
         int64_t m = engine_->reader.dense(context);
-        if (m < 0) return nb::none();
+        if (m < 0 || !engine_->ready()) return nb::none();
+        // What is at stake with a V of one's own is for Python to say.
+        if (engine_->gated() && settings().property.kind == PropertyKind::Python) return nb::none();
+        bool based = hinted;
+        double base = guide;
         Row row = engine_->looked_at(m, extra, hinted, guide);
-        return make(row, hinted, guide, hint, extra, n_features);
+        return make(row, hinted, guide, hint, based, base, extra, n_features);
     }
 
     // Which values to play: the fields of crossing.Play.
@@ -90,8 +94,13 @@ class Handle {
         } else {
             return false;
         }
+        // Where it stood back, what was said is beside what was shown.
+        PyObject *hidden = type.get(f, kSaid), *given = type.get(f, kBase);
+        bool followed = hidden == Py_None, based = given && given != Py_None;
+        double base = 0.0;
+        if (!hidden || (based && !type.number(f, kBase, base)) || (!followed && !based)) return false;
         PyObject *who = type.get(f, kForecaster), *round = type.get(f, kRound), *context = type.get(f, kContext);
-        if (!settings().property.valid_label(label) || !type.number(f, kValue, value) ||
+        if (!settings().property.valid_label(label) || !type.number(f, followed ? kValue : kSaid, value) ||
             !type.number(f, kOther, other) || !type.number(f, kEvidenceAt, evidence_at) || !type.number(f, kPhi, phi) ||
             !who || !context || !round || !PyLong_CheckExact(round) || !PyBytes_CheckExact(context)) {
             return false;
@@ -104,7 +113,8 @@ class Handle {
         int overflow = 0;
         int64_t t = PyLong_AsLongLongAndOverflow(round, &overflow);
         Row row = context_of(context);
-        Learned played{values.find(value), other, evidence_at, type.kind(f), phi};
+        Learned played{values.find(value), other, evidence_at, type.kind(f), phi, followed};
+        if (based && !(values.low <= base && base <= values.high)) return false;
         if (overflow || !engine_->books().is_open(t) || !sound(row) || played.slot < 0 || played.kind == kKinds ||
             values.find(other) < 0 || !(values.low <= evidence_at && evidence_at <= values.high)) {
             return false;
@@ -112,6 +122,7 @@ class Handle {
         int64_t lag = engine_->books().numbers[0] - 1 - t;
         Errors errors = engine_->errors(played, label, t, hinted, hint);
         if (engine_->model && !(hinted && learn_model(f, row, label, hint, lag))) return false;
+        engine_->score(row, played, errors, based, base, label, t);
         engine_->learn(row, played, errors, t, hinted, hint);
         engine_->books().rounds[1] += lag > 0;
         due_ |= notices_ || (hinted && !hinted_);
@@ -130,7 +141,7 @@ class Handle {
         fits(0 <= slot && slot < engine_->values().n() && engine_->books().is_open(t) && found != kKinds &&
                  !engine_->crowded(),
              "no such value, no such open round, or no room");
-        engine_->learn(row, {slot, other, evidence_at, found, phi}, {v, v_evidence, v_hint, v_nearest}, t,
+        engine_->learn(row, {slot, other, evidence_at, found, phi, true}, {v, v_evidence, v_hint, v_nearest}, t,
                        !hint.is_none(), checked(hint));
     }
 
@@ -249,11 +260,11 @@ class Handle {
         return true;
     }
 
-    nb::object make(const Row &row, bool hinted, double guide, nb::handle base, const double *extra,
-                    int64_t n_features) {
+    nb::object make(const Row &row, bool hinted, double guide, nb::handle base, bool based, double model,
+                    const double *extra, int64_t n_features) {
         const ForecastType &type = forecast_type();
         // Before the first allocation that may start the garbage collector: it may run anything, another round too.
-        Drawn found = engine_->predict(row, hinted, guide);
+        Drawn found = engine_->predict(row, hinted, guide, based, model);
         const Play &play = found.play;
         const Values &values = engine_->values();
         double value = values.born[found.slot], other = values.born[play.lower + play.upper - found.slot];
@@ -268,7 +279,8 @@ class Handle {
         if (!result.is_valid() || !context.is_valid() || !scores.is_valid()) throw nb::python_error();
         PyObject *f = result.ptr();
         PyObject *own = PyFloat_FromDouble(value);
-        type.set(f, kValue, own);
+        bool back = !found.followed && value != model;
+        type.set(f, kValue, back ? Py_NewRef(base.ptr()) : Py_NewRef(own));
         type.set(f, kRound, PyLong_FromLongLong(found.t));
         type.set(f, kForecaster, identity_.inc_ref().ptr());
         bool alone = play.lower == play.upper;
@@ -285,6 +297,8 @@ class Handle {
         for (int64_t k = 0; extra && k < n_features; ++k) PyTuple_SET_ITEM(features, k, PyFloat_FromDouble(extra[k]));
         type.set(f, kFeatures, features);
         type.set(f, kScores, scores.release().ptr());
+        type.set(f, kSaid, back ? own : Py_NewRef(Py_None));
+        if (!back) Py_DECREF(own);
         type.set(f, kSeal, Py_NewRef(Py_None));
         return result;
     }

@@ -7,6 +7,7 @@
 #include "crossing.hpp"
 #include "cuts.hpp"
 #include "evidence.hpp"
+#include "gate.hpp"
 #include "property.hpp"
 #include "randomness.hpp"
 #include "reading.hpp"
@@ -26,6 +27,7 @@ struct Books {
     enum Drift { kDrift, kReserved, kPeak };
 
     double *sums, *rounding;
+    double *apart, *moved;  // what standing back has moved; no room before the gate opens its book
     double *drift, *totals;
     int64_t *rounds;   // n_rounds, n_late, n_expired
     uint8_t *flags;
@@ -71,6 +73,15 @@ struct Books {
         totals[0] += value;
     }
 
+    // What was shown was the model's own number, in the cell of its nearest value, and not what was said.
+    void move(int64_t slot, int64_t cell, const Row &row, double v, double v_model) {
+        double *from = apart + slot * n, *to = apart + cell * n;
+        for (int64_t k = 0; k < row.n; ++k) from[row.index[k]] -= row.value[k] * v;
+        for (int64_t k = 0; k < row.n; ++k) to[row.index[k]] += row.value[k] * v_model;
+        moved[slot] -= 1.0;
+        moved[cell] += 1.0;
+    }
+
     void look() {
         double now = drift[kDrift] + drift[kReserved];
         drift[kPeak] = now > drift[kPeak] ? now : drift[kPeak];
@@ -99,6 +110,7 @@ struct Learned {
     double other, evidence_at;
     Kind kind;
     double phi;
+    bool followed;  // what was said was shown
 };
 
 template <class Evidence>
@@ -108,6 +120,7 @@ struct Engine {
     Values values;
     Record record;
     Books books;
+    Gate gate;
 
     // Phi of one context as a function of the slot.
     struct PhiOf {
@@ -119,7 +132,31 @@ struct Engine {
         double owed(int64_t slot) const { return books.owed(slot, row, evidence.counts[slot]); }
     };
 
-    bool crowded() const { return (values.full() && !settings.cuts.fixed) || books.full(); }
+    bool crowded() const {
+        return (values.full() && !settings.cuts.fixed) || books.full() || (gate.open() && !books.apart) ||
+               gate.full(books.numbers[0]);
+    }
+
+    // Before a forecast: the gate opens its book where an outcome is out. Whether there is room.
+    bool ready() {
+        if (!gate.open() && books.numbers[1] > 0) gate.begin(books.numbers[0]);
+        return !crowded();
+    }
+
+    // Twin of Round.show and Round.score: which number is shown, and what an outcome says of that.
+    bool show(int64_t t, int64_t slot, bool based, double base) {
+        if (!gate.open()) return true;
+        return !based || gate.show(t, values.born[slot], base);
+    }
+
+    void score(const Row &row, const Learned &played, const Errors &e, bool based, double base, double label, int64_t t) {
+        if (!based || !gate.open()) return;
+        double said = values.born[played.slot];
+        gate.learn(t, said, base, label, played.followed, books.numbers[0] - 1 - t);
+        if (played.followed) return;
+        double v = settings.property.identification(base, jittered(label, t));
+        books.move(played.slot, values.slot(values.nearest(base)), row, e.v, v);
+    }
 
     bool allowed(int64_t slot, double level, double trust) const {
         double n = evidence.counts[slot];

@@ -24,7 +24,7 @@ after = frames.audit(games, p="forecast", **question)
 
 for name, result in (("before", before), ("after", after)):
     side = result.before if result.before is not None else result.after
-    print(f"{name:>6}: {result.words.headline}")
+    print(f"{name:>6}: {result.verdict.headline}")
     print(f"        swap error {side.swap_error:.1f} over {result.n_rounds:,} games, loss {side.loss:.4f}")
 
 drawn, axes = figure(1, 2, height=4.0)

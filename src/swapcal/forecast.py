@@ -81,6 +81,9 @@ class Forecast(Number):
         Extra features of the learning hint.
     scores : bytes or None
         What the experts of the learning hint said, packed: two bytes each.
+    said : float or None
+        What the engine said, where the forecaster stood back and `value` is the caller's own number; `other` and
+        `probability` are then about what was said. None where `value` is what was said.
     seal : bytes or None
         HMAC-SHA256 of all other fields under the forecaster's key, on forecasts that have left its process.
 
@@ -108,6 +111,7 @@ class Forecast(Number):
     base: float | None = None
     features: tuple[float, ...] | None = None
     scores: bytes | None = None
+    said: float | None = None
     seal: bytes | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -130,7 +134,7 @@ class Forecast(Number):
             raise UnknownForecast("this is not a forecast: a field holds something other than a finite number")
         # Whoever builds a forecast, or changes a copy, has no key: only the forecaster itself makes them its own.
         object.__setattr__(self, "forecaster", str(self.forecaster))
-        for name in ("hint", "base"):
+        for name in ("hint", "base", "said"):
             given = getattr(self, name)
             if given is not None and not (type(given) is float and math.isfinite(given)):
                 object.__setattr__(self, name, real(given, f"the {name} of a forecast"))
@@ -218,7 +222,7 @@ class Forecast(Number):
         try:
             for name in ("value", "other", "probability", "evidence_at", "phi"):
                 data[name] = _number(data[name])
-            for name in ("hint", "base"):
+            for name in ("hint", "base", "said"):
                 data[name] = None if data[name] is None else _number(data[name])
             indices, values = data.pop("indices"), data.pop("values")
             data["features"] = None if data["features"] is None else tuple(_number(v) for v in data["features"])

@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 from swapcal import checked
 from swapcal.engine import kernels, persistence, promises, randomness, stream
 from swapcal.engine.bounds import Guarantee
+from swapcal.engine.late_look import Lateness, look
 from swapcal.engine.round import Round
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
@@ -56,6 +57,9 @@ class Forecaster:
     max_pending : int
         How many rounds a forecast can wait for its outcome before it expires; costs as many bytes at most, and only
         while forecasts wait that long.
+    stand_back : bool
+        Where outcomes come late, show the caller's own hint in place of what the engine says, while the record does not
+        speak for that (`engine/gate.py` has the rule, and what it promises); learning goes on. False: never.
 
     Notes
     -----
@@ -89,6 +93,7 @@ class Forecaster:
         outside: str = "error",
         jitter: float = 0.0,
         max_pending: int = 1 << 20,
+        stand_back: bool = True,
     ) -> None:
         rules = Rules(
             property,
@@ -103,6 +108,7 @@ class Forecaster:
             outside=outside,
             jitter=jitter,
             max_pending=max_pending,
+            stand_back=stand_back,
         )
         self._assemble(rules, State(rules))
         kernels.remind()
@@ -264,8 +270,35 @@ class Forecaster:
         """Forecasts that wait for their outcome."""
         return self.state.pending.open
 
+    @property
+    def standing_back(self) -> bool:
+        """Whether hints are shown as they are, because outcomes come late and the record does not speak for more."""
+        return self.state.gate.shut
+
+    def lateness(self) -> Lateness:
+        """How late outcomes come, and what follows from it.
+
+        Returns
+        -------
+        Lateness
+            Counters, the e-value against delays that do not depend on outcomes, and sentences.
+
+        Examples
+        --------
+        >>> import swapcal as sc
+        >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(1), seed=1)
+        >>> forecasts = forecaster.run([[1.0]] * 9, [0.2] * 9, [0.4] * 9, known=[t + 4 for t in range(9)])
+        >>> late = forecaster.lateness()
+        >>> late.n_late, late.n_pending, late.mean_delay, late.standing_back
+        (5, 4, 3.0, True)
+        """
+        with self._turns:
+            return look(self.rules, self.state)
+
     def error(self, r: float | None = None) -> float:
         """The swap multicalibration error so far, over the class and the hint's levels (and jittered labels).
+
+        Where it stood back, the hint that was shown counts in the cell of the value nearest to it.
 
         Parameters
         ----------

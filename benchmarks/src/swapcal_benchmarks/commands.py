@@ -208,6 +208,28 @@ def bench_grid(
         show(directory, full=full, workers=workers, docs=docs, json=json, echo=typer.echo)
 
 
+@bench.command("delay")
+def bench_delay(
+    directory: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DIR]", help="Directory with adult.csv, elec2.csv, ...; left out if not given."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
+    docs: Annotated[Path | None, typer.Option(help="Also write delay.md into this directory.")] = None,
+) -> None:
+    """Outcomes that come late: loss and swap error at once and late, on recorded and simulated streams.
+
+    A frozen model, the model as hint, a hint that learns, and logistic recalibration refitted daily; with delays that
+    depend on the outcome among them. Takes some minutes.
+
+    Example: swapcal bench delay data --docs docs
+    """
+    with guarded():
+        from swapcal_benchmarks.delay.delay_command import show_delays
+
+        show_delays(directory, docs=docs, json=json, echo=typer.echo)
+
+
 @bench.command("service")
 def bench_service(
     store: Annotated[

@@ -152,13 +152,13 @@ def audit(frame: Any, *, y: str, p: str, groups: Any = (), **question: Any) -> A
     Returns
     -------
     Result
-        `result.words.headline` says it in a sentence; `report.page` draws it.
+        `result.verdict.headline` says it in a sentence; `report.page` draws it.
 
     Examples
     --------
     >>> rng = np.random.default_rng(1)
     >>> score = rng.random(4000)
-    >>> audit({"late": rng.random(4000) < 0.7 * score, "score": score}, y="late", p="score").words.headline
+    >>> audit({"late": rng.random(4000) < 0.7 * score, "score": score}, y="late", p="score").verdict.headline
     'Recalibrate: there is bias that can be taken away.'
     """
     from swapcal.jobs import auditing

@@ -22,6 +22,10 @@ class Ledger:
     (docs/guarantees.md, section 2): `drift`, by how much the potential may have risen beyond the draws; `reserved`, the
     size of the draws whose outcomes are out; and the largest that the sum of both ever was.
 
+    Where a forecaster stood back (`gate`), what was shown is not what was said: `apart` is the sum of x V at the
+    model's own number, in the cell of its nearest value, less that of x V at what was said, in its own; `moved` the
+    same for the visits. There is no room for `apart` before the gate opens its book.
+
     Parameters
     ----------
     capacity : int
@@ -30,11 +34,12 @@ class Ledger:
         Number of functions.
     """
 
-    __slots__ = ("drift", "rounding", "rounds", "sums", "totals")
+    __slots__ = ("apart", "drift", "moved", "rounding", "rounds", "sums", "totals")
 
     def __init__(self, capacity: int, n: int) -> None:
         self.sums = np.zeros((capacity, n))
         self.rounding = np.zeros((capacity, n))
+        self.apart, self.moved = np.zeros((0, n)), np.zeros(capacity)
         # Rounds, those whose outcome came late, and those that expired; in an array, because kernels count too.
         self.rounds: npt.NDArray[np.int64] = np.zeros(3, dtype=np.int64)
         self.drift = np.zeros(3)
@@ -86,6 +91,18 @@ class Ledger:
         self.rounds[0] += 1
         self.totals[0] += value
 
+    def move(self, slot: int, cell: int, row: Row, v: float, v_model: float) -> None:
+        """What was shown was the model's own number, in the cell of its nearest value, and not what was said."""
+        self.apart[slot, row.indices] -= row.values * v
+        self.apart[cell, row.indices] += row.values * v_model
+        self.moved[slot] -= 1.0
+        self.moved[cell] += 1.0
+
+    def spread_out(self) -> None:
+        """Make room for what will be moved."""
+        if not len(self.apart):
+            self.apart = np.zeros_like(self.sums)
+
     def settle(self, evidence: Evidence, slot: int, row: Row, phi: float, v_evidence: float, open_rounds: int) -> None:
         """What the outcome of a draw adds to the drift, by the evidence in force now; before the evidence learns it."""
         drift = self.drift
@@ -96,9 +113,14 @@ class Ledger:
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` values."""
         self.sums, self.rounding = grown(self.sums, capacity), grown(self.rounding, capacity)
+        self.moved = grown(self.moved, capacity)
+        if len(self.apart):
+            self.apart = grown(self.apart, capacity)
 
     def error(self, hypotheses: Hypotheses, counts: Float64Array, r: float) -> float:
-        """The swap multicalibration error of the rounds so far."""
+        """The swap multicalibration error of what was shown so far; `counts` are those of what was said."""
+        sums = self.sums + self.apart if len(self.apart) else self.sums
+        counts = counts + self.moved
         visited = counts > 0
         n = counts[visited]
-        return float(np.sum(n * (hypotheses.supremum(self.sums[visited]) / n) ** r))
+        return float(np.sum(n * (hypotheses.supremum(sums[visited]) / n) ** r))

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal import hints, hypotheses, properties
+from swapcal.engine import gate
+from swapcal.engine.gate import COHORT, WIDTH
 from swapcal.engine.grid import Grid
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import Arrays, State
@@ -30,11 +32,26 @@ SCHEMA_VERSION = 3
 _FORMAT = "swapcal.Forecaster"
 _KINDS = {
     "pending.rounds": np.dtype(np.int64),
+    "gate.counts": np.dtype(np.int64),
     "waiting.whole": np.dtype(np.int64),
     "waiting.indices": np.dtype(np.int64),
     "waiting.scores": np.dtype(np.uint8),
 }
 """Arrays that are not of float64."""
+
+COUNTERS = (
+    "n_values",
+    "issued",
+    "open",
+    "n_rounds",
+    "n_late",
+    "n_expired",
+    "n_waiting",
+    "width",
+    "n_cohorts",
+    "n_apart",
+)
+"""Those that are whole numbers."""
 
 _LARGEST_HEADER = 1 << 26
 _LARGEST_ATOMS = 1 << 14
@@ -166,7 +183,12 @@ def _sizes(archive: zipfile.ZipFile) -> tuple[dict[str, int], int]:
 def _check_sizes(header: dict[str, Any], sizes: dict[str, int], size: int, own: Hypotheses | None) -> None:
     """The header must not ask for more memory than the file holds: a small file could ask for any amount."""
     counters, settings, spec = header["counters"], header["settings"], header["hypotheses"]
-    for name in ("n_values", "issued", "open", "n_rounds", "n_late", "n_expired", "n_waiting", "width"):
+    if "n_cohorts" not in counters:
+        raise StateFileError(
+            "this file is of a time before forecasters kept a record of what late outcomes cost; make a new state from "
+            "the stream, or read it with the version that wrote it"
+        )
+    for name in COUNTERS:
         if isinstance(counters[name], bool) or not isinstance(counters[name], int) or not 0 <= counters[name] < _MOST:
             raise StateFileError(f"this state file is damaged: {name} is {counters[name]!r}")
     n_values, bins = counters["n_values"], settings["bins"]
@@ -182,6 +204,7 @@ def _check_sizes(header: dict[str, Any], sizes: dict[str, int], size: int, own: 
         ("pending.rounds", 8 * counters["open"]),
         ("hint.mean", 8 * n_features),
         ("waiting.entries", 8 * counters["n_waiting"] * counters["width"]),
+        ("gate.cohorts", 8 * WIDTH * counters["n_cohorts"]),
     ):
         fits = fits and n_bytes <= sizes.get(name, 0)
     # Whatever is not in the file but follows from its settings is small, or it is not taken.
@@ -207,10 +230,15 @@ def _expected(rules: Rules, state: State, counters: dict[str, Any]) -> dict[str,
     shapes: dict[str, tuple[int, ...]] = {
         "ledger.sums": (n_values, n),
         "ledger.rounding": (n_values, n),
+        "ledger.apart": (counters["n_apart"], n),
+        "ledger.moved": (n_values,),
         "ledger.drift": state.ledger.drift.shape,
         "ledger.totals": state.ledger.totals.shape,
         "pending.rounds": (counters["open"],),
-        "waiting.whole": (counters["n_waiting"], 4),
+        "gate.totals": state.gate.totals.shape,
+        "gate.counts": state.gate.counts.shape,
+        "gate.cohorts": (counters["n_cohorts"], WIDTH),
+        "waiting.whole": (counters["n_waiting"], 5),
         "waiting.numbers": (counters["n_waiting"], 7),
         "waiting.scores": (counters["n_waiting"], state.waiting.scores.shape[1]),
         "waiting.features": (counters["n_waiting"], rules.n_features),
@@ -269,11 +297,42 @@ def _check_values(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> Non
     hinted = float(arrays["record.totals"][0])
     sound = sound and 0.0 <= hinted <= rounds and bool((np.abs(arrays["record.sums"]) <= most * hinted).all())
     sound = sound and bool((np.abs(2.0 * arrays["record.squares"] - hinted) <= most * hinted).all())
-    sound = sound and _waits(rules, counters, arrays)
+    sound = sound and _waits(rules, counters, arrays) and _gated(counters, arrays)
+    # `run` looks at the labels of rounds that wait, too.
     atoms = arrays["atoms.labels"]
-    sound = sound and len(atoms) >= 2 and 0.0 <= atoms[0] <= rounds and len(atoms) - 2 <= atoms[0]
+    sound = sound and len(atoms) >= 2 and 0.0 <= atoms[0] <= counters["issued"] and len(atoms) - 2 <= atoms[0]
     if not sound:
         raise StateFileError("this state file is damaged: its sums and counters contradict each other")
+
+
+def _gated(counters: dict[str, Any], arrays: Arrays) -> bool:
+    """Whether the gate's book is about rounds that there were."""
+    begin, front, since, marker, tried, back, back_since, flagged = arrays["gate.counts"].tolist()
+    issued, cohorts = counters["issued"], arrays["gate.cohorts"]
+    if begin < 0:
+        idle = begin == -1 and not (front or since or marker or tried or back) and back_since == flagged == -1
+        quiet = not counters["n_apart"] and not arrays["gate.totals"].any() and not arrays["ledger.moved"].any()
+        return idle and quiet and not len(cohorts)
+    totals = arrays["gate.totals"]
+    sound = begin <= issued and begin // COHORT <= since <= front <= issued // COHORT + 1 and tried in (0, 1)
+    sound = sound and begin <= marker <= issued and 0 <= back <= issued - begin
+    sound = sound and -1 <= back_since < max(issued, 1) and -1 <= flagged <= issued
+    sound = sound and len(cohorts) == max((issued - 1) // COHORT - front + 1, 0)
+    apart, moved = arrays["ledger.apart"], arrays["ledger.moved"]
+    sound = sound and (counters["n_apart"] == counters["n_values"] or not (counters["n_apart"] or moved.any()))
+    sound = sound and moved.sum() == 0.0 and np.abs(moved).max(initial=0.0) <= back
+    sound = sound and np.abs(apart).max(initial=0.0) <= 2.0 * (1.0 + 1e-9) * back
+    positive = [
+        gate.MODEL,
+        gate.JUDGED,
+        gate.SQUARES,
+        gate.LAGS,
+        gate.LAG_SQUARES,
+        gate.KNOWN,
+        gate.DISTANCE,
+        gate.SIZE,
+    ]
+    return bool(sound and (totals[positive] >= 0.0).all() and totals[gate.KNOWN] <= counters["n_rounds"])
 
 
 def _waits(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> bool:
@@ -281,7 +340,7 @@ def _waits(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> bool:
     whole, numbers, width = arrays["waiting.whole"], arrays["waiting.numbers"], counters["width"]
     if not len(whole):
         return True
-    rounds, slots, kinds, lengths = whole.T
+    rounds, slots, kinds, lengths, followed = whole.T
     low, high = rules.property.domain
     active = np.arange(width) < lengths[:, None]
     indices = np.where(active, arrays["waiting.indices"], np.arange(width) + (1 << 62))
@@ -295,6 +354,7 @@ def _waits(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> bool:
         and (slots < counters["n_values"]).all()
         and ((kinds >= 0) & (kinds < len(KINDS))).all()
         and ((lengths >= 0) & (lengths <= width)).all()
+        and ((followed == 1) | ((followed == 0) & ~np.isnan(numbers[:, 4]))).all()
         and (np.diff(indices, axis=1) > 0).all()
         and (indices[active] >= 0).all()
         and (indices[active] < rules.functions.n).all()

@@ -21,19 +21,24 @@ def so_far(rules: Rules, state: State, delta: float) -> Guarantee:
     """The theorem on the rounds so far: with their visits, spread, rounding and drift, and no assumption on labels."""
     n, ledger, counts = state.values.n, state.ledger, state.counts
     drift = ledger.drift.tolist()
+    stood_back = bool(ledger.apart.any())
+    between = ledger.rounding[:n] + ledger.apart[:n] if stood_back else ledger.rounding[:n]
     tally = Tally(
         n,
         _functions(rules, state),
         ledger.n_rounds + state.pending.open,
         counts=counts,
         spread=state.evidence.spread()[:n],
-        rounding=rules.functions.supremum(ledger.rounding[:n]),
+        rounding=rules.functions.supremum(between),
         drift=drift[DRIFT] + drift[RESERVED],
         peak=drift[PEAK],
+        shown=counts + ledger.moved[:n] if stood_back else None,
     )
     notes: tuple[str, ...] = ()
     if rules.jitter:
         notes = (f"labels are those spread by jitter={rules.jitter:g}, for which the error is counted too",)
+    if stood_back:
+        notes += ("where the model's own number was shown, it counts in the cell of the value nearest to it",)
     value = min(state.evidence.bound(tally, rules.r, delta), float(ledger.n_rounds))
     return _guarantee(value, rules, state, ledger.n_rounds, delta, notes)
 

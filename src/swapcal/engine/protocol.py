@@ -30,13 +30,17 @@ class Case(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What an update needs to know of the play: the slot, the other value, the evidence point, how, Phi at the draw."""
+    """What an update needs to know of the play: the slot, the other value, the evidence point, how, Phi at the draw.
+
+    And whether what was said was shown, or the model's own number.
+    """
 
     slot: int
     other: float
     evidence_at: float
     kind: str
     phi: float
+    followed: bool = True
 
 
 class Errors(NamedTuple):

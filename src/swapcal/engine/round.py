@@ -25,6 +25,7 @@ from swapcal.engine.protocol import Case, Engine, Errors, Learned
 from swapcal.engine.python import FRESH, PythonEngine
 from swapcal.engine.randomness import uniform
 from swapcal.engine.rules import Rules
+from swapcal.engine.stakes import RoundCost
 from swapcal.engine.state import State
 from swapcal.engine.values import Values
 from swapcal.errors import InvalidInput, UnknownForecast
@@ -59,8 +60,9 @@ class Round:
         slot, phi = self.draw(play, t)
         born = self.state.values.born
         value = float(born[slot])
+        followed = self.show(t, value, base)
         forecast = Forecast(
-            value=value,
+            value=value if followed or base is None else base,
             round=t,
             forecaster=self.state.identity,
             other=float(born[play.lower + play.upper - slot]),
@@ -73,6 +75,7 @@ class Round:
             base=case.base,
             features=None if case.features is None else tuple(case.features.tolist()),
             scores=case.scores,
+            said=None if followed else value,
         )
         object.__setattr__(forecast, "forecaster", self.state.identity)
         return forecast
@@ -89,8 +92,13 @@ class Round:
         play = self.engine.play(case)
         if play.lower == FRESH:
             return {float(case.hint or 0.0): 1.0}
-        lower, upper = float(values.born[play.lower]), float(values.born[play.upper])
-        return {lower: 1.0} if play.lower == play.upper else {lower: play.p_lower, upper: 1.0 - play.p_lower}
+        chances: dict[float, float] = {}
+        for slot, chance in ((play.lower, play.p_lower), (play.upper, 1.0 - play.p_lower)):
+            said = float(values.born[slot])
+            shown = said if case.base is None or self.state.gate.follows(said, case.base) else case.base
+            if chance > 0.0:
+                chances[shown] = chances.get(shown, 0.0) + chance
+        return chances
 
     def update(self, forecast: Any, y: Any) -> None:
         """Learn the outcome of a forecast that was made here and has not had one."""
@@ -109,15 +117,18 @@ class Round:
                     "to_json or to_dict give, unchanged, and do not build or edit forecasts"
                 )
         state.pending.check(forecast.round)
-        slot, (low, high) = state.values.find(forecast.value), self.rules.property.domain
+        said = forecast.value if forecast.said is None else forecast.said
+        slot, (low, high) = state.values.find(said), self.rules.property.domain
         row = checked.stored_row(forecast.indices, forecast.values, self.rules.functions.n)
-        inside = low <= forecast.evidence_at <= high and (forecast.hint is None or low <= forecast.hint <= high)
+        given = (forecast.evidence_at, forecast.hint, forecast.base)
+        inside = all(each is None or low <= each <= high for each in given)
+        inside = inside and (forecast.said is None or forecast.base is not None)
         if slot < 0 or state.values.find(forecast.other) < 0 or not inside:
             raise UnknownForecast(f"{forecast!r} is not on this forecaster's grid; it was changed after it was made")
         extra = None if forecast.features is None else np.array(forecast.features)
         case = Case(row, forecast.hint, forecast.base, extra, forecast.scores)
         label = self.rules.label(y)
-        played = Learned(slot, forecast.other, forecast.evidence_at, forecast.kind, forecast.phi)
+        played = Learned(slot, forecast.other, forecast.evidence_at, forecast.kind, forecast.phi, forecast.said is None)
         self.learn(case, played, label, forecast.round)
         self.notice(label)
 
@@ -146,7 +157,11 @@ class Round:
 
     def open(self) -> int:
         """The number of a new round. One that has waited for too long expires for it."""
+        gate, pending = self.state.gate, self.state.pending
+        if not gate.open and pending.open:
+            gate.begin(pending.issued)
         self.make_room()
+        gate.judge(pending.issued)
         t, expired = self.state.pending.issue()
         self.state.ledger.rounds[2] += expired
         return t
@@ -158,12 +173,18 @@ class Round:
         self.state.ledger.draw(self.state.evidence, phi)
         return (play.lower if lower else play.upper), phi
 
+    def show(self, t: int, said: float, base: float | None) -> bool:
+        """Whether round `t` shows what was said, or the caller's own number."""
+        gate = self.state.gate
+        return not gate.open or base is None or gate.show(t, said, base)
+
     def learn(self, case: Case, played: Learned, label: float, t: int) -> None:
         """The played value records what happened. Everything that can fail comes before the first change."""
         self.make_room()
         state = self.state
         errors = self._errors(case, played, self.rules.jittered(label, t))
         lag = state.pending.issued - 1 - t
+        stake = self._stake(case, played, label, t)
         before = state.ledger.drift.copy(), self._hint_arrays() if self._fallible else None
         if state.hint is not None:
             own = case.row.indices < self.rules.hypotheses.n
@@ -177,9 +198,25 @@ class Round:
                 state.hint.restore(before[1])
             raise
         state.ledger.rounds[1] += lag > 0
+        if stake is not None:
+            outcome, worst, cell, v = stake
+            state.gate.learn(t, outcome, worst, played.followed, lag)
+            if not played.followed:
+                state.ledger.move(played.slot, cell, case.row, errors.forecast, v)
         if middle is not None:
             self.add(middle)
         self.follow(case.hint)
+
+    def _stake(self, case: Case, played: Learned, label: float, t: int) -> tuple[RoundCost, float, int, float] | None:
+        """What the outcome says to the gate: losses, and where the model's own number lies, with V there."""
+        state, base = self.state, case.base
+        if base is None or not state.gate.holds(t):
+            return None
+        said, stakes, cell, v = float(state.values.born[played.slot]), state.gate.stakes, -1, 0.0
+        if not played.followed:
+            cell = state.values.slot(state.values.nearest(base))
+            v = checked.identified(self.rules.property, base, self.rules.jittered(label, t))
+        return stakes.outcome(said, base, label), stakes.worst(said, base), cell, v
 
     def _hint_arrays(self) -> dict[str, Float64Array] | None:
         hint = self.state.hint
@@ -208,10 +245,12 @@ class Round:
         self.make_room()
         return self.state.values.add(value)
 
-    def drop(self, t: int, phi: float) -> None:
-        """Close a round whose outcome is not known and will not be."""
+    def drop(self, t: int, said: float, base: float | None, played: Learned) -> None:
+        """Close a round, the last one, whose outcome is not known and will not be."""
         state = self.state
-        reserved = state.ledger.drift[RESERVED] - state.evidence.reserve(phi)
+        if base is not None:
+            state.gate.drop(t, said, base, played.followed)
+        reserved = state.ledger.drift[RESERVED] - state.evidence.reserve(played.phi)
         state.ledger.drift[RESERVED] = reserved if state.pending.open > 1 else 0.0
         state.pending.close(t)
 
@@ -239,6 +278,12 @@ class Round:
             crowded = True
         if state.pending.full:
             state.pending.grow()
+            crowded = True
+        if state.gate.open and not len(state.ledger.apart):
+            state.ledger.spread_out()
+            crowded = True
+        if state.gate.full(state.pending.issued):
+            state.gate.grow(state.pending.issued)
             crowded = True
         if crowded:
             self.engine.assemble()

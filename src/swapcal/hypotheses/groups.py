@@ -22,7 +22,7 @@ from swapcal.tables.comparisons import ColumnComparison
 from swapcal.tables.definitions import Function, definitions, groups_from_spec
 from swapcal.tables.fitting import frequent, listed, quantities
 from swapcal.tables.sparse_rows import assembled
-from swapcal.tables.vocabulary import Keyed, Token, Vocabulary
+from swapcal.tables.vocabulary import KeyedColumn, Token, Vocabulary
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["Groups"]
@@ -241,7 +241,7 @@ class Groups:
         self._warn()
         return assembled(length, fixed, placed)
 
-    def _keyed(self, columns: Mapping[str, Coded | Float64Array]) -> list[Keyed]:
+    def _keyed(self, columns: Mapping[str, Coded | Float64Array]) -> list[KeyedColumn]:
         needed = {column for key in self._definitions.keys for column in key.columns}
         texts = {name: texts_of(columns[name], self._edges.get(name)) for name in needed}
         return [combined([texts[column] for column in key.columns]) for key in self._definitions.keys]

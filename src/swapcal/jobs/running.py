@@ -14,6 +14,7 @@ from swapcal.jobs.before_after import DELTA
 from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.jobs.guard import regular
 from swapcal.jobs.kept_sums import understood
+from swapcal.jobs.late_notes import late_sentences, time_column
 from swapcal.jobs.output_and_state import RunFiles
 from swapcal.jobs.question import Question
 from swapcal.jobs.result import Result
@@ -174,7 +175,7 @@ def _run(
         raise
     if records.held is not None and say is not None:
         say(records.held)
-    return _result(records.name, current, files)
+    return _result(records.name, current, files, time_column(records.file, first, question.time))
 
 
 def _expected_rows(records: Records) -> int | None:
@@ -225,7 +226,15 @@ def _behind(batches: Iterator[Batch], current: RunState, begun: Checkpoint, file
     return chain(ahead, batches)
 
 
-def _result(source: str, current: RunState, files: RunFiles) -> Result:
+def _binning(current: RunState) -> str:
+    """What was taken together, in words."""
+    stated = "" if current.binning is None else current.binning.stated
+    if not current.question.late.given:
+        return stated
+    return f"{stated}, the model's and swapcal's alike, as swapcal may show the model's own"
+
+
+def _result(source: str, current: RunState, files: RunFiles, time: str | None) -> Result:
     comparison, values, question = current.comparison, current.values, current.question
     if not comparison.after.weight > 0:
         raise DataError(
@@ -237,6 +246,9 @@ def _result(source: str, current: RunState, files: RunFiles) -> Result:
     if comparison.before is not None and comparison.before.weight > 0:
         before = summarize(comparison.before, question.r)
     after = summarize(comparison.after, question.r)
+    lateness = current.forecaster.lateness()
+    said = verdict(before, after, property=values.property, r=question.r, paired=comparison.losses.paired())
+    said = replace(said, sentences=(*said.sentences, *late_sentences(question.late, lateness, time)))
     paired, guarantee = comparison.losses.paired(), float(current.forecaster.guarantee(DELTA))
     return Result(
         kind="run",
@@ -253,7 +265,7 @@ def _result(source: str, current: RunState, files: RunFiles) -> Result:
         after=after,
         history=comparison.history(current.forecaster),
         paired=paired,
-        verdict=verdict(before, after, property=values.property, r=question.r, paired=paired),
+        verdict=said,
         guarantee=guarantee,
         settings={
             **files.asked,
@@ -264,11 +276,16 @@ def _result(source: str, current: RunState, files: RunFiles) -> Result:
             "jitter": current.jitter,
             "limit": current.audience.groups.limit,
             "range": values.stated,
-            **({} if current.binning is None else {"binning": current.binning.stated}),
+            **({} if current.binning is None else {"binning": _binning(current)}),
             "bands": {column: list(edges) for column, edges in current.audience.groups.edges.items()},
             "rows": current.n_rows,
-            "outcomes_waiting": current.forecaster.n_pending,
-            "outcomes_late": current.forecaster.state.ledger.n_late,
+            "outcomes_waiting": lateness.n_pending,
+            "outcomes_late": lateness.n_late,
+            "outcomes_expired": lateness.n_expired,
+            "mean_delay": lateness.mean_delay,
+            "standing_back": lateness.standing_back,
+            "rows_stood_back": lateness.n_stood_back,
+            "delays_depend_on_outcomes": lateness.dependent_since is not None,
             "rows_without_hint": current.n_unhinted,
             "forecasts_outside": values.n_clipped_forecasts,
             "weights_outside": values.n_clipped_weights,
