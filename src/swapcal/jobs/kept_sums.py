@@ -116,6 +116,6 @@ def _check_losses(sums: Float64Array, length: Float64Array) -> None:
 
 
 def _check_history(noted: Float64Array, due: Float64Array) -> None:
-    shaped = noted.size == 0 or (noted.ndim == 2 and noted.shape[1] == 4 and len(noted) < 10_000)
+    shaped = len(noted) == 0 or (noted.ndim == 2 and noted.shape[1] == 4 and len(noted) < 10_000)
     if not shaped or due.shape != (1,) or not 1 <= due[0] < 2**63 or not float(due[0]).is_integer():
         raise ValueError("the history of errors contradicts itself")
