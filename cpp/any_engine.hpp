@@ -80,7 +80,7 @@ struct EngineOf final : AnyEngine {
         int64_t t = engine.books.issue();
         bool lower = engine.draws_lower(play, t);
         double phi = lower ? play.phi_lower : play.phi_upper;
-        engine.books.draw(engine.evidence, phi);
+        engine.books.draw(engine.evidence, phi, lower ? play.phi_upper : play.phi_lower);
         int64_t slot = lower ? play.lower : play.upper;
         return {play, t, slot, phi, engine.show(t, slot, based, base)};
     }

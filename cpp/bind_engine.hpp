@@ -11,6 +11,7 @@
 #include "arrays.hpp"
 #include "bind_regression.hpp"
 #include "forecast.hpp"
+#include "marks.hpp"
 #include "parts.hpp"
 #include "plain_array.hpp"
 
@@ -67,6 +68,26 @@ class Handle {
         double base = guide;
         Row row = engine_->looked_at(m, extra, hinted, guide);
         return make(row, hinted, guide, hint, based, base, extra, n_features);
+    }
+
+    // By which the round of a forecast is known.
+    uint32_t mark(nb::handle forecast) const {
+        const ForecastType &type = forecast_type();
+        PyObject *f = forecast.ptr();
+        fits(type.is_forecast(f), "a forecast is needed");
+        PyObject *context = type.get(f, kContext), *features = type.get(f, kFeatures);
+        fits(context && PyBytes_CheckExact(context) && features, "a forecast is needed");
+        fits(features == Py_None || PyTuple_CheckExact(features), "features are a tuple");
+        Mark mark;
+        PyObject *said = type.get(f, kSaid);
+        for (ForecastField field : {said == Py_None ? kValue : kSaid, kOther, kEvidenceAt, kPhi, kHint, kBase}) {
+            PyObject *number = type.get(f, field);
+            number == Py_None ? mark.nothing() : mark.number(plain(number));
+        }
+        mark.row(context_of(context));
+        Py_ssize_t n = features == Py_None ? 0 : PyTuple_GET_SIZE(features);
+        for (Py_ssize_t k = 0; k < n; ++k) mark.number(plain(PyTuple_GET_ITEM(features, k)));
+        return mark.result();
     }
 
     // Which values to play: the fields of crossing.Play.
@@ -179,6 +200,12 @@ class Handle {
         return engine_->values().low <= value && value <= engine_->values().high;
     }
 
+    static double plain(PyObject *number) {
+        double value = number ? PyFloat_AsDouble(number) : 0.0;
+        if (!number || (value == -1.0 && PyErr_Occurred())) throw nb::python_error();
+        return value;
+    }
+
     static Row context_of(PyObject *bytes) {
         int64_t m = PyBytes_GET_SIZE(bytes) / 16;
         const char *data = PyBytes_AS_STRING(bytes);
@@ -268,6 +295,13 @@ class Handle {
         const Play &play = found.play;
         const Values &values = engine_->values();
         double value = values.born[found.slot], other = values.born[play.lower + play.upper - found.slot];
+        Mark mark;
+        for (double x : {value, other, play.at_forecast ? value : play.evidence_at, found.phi}) mark.number(x);
+        hinted ? mark.number(guide) : mark.nothing();
+        base.is_none() ? mark.nothing() : mark.number(PyFloat_AS_DOUBLE(base.ptr()));
+        mark.row(row);
+        for (int64_t k = 0; extra && k < n_features; ++k) mark.number(extra[k]);
+        engine_->books().mark(found.t, mark.result());
         nb::object scores = nb::none();
         if (engine_->model) {
             std::vector<uint16_t> packed(engine_->model->n_experts);
@@ -393,6 +427,7 @@ inline void bind_engine(nb::module_ &m) {
         .def(nb::init<nb::dict, nb::dict, nb::object, nb::object>(), nb::arg("settings"), nb::arg("arrays"),
              nb::arg("identity"), nb::arg("model").none())
         .def("play", &Handle::play, nb::arg("indices"), nb::arg("values"), nb::arg("hint").none())
+        .def("mark", &Handle::mark, nb::arg("forecast"))
         .def("hold", &Handle::hold, nb::arg("held"))
         .def_prop_ro("reads_dense", &Handle::reads_dense)
         .def_prop_ro("runs_alone", &Handle::runs_alone)

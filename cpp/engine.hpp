@@ -25,12 +25,14 @@ struct Settings {
 // Twin of ledger.Ledger and pending.Pending.
 struct Books {
     enum Drift { kDrift, kReserved, kPeak };
+    enum Total { kForecasts, kLuck, kVariance };
+    static constexpr double kMost = 1e300;
 
     double *sums, *rounding;
     double *apart, *moved;  // what standing back has moved; no room before the gate opens its book
     double *drift, *totals;
     int64_t *rounds;   // n_rounds, n_late, n_expired
-    uint8_t *flags;
+    uint32_t *flags;  // 0, or the mark of a round that waits
     int64_t *numbers;  // issued, open
     int64_t n, size, window;
 
@@ -42,12 +44,14 @@ struct Books {
 
     int64_t issue() {
         int64_t t = numbers[0], position = place(t);
-        rounds[2] += int64_t(flags[position]);
-        numbers[1] += 1 - int64_t(flags[position]);
+        rounds[2] += flags[position] != 0;
+        numbers[1] += flags[position] == 0;
         flags[position] = 1;
         numbers[0] = t + 1;
         return t;
     }
+
+    void mark(int64_t t, uint32_t mark) { flags[place(t)] = mark; }
 
     void close(int64_t t) {
         flags[place(t)] = 0;
@@ -70,7 +74,7 @@ struct Books {
             for (int64_t k = 0; k < row.n; ++k) r[row.index[k]] += row.value[k] * apart;
         }
         rounds[0] += 1;
-        totals[0] += value;
+        totals[kForecasts] += value;
     }
 
     // What was shown was the model's own number, in the cell of its nearest value, and not what was said.
@@ -88,9 +92,12 @@ struct Books {
     }
 
     template <class Evidence>
-    void draw(const Evidence &evidence, double phi) {
+    void draw(const Evidence &evidence, double phi, double other) {
         look();
-        if (phi != 0.0) drift[kReserved] += evidence.reserve(phi);
+        if (phi == 0.0) return;
+        drift[kReserved] += evidence.reserve(phi);
+        double variance = totals[kVariance] + (phi * phi / 6.0 + std::fabs(phi * other) / 3.0);
+        totals[kVariance] = variance < kMost ? variance : kMost;
     }
 
     template <class Evidence>
@@ -191,7 +198,7 @@ struct Engine {
             if (slot >= 0) return outright(slot, kTrusted);
         }
         double start = hint;
-        if (!hinted) start = books.rounds[0] ? books.totals[0] / double(books.rounds[0]) : 0.5 * (values.low + values.high);
+        if (!hinted) start = books.rounds[0] ? books.totals[Books::kForecasts] / double(books.rounds[0]) : 0.5 * (values.low + values.high);
         return search(PhiOf{evidence, books, row}, values, values.nearest(start));
     }
 
@@ -234,6 +241,7 @@ struct Engine {
         books.drift[Books::kDrift] += evidence.drift(slot, phi, played.phi, e.v_evidence);
         books.unreserve(evidence, played.phi);
         books.look();
+        books.totals[Books::kLuck] += played.phi * e.v_evidence;
         evidence.record(slot, row, e.v_evidence);
         books.record(slot, row, value, e.v, e.v_evidence);
         bool marked = false;

@@ -16,14 +16,18 @@ __all__ = ["Forecast"]
 
 
 class Identity(str):
-    """Who made a forecast. With its key it seals what leaves the process; a copy of the text alone seals nothing."""
+    """Who made a forecast. With its key it seals what leaves the process; a copy of the text alone seals nothing.
+
+    Seals of `former` keys, which were in use before, are still good.
+    """
 
     key: bytes
+    former: tuple[bytes, ...]
 
-    def __new__(cls, name: str, key: bytes) -> "Identity":
-        """The identity `name` with the secret `key`."""
+    def __new__(cls, name: str, key: bytes, former: tuple[bytes, ...] = ()) -> "Identity":
+        """The identity `name` with the secret `key`, and those that it had before."""
         self = super().__new__(cls, name)
-        self.key = key
+        self.key, self.former = key, former
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -33,6 +37,14 @@ class Identity(str):
         """HMAC-SHA256 of `signed`."""
         return hmac.digest(self.key, signed, "sha256")
 
+    def sealed(self, signed: bytes, seal: bytes | None) -> bool:
+        """Whether `seal` is that of `signed` under the key or a former one."""
+        keys = () if seal is None else (self.key, *self.former)
+        return any(hmac.compare_digest(hmac.digest(key, signed, "sha256"), seal or b"") for key in keys)
+
+
+SHORTEST = 16
+"""Bytes of a key, at least."""
 
 KINDS = ("zero", "pair", "low", "high", "trusted")
 """How a forecast can have been found."""

@@ -1,6 +1,7 @@
 """The public face: forecasts out, outcomes in. The round itself is `engine.round`, beside the paper's Algorithm 1."""
 
 import copy
+import secrets
 from os import PathLike
 from typing import Any, BinaryIO
 
@@ -13,7 +14,7 @@ from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
 from swapcal.engine.turns import Turns
 from swapcal.errors import InvalidInput
-from swapcal.forecast import Forecast
+from swapcal.forecast import SHORTEST, Forecast, Identity
 from swapcal.roles import Elicitable, Hypotheses, LearningHint
 from swapcal.typing import Float64Array
 
@@ -55,8 +56,8 @@ class Forecaster:
     jitter : float
         Labels are spread uniformly over an interval of this width around them before they count as evidence.
     max_pending : int
-        How many rounds a forecast can wait for its outcome before it expires; costs as many bytes at most, and only
-        while forecasts wait that long.
+        How many rounds a forecast can wait for its outcome before it expires; costs four times as many bytes at most,
+        and only while forecasts wait that long.
     stand_back : bool
         Where outcomes come late, show the caller's own hint in place of what the engine says, while the record does not
         speak for that (`engine/gate.py` has the rule, and what it promises); learning goes on. False: never.
@@ -365,6 +366,41 @@ class Forecaster:
                     "without a horizon, say for how many rounds: guarantee(n_rounds=...), or ask after some"
                 )
             return promises.ahead(self.rules, self.state, total, delta)
+
+    def rotate_key(self, key: bytes | None = None) -> None:
+        """Seal what leaves the process with another key from now on; seals of former keys stay good.
+
+        Call `forget_keys` once the forecasts that were sealed before have had their outcomes, or at once where a key
+        has become known to somebody else.
+
+        Parameters
+        ----------
+        key : bytes, optional
+            At least 16 random bytes; the same for copies that are to accept each other's seals. None: 32 from the
+            system. It is kept in the state, which is as secret as the key.
+
+        Examples
+        --------
+        >>> import swapcal as sc
+        >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(1), seed=1)
+        >>> stored = forecaster.predict([1.0]).to_json()
+        >>> forecaster.rotate_key()
+        >>> forecaster.update(sc.Forecast.from_json(stored), 0.5)
+        """
+        fresh = secrets.token_bytes(32) if key is None else key
+        if not isinstance(fresh, bytes) or len(fresh) < SHORTEST:
+            raise InvalidInput(f"a key is at least {SHORTEST} random bytes, such as secrets.token_bytes(32)")
+        with self._turns:
+            old = self.state.identity
+            former = tuple(each for each in (old.key, *old.former) if each != fresh)
+            self.state.identity = Identity(old, fresh, former)
+            self._engine.assemble()
+
+    def forget_keys(self) -> None:
+        """Accept only what was sealed with the present key; forecasts that were made before it are refused."""
+        with self._turns:
+            self.state.identity = Identity(self.state.identity, self.state.identity.key)
+            self._engine.assemble()
 
     def save(self, path: str | PathLike[str] | BinaryIO) -> None:
         """Write the whole state to a file (or a binary stream): plain data, no pickle.

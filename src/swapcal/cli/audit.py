@@ -32,6 +32,7 @@ def audit(
         ),
     ] = None,
     r: options.Power = 2.0,
+    costs: options.Costs = None,
     limit: options.Limit = 2_500,
     time: options.Time = None,
     cluster: options.Cluster = None,
@@ -71,6 +72,7 @@ def audit(
             "positive": positive,
             "weight": weight,
             "r": r,
+            "costs": costs,
         }
         asked |= {"categories": categories, "bins": bins, "limit": limit, "time": time, "cluster": cluster}
         models = parse_columns(p)

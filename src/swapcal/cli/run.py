@@ -65,6 +65,7 @@ def run(
         int | None, typer.Option(min=1, help="Values to forecast; else what rows and hint suggest.")
     ] = None,
     r: options.Power = 2.0,
+    costs: options.Costs = None,
     limit: options.Limit = 2_500,
     out: Annotated[Path | None, typer.Option(help="Forecasts of all rows: .csv, .jsonl or .parquet.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an --out that is there already.")] = False,
@@ -101,6 +102,7 @@ def run(
             "positive": positive,
             "weight": weight,
             "r": r,
+            "costs": costs,
         }
         asked |= {"categories": categories, "limit": limit, "time": time, "known": known, "delay": delay}
         question = options.question(y, hint, groups, linear, **asked)

@@ -17,6 +17,7 @@ from swapcal.typing import Float64Array
 __all__ = [
     "Guarantee",
     "Tally",
+    "certified",
     "combine",
     "exponential",
     "log_potential",
@@ -102,8 +103,10 @@ class Tally:
     """What a theorem needs to know of a run; `counts` and what follows are None for a bound ahead of it.
 
     `rounding` is sup_f of the signed rounding of each value. `drift` is by how much the potential may have risen beyond
-    the draws, with what is reserved for outcomes that are out; `peak` the largest that it was before a draw. Where a
-    forecaster stood back, `shown` are the visits of what was shown, and `rounding` leads from the evidence to it.
+    the draws, with what is reserved for outcomes that are out; `peak` the largest that it was before a draw. `luck` is
+    how much more the draws could have added to the potential than they have, and `reserved` the part of the drift that
+    is. Where a forecaster stood back, `shown` are the visits of what was shown, and `rounding` leads from the evidence
+    to it.
     """
 
     n_values: int
@@ -115,6 +118,8 @@ class Tally:
     drift: float = 0.0
     peak: float = 0.0
     shown: Float64Array | None = None
+    luck: float | None = None
+    reserved: float = 0.0
 
 
 _TANGENT = 250.0
@@ -206,6 +211,18 @@ def quadratic(tally: Tally, smoothness: float, radius: float, r: float, delta: f
     moved = (tally.shown != tally.counts) & (tally.shown > 0)
     n, reach = tally.shown[moved], np.sqrt(total * tally.counts[moved]) + tally.rounding[moved]
     return whole + float(np.sum(n * np.minimum(reach / n, 1.0) ** r))
+
+
+def certified(q: float, tally: Tally, r: float) -> float:
+    """Theorem C for a quadratic potential that is `q` now: to which the draws, which count twice, could have added."""
+    assert tally.counts is not None
+    assert tally.rounding is not None
+    assert tally.luck is not None
+    total = min(max(q + 2.0 * tally.luck + tally.reserved, 0.0), float(tally.n_rounds))
+    evidence = total if r >= 2.0 else float(tally.n_rounds ** (1.0 - r / 2.0) * total ** (r / 2.0))
+    visited = tally.counts > 0
+    visits, rounded = tally.counts[visited], tally.rounding[visited]
+    return combine(evidence, float(np.sum(visits * (rounded / visits) ** r)), r)
 
 
 def quadratic_drift(now: float, phi: float, v: float, radius: float, pull: float) -> float:

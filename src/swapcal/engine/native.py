@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swapcal.engine import cuts, gate, lateness
+from swapcal.engine import cuts, gate, lateness, marks
 from swapcal.engine.crossing import Play
 from swapcal.engine.protocol import Case, Errors, Learned, StreamPart
 from swapcal.engine.randomness import GOLDEN, mix64
@@ -129,6 +129,10 @@ class NativeEngine:
         """While it is held, `predict` and `update` answer that Python must look."""
         self._held = held
         self._kernel.hold(held)
+
+    def mark(self, forecast: Forecast) -> int:
+        """As the twin in Python."""
+        return self._kernel.mark(forecast) if type(forecast) is Forecast else marks.mark(forecast)
 
     def play(self, case: Case) -> Play:
         """As the twin in Python."""

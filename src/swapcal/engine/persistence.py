@@ -1,6 +1,6 @@
 """State files: a JSON header and named arrays in one .npz archive. Reading one never runs code.
 
-Schema 3. The header holds the parts' specs, the settings, the counters and the identity; arrays are float64 or uint8.
+Schema 4. The header holds the parts' specs, the settings, the counters and the identity; arrays are numbers.
 Weights are not stored: they follow from the sums.
 """
 
@@ -21,18 +21,19 @@ from swapcal.engine.grid import Grid
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import Arrays, State
 from swapcal.errors import StateFileError
-from swapcal.forecast import KINDS
+from swapcal.forecast import KINDS, SHORTEST
 from swapcal.replacing import replacing
 from swapcal.roles import Elicitable, Hypotheses, LearningHint
 from swapcal.version import __version__
 
 __all__ = ["SCHEMA_VERSION", "load", "packed", "write"]
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _FORMAT = "swapcal.Forecaster"
-_KINDS = {
+_KINDS: dict[str, np.dtype[Any]] = {
     "pending.rounds": np.dtype(np.int64),
     "gate.counts": np.dtype(np.int64),
+    "pending.marks": np.dtype(np.uint32),
     "waiting.whole": np.dtype(np.int64),
     "waiting.indices": np.dtype(np.int64),
     "waiting.scores": np.dtype(np.uint8),
@@ -194,6 +195,8 @@ def _check_sizes(header: dict[str, Any], sizes: dict[str, int], size: int, own: 
     n_values, bins = counters["n_values"], settings["bins"]
     levels = settings["levels"] if spec["kind"] in ("Finite", "Groups") else 0
     described = spec["learner"] if spec["kind"] == "Oracle" else spec
+    if own is None and "n" not in described:
+        hypotheses.from_spec(spec)  # of the user's own making: this says what to pass
     n = described["n"] + levels if own is None else own.n
     n_features = 0 if header["hint"] is None else header["hint"].get("n_features", 0)
     fits = bins is None or bins == n_values
@@ -219,8 +222,9 @@ def _check_parts(rules: Rules, header: dict[str, Any]) -> None:
         if (None if part is None else json.loads(json.dumps(dict(part.spec())))) != header[stored]:
             raise StateFileError(f"the {stored} passed in, {part!r}, is not the one in the file: {header[stored]}")
     counters = header["counters"]
-    bytes.fromhex(counters["key"])
-    if not isinstance(counters["identity"], str) or not isinstance(counters["hinted"], bool):
+    keys = (counters["key"], *counters["former_keys"])
+    kept = isinstance(counters["former_keys"], list) and all(len(bytes.fromhex(key)) >= SHORTEST for key in keys)
+    if not kept or not isinstance(counters["identity"], str) or not isinstance(counters["hinted"], bool):
         raise StateFileError("this state file is damaged: the identity or a flag has the wrong type")
 
 
@@ -238,6 +242,7 @@ def _expected(rules: Rules, state: State, counters: dict[str, Any]) -> dict[str,
         "gate.totals": state.gate.totals.shape,
         "gate.counts": state.gate.counts.shape,
         "gate.cohorts": (counters["n_cohorts"], WIDTH),
+        "pending.marks": (counters["open"],),
         "waiting.whole": (counters["n_waiting"], 5),
         "waiting.numbers": (counters["n_waiting"], 7),
         "waiting.scores": (counters["n_waiting"], state.waiting.scores.shape[1]),
@@ -257,7 +262,7 @@ def _arrays(archive: zipfile.ZipFile, sizes: dict[str, int], expected: dict[str,
     """All arrays, of the expected names, types and shapes; a size that is not right is not even unpacked."""
     fits = sizes.keys() == {"header", "atoms.labels", *expected} and sizes["atoms.labels"] < _LARGEST_ATOMS
     for name, shape in expected.items():
-        n_bytes = math.prod(shape) * (1 if name == "waiting.scores" else 8)
+        n_bytes = math.prod(shape) * _KINDS.get(name, np.dtype(np.float64)).itemsize
         fits = fits and n_bytes <= sizes[name] <= n_bytes + _LARGEST_LABEL
     if not fits:
         raise StateFileError("this state file is damaged: its arrays do not fit its settings")
@@ -278,12 +283,13 @@ def _check_values(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> Non
     if len(waiting):
         sound = sound and bool((np.diff(waiting) > 0).all()) and waiting[-1] < counters["issued"]
         sound = sound and waiting[0] >= 0 and counters["issued"] - waiting[0] <= rules.max_pending
+        sound = sound and bool((arrays["pending.marks"] > 0).all())
     low, high = rules.property.domain
     born = arrays["values.born"]
     sound = sound and bool(((low <= born) & (born <= high)).all()) and len(np.unique(born)) == len(born)
     if rules.bins is not None:
         sound = sound and bool((born == Grid(low, high, rules.bins).midpoints).all())
-    sound = sound and bool((arrays["values.gaps"] >= 0.0).all())
+    sound = sound and bool((arrays["values.gaps"] >= 0.0).all()) and arrays["ledger.totals"][2] >= 0.0
     visits = arrays.get("evidence.counts")
     if visits is not None and visits.shape == born.shape and len(born):
         sound = sound and visits.min() >= 0.0 and visits.sum() == rounds

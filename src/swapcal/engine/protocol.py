@@ -75,6 +75,9 @@ class Engine(Protocol):
     def due(self) -> bool:
         """Whether the last update has left something to Python: the first hint, more room, a label to be looked at."""
 
+    def mark(self, forecast: Forecast) -> int:
+        """By which the round of a forecast is known, see `marks`."""
+
     def play(self, case: Case) -> Play:
         """Which values to play, with which probabilities."""
 

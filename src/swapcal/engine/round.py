@@ -11,7 +11,6 @@
 | 7: feed the gains to the expert algorithm | `Round.learn` and `Evidence.record` |
 """
 
-import hmac
 from typing import Any
 
 import numpy as np
@@ -78,6 +77,7 @@ class Round:
             said=None if followed else value,
         )
         object.__setattr__(forecast, "forecaster", self.state.identity)
+        self.state.pending.mark(t, self.engine.mark(forecast))
         return forecast
 
     def distribution(self, x: Any, hint: Any, features: Any) -> dict[float, float]:
@@ -121,14 +121,20 @@ class Round:
             )
         if forecast.forecaster != state.identity:
             raise UnknownForecast(f"{forecast!r} was made by another forecaster; update the one that made it")
-        if forecast.forecaster is not state.identity:
-            seal = state.identity.seal(forecast.signed)
-            if not hmac.compare_digest(seal, forecast.sealed or b""):
-                raise UnknownForecast(
-                    f"{forecast!r} is not as this forecaster made it: its seal is broken or missing. Store what "
-                    "to_json or to_dict give, unchanged, and do not build or edit forecasts"
-                )
+        outside = forecast.forecaster is not state.identity
+        if outside and not state.identity.sealed(forecast.signed, forecast.sealed):
+            raise UnknownForecast(
+                f"{forecast!r} is not as this forecaster made it: its seal is broken or missing, or of a key that "
+                "was forgotten. Store what to_json or to_dict give, unchanged, and do not build or edit forecasts"
+            )
         state.pending.check(forecast.round)
+        if outside and state.pending.flags[forecast.round % len(state.pending.flags)] != self.engine.mark(forecast):
+            raise UnknownForecast(
+                f"{forecast!r} was made by a copy of this forecaster (a copy, a fork, or one loaded from its file) "
+                f"after the two had parted: round {forecast.round} was another one here. Give the outcome to the one "
+                "that made it. To go on elsewhere, save, load there, and forecast with one of the two only; where "
+                "several processes forecast, give each a forecaster of its own or let all ask one service"
+            )
         said = forecast.value if forecast.said is None else forecast.said
         slot, (low, high) = state.values.find(said), self.rules.property.domain
         row = checked.stored_row(forecast.indices, forecast.values, self.rules.functions.n)
@@ -179,8 +185,8 @@ class Round:
     def draw(self, play: Play, t: int) -> tuple[int, float]:
         """The slot that round `t` plays, and the evidence that the draw has canceled there."""
         lower = uniform(self.rules.seed, t) < play.p_lower
-        phi = play.phi_lower if lower else play.phi_upper
-        self.state.ledger.draw(self.state.evidence, phi)
+        phi, other = (play.phi_lower, play.phi_upper) if lower else (play.phi_upper, play.phi_lower)
+        self.state.ledger.draw(self.state.evidence, phi, other)
         return (play.lower if lower else play.upper), phi
 
     def show(self, t: int, said: float, base: float | None) -> bool:
@@ -195,7 +201,8 @@ class Round:
         errors = self._errors(case, played, self.rules.jittered(label, t))
         lag = state.pending.issued - 1 - t
         stake = self._stake(case, played, label, t)
-        before = state.ledger.drift.copy(), self._hint_arrays() if self._fallible else None
+        drift, totals = state.ledger.drift.copy(), state.ledger.totals.copy()
+        model = self._hint_arrays() if self._fallible else None
         if state.hint is not None:
             own = case.row.indices < self.rules.hypotheses.n
             row = Row(case.row.indices[own], case.row.values[own])
@@ -203,9 +210,9 @@ class Round:
         try:
             middle = self.engine.learn(case, played, errors, t)
         except BaseException:
-            state.ledger.drift[:] = before[0]
-            if state.hint is not None and before[1] is not None:
-                state.hint.restore(before[1])
+            state.ledger.drift[:], state.ledger.totals[:] = drift, totals
+            if state.hint is not None and model is not None:
+                state.hint.restore(model)
             raise
         state.ledger.rounds[1] += lag > 0
         if stake is not None:

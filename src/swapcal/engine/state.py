@@ -83,7 +83,7 @@ class State:
 
     def snapshot(self) -> tuple[dict[str, Any], Arrays]:
         """Counters and arrays, as copies, without the room behind them."""
-        n, ledger = self.values.n, self.ledger
+        n, ledger, rounds = self.values.n, self.ledger, self.pending.waiting()
         counters = {
             "n_values": n,
             "issued": self.pending.issued,
@@ -98,6 +98,7 @@ class State:
             "hinted": self.hinted,
             "identity": str(self.identity),
             "key": self.identity.key.hex(),
+            "former_keys": [key.hex() for key in self.identity.former],
         }
         arrays: Arrays = {
             "ledger.sums": ledger.sums[:n].copy(),
@@ -106,7 +107,8 @@ class State:
             "ledger.moved": ledger.moved[:n].copy(),
             "ledger.drift": ledger.drift.copy(),
             "ledger.totals": ledger.totals.copy(),
-            "pending.rounds": self.pending.waiting(),
+            "pending.rounds": rounds,
+            "pending.marks": self.pending.marks(rounds),
         }
         arrays |= {f"gate.{key}": each.copy() for key, each in self.gate.arrays(self.pending.issued).items()}
         for name in PARTS:
@@ -135,5 +137,6 @@ class State:
             ledger.spread_out()
             ledger.apart[: counters["n_apart"]] = arrays["ledger.apart"]
         ledger.rounds[:] = counters["n_rounds"], counters["n_late"], counters["n_expired"]
-        self.pending.restore(counters["issued"], arrays["pending.rounds"])
-        self.hinted, self.identity = counters["hinted"], Identity(counters["identity"], bytes.fromhex(counters["key"]))
+        self.pending.restore(counters["issued"], arrays["pending.rounds"], arrays["pending.marks"])
+        key, *former = (bytes.fromhex(each) for each in (counters["key"], *counters["former_keys"]))
+        self.hinted, self.identity = counters["hinted"], Identity(counters["identity"], key, tuple(former))

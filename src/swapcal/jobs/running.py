@@ -8,9 +8,10 @@ from typing import Any
 
 from swapcal.audit.summary import summarize
 from swapcal.checked import whole
+from swapcal.decisions import lost, saved
 from swapcal.errors import DataError, StateFileError
 from swapcal.jobs.auditing import opening, versions
-from swapcal.jobs.before_after import DELTA
+from swapcal.jobs.before_after import DELTA, BeforeAfter
 from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.jobs.guard import regular
 from swapcal.jobs.kept_sums import understood
@@ -21,6 +22,7 @@ from swapcal.jobs.result import Result
 from swapcal.jobs.run_state import Method, RunState
 from swapcal.tables.records import Batch, Records, read
 from swapcal.words.property_words import loss_name
+from swapcal.words.quantities import guarantee_sentence
 from swapcal.words.verdicts import verdict
 
 __all__ = ["Stopped", "run"]
@@ -247,9 +249,11 @@ def _result(source: str, current: RunState, files: RunFiles, time: str | None) -
         before = summarize(comparison.before, question.r)
     after = summarize(comparison.after, question.r)
     lateness = current.forecaster.lateness()
-    said = verdict(before, after, property=values.property, r=question.r, paired=comparison.losses.paired())
+    paired, history = comparison.losses.paired(), comparison.history(current.forecaster)
+    said = verdict(before, after, property=values.property, r=question.r, paired=paired)
     said = replace(said, sentences=(*said.sentences, *late_sentences(question.late, lateness, time)))
-    paired, guarantee = comparison.losses.paired(), float(current.forecaster.guarantee(DELTA))
+    why_not = _no_guarantee(question.weight, current.jitter)
+    guarantee = None if why_not else float(current.forecaster.guarantee(DELTA))
     return Result(
         kind="run",
         source=source,
@@ -263,7 +267,7 @@ def _result(source: str, current: RunState, files: RunFiles, time: str | None) -
         n_clipped=values.n_clipped,
         before=before,
         after=after,
-        history=comparison.history(current.forecaster),
+        history=replace(history, guarantee=None) if why_not else history,
         paired=paired,
         verdict=said,
         guarantee=guarantee,
@@ -274,6 +278,8 @@ def _result(source: str, current: RunState, files: RunFiles, time: str | None) -
             "trust": current.forecaster.rules.trust,
             "bins": len(current.forecaster.values),
             "jitter": current.jitter,
+            "guarantee": why_not or guarantee_sentence(DELTA),
+            **_decided(comparison, question.costs),
             "limit": current.audience.groups.limit,
             "range": values.stated,
             **({} if current.binning is None else {"binning": _binning(current)}),
@@ -292,3 +298,25 @@ def _result(source: str, current: RunState, files: RunFiles, time: str | None) -
         },
         versions=versions(),
     )
+
+
+def _decided(comparison: BeforeAfter, costs: str | None) -> dict[str, Any]:
+    """What those who act on the forecasts lose, as a sentence and as numbers."""
+    if costs is None:
+        return {}
+    before, after = comparison.acted["before"], comparison.acted["after"]
+    if not before.weight > 0.0:
+        return {"decisions": lost(after, costs)}
+    return {"decisions": saved(before, after, costs), "decision_losses": [before.mean_loss, after.mean_loss]}
+
+
+def _no_guarantee(weight: str | None, jitter: float) -> str:
+    """Why the errors of a run have no guarantee, as a sentence; empty where they have one."""
+    if weight is not None:
+        return f"none is stated: it is about rows counted once each, and here they are weighted by {weight!r}"
+    if jitter:
+        return (
+            f"none is stated: it is about outcomes spread over {jitter:g}, as --jitter does, and the errors are about "
+            "those in the file"
+        )
+    return ""

@@ -28,7 +28,14 @@ class HeadlineNumber:
 
 def headline_numbers(result: Result) -> list[HeadlineNumber]:
     """What people ask first: how many groups are off, the worst of them, everybody, the loss, coverage or AUC."""
-    found = [_groups_off(result), _worst_group(result), _everybody(result), _loss(result), *_scores(result)]
+    found = [
+        _groups_off(result),
+        _worst_group(result),
+        _everybody(result),
+        _loss(result),
+        _decisions(result),
+        *_scores(result),
+    ]
     return [card for card in found if card is not None]
 
 
@@ -91,6 +98,15 @@ def _everybody(result: Result) -> HeadlineNumber:
     return HeadlineNumber("Bias of all rows", before, after, f"interval {words.interval(low, high)}")
 
 
+def _decisions(result: Result) -> HeadlineNumber | None:
+    """What those who act on the forecasts lose a row, where costs were given."""
+    told, losses = result.settings.get("decisions"), result.settings.get("decision_losses")
+    if not told:
+        return None
+    before, after = map(precise, losses) if isinstance(losses, list) and len(losses) == 2 else ("", "")
+    return HeadlineNumber("Cost of decisions a row", before, after, str(told))
+
+
 def _scores(result: Result) -> list[HeadlineNumber]:
     sides = [None if side is None else side.scores for side in (result.before, result.after)]
     if all(one is None for one in sides):
@@ -130,15 +146,19 @@ def _errors(result: Result, field: str, note: str) -> HeadlineNumber:
 
 def _guarantee(result: Result) -> HeadlineNumber:
     yardstick = f"T^(1/3) is {number(float(np.cbrt(max(result.n_rounds, 0))))} for this many rows"
+    why = str(result.settings.get("guarantee", ""))
     if result.guarantee is None:
         return HeadlineNumber(
-            "Yardstick", "", number(float(np.cbrt(max(result.n_rounds, 0)))), "T^(1/3), the rate of the guarantee"
+            "Yardstick",
+            "",
+            number(float(np.cbrt(max(result.n_rounds, 0)))),
+            "T^(1/3), the rate of the guarantee" + (f"; {why}" if why else ""),
         )
     return HeadlineNumber(
         capitalized(QUANTITIES["guarantee"]),
         "",
         number(result.guarantee),
-        f"swap error, whatever the stream does; {yardstick}",
+        f"swap error, whatever the stream does; {f'{why}; ' if why else ''}{yardstick}",
     )
 
 
