@@ -115,7 +115,8 @@ class Quantiles:
         self._contexts = Contexts(hypotheses)
         self._nodes = tree(self.levels)
         functions = self._contexts.functions
-        settings: dict[str, Any] = {"horizon": horizon, "max_pending": max_pending}
+        # Hints here are guesses of this class and no model's own forecasts: there is nothing to stand back to.
+        settings: dict[str, Any] = {"horizon": horizon, "max_pending": max_pending, "stand_back": False}
         guide = OnlineRegression() if learn else None
         self._size = Forecaster(
             Mean(), functions, hint=guide, seed=bundle.seed_for(self.seed, "size"), outside="clip", **settings
