@@ -115,7 +115,8 @@ class Quantiles:
         self._contexts = Contexts(hypotheses)
         self._nodes = tree(self.levels)
         functions = self._contexts.functions
-        settings: dict[str, Any] = {"horizon": horizon, "max_pending": max_pending}
+        # Hints here are guesses of this class and no model's own forecasts: there is nothing to stand back to.
+        settings: dict[str, Any] = {"horizon": horizon, "max_pending": max_pending, "stand_back": False}
         guide = OnlineRegression() if learn else None
         self._size = Forecaster(
             Mean(), functions, hint=guide, seed=bundle.seed_for(self.seed, "size"), outside="clip", **settings
@@ -210,6 +211,9 @@ class Quantiles:
             positions[node.position] = _at(part.value, start, stop)
             if start < u <= stop:
                 forecaster.update(part, _inside(u, start, stop))
+            else:
+                # The label says nothing of this part, and is not out: a forecaster whose outcomes are out stands back.
+                forecaster.forget(part)
         assert self.spread is not None  # there was one when the forecast was made
         self._size.update(forecast.size, size(abs(label - forecast.center), self.spread))
 
