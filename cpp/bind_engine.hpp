@@ -49,18 +49,19 @@ class Handle {
     // While it is held, a thread has the forecaster's turn: whole calls are left to Python, which waits for it.
     void hold(bool held) { held_ = held; }
 
-    // The forecast for a dense context, or None where the Python twin must look at the arguments.
-    nb::object predict(nb::handle x, nb::handle hint, nb::handle features) {
-        if (held_ || engine_->crowded()) return nb::none();
-        const double *context = reads_dense_ && runs_alone_ ? arrays().vector(x, engine_->reader.n_own) : nullptr;
-        if (!context) return nb::none();
+    // The forecast for a context of a plain form, or None where the Python twin must look at the arguments.
+    nb::object predict(nb::handle x, nb::handle given, nb::handle features) {
+        if (held_ || engine_->crowded() || !runs_alone_) return nb::none();
         double guide = 0.0;
-        bool hinted = !hint.is_none();
-        if (hinted && !plain_hint(hint, guide)) return nb::none();
+        bool hinted = !given.is_none();
+        if (hinted && !plain_hint(given, guide)) return nb::none();
+        // What is kept of a hint is a plain float.
+        bool exact = !hinted || PyFloat_CheckExact(given.ptr());
+        nb::object hint = exact ? nb::borrow(given) : nb::steal(PyFloat_FromDouble(guide));
         int64_t n_features = engine_->model ? engine_->model->n_features : 0;
         const double *extra = nullptr;
         if (features.is_none() ? n_features > 0 : !(extra = plain_features(features, n_features))) return nb::none();
-        int64_t m = engine_->reader.dense(context);
+        int64_t m = read(x);
         if (m < 0 || !engine_->ready()) return nb::none();
         // What is at stake with a V of one's own is for Python to say.
         if (engine_->gated() && settings().property.kind == PropertyKind::Python) return nb::none();
@@ -107,14 +108,7 @@ class Handle {
         PyObject *f = forecast.ptr();
         double label, value, other, evidence_at, phi, hint = 0.0;
         if (held_ || !type.is_forecast(f) || !runs_alone() || engine_->crowded()) return false;
-        if (PyFloat_CheckExact(y.ptr())) {
-            label = PyFloat_AS_DOUBLE(y.ptr());
-        } else if (PyLong_CheckExact(y.ptr())) {
-            label = PyLong_AsDouble(y.ptr());
-            if (label == -1.0 && PyErr_Occurred()) return PyErr_Clear(), false;
-        } else {
-            return false;
-        }
+        if (!arrays().number(y.ptr(), label)) return false;
         // Where it stood back, what was said is beside what was shown.
         PyObject *hidden = type.get(f, kSaid), *given = type.get(f, kBase);
         bool followed = hidden == Py_None, based = given && given != Py_None;
@@ -194,9 +188,54 @@ class Handle {
 
     const Settings &settings() const { return static_cast<const AnyEngine &>(*engine_).settings(); }
 
+    // The context in the reader's buffer, from an array, a list or tuple of numbers, a mapping from position to number,
+    // or a row: how many entries are not zero; -1 where the Python twin must look.
+    int64_t read(nb::handle x) {
+        Reader &reader = engine_->reader;
+        PyObject *o = x.ptr();
+        if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2) {
+            const int64_t *index;
+            const double *value;
+            int64_t m = arrays().pair(PyTuple_GET_ITEM(o, 0), PyTuple_GET_ITEM(o, 1), index, value);
+            if (m > reader.n_own) return -1;
+            if (m >= 0) return reader.entries(reader.sparse(index, value, m));
+        }
+        if (!reads_dense_) return -1;
+        if (const double *dense = arrays().vector(x, reader.n_own)) return reader.dense(dense);
+        if (PyDict_CheckExact(o)) return read_mapping(o);
+        bool listed = PyList_CheckExact(o);
+        return listed || PyTuple_CheckExact(o) ? read_sequence(o, listed) : -1;
+    }
+
+    int64_t read_sequence(PyObject *o, bool listed) {
+        Reader &reader = engine_->reader;
+        int64_t n = listed ? PyList_GET_SIZE(o) : PyTuple_GET_SIZE(o);
+        if (n != reader.n_own) return -1;
+        for (int64_t j = 0; j < n; ++j) {
+            PyObject *entry = listed ? PyList_GET_ITEM(o, j) : PyTuple_GET_ITEM(o, j);
+            if (!arrays().number(entry, reader.value[j])) return -1;
+            reader.index[j] = j;
+        }
+        return reader.entries(n);
+    }
+
+    int64_t read_mapping(PyObject *o) {
+        Reader &reader = engine_->reader;
+        PyObject *key, *entry;
+        Py_ssize_t at = 0;
+        int64_t m = 0;
+        if (PyDict_GET_SIZE(o) > reader.n_own) return -1;
+        for (; PyDict_Next(o, &at, &key, &entry); ++m) {
+            if (!PyLong_CheckExact(key) || !arrays().number(entry, reader.value[m])) return -1;
+            int overflow = 0;
+            reader.index[m] = PyLong_AsLongLongAndOverflow(key, &overflow);
+            if (overflow) return -1;
+        }
+        return reader.entries(m);
+    }
+
     bool plain_hint(nb::handle hint, double &value) const {
-        if (!PyFloat_CheckExact(hint.ptr())) return false;
-        value = PyFloat_AS_DOUBLE(hint.ptr());
+        if (!arrays().number(hint.ptr(), value)) return false;
         return engine_->values().low <= value && value <= engine_->values().high;
     }
 

@@ -58,6 +58,26 @@ struct Reader {
         return m;
     }
 
+    // The m entries in the buffer, which were given in any order: sorted, checked, without zeros. Twin of rows._sparse.
+    int64_t entries(int64_t m) {
+        double most = limit();
+        int64_t kept = 0;
+        for (int64_t k = 0; k < m; ++k) {
+            int64_t at = index[k], j = k;
+            double x = value[k];
+            if (at < 0 || at >= n_own || !(std::fabs(x) <= most)) return -1;
+            for (; j > 0 && index[j - 1] > at; --j) index[j] = index[j - 1], value[j] = value[j - 1];
+            if (j > 0 && index[j - 1] == at) return -1;
+            index[j] = at, value[j] = x;
+        }
+        for (int64_t k = 0; k < m; ++k) {
+            index[kept] = index[k], value[kept] = value[k];
+            kept += value[k] != 0.0;
+        }
+        if (radius > 0.0) scale_into_ball(value.data(), kept, radius);
+        return kept;
+    }
+
     // A row that was read and scaled before.
     int64_t sparse(const int64_t *indices, const double *values, int64_t m) {
         for (int64_t k = 0; k < m; ++k) index[k] = indices[k], value[k] = values[k];

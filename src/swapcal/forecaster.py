@@ -2,6 +2,7 @@
 
 import copy
 import secrets
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, BinaryIO
 
@@ -15,6 +16,7 @@ from swapcal.engine.state import State
 from swapcal.engine.turns import Turns
 from swapcal.errors import InvalidInput
 from swapcal.forecast import SHORTEST, Forecast, Identity
+from swapcal.hypotheses.batches import cases, how_many, weighted
 from swapcal.roles import Elicitable, Hypotheses, LearningHint
 from swapcal.typing import Float64Array
 
@@ -120,6 +122,7 @@ class Forecaster:
         self._round = Round(rules, state, native=kernels.native)
         self._engine = self._round.engine
         self._turns = Turns(self._engine)
+        self._remembered = getattr(rules.hypotheses, "remembered", None)
 
     def __getstate__(self) -> dict[str, Any]:
         """For `copy` and `pickle`: copies, made between two rounds."""
@@ -157,10 +160,60 @@ class Forecaster:
             A value; `float(forecast)` is the number to act on.
         """
         forecast = self._engine.predict(x, hint, features)
+        if forecast is None and self._remembered is not None:
+            row = self._remembered(x)
+            forecast = None if row is None else self._engine.predict(row, hint, features)
         if forecast is None:
             with self._turns:
                 return self._round.predict(x, hint, features)
         return forecast
+
+    def predict_many(self, X: Any, hints: Any = None, *, features: Any = None) -> list[Forecast]:
+        """The forecasts for many contexts, with what is known now; opens their rounds, learns nothing.
+
+        Everything is checked before the first round is opened. Outcomes go to `update` or `update_many`, in any order
+        and at any time; they come after later forecasts, so they are late ones.
+
+        Parameters
+        ----------
+        X : array, sparse rows, frame or list of records
+            One context for each forecast.
+        hints : array, optional
+            Your own model's forecasts.
+        features : array, optional
+            Extra features of the learning hint, one row for each.
+
+        Returns
+        -------
+        list of Forecast
+            What `predict` would have given for each.
+
+        Examples
+        --------
+        >>> import swapcal as sc
+        >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(2), seed=1)
+        >>> forecasts = forecaster.predict_many([[1, 0], [1, 1]], hints=[0.2, 0.4])
+        >>> forecaster.update_many(forecasts, [0.0, 1.0])
+        >>> forecaster.n_rounds
+        2
+        """
+        n = how_many(X)
+        given = [None] * n if hints is None else checked.vector(hints, "hints", n).tolist()
+        for hint in given:
+            if hint is not None:
+                self.rules.hint_value(hint)
+        extras = checked.feature_rows(features, n, self.rules.n_features)
+        inputs = [None] * n if extras is None else list(extras)
+        with self._turns:
+            contexts = list(X) if self._engine.plays(X, n) else cases(self.hypotheses, X, n)
+        made = []
+        for context, hint, extra in zip(contexts, given, inputs, strict=True):
+            forecast = self._engine.predict(context, hint, extra)
+            if forecast is None:
+                with self._turns:
+                    forecast = self._round.predict(context, hint, extra)
+            made.append(forecast)
+        return made
 
     def distribution(self, x: Any, hint: float | None = None, *, features: Any = None) -> dict[float, float]:
         """The forecasts that `predict` would draw from, with their probabilities. Changes nothing.
@@ -218,6 +271,22 @@ class Forecaster:
         with self._turns:
             self._round.forget(forecast)
 
+    def update_many(self, forecasts: Sequence[Forecast], y: Any) -> None:
+        """Learn the outcomes of many forecasts, one after the other.
+
+        Labels are checked before the first is learned; a forecast that cannot be learned ends it there, with its error.
+
+        Parameters
+        ----------
+        forecasts : sequence of Forecast
+            What `predict_many` or `predict` returned.
+        y : array
+            Their outcomes.
+        """
+        labels = self.rules.labels(checked.vector(y, "y", len(forecasts)))
+        for forecast, label in zip(forecasts, labels.tolist(), strict=True):
+            self.update(forecast, label)
+
     def run(
         self,
         X: Any,
@@ -225,6 +294,7 @@ class Forecaster:
         hints: Any = None,
         *,
         features: Any = None,
+        weights: Any = None,
         missing: str = "error",
         known: Any = None,
         times: Any = None,
@@ -243,6 +313,9 @@ class Forecaster:
             Your own model's forecasts.
         features : array, optional
             Extra features of the learning hint, one row for each round.
+        weights : array, optional
+            The share in [0, 1] for which each round counts, for finite classes and groups: every function of its
+            context is multiplied by it, in the errors that are guaranteed, too.
         missing : {"error", "skip"}
             With "skip", rounds whose outcome is NaN are forecast and not learned from, and a hint that is NaN means
             that there is none.
@@ -276,6 +349,8 @@ class Forecaster:
         if late is None and times is not None:
             raise InvalidInput("times= says when rows come; say with known= when their outcomes are known")
         with self._turns:
+            if weights is not None:
+                X = weighted(self.hypotheses, X, weights, how_many(y))
             return stream.run(self._round, X, y, hints, features, missing, late)
 
     @property

@@ -39,12 +39,12 @@ Hints count with their first 30 bits: a model's last bits differ from batch to b
 import copy
 import hashlib
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from swapcal.forecaster import Forecaster
+from swapcal.hypotheses.batches import CompressedRows, each
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array
 
@@ -118,20 +118,11 @@ def chosen(n: int, states: int, seed: int) -> list[int]:
     return rounds if n else []
 
 
-class _Compressed(NamedTuple):
-    """Rows under the names that sparse matrices give their parts."""
-
-    indptr: Any
-    indices: Any
-    data: Any
-    shape: tuple[int, int]
-
-
 def play(forecaster: Forecaster, X: Rows, y: Float64Array, hints: Float64Array | None) -> Float64Array:
     """`Forecaster.run` on rows."""
     shape = len(X.indptr) - 1, forecaster.hypotheses.n
     return forecaster.run(
-        _Compressed(X.indptr, X.indices, X.values, shape), y, None if hints is None else steady(hints)
+        CompressedRows(X.indptr, X.indices, X.values, shape), y, None if hints is None else steady(hints)
     )
 
 
@@ -157,5 +148,4 @@ def cut(rows: Rows, start: int, stop: int) -> Rows:
 
 def rows_of(rows: Rows) -> list[Row]:
     """The rows one by one."""
-    ends = rows.indptr.tolist()
-    return [Row(rows.indices[a:b], rows.values[a:b]) for a, b in pairwise(ends)]
+    return list(each(rows))

@@ -1,5 +1,6 @@
 """Groups from the columns of a table, found while the stream goes by."""
 
+import contextlib
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,19 @@ from swapcal.tables.vocabulary import KeyedColumn, Token, Vocabulary
 from swapcal.typing import Float64Array, Spec
 
 __all__ = ["Groups"]
+
+_REMEMBERED = 10_000
+"""So many cases are remembered with their rows."""
+
+
+class _Memory(dict[tuple[Any, ...], Row]):
+    """Rows of cases that came before. A copy starts without them: they only save time."""
+
+    def __deepcopy__(self, memo: Any) -> "_Memory":
+        return _Memory()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Memory, ()
 
 
 class Groups:
@@ -70,9 +84,11 @@ class Groups:
     """
 
     __slots__ = (
+        "_columns",
         "_definitions",
         "_edges",
         "_finite",
+        "_memory",
         "_vocabulary",
         "_warned",
         "bands",
@@ -99,6 +115,10 @@ class Groups:
         if strange:
             raise InvalidInput(f"categories must be columns of the groups; {strange[0]!r} is none of them")
         self._edges: dict[str, tuple[float, ...]] = {}
+        self._columns = self._definitions.columns
+        # A function of somebody's own may look at anything, so nothing is known of a case by its columns.
+        own = any(isinstance(one, Function) for one in self._definitions.fixed)
+        self._memory: _Memory | None = None if own else _Memory()
         self._finite = Finite(1 + self.limit, potential=AdaNormalHedge() if potential is None else potential)
         names = ["all", *(one.name for one in self._definitions.fixed)]
         self._vocabulary = Vocabulary(names, self.n, self.rare, self._definitions.keys, self._name)
@@ -178,7 +198,46 @@ class Groups:
         """
         row = self._row(x, self._vocabulary)
         self._warn()
+        self._keep(x, row)
         return row
+
+    def remembered(self, x: Any) -> Row | None:
+        """The row of a case like one that was seen before, if every value of it has its position; learns nothing.
+
+        Parameters
+        ----------
+        x : mapping
+            From column to value; or a row of a frame.
+
+        Returns
+        -------
+        Row or None
+            What `row` would give; None where it must look.
+        """
+        if self._memory is None:
+            return None
+        if hasattr(x, "_fields"):  # a named tuple, without the mapping that it could be
+            values = [getattr(x, name, None) for name in self._columns]
+        else:
+            case = x if type(x) is dict else as_case(x)
+            if case is None:
+                return None
+            values = [case.get(name) for name in self._columns]
+        try:
+            return self._memory.get((*values, *map(type, values)))
+        except TypeError:  # a value that cannot be looked up
+            return None
+
+    def _keep(self, x: Any, row: Row) -> None:
+        """Remember a row that no later value can change: all its positions are those of values that have one."""
+        case = x if type(x) is dict else as_case(x)
+        if case is None or self._memory is None or set(row.indices.tolist()) & set(self._vocabulary.other):
+            return
+        values = [case.get(name) for name in self._columns]
+        if len(self._memory) >= _REMEMBERED:
+            self._memory.clear()
+        with contextlib.suppress(TypeError):
+            self._memory[(*values, *map(type, values))] = row
 
     def peek(self, x: Any) -> Row:
         """What `row` would give, without learning anything.
@@ -193,7 +252,8 @@ class Groups:
         Row
             As of `row`.
         """
-        return self._row(x, self._vocabulary.copy())
+        known = self.remembered(x)
+        return self._row(x, self._vocabulary.copy()) if known is None else known
 
     def _row(self, x: Any, vocabulary: Vocabulary) -> Row:
         if isinstance(x, Row):
@@ -306,6 +366,8 @@ class Groups:
     def restore(self, snapshot: tuple[Vocabulary, dict[str, tuple[float, ...]]]) -> None:
         """Go back to a snapshot."""
         self._vocabulary, self._edges = snapshot[0].copy(), dict(snapshot[1])
+        if self._memory is not None:
+            self._memory.clear()
 
     def spec(self) -> Spec:
         """Plain data: the definitions and all that was learned. Functions of your own are in it by name only."""

@@ -1,11 +1,15 @@
 """`predict` and `update` from Python, one event at a time."""
 
+import copy
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from swapcal.engine import kernels
 from swapcal.forecaster import Forecaster
-from swapcal.hypotheses import Finite, Linear
+from swapcal.hypotheses import Finite, Groups, Linear
 from swapcal.properties import Probability
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.speed import timed_streams
@@ -24,7 +28,42 @@ def measure(sizes: SpeedSizes) -> list[TargetRow]:
     return [
         *_class("Finite(20), a third of the groups active", Finite(20), *timed_streams.groups(sizes.events, 20), sizes),
         *_class("Linear(10)", Linear(10), *timed_streams.dense(sizes.events, 10), sizes),
+        *_forms(sizes),
     ]
+
+
+def _forms(sizes: SpeedSizes) -> list[TargetRow]:
+    """Contexts, labels and hints in the forms that people have, over float64 arrays and plain floats."""
+    X, y = timed_streams.groups(sizes.events, 20)
+    hints = np.random.default_rng(1).random(len(y))
+    finite, groups = Finite(20), Groups(["team", "sex", ("team", "sex"), "age >= 24"])
+    records = [{"team": "abcdef"[t % 6], "sex": "fm"[t % 2], "age": 20 + t % 7} for t in range(len(y))]
+    case = namedtuple("case", ["team", "sex", "age"])
+    plain = y.tolist(), hints.tolist()
+    forms: dict[str, tuple[Finite | Groups, list[Any], list[Any], list[Any]]] = {
+        "a list of 20 numbers": (finite, X.tolist(), *plain),
+        "labels and hints of np.float64": (finite, list(X), list(y), list(hints)),
+        "a mapping {position: value}": (finite, [dict.fromkeys(np.flatnonzero(x).tolist(), 1.0) for x in X], *plain),
+        "a record of 3 columns, as a mapping": (groups, records, *plain),
+        "a row of pandas' itertuples": (groups, [case(**record) for record in records], *plain),
+    }
+    usual = _hinted(finite, list(X), *plain)
+    found = [(name, compare(_hinted(*form), usual, sizes.repeats)) for name, form in forms.items()]
+    return [one.row("events", name, "a float64 array and plain floats", 3.0) for name, one in found]
+
+
+def _hinted(hypotheses: Finite | Groups, contexts: list[Any], labels: list[Any], hints: list[Any]) -> Side:
+    def ready() -> Callable[[], None]:
+        forecaster = Forecaster(Probability(), copy.deepcopy(hypotheses), seed=1)
+        predict, update = forecaster.predict, forecaster.update
+
+        def work() -> None:
+            for x, label, hint in zip(contexts, labels, hints, strict=True):
+                update(predict(x, hint), label)
+
+        return work
+
+    return ready
 
 
 def _class(

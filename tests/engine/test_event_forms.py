@@ -1,0 +1,143 @@
+"""Events in the forms that people have: the same forecasts, bit for bit, from each of them."""
+
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import swapcal as sc
+
+Form = Callable[[Any], Any]
+FORMS: dict[str, Form] = {
+    "list": lambda x: x.tolist(),
+    "tuple": lambda x: tuple(x.tolist()),
+    "list of whole numbers where they are": lambda x: [int(v) if v == int(v) else v for v in x.tolist()],
+    "list of np.float64": list,
+    "mapping": lambda x: {j: v for j, v in enumerate(x.tolist()) if v},
+    "mapping in another order, with a zero": lambda x: {j: x.tolist()[j] for j in reversed(range(len(x)))},
+    "pair": lambda x: (np.flatnonzero(x), x[np.flatnonzero(x)]),
+    "pair in another order": lambda x: (np.flatnonzero(x)[::-1].copy(), x[np.flatnonzero(x)[::-1]]),
+    "float32": lambda x: x.astype(np.float32),
+}
+
+
+def stream(n: int = 300) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((n, 4)) < 0.5, 0.0, rng.choice([1.0, 0.25, -0.5], (n, 4)))
+    return X, rng.choice([0.0, 1.0], n), rng.random(n)
+
+
+def played(hypotheses: Any, form: Form, number: Callable[[float], Any] = float, **settings: Any) -> list[Any]:
+    X, y, hints = stream()
+    forecaster = sc.Forecaster(sc.Probability(), hypotheses, seed=1, **settings)
+    out = []
+    for x, label, hint in zip(X, y.tolist(), hints.tolist(), strict=True):
+        forecast = forecaster.predict(form(x), hint=number(hint))
+        assert type(forecast.hint) is float
+        out.append(forecast.to_dict() | {"forecaster": "", "seal": ""})
+        forecaster.update(forecast, number(label))
+    return out
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("hypotheses", [sc.Finite(4), sc.Linear(4), sc.Linear(4, radius=3.0)], ids=repr)
+def test_every_form_gives_the_forecasts_of_an_array(form: Form, hypotheses: Any) -> None:
+    assert played(hypotheses, form) == played(hypotheses, lambda x: x)
+
+
+@pytest.mark.parametrize("number", [np.float64, float])
+def test_numbers_of_numpy_are_numbers(number: Any) -> None:
+    learning: dict[str, Any] = {"hint": sc.OnlineRegression()}
+    given: list[dict[str, Any]] = [{}, learning]
+    for settings in given:
+        assert played(sc.Finite(4), lambda x: x, number, **settings) == played(sc.Finite(4), lambda x: x, **settings)
+
+
+@pytest.mark.parametrize(
+    "bad", [[1, 0], [1, 0, 0, "a"], [1, 0, 0, np.nan], {4: 1.0}, {-1: 1.0}, {0: 2.0}, {0: None}, {2**70: 1.0}, (0, 1)]
+)
+def test_what_no_form_allows_is_an_error_that_leaves_no_trace(bad: Any) -> None:
+    forecaster = sc.Forecaster(sc.Probability(), sc.Finite(4), seed=1)
+    with pytest.raises(sc.InvalidInput):
+        forecaster.predict(bad)
+    assert forecaster.n_pending == 0
+
+
+@pytest.mark.filterwarnings("ignore::swapcal.GroupsWarning")
+def test_cases_of_groups_are_remembered_and_only_where_nothing_can_change() -> None:
+    rng = np.random.default_rng(0)
+    kinds = [("a", 1), ("a", 1.0), ("a", "1"), ("b", None), ("b", float("nan")), ("c", True), ("d", 70), ("e", 5)]
+    Case = namedtuple("Case", ["team", "age"])
+    groups = [sc.Groups(["team", ("team", "age"), "age >= 60"], limit=12, rare=3) for _ in range(3)]
+    one, other, rows = (sc.Forecaster(sc.Probability(), each, seed=1) for each in groups)
+    groups[1]._memory = None  # looks at every case
+    for team, age in [kinds[k] for k in rng.integers(0, len(kinds), 400)]:
+        case, label = {"team": team, "age": age}, float(rng.random() < 0.4)
+        forecasts = one.predict(case, hint=0.4), other.predict(case, hint=0.4), rows.predict(Case(team, age), hint=0.4)
+        assert len({(f.value, f.context) for f in forecasts}) == 1
+        for forecaster, forecast in zip((one, other, rows), forecasts, strict=True):
+            forecaster.update(forecast, label)
+    assert groups[0].names == groups[1].names == groups[2].names
+    assert groups[0]._memory
+    unhashable = {"team": ["a"], "age": 1}
+    assert groups[0].remembered(unhashable) is None
+    looked = sc.Groups([("odd", lambda case: float(case["n"] % 2))])
+    assert [looked.row({"n": n}).indices.tolist() for n in (1, 2, 1)] == [[0, 1], [0], [0, 1]]
+
+
+@pytest.mark.parametrize("hypotheses", [sc.Finite(4), sc.Linear(4, radius=3.0)], ids=repr)
+@pytest.mark.parametrize("form", [lambda X: X, lambda X: X.tolist()], ids=["array", "list"])
+def test_many_at_once_are_one_after_the_other(hypotheses: Any, form: Form) -> None:
+    X, y, hints = stream()
+    many, one = (sc.Forecaster(sc.Probability(), hypotheses, seed=1) for _ in range(2))
+    for start in range(0, 300, 50):
+        part = slice(start, start + 50)
+        forecasts = many.predict_many(form(X[part]), hints[part])
+        waiting = [one.predict(x, hint=h) for x, h in zip(X[part], hints[part], strict=True)]
+        assert [float(f) for f in forecasts] == [float(f) for f in waiting]
+        many.update_many(forecasts, y[part])
+        for forecast, label in zip(waiting, y[part], strict=True):
+            one.update(forecast, label)
+    assert many.n_rounds == 300
+    assert many.error() == one.error()
+
+
+def test_many_records_and_wrong_batches() -> None:
+    forecaster = sc.Forecaster(sc.Probability(), sc.Groups(["team"]), seed=1)
+    forecasts = forecaster.predict_many({"team": ["a", "b", "a"]}, [0.1, 0.2, 0.3])
+    assert [f.indices[:2] for f in forecasts] == [(0, 1), (0, 2), (0, 1)]
+    for call in (
+        lambda: forecaster.predict_many({"team": ["a"]}, [0.1, 0.2]),
+        lambda: forecaster.predict_many({"team": ["a", "b"]}, [0.1, 2.0]),
+        lambda: forecaster.predict_many(3),
+        lambda: forecaster.update_many(forecasts, [0.0, 1.0]),
+        lambda: forecaster.update_many(forecasts, [0.0, 1.0, 7.0]),
+    ):
+        with pytest.raises(sc.InvalidInput):
+            call()
+    assert (forecaster.n_pending, forecaster.n_rounds) == (3, 0)
+    numeric = sc.Forecaster(sc.Probability(), sc.Numeric(["age"]), seed=1)
+    assert len(numeric.predict_many({"age": [1.0, 2.0]})) == 2
+
+
+def test_weights_multiply_the_functions() -> None:
+    X, y, hints = stream()
+    weights = np.random.default_rng(1).random(300)
+    by_weight, by_hand, alone = (sc.Forecaster(sc.Probability(), sc.Finite(4), seed=1) for _ in range(3))
+    assert np.array_equal(by_weight.run(X, y, hints, weights=weights), by_hand.run(X * weights[:, None], y, hints))
+    assert np.array_equal(
+        alone.run(X, y, hints, weights=np.ones(300)),
+        sc.Forecaster(sc.Probability(), sc.Finite(4), seed=1).run(X, y, hints),
+    )
+    team = {"team": np.where(X[:, 0] > 0, "a", "b")}
+    groups = sc.Forecaster(sc.Probability(), sc.Groups(["team"]), seed=1)
+    half = groups.run(team, y, hints, weights=np.where(np.arange(300) < 200, 0.0, 1.0))
+    fresh = sc.Forecaster(sc.Probability(), sc.Groups(["team"]), seed=1)
+    assert not np.array_equal(half, fresh.run(team, y, hints))
+    for bad in (-weights, 2.0 * weights / weights.max(), weights[:5]):
+        with pytest.raises(sc.InvalidInput):
+            by_weight.run(X, y, hints, weights=bad)
+    with pytest.raises(sc.InvalidInput, match="finite classes"):
+        sc.Forecaster(sc.Probability(), sc.Linear(4), seed=1).run(X, y, hints, weights=weights)
