@@ -25,9 +25,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from swapcal.bundle import seed_for
 from swapcal.classes import projected
 from swapcal.compat.batch import Mixture, fitted, play, rows_of
+from swapcal.engine.randomness import seed_for
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Groups

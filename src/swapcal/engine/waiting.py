@@ -109,7 +109,11 @@ class Waiting:
         """The lines in use, in the order of their rounds."""
         lines = self.lines
         names = ("whole", "numbers", "scores", "features", "indices", "entries")
-        return {name: np.ascontiguousarray(getattr(self, name)[lines]) for name in names}
+        arrays = {name: np.ascontiguousarray(getattr(self, name)[lines]) for name in names}
+        # A line that was used before may have had more entries.
+        beyond = np.arange(self.indices.shape[1]) >= arrays["whole"][:, LENGTH, None]
+        arrays["indices"][beyond], arrays["entries"][beyond] = 0, 0.0
+        return arrays
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Continue from the lines in `arrays`."""

@@ -23,7 +23,7 @@ from swapcal.tables.definitions import Function, definitions, groups_from_spec
 from swapcal.tables.fitting import frequent, listed, quantities
 from swapcal.tables.sparse_rows import assembled
 from swapcal.tables.vocabulary import Keyed, Token, Vocabulary
-from swapcal.typing import Float64Array, Spec
+from swapcal.typing import Float64Array, IntArray, Spec
 
 __all__ = ["Groups"]
 
@@ -247,6 +247,27 @@ class Groups:
     def restore(self, snapshot: tuple[Vocabulary, dict[str, tuple[float, ...]]]) -> None:
         """Go back to a snapshot."""
         self._vocabulary, self._edges = snapshot[0].copy(), dict(snapshot[1])
+
+    def united(self, other: "Groups") -> tuple["Groups", IntArray]:
+        """Groups of the same definitions that know the values of both; and where the other's positions are there.
+
+        Own positions stay. Where `limit` is too small for all, it is raised. Bands must have the same edges: `fit` once
+        and copy.
+        """
+        if self._edges != other._edges:
+            raise InvalidInput(
+                f"these groups have other bands, {other.edges} instead of {self.edges}: fit groups once, on one part, "
+                "and give copies of them to all parts"
+            )
+        vocabulary = self._vocabulary.copy()
+        positions = vocabulary.unite(other._vocabulary)
+        twin = Groups(
+            self.groups, limit=vocabulary.n - 1, rare=self.rare, bands=self.bands, potential=self._finite.potential
+        )
+        twin._edges, twin._warned = dict(self._edges), self._warned
+        vocabulary.label = twin._name
+        twin._vocabulary = vocabulary
+        return twin, positions
 
     def spec(self) -> Spec:
         """Plain data: the definitions and all that was learned. Functions of your own are in it by name only."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, NamedTuple
 
-from swapcal import bundle, checked
+from swapcal import checked
 from swapcal.audit import Audit
+from swapcal.engine.randomness import seed_for
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
@@ -81,11 +82,12 @@ class Keyed:
 
     Notes
     -----
-    The seed of a key is a hash of the template's seed and the key, so its draws are the same wherever and in whatever
-    order keys are served, and independent between keys. A forecast that waits when its key expires can no longer be
-    updated. Cost of an event: two rounds of a forecaster, and a state written and one read where the key is not
-    resident. `max_pending` of the template costs a byte for each key and pending forecast: make it small. Not for
-    several threads.
+    The seed of a key is a hash of the template's seed and the key (`engine.randomness.seed_for`), and from it follows
+    the secret that seals the key's forecasts (`Identity.derived`). So both are the same wherever and in whatever order
+    keys are served, and draws are independent between keys; give the template a secret seed. A forecast that waits when
+    its key expires can no longer be updated. Cost of an event: two rounds of a forecaster, and a state written and one
+    read where the key is not resident. `max_pending` of the template costs a byte for each key and pending forecast:
+    make it small. Not for several threads.
 
     Examples
     --------
@@ -147,7 +149,7 @@ class Keyed:
         entry = self._entries.pop(key, None)
         stale = now if self.time_to_live is None else now - self.time_to_live
         if entry is None and (stored := self._store.get(text)) is not None:
-            entry = _Entry(bundle.from_bytes(stored[1]), stored[0])
+            entry = _Entry(Forecaster.from_bytes(stored[1]), stored[0])
         if entry is not None and self.time_to_live is not None and entry.used < stale:
             self._store.forget(text)
             entry = None
@@ -156,7 +158,7 @@ class Keyed:
         self._known.add(text)
         while len(self._entries) > self.resident:
             oldest, left = self._entries.popitem(last=False)
-            self._store.put([(_text(oldest), left.used, bundle.to_bytes(left.forecaster))])
+            self._store.put([(_text(oldest), left.used, left.forecaster.to_bytes())])
         return forecaster
 
     def predict(self, key: Key, x: Any, hint: float | None = None) -> KeyedForecast:
@@ -218,10 +220,10 @@ class Keyed:
 
     def flush(self) -> None:
         """Write everything to the store, so that a `Keyed` with the same file goes on from here, bit for bit."""
-        self._store.put([(_text(k), e.used, bundle.to_bytes(e.forecaster)) for k, e in self._entries.items()])
-        self._store.write("pooled", bundle.to_bytes(self.pooled))
+        self._store.put([(_text(k), e.used, e.forecaster.to_bytes()) for k, e in self._entries.items()])
+        self._store.write("pooled", self.pooled.to_bytes())
         self._store.write("hypotheses", json.dumps(dict(self._hypotheses.spec())).encode())
-        self._store.write("audit", json.dumps(self.audit.to_dict()).encode())
+        self._store.write("audit", self.audit.to_bytes())
         self._store.settle()
 
     def close(self) -> None:
@@ -238,8 +240,9 @@ class Keyed:
     def _sibling(self, *names: object) -> Forecaster:
         """A forecaster with the template's configuration and a seed of its own."""
         settings = dict(self.template.rules.settings())
-        settings["seed"] = bundle.seed_for(settings["seed"], *names)
-        return Forecaster(self.template.property, self._functions, hint=self.template.hint, **settings)
+        who = json.dumps(names)
+        settings["seed"] = seed_for(settings["seed"], *names)
+        return Forecaster(self.template.property, self._functions, hint=self.template.hint, identity=who, **settings)
 
     def _read(self, x: Any) -> Any:
         return x if self._functions is self._hypotheses else self._hypotheses.row(x)
@@ -255,8 +258,8 @@ class Keyed:
             self._hypotheses = self._hypotheses.resumed(learned)
         elif learned != json.loads(json.dumps(dict(self._hypotheses.spec()))):
             raise StateFileError(f"the store {self._store.path} was made with another class of functions: {learned}")
-        self.pooled = bundle.from_bytes(stored)
-        self.audit = Audit.from_dict(json.loads(audit), self.template.property, self._functions)
+        self.pooled = Forecaster.from_bytes(stored)
+        self.audit = Audit.from_bytes(audit, self.template.property, self._functions)
 
 
 def _text(key: Key) -> str:
