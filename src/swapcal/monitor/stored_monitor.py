@@ -50,9 +50,8 @@ def _header(monitor: "Monitor", n_known: int, cluster_id: str | None) -> dict[st
 
 
 def pack(monitor: "Monitor", arrays: Mapping[str, Any], *, n_known: int, cluster_id: str | None) -> bytes:
-    """Bytes from which `unpack` rebuilds a monitor; wealth as its difference from the first, which takes no room."""
+    """Bytes from which `unpack` rebuilds a monitor."""
     stored = {name: np.maximum(array.astype(np.float64), NOTHING) for name, array in arrays.items()}
-    stored["log_wealth"] = stored["log_wealth"].view(np.uint64) ^ _first_wealth(monitor.every)
     header = _header(monitor, n_known, cluster_id) | {"n": int(arrays["rows"].shape[0])}
     return packed("monitor", json.dumps(header).encode(), [stored[name] for name in sorted(stored)])
 
@@ -69,8 +68,6 @@ def unpack(
             raise StateFileError(f"these bytes of a monitor are damaged: it has {n!r} groups")
         shapes = {name: Shape(shape) for name, shape in _shapes(n).items()}
         arrays = words.arrays({name: shapes[name] for name in sorted(shapes)})
-        wealth = arrays["log_wealth"].view(np.uint64) ^ _first_wealth(found["every"])
-        arrays["log_wealth"] = wealth.view(np.float64)
         made = properties.from_spec(found["property"]) if property is None else property
         spec = found["groups"]
         if groups is None and spec["kind"] != "constant":
@@ -82,11 +79,6 @@ def unpack(
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise StateFileError(f"these bytes hold no monitor ({type(error).__name__}: {error})") from error
     return undump({**found, "arrays": arrays}, made, Constant() if groups is None else groups), made, groups
-
-
-def _first_wealth(every: float | None) -> np.uint64:
-    """The bits of the logarithm with which bets begin: with 1 where one promise is shared out, else with nothing."""
-    return np.float64(0.0 if every is None else NOTHING).view(np.uint64)
 
 
 def _shapes(n: int) -> dict[str, tuple[int, ...]]:
