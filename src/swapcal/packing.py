@@ -20,7 +20,7 @@ __all__ = ["Shape", "Words", "framed", "packed", "unframed", "unpacked"]
 
 VERSION = 1
 _MAGIC = b"swpc"
-_KINDS = {"forecaster": 1, "forecast": 2, "audit": 3, "monitor": 4, "stream": 5}
+_KINDS = {"forecaster": 1, "forecast": 2, "audit": 3, "monitor": 4, "stream": 5, "bucket": 6}
 _FRAME = struct.Struct("<4sBBHI")
 _LENGTHS = struct.Struct("<IQ")
 

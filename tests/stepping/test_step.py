@@ -47,8 +47,12 @@ def context(kind: str, x: list[float]) -> Any:
 
 
 def by_hand(kind: str, events: list[tuple[int, float, Any, float]]) -> tuple[list[float], list[str], sc.Forecaster]:
-    forecaster, waiting, values, ended = made(kind), {}, {}, {}
-    out, statuses = [], []
+    forecaster = made(kind)
+    waiting: dict[int, sc.Forecast] = {}
+    values: dict[int, float] = {}
+    ended: dict[int, str] = {}
+    out: list[float] = []
+    statuses: list[str] = []
     for name, y, x, hint in events:
         if math.isnan(y):
             if name not in values:

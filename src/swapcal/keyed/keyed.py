@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from swapcal import checked
 from swapcal.audit import Audit
-from swapcal.engine.randomness import seed_for
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite
+from swapcal.keyed.siblings import key_text, sibling
 from swapcal.keyed.store import Store
 from swapcal.number import Number
 from swapcal.roles import Hypotheses, Row
@@ -237,12 +237,9 @@ class Keyed:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _sibling(self, *names: object) -> Forecaster:
+    def _sibling(self, *names: str) -> Forecaster:
         """A forecaster with the template's configuration and a seed of its own."""
-        settings = dict(self.template.rules.settings())
-        who = json.dumps(names)
-        settings["seed"] = seed_for(settings["seed"], *names)
-        return Forecaster(self.template.property, self._functions, hint=self.template.hint, identity=who, **settings)
+        return sibling(self.template, *names, hypotheses=self._functions)
 
     def _read(self, x: Any) -> Any:
         return x if self._functions is self._hypotheses else self._hypotheses.row(x)
@@ -265,7 +262,7 @@ class Keyed:
 def _text(key: Key) -> str:
     if isinstance(key, bool) or not isinstance(key, (str, int)):
         raise InvalidInput(f"a key is a string or a whole number; got {checked.shown(key)}")
-    return json.dumps(key)
+    return key_text(key)
 
 
 def _key(text: str) -> Key:
