@@ -27,7 +27,7 @@ def made(kind: str, **settings: Any) -> sc.Forecaster:
 def history(n: int, seed: int = 0) -> list[tuple[int, float, Any, float]]:
     """(id, y or NaN, context, hint): cases, and outcomes late and in another order; some never, some twice."""
     rng = np.random.default_rng(seed)
-    events = []
+    events: list[tuple[float, tuple[int, float, Any, float]]] = []
     for t in range(n):
         x = [1.0, *(rng.random(3) < 0.4).astype(float).tolist()]
         hint = NAN if rng.random() < 0.1 else float(rng.random())
@@ -38,7 +38,7 @@ def history(n: int, seed: int = 0) -> list[tuple[int, float, Any, float]]:
         if rng.random() < 0.95:
             events.append((t + delay, (t, float(rng.random() < 0.3), None, NAN)))
             if rng.random() < 0.05:
-                events.append((t + delay + rng.integers(9), (t, 1.0, None, NAN)))
+                events.append((t + delay + float(rng.integers(9)), (t, 1.0, None, NAN)))
     return [event for _, event in sorted(events, key=lambda each: each[0])]
 
 
