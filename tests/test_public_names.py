@@ -22,6 +22,7 @@ ROOMS = (
     "swapcal.hints",
     "swapcal.hypotheses",
     "swapcal.learners",
+    "swapcal.monitor",
     "swapcal.paper",
     "swapcal.potentials",
     "swapcal.properties",
@@ -136,3 +137,24 @@ def test_types_reach_the_caller(tmp_path: Path) -> None:
     assert "swapcal.rivals.mvp.MVP" in done.stdout
     assert 'has no attribute "Nobody"' in done.stdout
     assert done.stdout.count("error:") == 1, done.stdout
+
+
+HELD = ("Audit", "Forecast", "Forecaster", "Grid", "Groups", "Monitor")
+"""What people hold in their hands; methods of roles (properties, learners, rivals, ...) are described in `roles`."""
+
+
+def test_methods_of_what_people_hold_say_what_goes_in_and_what_comes_out() -> None:
+    lacking = []
+    for name in HELD:
+        for method, found in vars(getattr(swapcal, name)).items():
+            function = found.__func__ if isinstance(found, (classmethod, staticmethod)) else found
+            if method.startswith("_") or not inspect.isfunction(function):
+                continue
+            signature = inspect.signature(function)
+            given = [each for each in signature.parameters if each not in ("self", "cls")]
+            returns = signature.return_annotation not in (None, "None")
+            wanted = {"Parameters"} | ({"Returns"} if returns else set()) if given else set()
+            if not inspect.getdoc(function) or not wanted <= sections(function) or method in vars(object):
+                lacking.append(f"{name}.{method}")
+    roles = {"supremum", "extended", "start", "restore", "resumed", "from_spec"}
+    assert [each for each in lacking if each.partition(".")[2] not in roles] == []

@@ -38,6 +38,8 @@ from swapcal.hypotheses import Groups as Groups
 from swapcal.hypotheses import Linear as Linear
 from swapcal.hypotheses import Numeric as Numeric
 from swapcal.hypotheses import Oracle as Oracle
+from swapcal.monitor import Alarm as Alarm
+from swapcal.monitor import Monitor as Monitor
 from swapcal.properties import Concave as Concave
 from swapcal.properties import CVaR as CVaR
 from swapcal.properties import Expectile as Expectile

@@ -11,6 +11,7 @@ from swapcal.roles import Elicitable, Row
 from swapcal.typing import Float64Array
 
 __all__ = [
+    "column_names",
     "feature_rows",
     "features",
     "floats",
@@ -73,6 +74,16 @@ def whole(value: Any, name: str, low: int) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
         raise InvalidInput(f"{name} must be a whole number, {low} or more; got {shown(value)}")
     return int(value)
+
+
+def column_names(values: Any, name: str) -> tuple[Any, ...]:
+    """One name or several, as a tuple."""
+    if isinstance(values, str):
+        return (values,)
+    try:
+        return tuple(values)
+    except TypeError:
+        raise InvalidInput(f"{name} must be a sequence of column names; got {shown(values)}") from None
 
 
 def floats(values: Any, name: str, wanted: str) -> Float64Array:

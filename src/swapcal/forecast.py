@@ -169,7 +169,18 @@ class Forecast(Number):
 
     @staticmethod
     def packed(indices: Any, values: Any) -> bytes:
-        """Positions and values of a context as the bytes of `context`."""
+        """Positions and values of a context as the bytes of `context`.
+
+        Parameters
+        ----------
+        indices, values : array
+            Of equal length.
+
+        Returns
+        -------
+        bytes
+            16 for each position.
+        """
         return np.asarray(indices, dtype=np.int64).tobytes() + np.asarray(values, dtype=np.float64).tobytes()
 
     @property
@@ -200,18 +211,46 @@ class Forecast(Number):
         return json.dumps(self.to_dict())
 
     def to_bytes(self) -> bytes:
-        """About a hundred bytes, and 4 for each group of the context (16 for each entry that is not 1), with a seal."""
+        """About a hundred bytes, and 4 for each group of the context (16 for each entry that is not 1), with a seal.
+
+        Returns
+        -------
+        bytes
+            For `from_bytes`, here or on any other machine.
+        """
         values = dict(_fields(self)) | {"seal": self.sealed}
         return forecast_bytes.pack(values, KINDS.index(self.kind))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Forecast":
-        """The forecast that `to_bytes` wrote down; anything else is an `UnknownForecast`."""
+        """The forecast that `to_bytes` wrote down; anything else is an `UnknownForecast`.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` returned.
+
+        Returns
+        -------
+        Forecast
+            To be updated by the forecaster that made it.
+        """
         return cls(**forecast_bytes.unpack(data, KINDS))
 
     @classmethod
     def from_dict(cls, data: Any) -> "Forecast":
-        """The forecast that `to_dict` wrote down; anything else is an `UnknownForecast`."""
+        """The forecast that `to_dict` wrote down; anything else is an `UnknownForecast`.
+
+        Parameters
+        ----------
+        data : dict
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Forecast
+            Equal to the one that was stored.
+        """
         if not isinstance(data, dict) or set(data) != _STORED:
             raise UnknownForecast(
                 "this is not a stored forecast: its fields are not those that Forecast.to_dict writes"
@@ -254,7 +293,18 @@ class Forecast(Number):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Forecast":
-        """The forecast that `to_json` wrote down."""
+        """The forecast that `to_json` wrote down.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What `to_json` returned.
+
+        Returns
+        -------
+        Forecast
+            Equal to the one that was stored.
+        """
         try:
             data = json.loads(text)
         except (TypeError, ValueError, RecursionError):

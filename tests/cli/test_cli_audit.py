@@ -19,8 +19,9 @@ from typer.testing import CliRunner, Result
 
 import swapcal
 from swapcal.cli import app
-from swapcal.cli.output import above, view
+from swapcal.cli.output import view
 from swapcal.jobs.storage import from_json
+from swapcal.jobs.threshold import above, parse_threshold
 from swapcal.words.numbers import number
 from swapcal.words.verdicts import Verdict
 
@@ -47,20 +48,25 @@ def test_the_verdict_comes_first_and_fits_the_screen(tmp_path: Path) -> None:
     done = run("audit", write_scores(tmp_path / "scores.csv"), *SCORES, "--groups", "carrier,hour,carrier*hour")
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
-    assert lines[0].startswith(" RECALIBRATE  Recalibrate: there is bias")
+    assert lines[0].startswith(" RECALIBRATE  Forecasts are too low by")
+    first = lines[: lines.index(next(line for line in lines if line.startswith("Worst ranges")))]
+    assert any("Groups, the worst first" in line for line in first)
+    assert not any(word in "".join(first) for word in ("swap error", "T^(1/3)", "multicalibration", "cell")), (
+        "no word needs the paper"
+    )
     assert max(map(len, lines)) <= 80
     for part in (
         "worst group's error",
         "T^(1/3)",
-        "Worst cells",
+        "Worst ranges",
         "carrier=a carrier",
-        "too low for",
+        "off beyond doubt",
+        "Next: swapcal run",
         "Brier",
     ):
         assert part in done.stdout, part
-    assert "…" in done.stdout, "long names give way"
     heads = next(line for line in lines if line.startswith(" forecast   group"))
-    assert heads.split()[-6:] == ["rows", "points", "95", "%", "interval", "error"], "and numbers do not"
+    assert heads.split()[-5:] == ["rows", "points", "95", "%", "interval"]
     assert done.stderr == ""
 
 
@@ -142,8 +148,8 @@ def test_before_and_after_stand_beside_each_other(tmp_path: Path, width: int) ->
     assert swap.split()[-5:-3] == [number(before.before.swap_error), number(new.swap_error)]
     assert any(line.split() == ["guaranteed", "at", "most", "123"] for line in lines)
     assert max(map(len, lines)) <= width
-    assert above(both, 1000.0) is None
-    assert "swapcal" in (above(both, 0.0) or "")
+    assert above(both, parse_threshold("rms:1000")) is None
+    assert "swapcal" in (above(both, parse_threshold("rms:0")) or "")
 
 
 # Whatever is wrong is said in one sentence.
@@ -242,7 +248,8 @@ def test_labels_outside_the_range_are_warned_about_once(tmp_path: Path) -> None:
     path = tmp_path / "late.csv"
     rows = ["0.5,0.4"] * 6000 + ["0.1,0.3"] * 6000 + ["7,0.5"] * 3
     path.write_text("\n".join(["late,score", *rows]))
-    done = run("audit", path, *SCORES)
+    assert run("audit", path, *SCORES).stderr == "", "the range is that of all rows"
+    done = run("audit", path, *SCORES, "--low", "0", "--high", "1")
     assert done.exit_code == 0, done.output
     assert done.stderr.startswith("warning: row 12001 of ")
     assert done.stderr.count("\n") == 1
@@ -293,7 +300,7 @@ def test_what_nobody_thought_of_is_one_sentence(tmp_path: Path, monkeypatch: pyt
 def test_ctrl_c_says_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from swapcal.jobs import auditing
 
-    def interrupted(*_: Any, progress: Callable[[int], None]) -> None:
+    def interrupted(*_: Any, progress: Callable[[int], None], **__: Any) -> None:
         progress(12_345)
         raise KeyboardInterrupt
 

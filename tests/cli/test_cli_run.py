@@ -59,8 +59,8 @@ def sentence(outcome: Outcome, code: int = 2) -> str:
 def test_the_summary(folder: Path) -> None:
     outcome = swapcal("scores.csv", *ASKED, "--out", "better.csv")
     assert outcome.exit_code == 0, outcome.output
-    assert "Use the recalibrated forecasts." in outcome.stdout
-    for words in ("the model", "swapcal", "swap", "guaranteed", "Brier score", "interval", "Worst cells", "by chance"):
+    assert "Use the recalibrated forecasts:" in outcome.stdout
+    for words in ("the model", "swapcal", "swap", "guaranteed", "Brier score", "interval", "Worst ranges", "by chance"):
         assert words in outcome.stdout
     assert outcome.stdout.endswith("The forecasts of all 1,200 rows are in better.csv\n")
     assert outcome.stderr == ""
@@ -110,7 +110,7 @@ def test_a_page(folder: Path) -> None:
 
 def test_a_threshold_for_pipelines(folder: Path) -> None:
     assert swapcal("scores.csv", *ASKED, "--fail-above", "100").exit_code == 0
-    outcome = swapcal("scores.csv", *ASKED, "--json", "--fail-above", "0.001")
+    outcome = swapcal("scores.csv", *ASKED, "--json", "--fail-above", "rms:0.001")
     assert "above --fail-above 0.001" in sentence(outcome, code=1)
     assert json.loads(outcome.stdout)["format"] == "swapcal.result"
 

@@ -265,9 +265,11 @@ def test_a_group_that_is_still_off_is_named(answers: tuple[Answer, ...]) -> None
     answer = answers[0]
     after = answer.result.after
     assert after is not None
-    bias, place = np.where(after.counts > 0, 0.0, np.nan), answer.result.groups.index("carrier=EV")
-    bias[:, place] = np.where(after.counts[:, place] > 0, -0.3, np.nan)
-    off = replace(answer.result, after=replace(after, bias=bias))
+    known, place = after.known_groups, answer.result.groups.index("carrier=EV")
+    here = np.arange(len(known.name)) == place
+    low, mean, high = (np.where(here, bias, 0.0) for bias in (-0.4, -0.3, -0.2))
+    groups = replace(known, off=here.astype(float), low=low, mean=mean, high=high)
+    off = replace(answer.result, after=replace(after, groups=groups))
     assert (
         "most off beyond chance is carrier=EV, by \u221230 points"
         in demo_tables.findings(replace(answer, result=off))[0]

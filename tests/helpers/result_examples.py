@@ -8,9 +8,11 @@ import numpy as np
 
 from swapcal.audit import Cell
 from swapcal.audit.curves import Curve
+from swapcal.audit.group_bias import GroupBias
 from swapcal.audit.intervals import adaptive_radius
 from swapcal.audit.paired import Paired
 from swapcal.audit.summary import ColumnSummary
+from swapcal.audit.timeline import GroupHistory
 from swapcal.jobs.result import History, Result
 from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.roles import Elicitable
@@ -216,7 +218,25 @@ def _side(
         chance_mean=0.1 * bins,
         chance_high=0.15 * bins,
         weight=float(len(p)),
+        groups=_groups(names, x, v, share.sum(axis=0)),
+        histories={name: _history(x[:, j], v) for j, name in list(enumerate(names))[:3]},
     )
+
+
+def _groups(names: tuple[str, ...], x: Float64Array, v: Float64Array, error: Float64Array) -> GroupBias:
+    """Every group over all its rows, with the interval that its squares give."""
+    rows = x.sum(axis=0)
+    mean = np.divide(x.T @ v, rows, out=np.full(len(names), np.nan), where=rows > 0)
+    radius = adaptive_radius(x.T @ v**2, 0.05 / len(names)) / np.maximum(rows, 1.0)
+    low, high = np.maximum(mean - radius, -1.0), np.minimum(mean + radius, 1.0)
+    off = ((low > 0) | (high < 0)).astype(float)
+    return GroupBias(names, rows, rows.copy(), mean, low, high, np.nan_to_num(np.abs(mean) / radius), off, error)
+
+
+def _history(member: Float64Array, v: Float64Array) -> GroupHistory:
+    starts = np.arange(0, len(v), max(1, len(v) // 20))
+    sums = [np.add.reduceat(each, starts) for each in (member, member * v)]
+    return GroupHistory(starts.astype(np.float64), *sums)
 
 
 def _curve(property: Elicitable, p: Float64Array, y: Float64Array, at: Any, member: Any, radius: Float64Array) -> Curve:

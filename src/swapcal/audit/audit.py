@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from swapcal.audit import audit_bytes, totals
-from swapcal.audit.cells import Assumption, Cells, cell_radii, make_cells
+from swapcal.audit.cells import Assumption, Cells, cell_radii, ends_of, make_cells
 from swapcal.audit.functions import Constant, Functions
 from swapcal.audit.linear_bounds import Bounds
 from swapcal.audit.rounds import RoundReader
@@ -104,7 +104,19 @@ class Audit:
         self._sums = None if functions is None else Sums(functions.n, edges=self._reader.edges)
 
     def update(self, y: float, p: float, x: Any = None, *, weight: float | None = None) -> None:
-        """Add one round: label `y`, forecast `p`, context `x` (a vector, or one sparse row), weight in [0, 1]."""
+        """Add one round: label `y`, forecast `p`, context `x` (a vector, or one sparse row), weight in [0, 1].
+
+        Parameters
+        ----------
+        y : float
+            Label.
+        p : float
+            Forecast.
+        x : array_like, Row or None
+            Context; a mapping for `Groups`.
+        weight : float, optional
+            In [0, 1]; 1 where not given.
+        """
         functions, value, v, row, w = self._reader.one(y, p, x, weight)
         self._begun(functions).add(value, v, row, w)
 
@@ -112,6 +124,15 @@ class Audit:
         """Add many rounds: arrays of equal length; `x` dense or sparse, `weights` in [0, 1]. No rounds change nothing.
 
         `x` may be `Rows`, as `rows` of the class of functions returns them; they are taken as they are.
+
+        Parameters
+        ----------
+        y, p : array_like, shape (rounds,)
+            Labels and forecasts.
+        x : array_like, Rows or None
+            Contexts.
+        weights : array_like, optional
+            In [0, 1].
         """
         functions, values, v, contexts, w = self._reader.many(y, p, x, weights)
         if len(v):
@@ -122,6 +143,11 @@ class Audit:
 
         Groups are matched by name, whatever values each part has found: `hypotheses` is then a new object that knows
         all of them, with room for all.
+
+        Parameters
+        ----------
+        other : Audit
+            Stays as it is.
         """
         self._check_mergeable(other)
         theirs = other._reader.functions
@@ -177,15 +203,48 @@ class Audit:
         return self._current().table(len(self.function_names))
 
     def rounded(self, p: Float64Array) -> Float64Array:
-        """Forecasts as they are judged: at the mid-points of their bins, if `bins` is a number."""
+        """Forecasts as they are judged: at the mid-points of their bins, if `bins` is a number.
+
+        Parameters
+        ----------
+        p : array
+            Forecasts.
+
+        Returns
+        -------
+        array
+            Of the same shape.
+        """
         return p if self._reader.grid is None else self._reader.grid.round(p)
 
     def slots(self, p: Float64Array) -> IntArray:
-        """Where forecasts that have been added are counted: the numbers in `table().slot`."""
+        """Where forecasts that have been added are counted: the numbers in `table().slot`.
+
+        Parameters
+        ----------
+        p : array
+            Forecasts.
+
+        Returns
+        -------
+        array of int
+            One number for each.
+        """
         return self._current().slots(self.rounded(p))
 
     def calibration(self, r: float = 2.0) -> float:
-        """Cal_r: sum over p of n_p |mean of V|^r."""
+        """Cal_r: sum over p of n_p |mean of V|^r.
+
+        Parameters
+        ----------
+        r : float
+            Power of the error, 1 or more.
+
+        Returns
+        -------
+        float
+            0 is perfect.
+        """
         return totals.calibration(self.table(), totals.check_power(r))
 
     def multicalibration(self, r: float = 2.0) -> float:
@@ -194,19 +253,62 @@ class Audit:
         Exact for finite classes, and for the linear class at r = 2. For the linear class at another r it is the error
         of the worst direction that was found: attained, so never an overstatement; `multicalibration_bounds` brackets
         it.
+
+        Parameters
+        ----------
+        r : float
+            Power of the error, 1 or more.
+
+        Returns
+        -------
+        float
+            0 is perfect.
         """
         return self.multicalibration_bounds(r).lower
 
     def multicalibration_bounds(self, r: float = 2.0) -> Bounds:
-        """(lower, upper) for MCal_r: `lower` is attained by a function, `upper` is proved; see `linear_bounds`."""
+        """(lower, upper) for MCal_r: `lower` is attained by a function, `upper` is proved; see `linear_bounds`.
+
+        Parameters
+        ----------
+        r : float
+            Power of the error, 1 or more.
+
+        Returns
+        -------
+        Bounds
+            A pair of numbers.
+        """
         return totals.multicalibration_bounds(self.table(), self._functions(), totals.check_power(r))
 
     def swap_multicalibration(self, r: float = 2.0) -> float:
-        """SMCal_r: each forecast value against its own worst function."""
+        """SMCal_r: each forecast value against its own worst function.
+
+        Parameters
+        ----------
+        r : float
+            Power of the error, 1 or more.
+
+        Returns
+        -------
+        float
+            0 is perfect.
+        """
         return float(np.sum(self.contributions(r)))
 
     def contributions(self, r: float = 2.0) -> Float64Array:
-        """What each of `values` adds to SMCal_r."""
+        """What each of `values` adds to SMCal_r.
+
+        Parameters
+        ----------
+        r : float
+            Power of the error, 1 or more.
+
+        Returns
+        -------
+        array, shape (len(values),)
+            They add up to `swap_multicalibration(r)`.
+        """
         return totals.swap_contributions(self.table(), self._functions(), totals.check_power(r))
 
     def cells(self, confidence: float = 0.95, *, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
@@ -226,6 +328,11 @@ class Audit:
             forecasts, so a fixed model and not an online forecaster, and one look at the data. It is up to 3 times
             wider in cells with less than a thousand rounds, and up to 30 % narrower in cells with many thousands.
 
+        Returns
+        -------
+        Cells
+            A table that prints itself, and can be sliced and iterated.
+
         Notes
         -----
         For the linear class the intervals of the coordinates hold together, so along any direction theta the deviation
@@ -233,10 +340,25 @@ class Audit:
         """
         table, power = self.table(), totals.check_power(r)
         radii = cell_radii(table, confidence, rounds, self._n_possible(table))
-        return make_cells(table, radii, self.function_names, power, confidence, rounds)
+        return make_cells(table, ends_of(table, radii), self.function_names, power, confidence, rounds)
 
     def reliability(self, confidence: float = 0.95, *, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
-        """One row per forecast value over all its rounds, F = {1}: the reliability diagram, in numbers."""
+        """One row per forecast value over all its rounds, F = {1}: the reliability diagram, in numbers.
+
+        Parameters
+        ----------
+        confidence : float
+            Probability with which all intervals hold together.
+        r : float
+            Power of the error, 1 or more.
+        rounds : {"adaptive", "independent"}
+            Whether forecasts and contexts may react to earlier outcomes.
+
+        Returns
+        -------
+        Cells
+            A table; see `cells`.
+        """
         table = self.table()
         everyone = replace(
             table,
@@ -246,14 +368,48 @@ class Audit:
             xvxv=table.vv[:, None],
         )
         radii = cell_radii(everyone, confidence, rounds, self._n_possible(everyone))
-        return make_cells(everyone, radii, ("all rounds",), totals.check_power(r), confidence, rounds)
+        return make_cells(
+            everyone, ends_of(everyone, radii), ("all rounds",), totals.check_power(r), confidence, rounds
+        )
 
     def worst(self, k: int = 10, *, confidence: float = 0.95, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
-        """Return the `k` cells with the largest contributions; their intervals allow for the choice among all cells."""
+        """Return the `k` cells with the largest contributions; their intervals allow for the choice among all cells.
+
+        Parameters
+        ----------
+        k : int
+            How many.
+        confidence : float
+            Probability with which all intervals hold together.
+        r : float
+            Power of the error, 1 or more.
+        rounds : {"adaptive", "independent"}
+            Whether forecasts and contexts may react to earlier outcomes.
+
+        Returns
+        -------
+        Cells
+            A table; see `cells`.
+        """
         return self.cells(confidence, r=r, rounds=rounds)[: whole(k, "k", 1)]
 
     def witness(self, *, r: float = 2.0, confidence: float = 0.95, rounds: Assumption = "adaptive") -> Witness:
-        """Find the function and forecast value behind the largest term of SMCal_r; `str` makes a sentence of it."""
+        """Find the function and forecast value behind the largest term of SMCal_r; `str` makes a sentence of it.
+
+        Parameters
+        ----------
+        r : float
+            Power of the error, 1 or more.
+        confidence : float
+            Probability with which all intervals hold together.
+        rounds : {"adaptive", "independent"}
+            Whether forecasts and contexts may react to earlier outcomes.
+
+        Returns
+        -------
+        Witness
+            The cell in numbers and words.
+        """
         table = self.table()
         if not len(table.value):
             raise InvalidInput("an audit without rounds has no witness; add rounds with update or update_many first")
@@ -267,7 +423,13 @@ class Audit:
         return self._current().arrays()
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from `arrays`, in an audit with the same settings that knows its class of functions."""
+        """Go on from `arrays`, in an audit with the same settings that knows its class of functions.
+
+        Parameters
+        ----------
+        arrays : dict of arrays
+            What `arrays` returned.
+        """
         self._begun(self._functions()).restore(arrays)
 
     def to_dict(self) -> dict[str, Any]:
@@ -275,7 +437,13 @@ class Audit:
         return dump(self._current(), self.property, self._reader.functions, bins=self.bins, names=self.names)
 
     def to_bytes(self) -> bytes:
-        """The same, compact: versioned, with a checksum, no pickle."""
+        """The same, compact: versioned, with a checksum, no pickle.
+
+        Returns
+        -------
+        bytes
+            For `from_bytes`, here or on any other machine.
+        """
         return audit_bytes.pack(
             self._current(), self.property, self._reader.functions, bins=self.bins, names=self.names
         )
@@ -284,13 +452,43 @@ class Audit:
     def from_bytes(
         cls, data: bytes, property: Elicitable | None = None, hypotheses: Functions | None = None
     ) -> "Audit":
-        """Rebuild what `to_bytes` wrote; a property or functions of your own making must be given again."""
+        """Rebuild what `to_bytes` wrote; a property or functions of your own making must be given again.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` returned.
+        property : Elicitable, optional
+            What was forecast, if it is of your own making.
+        hypotheses : Hypotheses, optional
+            The class of functions, if it is of your own making.
+
+        Returns
+        -------
+        Audit
+            It goes on where the stored one stopped.
+        """
         made, functions, stored = audit_bytes.unpack(data, property, hypotheses)
         return cls(made, functions, bins=stored.bins, names=stored.names)._filled(stored)
 
     @classmethod
     def from_dict(cls, data: Any, property: Elicitable = MEAN, hypotheses: Functions | None = None) -> "Audit":
-        """Rebuild what `to_dict` wrote. `property` and `hypotheses` must be what it had; they are compared by spec."""
+        """Rebuild what `to_dict` wrote. `property` and `hypotheses` must be what it had; they are compared by spec.
+
+        Parameters
+        ----------
+        data : dict
+            What `to_dict` returned.
+        property : Elicitable
+            What was forecast.
+        hypotheses : Hypotheses, optional
+            The class of functions.
+
+        Returns
+        -------
+        Audit
+            It goes on where the stored one stopped.
+        """
         stored = undump(data, property, hypotheses)
         return cls(property, hypotheses, bins=stored.bins, names=stored.names)._filled(stored)
 

@@ -13,7 +13,7 @@ from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array, IntArray
 from swapcal.words.numbers import aligned, count, interval, number, percent
 
-__all__ = ["Assumption", "Cell", "Cells", "cell_radii", "make_cells"]
+__all__ = ["Assumption", "Cell", "Cells", "cell_radii", "ends_of", "make_cells"]
 
 Assumption = Literal["adaptive", "independent"]
 """What an interval assumes of the rounds: nothing, or independent labels given all contexts and forecasts."""
@@ -162,15 +162,28 @@ def cell_radii(table: SumTable, confidence: float, rounds: Assumption, n_possibl
     return np.where(occupied, radii, 0.0)
 
 
+def ends_of(table: SumTable, radii: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Intervals of the means of all cells, from the radii of their sums."""
+    weight = np.where(table.weight > 0, table.weight, 1.0)
+    mean = table.xv / weight
+    with np.errstate(over="ignore"):  # tiny weights: the interval is everything, and is cut to [-1, 1]
+        radius = radii / weight
+    return np.maximum(mean - radius, -1.0), np.minimum(mean + radius, 1.0)
+
+
 def make_cells(
-    table: SumTable, radii: Float64Array, names: tuple[str, ...], r: float, confidence: float, rounds: Assumption
+    table: SumTable,
+    ends: tuple[Float64Array, Float64Array],
+    names: tuple[str, ...],
+    r: float,
+    confidence: float,
+    rounds: Assumption,
 ) -> Cells:
-    """All cells that are not empty; `radii` as `cell_radii` gives them."""
+    """All cells that are not empty; `ends` are those of the intervals, shape (values, functions) each."""
     at, function = np.nonzero(table.active > 0)
     weight, count = table.weight[at, function], table.count[at]
     mean = table.xv[at, function] / weight
-    with np.errstate(over="ignore"):  # tiny weights: the interval is everything, and is cut to [-1, 1] below
-        radius = radii[at, function] / weight
+    low, high = (end[at, function] for end in ends)
     contribution = count * np.abs(table.xv[at, function] / count) ** r
     order = np.argsort(-contribution, kind="stable")
     return Cells(
@@ -180,8 +193,8 @@ def make_cells(
         count=table.active[at, function][order].astype(np.int64),
         weight=weight[order],
         mean=mean[order],
-        low=np.maximum(mean - radius, -1.0)[order],
-        high=np.minimum(mean + radius, 1.0)[order],
+        low=low[order],
+        high=high[order],
         contribution=contribution[order],
         confidence=float(confidence),
         rounds=rounds,

@@ -93,6 +93,34 @@ class ClusterSums:
         self.total += other.total
         self.squares += other.squares
 
+    def first(self, n_cells: int) -> "ClusterSums":
+        """The sums of the first `n_cells` cells, all clusters closed."""
+        copy = ClusterSums(n_cells)
+        for name in ("terms", "total", "squares"):
+            setattr(copy, name, getattr(self, name)[:n_cells].copy())
+        touched, opened = self._touched[:n_cells], self._open[:n_cells]
+        copy.terms += touched
+        copy.total += opened
+        copy.squares += opened**2
+        return copy
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """The whole state, as arrays that may be saved; `restore` goes on from it."""
+        return {
+            "terms": self.terms,
+            "total": self.total,
+            "squares": self.squares,
+            "open": self._open,
+            "touched": self._touched.astype(np.float64),
+            "id": np.array([np.nan if self._id is None else float(self._id)]),
+        }
+
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Go on from what `arrays` held."""
+        self.terms, self.total, self.squares = (arrays[name].copy() for name in ("terms", "total", "squares"))
+        self._open, self._touched = arrays["open"].copy(), arrays["touched"] > 0
+        self._id = None if np.isnan(arrays["id"][0]) else int(arrays["id"][0])
+
     def _add_open(self, cells: IntArray, sums: Float64Array) -> None:
         self._open[cells] += sums
         self._touched[cells] = True

@@ -1,12 +1,20 @@
 """One column of forecasts: its audits, and what is kept beside them for losses and pictures, in bounded memory."""
 
+from typing import Any
+
 import numpy as np
 
 from swapcal.audit.audit import Audit
+from swapcal.audit.binary_scores import ScoreSums
+from swapcal.audit.cell_forecasts import CellForecasts
+from swapcal.audit.cluster_sums import ClusterSums
 from swapcal.audit.histograms import Histograms
 from swapcal.audit.sums import PER_CELL, SumTable
+from swapcal.audit.timeline import Timeline, Times
+from swapcal.audit.unit_sample import UnitSample
+from swapcal.properties import Mean, Probability, Quantile
 from swapcal.roles import Rows
-from swapcal.typing import Float64Array
+from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["ColumnAudit"]
 
@@ -25,11 +33,17 @@ class ColumnAudit:
         Whose forecasts they are: "the model", "swapcal".
     shown : int or array
         Bins of the pictures: that many equal ones of the property's domain, or their edges.
+    constant : float, optional
+        A constant forecast whose loss is kept beside that of the column; the best one, as far as is known.
+    fine : array, optional
+        Inner edges of the fine bins of forecasts from which AUC is read, while outcomes are 0 or 1.
+    clusters : bool
+        Whether rows hang together in clusters, whose numbers come with them.
 
     Notes
     -----
-    Memory: 32 bytes per forecast value and function that came up, and 16 kB for each of the first 400 groups, whatever
-    the number of rounds.
+    Memory: 40 bytes per forecast value and function that came up, 1 kB a group, and 16 kB for each of the first 400
+    groups, whatever the number of rounds.
 
     Examples
     --------
@@ -42,19 +56,43 @@ class ColumnAudit:
     """
 
     def __init__(
-        self, audit: Audit, linear: Audit | None = None, *, label: str, shown: int | Float64Array = 20
+        self,
+        audit: Audit,
+        linear: Audit | None = None,
+        *,
+        label: str,
+        shown: int | Float64Array = 20,
+        constant: float | None = None,
+        fine: Float64Array | None = None,
+        clusters: bool = False,
     ) -> None:
         self.audit = audit
         self.linear = linear
         self.property = audit.property
         self.label = label
+        self.constant = constant
         edges = (
             np.linspace(*self.property.domain, shown + 1) if isinstance(shown, int) else np.array(shown, dtype=float)
         )
-        slot_edges = audit.bins if isinstance(audit.bins, np.ndarray) else None
-        self.histograms = Histograms(self.property, edges, slot_edges)
-        self._totals = np.zeros(3)
-        """Weight, loss, and V squared, summed."""
+        self.slot_edges = audit.bins if isinstance(audit.bins, np.ndarray) else None
+        self.histograms = Histograms(self.property, edges, self.slot_edges)
+        self.timeline = Timeline()
+        self.sample = UnitSample()
+        events = isinstance(self.property, Probability) or (
+            isinstance(self.property, Mean) and self.property.domain == (0.0, 1.0)
+        )
+        self.scores = ScoreSums(fine) if events and fine is not None else None
+        n = 1 if audit.hypotheses is None else audit.hypotheses.n
+        self.clusters = ClusterSums(n) if clusters else None
+        self._forecasts = CellForecasts() if events and self.slot_edges is not None else None
+        self._binary = events or isinstance(self.property, Quantile)
+        self._totals = np.zeros(6)
+        """Weight, loss, V squared, y, y squared, and the constant's loss, summed."""
+
+    @property
+    def binary(self) -> bool:
+        """Whether V has had two values only, groups were 0 or 1, and every row counted once: exact intervals hold."""
+        return self._binary
 
     @property
     def n_rounds(self) -> int:
@@ -88,6 +126,8 @@ class ColumnAudit:
         rows: Rows,
         linear: Rows | None = None,
         weights: Float64Array | None = None,
+        clusters: IntArray | None = None,
+        time: Times | None = None,
     ) -> Float64Array:
         """Add rounds, and return their losses.
 
@@ -99,20 +139,91 @@ class ColumnAudit:
             Values of the groups and of the coordinates of the linear class, one row a round.
         weights : array, optional
             In [0, 1].
+        clusters : array, optional
+            The number of each row's cluster, where the column was made with clusters; equal ones stand together.
+        time : callable, optional
+            What is known of the time of a row, by its number among these, for `timeline`.
         """
         if not len(y):
             return np.zeros(0)
         self.audit.update_many(y, p, rows, weights=weights)
         if self.linear is not None:
             self.linear.update_many(y, p, linear, weights=weights)
-        self.histograms.add(y, p, self.audit.slots(p), rows, weights)
+        slots = self.audit.slots(p)
+        self.histograms.add(y, p, slots, rows, weights)
         losses = np.asarray(self.property.loss(p, y), dtype=np.float64)
         v = np.asarray(self.property.identification(self.audit.rounded(p), y), dtype=np.float64)
         w = 1.0 if weights is None else weights
         total = float(len(y)) if weights is None else weights.sum()
+        still = 0.0 if self.constant is None else np.sum(w * np.asarray(self.property.loss(self.constant, y)))
         # Sums and no dot products, whose last digit depends on the number of threads.
-        self._totals += np.array([total, np.sum(w * losses), np.sum(w * v * v)])
+        self._totals += np.array(
+            [total, np.sum(w * losses), np.sum(w * v * v), np.sum(w * y), np.sum(w * y * y), still]
+        )
+        events = isinstance(self.property, Quantile) or bool(((y == 0.0) | (y == 1.0)).all())
+        if not events:
+            self.scores = None
+        if self.scores is not None:
+            self.scores.add(y, p, weights)
+        self._binary &= events and weights is None and bool((rows.values == 1.0).all())
+        self._by_group(slots, p, v, rows, linear, weights, clusters, time)
         return losses
+
+    def _by_group(
+        self,
+        slots: IntArray,
+        p: Float64Array,
+        v: Float64Array,
+        rows: Rows,
+        linear: Rows | None,
+        weights: Float64Array | None,
+        clusters: IntArray | None,
+        time: Times | None,
+    ) -> None:
+        """What is kept of groups beside the sums of their cells."""
+        if self._forecasts is not None and self._binary:
+            self._forecasts.add(slots, p, rows)
+        self.timeline.add(rows, v, weights, time)
+        wv = v if weights is None else weights * v
+        self.sample.add_rows(slots, wv, rows, linear, self.linear_start)
+        if self.clusters is not None and clusters is not None:
+            lengths = np.diff(rows.indptr)
+            self.clusters.add(
+                clusters, np.repeat(np.arange(len(v)), lengths), rows.indices, rows.values * np.repeat(wv, lengths)
+            )
+
+    @property
+    def linear_start(self) -> int:
+        """Where the coordinates of the linear class begin among the functions of the sample."""
+        return 1 if self.audit.hypotheses is None else self.audit.hypotheses.n
+
+    def cell_forecasts(self, table: SumTable) -> Float64Array | None:
+        """For binary V = p - y, the sums of p in the cells of the groups; None where V has more values."""
+        if not self._binary:
+            return None
+        if isinstance(self.property, Quantile):
+            return (1.0 - self.property.level) * table.active
+        if self._forecasts is not None:
+            return self._forecasts.table(table.slot, table.xv.shape[1])
+        return table.value[:, None] * table.active
+
+    def centers(self, table: SumTable) -> Float64Array:
+        """A p that stands for each place of the table, fixed before any outcome."""
+        if isinstance(self.property, Quantile):
+            return np.full(len(table.value), 1.0 - self.property.level)
+        if self.slot_edges is None:
+            return table.value
+        return (self.slot_edges[table.slot] + self.slot_edges[table.slot + 1]) / 2
+
+    @property
+    def outcome_sums(self) -> tuple[float, float, float]:
+        """Sums of w, w y and w y^2."""
+        return float(self._totals[0]), float(self._totals[3]), float(self._totals[4])
+
+    @property
+    def constant_loss(self) -> float | None:
+        """Mean loss of the constant that the column was made with."""
+        return None if self.constant is None else float(self._totals[5] / self._totals[0])
 
     def overall_error(self, r: float = 2.0) -> float:
         """Cal_r: every forecast value, over all its rounds."""
@@ -138,21 +249,40 @@ class ColumnAudit:
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state, as arrays that may be saved; `restore` goes on from it."""
-        linear = {} if self.linear is None else self.linear.arrays()
+        units = {name: array.astype(np.float64) for name, array in self.sample.arrays().items()}
+        kept = {f"{name}.{key}": array for name, part in self._parts().items() for key, array in part.arrays().items()}
         return {
-            **{f"audit.{name}": array for name, array in self.audit.arrays().items()},
-            **{f"linear.{name}": array for name, array in linear.items()},
-            **{f"histograms.{name}": array for name, array in self.histograms.arrays().items()},
+            **kept,
+            **{f"sample.{name}": array for name, array in units.items()},
+            "units": np.array([float(self.sample.n_units)]),
             "totals": self._totals,
+            "binary": np.array([float(self._binary), float(self.scores is not None)]),
         }
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
         """Take the state of `arrays` over; the settings must be those of the column that had it."""
-        self.audit.restore(part_of(arrays, "audit."))
-        if self.linear is not None:
-            self.linear.restore(part_of(arrays, "linear."))
-        self.histograms.restore(part_of(arrays, "histograms."))
+        self._binary = bool(arrays["binary"][0])
+        self.scores = self.scores if arrays["binary"][1] else None
+        for name, part in self._parts().items():
+            part.restore(part_of(arrays, f"{name}."))
+        whole: dict[str, Any] = {
+            name: array if name in ("key", "value") else array.astype(np.int64)
+            for name, array in part_of(arrays, "sample.").items()
+        }
+        self.sample.restore(whole, int(arrays["units"][0]))
         self._totals = arrays["totals"].copy()
+
+    def _parts(self) -> dict[str, Any]:
+        parts = {
+            "audit": self.audit,
+            "linear": self.linear,
+            "histograms": self.histograms,
+            "timeline": self.timeline,
+            "scores": self.scores,
+            "clusters": self.clusters,
+            "forecasts": self._forecasts,
+        }
+        return {name: part for name, part in parts.items() if part is not None}
 
 
 def part_of(arrays: dict[str, Float64Array], prefix: str) -> dict[str, Float64Array]:

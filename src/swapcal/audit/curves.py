@@ -28,7 +28,13 @@ class Curve:
     count: Float64Array
 
 
-def make_curve(property: Elicitable, outcomes: OutcomeBins, histograms: Float64Array, forecast: Float64Array) -> Curve:
+def make_curve(
+    property: Elicitable,
+    outcomes: OutcomeBins,
+    histograms: Float64Array,
+    forecast: Float64Array,
+    exact: Float64Array | None = None,
+) -> Curve:
     """The curve of one group.
 
     Parameters
@@ -41,6 +47,8 @@ def make_curve(property: Elicitable, outcomes: OutcomeBins, histograms: Float64A
         Outcomes in each bin of forecasts.
     forecast : array, shape (bins,)
         Mean forecast of each bin; NaN where there is none.
+    exact : array, shape (bins,), optional
+        The outcome of each bin, where it is known better than from a histogram.
 
     Notes
     -----
@@ -53,7 +61,7 @@ def make_curve(property: Elicitable, outcomes: OutcomeBins, histograms: Float64A
     kept = np.flatnonzero((count > 0) & np.isfinite(forecast))
     histograms, count = histograms[kept], count[kept]
     points = outcomes.points(spread=not property.continuous)
-    outcome = root(property, histograms, points)
+    outcome = root(property, histograms, points) if exact is None else exact[kept]
     v = np.asarray(property.identification(outcome[:, None, None], points[None, :, :]))
     squares = np.sum(np.mean(v * v, axis=2) * histograms, axis=1)
     radius = adaptive_radius(squares, (1 - CONFIDENCE) / max(len(kept), 1)) / count

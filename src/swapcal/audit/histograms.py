@@ -71,7 +71,7 @@ class Histograms:
         self.settle(y)
         if self.outcomes is None:
             return
-        labels = self.outcomes.add(y)
+        labels = self.outcomes.add(y, weights)
         n_labels = self.outcomes.n
         self.by_slot = _grown(self.by_slot, (int(slots.max()) + 1, n_labels))
         self.by_slot += _counted(slots * n_labels + labels, weights, self.by_slot.shape)

@@ -44,12 +44,12 @@ class OutcomeBins:
         """Number of bins."""
         return len(self.edges) + 1
 
-    def add(self, y: Float64Array) -> IntArray:
+    def add(self, y: Float64Array, weights: Float64Array | None = None) -> IntArray:
         """Count these outcomes; returns their bins. An edge belongs to the bin below it."""
         bins = bins_between(self.edges, y, upper=False)
         count = np.bincount(bins, minlength=self.n)
-        self.count += count
-        self.total += np.bincount(bins, weights=y, minlength=self.n)
+        self.count += count if weights is None else np.bincount(bins, weights, minlength=self.n)
+        self.total += np.bincount(bins, weights=y if weights is None else weights * y, minlength=self.n)
         # Ends of the bins: sorting by bin and cutting is much faster than np.minimum.at.
         order = np.argsort(bins, kind="stable")
         filled = np.flatnonzero(count)

@@ -5,15 +5,21 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from swapcal.audit.asymptotic_intervals import asymptotic_bias
+from swapcal.audit.binary_intervals import cell_bias
+from swapcal.audit.binary_scores import BinaryScores
 from swapcal.audit.cells import Cell, Cells, cell_radii, make_cells
-from swapcal.audit.chance import chance
+from swapcal.audit.chance_level import ChanceLevel, chance_level
 from swapcal.audit.column import ColumnAudit
 from swapcal.audit.curves import Curve, make_curve
-from swapcal.audit.skill import skill
+from swapcal.audit.group_bias import ALPHA, SHARES, GroupBias, group_bias, group_sums
+from swapcal.audit.skill import Skill, skill, skill_of_mean
 from swapcal.audit.sums import SumTable
+from swapcal.audit.timeline import GroupHistory, onset
 from swapcal.audit.witness import find_witness
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Linear
+from swapcal.properties import Mean
 from swapcal.typing import Float64Array, IntArray
 from swapcal.words.worst_cell import worst_cell_sentence
 
@@ -24,9 +30,13 @@ NEGLIGIBLE = 0.05
 """Bias below this part of a round's typical error is not worth a correction: taking it away saves 0.25 % of a squared
 loss."""
 
+NEGLIGIBLE_OF_GROUPS = 0.02
+"""The same for groups over all their rows, where errors of cells cannot cancel: 2 % of a row's typical error."""
+
 N_WORST = 12
 NEARLY = 0.9
 N_CURVES = 30
+N_HISTORIES = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +51,10 @@ class ColumnSummary:
     streams of 100 at most. typical: root mean square of V. constant_loss: loss of the best constant forecast;
     ideal_loss: loss of these forecasts after the best change of each value into another one; slope: of those others
     against the forecasts. n_cells, n_biased, n_material: cells in use, those whose interval leaves out 0, and those
-    where it does by more than is negligible. weight: sum of the weights, the T of the totals.
+    where it does by more than is negligible. weight: sum of the weights, the T of the totals. groups: every group over
+    all its rows. constant: the best constant forecast. scores: for 0/1 outcomes. histories: bias over time of everybody
+    and of the worst groups, with `times`, what is known of the time at the start of each block; since: number of the
+    row, from 1, from which on a group is biased, of those that were not from the start.
     """
 
     label: str
@@ -66,6 +79,26 @@ class ColumnSummary:
     n_biased: int | None = None
     n_material: int | None = None
     weight: float | None = None
+    groups: GroupBias | None = None
+    constant: float | None = None
+    scores: BinaryScores | None = None
+    histories: dict[str, GroupHistory] | None = None
+    times: tuple[str | None, ...] = ()
+    since: dict[str, int] | None = None
+
+    @property
+    def known_groups(self) -> GroupBias:
+        """Every group over all its rows; refused where nothing is known of them."""
+        if self.groups is None:
+            raise InvalidInput("these forecasts come without sums of groups; audit them again")
+        return self.groups
+
+    def material(self) -> npt.NDArray[np.bool_]:
+        """Which groups are off beyond doubt, and by more than is negligible."""
+        if self.groups is None:
+            return np.zeros(0, dtype=np.bool_)
+        large = np.abs(np.nan_to_num(self.groups.mean)) > NEGLIGIBLE_OF_GROUPS * (self.typical or 0.0)
+        return np.asarray(large & (self.groups.off > 0))
 
 
 def summarize(column: ColumnAudit, r: float = 2.0) -> ColumnSummary:
@@ -73,27 +106,28 @@ def summarize(column: ColumnAudit, r: float = 2.0) -> ColumnSummary:
     histograms, outcomes = column.histograms, column.histograms.outcomes
     if column.n_rounds == 0 or outcomes is None:
         raise InvalidInput("a column of forecasts needs a round to be summed up; add some first")
-    table, names, n_bins = column.table(), column.names, column.audit.n_bins
-    radii = cell_radii(table, CONFIDENCE, "adaptive", None if n_bins is None else n_bins * len(names))
-    cells = make_cells(table, radii, names, r, CONFIDENCE, "adaptive")
+    table, names = column.table(), column.names
+    cells = make_cells(table, _intervals(column, table), names, r, CONFIDENCE, "adaptive")
     near = np.maximum(cells.low, -cells.high)  # how far the interval stays away from 0; negative if it holds 0
-    known = skill(column.property, outcomes, histograms.by_slot[table.slot], table.value, table.count)
-    luck = chance(column.audit.table(), None if column.linear is None else column.linear.table(), r)
+    known = _skill(column, table)
+    luck = _chance(column, table, r)
     bins = histograms.bins(table.value)
     bias, counts = _heat(table, bins, len(histograms.forecasts))
+    groups = _groups(column)
+    histories, since = _histories(column, groups)
     return ColumnSummary(
         label=column.label,
         swap_error=column.swap_error(r),
         group_error=column.group_error(r),
         overall_error=column.overall_error(r),
         loss=column.loss,
-        curves=_curves(column, table, bins, cells),
+        curves=_curves(column, table, bins, groups),
         edges=histograms.edges.copy(),
         bias=bias,
         counts=counts,
         histogram=histograms.forecasts.copy(),
         worst=_worst(cells, near > 0),
-        witness=_witness(column, cells, near, radii, r),
+        witness=_witness(column, cells, near, r),
         chance_mean=luck.mean,
         chance_high=luck.high,
         typical=column.typical,
@@ -104,7 +138,83 @@ def summarize(column: ColumnAudit, r: float = 2.0) -> ColumnSummary:
         n_biased=int(np.count_nonzero(near > 0)),
         n_material=int(np.count_nonzero(near > NEGLIGIBLE * column.typical)),
         weight=column.weight,
+        groups=groups,
+        constant=known.value,
+        scores=None if column.scores is None else column.scores.scores(),
+        histories=histories,
+        times=tuple(column.timeline.labels),
+        since=since,
     )
+
+
+def _n_possible(column: ColumnAudit, table: SumTable) -> int:
+    """Cells that there can be; where that is unknown, so many that it does not matter when each of them appeared."""
+    n_cells = int(np.count_nonzero(table.active))
+    n_bins = column.audit.n_bins
+    return n_cells * (n_cells + 1) if n_bins is None else n_bins * table.xv.shape[1]
+
+
+def _intervals(column: ColumnAudit, table: SumTable) -> tuple[Float64Array, Float64Array]:
+    """Intervals of all cells at their share of the error rate: exact for binary V, else those of many rows."""
+    delta = ALPHA * SHARES["cells"] / max(_n_possible(column, table), 1)
+    usual = float(table.vv.sum()) / max(float(table.rounds.sum()), 1.0)
+    found = asymptotic_bias(table.active, table.xv, table.xvxv, table.weight, delta, usual=usual)
+    low, high = (np.where(table.active > 0, end, sign) for end, sign in zip(found, (-1.0, 1.0), strict=True))
+    own = column.audit.table()
+    forecasts = column.cell_forecasts(own)
+    if forecasts is not None:
+        here = np.nonzero(own.active > 0)
+        ones = np.clip(np.round(forecasts - own.xv), 0.0, own.active)
+        exact = cell_bias(own.active[here], ones[here], forecasts[here], delta)
+        low[here], high[here] = exact
+    return low, high
+
+
+def _groups(column: ColumnAudit) -> GroupBias:
+    own = column.audit.table()
+    sums = group_sums(own, column.cell_forecasts(own), column.centers(own), column.clusters)
+    error = own.count @ (own.xv / own.count[:, None]) ** 2
+    return group_bias(sums, column.audit.function_names, error)
+
+
+def _histories(column: ColumnAudit, groups: GroupBias) -> tuple[dict[str, GroupHistory], dict[str, int]]:
+    """Bias over time of everybody and of the worst groups, and since when those that are off are."""
+    chosen = [0, *groups.ranked()[:N_HISTORIES].tolist()]
+    histories = {groups.name[j]: column.timeline.of_group(j) for j in chosen}
+    since = {}
+    for j in chosen:
+        block = onset(histories[groups.name[j]], column.typical**2) if groups.off[j] else None
+        if block is not None:
+            since[groups.name[j]] = int(histories[groups.name[j]].start[block]) + 1
+    return histories, since
+
+
+def _skill(column: ColumnAudit, table: SumTable) -> Skill:
+    outcomes, forecast = column.histograms.outcomes, column.property
+    if isinstance(forecast, Mean):
+        fitted = table.value - (forecast.high - forecast.low) * table.v / table.count
+        return skill_of_mean(column.outcome_sums, fitted, table.value, table.count)
+    if outcomes is None:
+        raise InvalidInput("a column of forecasts needs a round to be summed up; add some first")
+    known = skill(forecast, outcomes, column.histograms.by_slot[table.slot], table.value, table.count)
+    if column.constant is None or column.constant_loss is None:
+        return known
+    # The loss of this constant was summed up exactly.
+    constant = column.constant_loss
+    return known._replace(constant=constant, ideal=min(known.ideal, constant), value=column.constant)
+
+
+def _chance(column: ColumnAudit, table: SumTable, r: float) -> ChanceLevel:
+    """What calibrated forecasts would show; the functions of the sample are numbered as those of the table."""
+    n_own = column.audit.table().xv.shape[1]
+    n_linear = table.xv.shape[1] - n_own
+    n_slots = int(table.slot.max(initial=-1)) + 1
+    count, squares = np.zeros(n_slots), np.zeros((n_slots, table.xv.shape[1]))
+    count[table.slot], squares[table.slot] = table.count, table.xvxv
+    sample = column.sample
+    if n_linear:
+        sample = column.sample.renumbered(column.linear_start, n_own)
+    return chance_level(sample, count, squares, r, n_linear=n_linear)
 
 
 def _worst(cells: Cells, sure: npt.NDArray[np.bool_]) -> tuple[Cell, ...]:
@@ -128,7 +238,7 @@ def _heat(table: SumTable, bins: IntArray, n_bins: int) -> tuple[Float64Array, F
     return np.divide(sums["xv"], sums["weight"], out=nothing, where=sums["weight"] > 0), sums["active"]
 
 
-def _witness(column: ColumnAudit, cells: Cells, near: Float64Array, radii: Float64Array, r: float) -> str:
+def _witness(column: ColumnAudit, cells: Cells, near: Float64Array, r: float) -> str:
     """The sentence about where the forecasts are most wrong.
 
     That is the cell that adds most to the swap error, of those that are biased beyond doubt if there are any. A bias of
@@ -144,10 +254,11 @@ def _witness(column: ColumnAudit, cells: Cells, near: Float64Array, radii: Float
     value, name, bias, contribution = found.value, found.name, (found.mean, found.low, found.high), found.contribution
     members = True
     if column.linear is not None:
-        names, radii = column.linear.function_names, radii[:, -column.linear.table().xv.shape[1] :]
-        along = find_witness(
-            column.linear.table(), radii, Linear(len(names)), names, r, CONFIDENCE, property=column.property
-        )
+        names, directions = column.linear.function_names, column.linear.table()
+        n_bins = column.audit.n_bins
+        n_possible = None if n_bins is None else n_bins * len(column.names)
+        radii = cell_radii(directions, CONFIDENCE, "adaptive", n_possible)
+        along = find_witness(directions, radii, Linear(len(names)), names, r, CONFIDENCE, property=column.property)
         if along.contribution > contribution:
             value, name, bias = along.value, along.name, (along.mean, along.low, along.high)
             contribution, members = along.contribution, False
@@ -156,8 +267,8 @@ def _witness(column: ColumnAudit, cells: Cells, near: Float64Array, radii: Float
     return worst_cell_sentence(column.property, value, name, bias, share, CONFIDENCE, members=members)
 
 
-def _curves(column: ColumnAudit, table: SumTable, bins: IntArray, cells: Cells) -> dict[str, Curve]:
-    """Reliability curves: of all rounds, and of the largest groups and those with the largest contributions."""
+def _curves(column: ColumnAudit, table: SumTable, bins: IntArray, groups: GroupBias) -> dict[str, Curve]:
+    """Reliability curves: of all rounds, and of the worst groups and the largest."""
     histograms, outcomes, names = column.histograms, column.histograms.outcomes, column.audit.function_names
     n_bins = len(histograms.forecasts)
     if outcomes is None:
@@ -165,18 +276,32 @@ def _curves(column: ColumnAudit, table: SumTable, bins: IntArray, cells: Cells) 
     overall = np.zeros((n_bins, outcomes.n))
     np.add.at(overall, bins, histograms.by_slot[table.slot])
     forecast = _mean(table.count, table.value, bins, n_bins)
-    curves = {"all": make_curve(column.property, outcomes, overall, forecast)}
-    # Half of the places go to groups with the worst cells, in the order of these; the rest to the largest groups.
+    exact = _outcome(column, forecast, table.v, table.count, bins)
+    curves = {"all": make_curve(column.property, outcomes, overall, forecast, exact)}
+    # Half of the places go to the worst groups, in their order; the rest to the largest groups.
     followed = [j for j, name in enumerate(names) if name != "all" and histograms.of_group(j) is not None]
-    by_size = sorted(followed, key=lambda j: -float(table.active[:, j].sum()))
-    by_error = [j for j in dict.fromkeys(cells.function.tolist()) if j in set(followed)]
+    by_size = sorted(followed, key=lambda j: -float(groups.rows[j]))
+    by_error = [j for j in groups.ranked().tolist() if j in set(followed)]
     chosen = list(dict.fromkeys([*by_error[: N_CURVES // 2], *by_size]))[: N_CURVES - 1]
     for j in sorted(chosen):
         counts = histograms.of_group(j)
         forecast = _mean(table.weight[:, j], table.value, bins, n_bins)
         if counts is not None and (counts.sum(axis=1) > 0).any():
-            curves[names[j]] = make_curve(column.property, outcomes, counts, forecast)
+            exact = _outcome(column, forecast, table.xv[:, j], table.weight[:, j], bins)
+            curves[names[j]] = make_curve(column.property, outcomes, counts, forecast, exact)
     return curves
+
+
+def _outcome(
+    column: ColumnAudit, forecast: Float64Array, v: Float64Array, weight: Float64Array, bins: IntArray
+) -> Float64Array | None:
+    """The mean outcome of each bin of the pictures, which V tells exactly where a mean is forecast."""
+    if not isinstance(column.property, Mean):
+        return None
+    n_bins = len(forecast)
+    off = _mean(weight, np.divide(v, weight, out=np.zeros_like(v), where=weight > 0), bins, n_bins)
+    outcome: Float64Array = forecast - (column.property.high - column.property.low) * off
+    return np.clip(outcome, column.property.low, column.property.high)
 
 
 def _mean(weight: Float64Array, value: Float64Array, bins: IntArray, n_bins: int) -> Float64Array:

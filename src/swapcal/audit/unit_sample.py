@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.engine.randomness import GOLDEN, mix64
+from swapcal.roles import Rows
 from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["UnitSample"]
@@ -74,6 +75,40 @@ class UnitSample:
         if self._n_waiting > max(len(self._arrays["key"]), 4096):
             self._trim()
 
+    def add_rows(
+        self, places: IntArray, wv: Float64Array, rows: Rows, linear: Rows | None = None, width: int = 0
+    ) -> None:
+        """Add rows as units: their places, w V, the values of the groups, and of a linear class from `width` on.
+
+        As `add`, but entries are made for the rows only that are kept.
+        """
+        if not len(places):
+            return
+        self.n_strata = max(self.n_strata, int(places.max()) + 1)
+        if len(self._limits) < self.n_strata:
+            self._limits = np.concatenate([self._limits, np.ones(self.n_strata - len(self._limits))])
+        keys = self._keys(len(places))
+        self.n_units += len(places)
+        kept = np.flatnonzero(keys < self._limits[places])
+        if not kept.size:
+            return
+        parts = []
+        for offset, each in ((0, rows), (width, linear)):
+            if each is not None:
+                lengths = np.diff(each.indptr)[kept]
+                at = _ranges(each.indptr[:-1][kept], lengths)
+                owner = np.repeat(np.arange(len(kept)), lengths)
+                parts.append((owner, each.indices[at] + offset, each.values[at] * wv[kept][owner]))
+        owner, functions, values = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.argsort(owner, kind="stable")
+        owner = owner[order]
+        lengths = np.bincount(owner, minlength=len(kept))
+        new = (keys[kept], places[kept], lengths, places[kept][owner], functions[order], values[order])
+        self._waiting.append(dict(zip(NAMES, new, strict=True)))
+        self._n_waiting += len(kept)
+        if self._n_waiting > max(len(self._arrays["key"]), 4096):
+            self._trim()
+
     def merge(self, other: "UnitSample") -> None:
         """Add the sample of another part; give the parts different numbers."""
         self._waiting.append(other.arrays())
@@ -85,6 +120,14 @@ class UnitSample:
         """The sample: key, stratum and number of entries of each unit; place, function and value of each entry."""
         self._trim()
         return dict(self._arrays)
+
+    def renumbered(self, start: int, to: int) -> "UnitSample":
+        """A copy whose functions from `start` on are numbered from `to` on."""
+        arrays = self.arrays()
+        function: IntArray = arrays["function"].astype(np.int64)
+        copy = UnitSample(self.part)
+        copy.restore({**arrays, "function": np.where(function >= start, function - start + to, function)}, self.n_units)
+        return copy
 
     def restore(self, arrays: dict[str, npt.NDArray[np.generic]], n_units: int) -> None:
         """Go on from what `arrays` held after `n_units` units."""

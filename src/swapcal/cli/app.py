@@ -3,6 +3,8 @@
 Whatever takes time to import is imported by the command that needs it, so that `--help` answers at once.
 """
 
+from typing import Annotated
+
 import typer
 
 from swapcal.cli.audit import audit
@@ -12,6 +14,7 @@ from swapcal.cli.exits import HELP
 from swapcal.cli.report import report
 from swapcal.cli.run import run
 from swapcal.cli.serve import serve
+from swapcal.cli.watch import watch
 
 __all__ = ["app"]
 
@@ -23,8 +26,31 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings=HELP,
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from swapcal.version import __version__
+
+        typer.echo(f"swapcal {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version, and stop.")
+    ] = False,
+) -> None:
+    """Online forecasts that are calibrated for everybody.
+
+    Example: swapcal audit scores.csv --y late --p score --groups carrier,origin
+    """
+
+
 app.command()(audit)
 app.command()(run)
+app.command()(watch)
 app.command()(report)
 app.command()(demo)
 app.add_typer(serve, name="serve")

@@ -1,11 +1,12 @@
 """`swapcal audit`: whether forecasts can be trusted for everybody."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from swapcal.cli import options
 from swapcal.cli.exits import guarded, listen_alone, needs
+from swapcal.errors import InvalidInput
 
 __all__ = ["audit"]
 
@@ -13,8 +14,11 @@ __all__ = ["audit"]
 def audit(
     file: options.File,
     y: options.Outcome,
-    p: Annotated[str, typer.Option(help="Column of forecasts.")],
+    p: Annotated[
+        str, typer.Option("--p", "--hint", help="Column of forecasts; several (a,b,c) are compared with the first.")
+    ],
     groups: options.Groups = None,
+    categories: options.Categories = None,
     linear: Annotated[str | None, typer.Option(help="Columns of numbers: all linear functions of them.")] = None,
     property: options.Property = "mean",
     low: options.Low = None,
@@ -29,35 +33,62 @@ def audit(
     ] = None,
     r: options.Power = 2.0,
     limit: options.Limit = 2_500,
+    time: options.Time = None,
+    cluster: options.Cluster = None,
+    discover: Annotated[
+        bool, typer.Option("--discover", help="Search all columns for subgroups with bias that nobody listed.")
+    ] = False,
     report: options.Page = None,
     json: options.AsJson = False,
-    fail_above: Annotated[
-        float | None, typer.Option(help="Exit with 1 if the swap error is above this many times T^(1/3).")
-    ] = None,
+    fail_above: options.FailAbove = None,
 ) -> None:
-    """Can these forecasts be trusted for everybody? Totals, the worst cells, and a verdict in words.
+    """Can these forecasts be trusted for everybody? A verdict in words, and every group with its bias.
 
-    Rows without an outcome or without a forecast are counted and not scored. With --fail-above it is a test for a
-    pipeline: T is the number of rows, and for another power -r the unit is T^(1/(r+1)).
+    Rows without an outcome or without a forecast are counted and not scored. The file is read twice. With --fail-above
+    it is a test for a pipeline: --fail-above 2 fails where a group's probability is off by more than 2 points beyond
+    doubt, so it does not fail by chance.
 
-    Exit codes: 0 fine, 1 the swap error is above --fail-above, 2 bad input, 130 stopped with Ctrl-C.
+    Exit codes: 0 fine, 1 above --fail-above, 2 bad input, 130 stopped with Ctrl-C.
 
     Example: swapcal audit scores.csv --y late --p score --groups carrier,origin,carrier*origin
     """
     with guarded() as stopped:
         needs("rich", "the tables")
+        from swapcal.cli.comparison_view import tell_comparison
         from swapcal.cli.output import tell
         from swapcal.cli.progress import following
-        from swapcal.jobs import auditing
+        from swapcal.jobs import auditing, comparing
         from swapcal.jobs.guard import apart, check_page
-        from swapcal.tables.records import read
+        from swapcal.jobs.passes import Passes
+        from swapcal.jobs.question import parse_columns
+        from swapcal.jobs.threshold import parse_threshold
 
         listen_alone()
-        asked = {"property": property, "low": low, "high": high, "positive": positive, "weight": weight, "r": r}
-        question = options.question(y, p, groups, linear, **asked, bins=bins, limit=limit)
+        asked: dict[str, Any] = {
+            "property": property,
+            "low": low,
+            "high": high,
+            "positive": positive,
+            "weight": weight,
+            "r": r,
+        }
+        asked |= {"categories": categories, "bins": bins, "limit": limit, "time": time, "cluster": cluster}
+        models = parse_columns(p)
+        question = options.question(y, models[0], groups, linear, **asked)
+        if fail_above is not None:
+            parse_threshold(fail_above)
         check_page(report)
-        records = read(file, columns=question.columns)
-        apart({"the input": records.file, "the page": report})
-        with following(records, "auditing", stopped) as progress:
-            result = auditing.audit(records, question, progress=progress)
+        several = len(models) > 1
+        if several and discover:
+            raise InvalidInput("--discover searches for one model at a time; name one column in --p")
+        columns = None if discover or question.columns is None else (*question.columns, *models[1:])
+        passes = Passes(file, columns, n_passes=2 * len(models) + 2 if several else 3 if discover else 2)
+        apart({"the input": passes.file, "the page": report})
+        if several:
+            with following(passes, "comparing", stopped) as progress:
+                comparison = comparing.compare(passes, question, models, progress=progress)
+            tell_comparison(comparison, report=report, json=json, fail_above=fail_above)
+            return
+        with following(passes, "auditing", stopped) as progress:
+            result = auditing.audit(passes, question, discover=discover, progress=progress)
         tell(result, report=report, json=json, fail_above=fail_above)

@@ -17,7 +17,7 @@ __all__ = ["EXIT_CODES", "HELP", "guarded", "listen_alone", "needs", "stop"]
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 BAD_INPUT, INTERRUPTED = 2, 130
-EXIT_CODES = "Exit codes: 0 fine, 1 the error is above --fail-above, 2 bad input, 130 stopped with Ctrl-C."
+EXIT_CODES = "Exit codes: 0 fine, 1 above --fail-above, 2 bad input, 130 stopped with Ctrl-C."
 TRACEBACK = "SWAPCAL_TRACEBACK"
 """Environment variable: set it to see where an error came from."""
 

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsJson",
+    "Categories",
+    "Cluster",
+    "FailAbove",
     "File",
     "Groups",
     "High",
@@ -20,6 +23,7 @@ __all__ = [
     "Positive",
     "Power",
     "Property",
+    "Time",
     "Weight",
     "question",
 ]
@@ -27,9 +31,27 @@ __all__ = [
 File = Annotated[str, typer.Argument(help="CSV, Parquet or JSON lines; - for standard input.")]
 Outcome = Annotated[str, typer.Option(help="Column of outcomes.")]
 Groups = Annotated[str | None, typer.Option(help="Columns, intersections, comparisons: sex,race,sex*race,age >= 60.")]
-Property = Annotated[str, typer.Option(help="mean, median, quantile:0.9, expectile:0.8 or moment:2.")]
-Low = Annotated[float | None, typer.Option(help="Smallest outcome; else learned from 10,000 rows.")]
-High = Annotated[float | None, typer.Option(help="Largest outcome; else learned from 10,000 rows.")]
+Categories = Annotated[
+    str | None, typer.Option(help="Columns of --groups whose numbers are names (stores, postcodes): no bands of them.")
+]
+Property = Annotated[
+    str, typer.Option(help="mean, probability (of outcomes 0 and 1), median, quantile:0.9, expectile:0.8 or moment:2.")
+]
+Low = Annotated[float | None, typer.Option(help="Smallest outcome; else that of the file (run: of 10,000 rows).")]
+High = Annotated[float | None, typer.Option(help="Largest outcome; else that of the file (run: of 10,000 rows).")]
+Time = Annotated[
+    str | None, typer.Option(help="Column of times, rows sorted by it: since when; rows of a day count together.")
+]
+Cluster = Annotated[
+    str | None, typer.Option(help="Column by which rows hang together (a day, a person), sorted by it; '' for none.")
+]
+FailAbove = Annotated[
+    str | None,
+    typer.Option(
+        help="Exit with 1 if a group is off beyond doubt by more than this: points of probability or coverage, else "
+        "units of the outcome. groups:N counts groups off; rms:X takes the root mean square bias of all cells."
+    ),
+]
 Positive = Annotated[str | None, typer.Option(help="The outcome is 1 where the column equals this text.")]
 Weight = Annotated[str | None, typer.Option(help="Column of weights.")]
 Power = Annotated[float, typer.Option(help="Power of the error, 1 or more.")]
@@ -42,5 +64,6 @@ def question(y: str, p: str | None, groups: str | None, linear: str | None, **as
     """The question that the options ask; groups and linear columns as they are written on the command line."""
     from swapcal.jobs.question import Question, parse_columns, parse_groups
 
+    asked["categories"] = parse_columns(asked["categories"]) if asked.get("categories") else ()
     names = () if linear is None else parse_columns(linear)
     return Question(y, p, groups=() if groups is None else parse_groups(groups), linear=names, **asked)

@@ -1,4 +1,4 @@
-"""Results in the terminal: the verdict first, then the numbers behind it, within 80 columns."""
+"""Results in the terminal: the verdict first, then the groups, then the numbers behind it."""
 
 import json
 from pathlib import Path
@@ -12,26 +12,28 @@ from rich.table import Table
 from rich.text import Text
 
 from swapcal.audit.summary import ColumnSummary
+from swapcal.cli.groups_view import groups_view
 from swapcal.cli.plain_text import cleaned, printable
 from swapcal.errors import DataError, MissingExtra
 from swapcal.jobs.result import Result
 from swapcal.jobs.storage import to_json
+from swapcal.jobs.threshold import above, parse_threshold
 from swapcal.words.names import group_name
 from swapcal.words.numbers import aligned, count, counted, interval, number, precise
 from swapcal.words.property_words import PropertyWords, property_words
 from swapcal.words.quantities import QUANTITIES, rate_name
-from swapcal.words.verdicts import per_round
+from swapcal.words.verdicts import headline_below_badge, per_round
 
-__all__ = ["above", "plain", "save_page", "show", "tell", "view"]
+__all__ = ["MARKS", "STYLES", "bullet", "facts", "plain", "save_page", "show", "tell", "view"]
 
 WIDTH = 80
-N_WORST = 8
+N_WORST = 5
 MARKS = {"fine": "FINE", "recalibrate": "RECALIBRATE", "refit": "REFIT"}
 ERRORS = ("swap_error", "group_error", "overall_error", "chance_mean")
 STYLES = {"fine": "bold white on green", "recalibrate": "bold black on yellow", "refit": "bold white on red"}
 
 
-def tell(result: Result, *, report: Path | None, json: bool, fail_above: float | None, last: str | None = None) -> None:
+def tell(result: Result, *, report: Path | None, json: bool, fail_above: str | None, last: str | None = None) -> None:
     """The end of a command: the page, the result as JSON or as tables with a `last` line, and the exit code 1."""
     page = None if report is None else save_page(result, report)
     if json:
@@ -40,46 +42,69 @@ def tell(result: Result, *, report: Path | None, json: bool, fail_above: float |
         show(result, page)
         if last is not None:
             typer.echo(printable(last))
-    sentence = None if fail_above is None else above(result, fail_above)
+    sentence = None if fail_above is None else above(result, parse_threshold(fail_above))
     if sentence is not None:
         typer.echo(sentence, err=True)
         raise typer.Exit(1)
 
 
 def show(result: Result, page: Path | None = None) -> None:
-    """Print the result."""
-    width = min(Console().width, WIDTH)
-    console = Console(highlight=False, width=width)
-    console.print(view(cleaned(result), width))
+    """Print the result, as wide as the terminal is."""
+    console = Console(highlight=False)
+    console.print(view(cleaned(result), console.width))
     if page is not None:
         console.print(Text(f"The page is {printable(str(page))}"), soft_wrap=True)
 
 
 def view(result: Result, width: int = WIDTH) -> RenderableType:
-    """The result as something that rich prints, within `width` columns."""
+    """The result as something that rich prints, within `width` columns: verdict, groups, scores, then the rest."""
     said, words = result.verdict, property_words(result.property)
     columns = list(result.columns.values())
     shown = columns[-1] if result.kind == "run" else columns[0]
-    head = Text.assemble((f" {MARKS[said.kind]} ", STYLES[said.kind]), " ", (said.headline, "bold"))
-    sentences = [Padding(_bullet(each), (0, 1)) for each in said.sentences]
-    parts: list[RenderableType] = [head, _facts(result), Text(), *sentences, Text()]
-    if len(columns) == 2:
-        parts.append(_beside(result, columns[0], columns[1], words))
-    else:
-        parts.append(_totals(result, shown, words))
-    parts += [_worst(shown, words, width), Text(), Padding(Text(shown.witness), (0, 1)), *_notes(result)]
+    head = Text.assemble((f" {MARKS[said.kind]} ", STYLES[said.kind]), " ", (headline_below_badge(said), "bold"))
+    sentences = [Padding(bullet(each), (0, 1)) for each in said.sentences]
+    parts: list[RenderableType] = [head, facts(result), Text(), *sentences]
+    table = groups_view(result, width)
+    if table is not None:
+        parts += [table]
+    parts += _scores(result)
+    if shown.worst:
+        parts.append(_worst(shown, words, width))
+    parts += _notes(result)
+    totals = _beside(result, columns[0], columns[1], words) if len(columns) == 2 else _totals(result, shown, words)
+    parts += [Text(), totals]
     return Group(*parts)
 
 
-def _bullet(sentence: str) -> Table:
+def _scores(result: Result) -> list[RenderableType]:
+    """The scores that people know, a line for each column of forecasts."""
+    lines = []
+    for side in result.columns.values():
+        if side.scores is not None:
+            one = side.scores
+            auc = "" if one.auc is None else f", AUC {number(one.auc)}"
+            lines.append(
+                f"{side.label}: Brier score {precise(one.brier)}, log loss {precise(one.log_loss)}{auc}; of the Brier "
+                f"score, miscalibration {number(one.miscalibration)}, discrimination {number(one.discrimination)}, "
+                f"uncertainty {number(one.uncertainty)}"
+            )
+        else:
+            lines.append(f"{side.label}: {result.loss_name} {precise(side.loss)}")
+    return [Text(), *(Padding(Text(line), (0, 1)) for line in lines)]
+
+
+def bullet(sentence: str) -> Table:
+    """A sentence behind a dash, its lines below each other."""
     grid = Table.grid(padding=(0, 1))
     grid.add_row("-", Text(sentence))
     return grid
 
 
-def _facts(result: Result) -> Text:
-    groups = f"{len(result.groups):,} groups" if len(result.groups) != 1 else "no groups"
+def facts(result: Result) -> Text:
+    """The file, what was forecast, and for how many."""
+    groups = f"{len(result.groups) - 1:,} groups" if len(result.groups) != 1 else "no groups"
     what = f"{property_words(result.property).name} of {result.settings.get('y', 'the outcome')}"
+    groups = groups if len(result.groups) != 2 else "1 group"
     source = result.source if len(result.source) <= WIDTH // 3 else Path(result.source).name
     return Text(f" {source}: {what}, {counted(result.n_rounds)}, {groups}", style="dim")
 
@@ -124,7 +149,8 @@ def _per_row(error: float, side: ColumnSummary, r: float, words: PropertyWords) 
 
 
 def _errors_table(r: float) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False, caption_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False, caption_justify="left", title_justify="left")
+    table.title, table.title_style = "Totals over forecast values and groups (see docs/guarantees.md)", "bold"
     table.caption = "* root mean square bias" if r == 2.0 else f"* mean bias of power {r:g}"
     table.add_column("error")
     return table
@@ -136,7 +162,7 @@ def _worst(side: ColumnSummary, words: PropertyWords, width: int) -> Table:
     table = Table(
         box=box.SIMPLE_HEAD,
         padding=(0, 1),
-        title=f"\nWorst cells of {side.label}, those beyond doubt first",
+        title=f"\nWorst ranges of forecasts of {side.label}, those beyond doubt first",
         title_justify="left",
         title_style="bold",
     )
@@ -145,7 +171,6 @@ def _worst(side: ColumnSummary, words: PropertyWords, width: int) -> Table:
         "rows": [count(cell.count) for cell in cells],
         words.heading: aligned((words.scale * cell.mean for cell in cells), sign=True),
         "95 % interval": [interval(words.scale * cell.low, words.scale * cell.high) for cell in cells],
-        "error": [number(cell.contribution) for cell in cells],
     }
     # Three columns of blanks stand between two columns; what numbers leave is for the names, which give way.
     room = width - sum(3 + max(map(len, [head, *column])) for head, column in numbers.items()) - 2
@@ -171,8 +196,13 @@ def _notes(result: Result) -> list[RenderableType]:
         if "range" in settings
         else []
     )
-    if "binning" in settings:
-        notes.append(str(settings["binning"]))
+    notes += [str(settings[name]) for name in ("binning", "clusters") if settings.get(name)]
+    bands = settings.get("bands") or {}
+    if bands:
+        listed = ",".join(bands)
+        notes.append(f"numbers of many values are in bands; for a group of every value: --categories {listed}")
+    if settings.get("jitter"):
+        notes.append(f"outcomes heap up and were spread over {number(float(settings['jitter']))}, as --jitter does")
     for n_rows, what in (
         (result.n_missing, "rows without an outcome, not scored"),
         (settings.get("rows_without_forecast", 0), "rows without a forecast, not scored"),
@@ -182,20 +212,8 @@ def _notes(result: Result) -> list[RenderableType]:
     ):
         if n_rows:
             notes.append(f"{count(n_rows)} {what}")
-    notes.append("bias above 0: forecasts too high; intervals hold for all cells together")
+    notes.append("bias above 0: forecasts too high; intervals hold for all groups, and for all ranges, together (95 %)")
     return [Text(), *(Padding(Text(note, style="dim"), (0, 1)) for note in notes)]
-
-
-def above(result: Result, threshold: float) -> str | None:
-    """The sentence for --fail-above, if the last column of forecasts is above it."""
-    side = result.after or result.before
-    if side is None:
-        return None
-    error = side.swap_error / (side.weight or 1.0) ** (1 / (result.r + 1))
-    if error <= threshold:
-        return None
-    rate = rate_name(result.r)
-    return f"the swap error of {side.label} is {number(error)} times {rate}, above --fail-above {threshold:g}"
 
 
 def plain(data: dict[str, Any]) -> str:

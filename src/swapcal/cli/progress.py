@@ -19,6 +19,7 @@ from rich.progress import (
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from swapcal.jobs.passes import Passes
     from swapcal.tables.records import Records
 
 __all__ = ["following"]
@@ -35,12 +36,14 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def following(records: "Records", doing: str, stopped: list[str], after: str = "") -> Iterator[Callable[[int], None]]:
+def following(
+    records: "Records | Passes", doing: str, stopped: list[str], after: str = ""
+) -> Iterator[Callable[[int], None]]:
     """A bar on standard error while records are read; yields what is to be called with the number of rows done.
 
     Parameters
     ----------
-    records : Records
+    records : Records or Passes
         Their size in bytes or rows, if known, gives the time left.
     doing : str
         What is being done, before the bar.

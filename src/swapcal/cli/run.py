@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,8 +25,11 @@ PATIENCE = 3.0
 def run(
     file: options.File,
     y: options.Outcome,
-    hint: Annotated[str | None, typer.Option(help="Column of a model's forecasts, to start from.")] = None,
+    hint: Annotated[
+        str | None, typer.Option("--p", "--hint", help="Column of a model's forecasts, to start from.")
+    ] = None,
     groups: options.Groups = None,
+    categories: options.Categories = None,
     linear: Annotated[
         str | None, typer.Option(help="Columns of numbers: all linear functions of them; with --learn, features.")
     ] = None,
@@ -53,8 +56,11 @@ def run(
     trust: Annotated[float | None, typer.Option(min=0.0, help="How clean a hint must be to be kept: 0 to 1.")] = None,
     levels: Annotated[int, typer.Option(min=0, help="Level sets of the hint that join the groups.")] = 10,
     jitter: Annotated[
-        float, typer.Option(min=0.0, help="For quantiles of rounded outcomes: the spacing to spread them over.")
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            min=0.0, help="For quantiles: what to spread equal outcomes over; else the gap where they heap up."
+        ),
+    ] = None,
     bins: Annotated[
         int | None, typer.Option(min=1, help="Values to forecast; else what rows and hint suggest.")
     ] = None,
@@ -66,9 +72,7 @@ def run(
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over, whatever is in --state.")] = False,
     report: options.Page = None,
     json: options.AsJson = False,
-    fail_above: Annotated[
-        float | None, typer.Option(help="Exit with 1 if the new swap error is above this many times T^(1/3).")
-    ] = None,
+    fail_above: options.FailAbove = None,
 ) -> None:
     """Forecast every row from the rows before it; before and after beside each other.
 
@@ -76,9 +80,9 @@ def run(
     moment goes on with the same command, no row lost and none twice; when it is done, rows that were added to the file
     since are next. Without --out there is only the summary.
 
-    Exit codes: 0 fine, 1 the swap error is above --fail-above, 2 bad input, 130 stopped with Ctrl-C.
+    Exit codes: 0 fine, 1 above --fail-above, 2 bad input, 130 stopped with Ctrl-C.
 
-    Example: swapcal run scores.csv --y late --hint score --groups carrier,origin --out better.csv --state run.state
+    Example: swapcal run scores.csv --y late --p score --groups carrier,origin --out better.csv --state run.state
     """
     with guarded() as stopped:
         needs("rich", "the tables")
@@ -86,13 +90,22 @@ def run(
         from swapcal.cli.progress import following
         from swapcal.jobs import running
         from swapcal.jobs.guard import apart, check_page
-        from swapcal.jobs.late_outcomes import LateOutcomes
+        from swapcal.jobs.threshold import parse_threshold
         from swapcal.tables.records import read
 
         listen_alone()
-        asked = {"property": property, "low": low, "high": high, "positive": positive, "weight": weight, "r": r}
-        late = LateOutcomes(time=time, known=known, delay=delay)
-        question = options.question(y, hint, groups, linear, **asked, limit=limit, late=late)
+        asked: dict[str, Any] = {
+            "property": property,
+            "low": low,
+            "high": high,
+            "positive": positive,
+            "weight": weight,
+            "r": r,
+        }
+        asked |= {"categories": categories, "limit": limit, "time": time, "known": known, "delay": delay}
+        question = options.question(y, hint, groups, linear, **asked)
+        if fail_above is not None:
+            parse_threshold(fail_above)
         check_page(report)
         records = read(file, columns=question.columns, whole_lines=state is not None)
         apart({"the input": records.file, "the output": out, "the state": state, "the page": report})

@@ -104,7 +104,7 @@ def _groups(answer: Answer) -> RenderableType:
     for j in figure.order():
         name = Text(group_name(answer.result.groups[j]))
         biases = [signed(round(words.scale * float(side.mean[j]), 2)) for side in sides]
-        table.add_row(name, count(float(sides[0].count[j])), *biases)
+        table.add_row(name, count(float(sides[0].rows[j])), *biases)
     what = "coverage less the level" if words.noun else "forecast less outcome"
     return Group(Text(f"Groups with the largest error of the model: {what}, in {words.unit}"), table)
 
@@ -115,8 +115,8 @@ def _biases(answer: Answer) -> tuple[GroupBias, GroupBias, GroupBias]:
 
 
 def _off(bias: GroupBias) -> IntArray:
-    """Positions of the groups whose interval leaves out 0."""
-    return np.flatnonzero((bias.low > 0.0) | (bias.high < 0.0))
+    """Positions of the groups that are off beyond doubt."""
+    return np.flatnonzero(bias.off > 0)
 
 
 def _error(before: ColumnSummary, after: ColumnSummary) -> str:

@@ -50,11 +50,33 @@ class Grid:
         return (self.high - self.low) / self.n
 
     def border(self, i: int) -> float:
-        """Left end of bin `i`; `border(n)` is the right end of the last one."""
+        """Left end of bin `i`; `border(n)` is the right end of the last one.
+
+        Parameters
+        ----------
+        i : int
+            From 0 to n.
+
+        Returns
+        -------
+        float
+            In the domain.
+        """
         return self.low + (self.high - self.low) * (i / self.n)
 
     def midpoint(self, i: int) -> float:
-        """The value that bin `i` forecasts."""
+        """The value that bin `i` forecasts.
+
+        Parameters
+        ----------
+        i : int
+            From 0 to n - 1.
+
+        Returns
+        -------
+        float
+            In the domain.
+        """
         # (2i + 1) / 2n is the same rational number after `refined`, so it rounds to the same float.
         return self.low + (self.high - self.low) * ((2 * i + 1) / (2 * self.n))
 
@@ -64,7 +86,18 @@ class Grid:
         return self.low + (self.high - self.low) * ((2 * np.arange(self.n) + 1) / (2 * self.n))
 
     def bin(self, value: float) -> int:
-        """The bin that holds `value`; values outside the interval belong to the nearest bin."""
+        """The bin that holds `value`; values outside the interval belong to the nearest bin.
+
+        Parameters
+        ----------
+        value : float
+            In the domain.
+
+        Returns
+        -------
+        int
+            From 0 to n - 1.
+        """
         share = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
         i = min(int(share * self.n), self.n - 1)
         # The quotient may be rounded across a border, by one bin at most.
@@ -73,14 +106,47 @@ class Grid:
         return i + 1 if i < self.n - 1 and value >= self.border(i + 1) else i
 
     def bins(self, values: Float64Array) -> IntArray:
-        """`bin` for an array."""
+        """`bin` for an array.
+
+        Parameters
+        ----------
+        values : array
+            In the domain.
+
+        Returns
+        -------
+        array of int
+            Of the same shape.
+        """
         borders = self.low + (self.high - self.low) * (np.arange(1, self.n) / self.n)
         return np.searchsorted(borders, np.asarray(values, dtype=np.float64), side="right")
 
     def round(self, values: Float64Array) -> Float64Array:
-        """Each value replaced by the mid-point of its bin."""
+        """Each value replaced by the mid-point of its bin.
+
+        Parameters
+        ----------
+        values : array
+            In the domain.
+
+        Returns
+        -------
+        array
+            Of the same shape.
+        """
         return self.midpoints[self.bins(values)]
 
     def refined(self, factor: int) -> "Grid":
-        """The grid with every bin cut into `factor` bins; an odd factor keeps the mid-points."""
+        """The grid with every bin cut into `factor` bins; an odd factor keeps the mid-points.
+
+        Parameters
+        ----------
+        factor : int
+            1 or more.
+
+        Returns
+        -------
+        Grid
+            With n * factor bins.
+        """
         return Grid(self.low, self.high, self.n * factor)

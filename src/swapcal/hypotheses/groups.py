@@ -2,14 +2,14 @@
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from swapcal import potentials
-from swapcal.checked import real, shown, whole
+from swapcal.checked import column_names, real, shown, whole
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
 from swapcal.hypotheses.finite import Finite, FiniteEvidence
 from swapcal.hypotheses.rows import check_rows
@@ -47,6 +47,8 @@ class Groups:
         A value gets its own group when it is seen this many times.
     bands : int
         Number of bands of a column of numbers; `fit` finds the edges.
+    categories : sequence of str
+        Columns whose numbers are names, such as those of stores: every value is a group, however many there are.
     potential : Potential
         How evidence is weighed, as for `Finite`.
 
@@ -66,7 +68,18 @@ class Groups:
     ('all', 'age >= 60', 'sex=f', 'sex=f & smoker=True', 'sex=m', 'sex=m & smoker=missing')
     """
 
-    __slots__ = ("_definitions", "_edges", "_finite", "_vocabulary", "_warned", "bands", "groups", "limit", "rare")
+    __slots__ = (
+        "_definitions",
+        "_edges",
+        "_finite",
+        "_vocabulary",
+        "_warned",
+        "bands",
+        "categories",
+        "groups",
+        "limit",
+        "rare",
+    )
 
     def __init__(
         self,
@@ -75,10 +88,15 @@ class Groups:
         limit: int = 1000,
         rare: int = 1,
         bands: int = 5,
+        categories: Sequence[str] = (),
         potential: Potential | None = None,
     ) -> None:
         self.limit, self.rare, self.bands = whole(limit, "limit", 1), whole(rare, "rare", 1), whole(bands, "bands", 2)
         self.groups, self._definitions, self._warned = groups, definitions(groups), False
+        self.categories = column_names(categories, "categories")
+        strange = [name for name in self.categories if name not in self._definitions.columns]
+        if strange:
+            raise InvalidInput(f"categories must be columns of the groups; {strange[0]!r} is none of them")
         self._edges: dict[str, tuple[float, ...]] = {}
         self._finite = Finite(1 + self.limit, potential=AdaNormalHedge() if potential is None else potential)
         names = ["all", *(one.name for one in self._definitions.fixed)]
@@ -120,9 +138,14 @@ class Groups:
     def fit(self, X: Any) -> None:
         """Learn from a first part of the stream, before the first row: bands, and the values that are there.
 
-        Columns with more than 31 distinct numbers become bands with about equally many rows; hours and days of a month
-        stay values. Values seen `rare` times get their positions; where there are more than `limit`, the most frequent
-        do.
+        Columns with more than 31 distinct numbers become bands with about equally many rows, but for `categories`;
+        hours and days of a month stay values. Values seen `rare` times get their positions; where there are more than
+        `limit`, the most frequent do.
+
+        Parameters
+        ----------
+        X : mapping, frame, Batch or list of mappings
+            The first rows.
         """
         if len(self.names) > 1 + len(self._definitions.fixed) or self._edges:
             raise InvalidInput("fit comes before the first row: these groups have positions already, which cannot move")
@@ -130,7 +153,7 @@ class Groups:
         columns, _ = fetch(X, [column for key in keys for column in key.columns])
         for name, column in columns.items():
             values = quantities(column)
-            if values is not None:
+            if values is not None and name not in self.categories:
                 self._edges[name] = band_edges(values, self.bands)
         found, free = frequent(self._keyed(columns), self.rare), self._vocabulary.free
         for one in listed(found[:free], keys, self._edges):
@@ -140,13 +163,35 @@ class Groups:
         self._warn()
 
     def row(self, x: Any) -> Row:
-        """One case, a mapping from column to value; learns values that it has not seen."""
+        """One case, a mapping from column to value; learns values that it has not seen.
+
+        Parameters
+        ----------
+        x : mapping
+            From column to value.
+
+        Returns
+        -------
+        Row
+            Positions of the groups that the case is in, with their values.
+        """
         row = self._row(x, self._vocabulary)
         self._warn()
         return row
 
     def peek(self, x: Any) -> Row:
-        """What `row` would give, without learning anything."""
+        """What `row` would give, without learning anything.
+
+        Parameters
+        ----------
+        x : mapping
+            From column to value.
+
+        Returns
+        -------
+        Row
+            As of `row`.
+        """
         return self._row(x, self._vocabulary.copy())
 
     def _row(self, x: Any, vocabulary: Vocabulary) -> Row:
@@ -175,6 +220,18 @@ class Groups:
         """Many cases: a mapping from column to array, a frame, a batch of records, a list of mappings, or `Rows`.
 
         The same rows, and the same groups learned, as `row` for each.
+
+        Parameters
+        ----------
+        X : mapping, frame, Batch, list of mappings or Rows
+            The cases.
+        n_rows : int
+            How many there are.
+
+        Returns
+        -------
+        Rows
+            The row of each.
         """
         if isinstance(X, Rows):
             return self._checked(X, n_rows)
@@ -271,7 +328,8 @@ class Groups:
 
     def spec(self) -> Spec:
         """Plain data: the definitions and all that was learned. Functions of your own are in it by name only."""
-        settings = {name: getattr(self, name) for name in ("limit", "rare", "bands")}
+        settings = {name: getattr(self, name) for name in ("limit", "rare", "bands", "categories")}
+        settings["categories"] = list(self.categories)
         return {
             "kind": "Groups",
             "n": self.n,
@@ -287,7 +345,8 @@ class Groups:
         own = {**self.spec(), "edges": None, "vocabulary": None}
         if own != {**spec, "edges": None, "vocabulary": None}:
             raise StateFileError(f"the groups passed in, {self!r}, are not the ones in the file: {spec.get('groups')}")
-        twin = Groups(self.groups, limit=self.limit, rare=self.rare, bands=self.bands, potential=self._finite.potential)
+        settings = {name: getattr(self, name) for name in ("limit", "rare", "bands", "categories")}
+        twin = Groups(self.groups, **settings, potential=self._finite.potential)
         twin._learn(spec)
         return twin
 
@@ -303,7 +362,7 @@ class Groups:
     @classmethod
     def from_spec(cls, spec: Spec) -> "Groups":
         """The groups that `spec` describes; not possible with functions of your own, see `resumed`."""
-        settings = {name: spec[name] for name in ("limit", "rare", "bands")}
+        settings = {name: spec[name] for name in ("limit", "rare", "bands", "categories")}
         groups = cls(groups_from_spec(spec["groups"]), potential=potentials.from_spec(spec["potential"]), **settings)
         groups._learn(spec)
         return groups

@@ -1,6 +1,6 @@
 """For whom forecasts are audited: groups, and linear functions of columns of numbers beside them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,8 +49,13 @@ class Audience:
     @classmethod
     def fitted(cls, question: Question, batches: Sequence["Batch"]) -> "Audience":
         """Those whom a question asks about, as far as the first rows show them."""
+        return cls.seen(question, lambda names: head_columns(batches, names, question.prefix))
+
+    @classmethod
+    def seen(cls, question: Question, columns: Callable[[tuple[str, ...]], Mapping[str, Any]]) -> "Audience":
+        """Those whom a question asks about, as far as a sample of the columns that groups are made from shows them."""
         groups = question.grouping()
-        groups.fit(head_columns(batches, groups.columns, question.prefix))
+        groups.fit(columns(groups.columns))
         return cls(groups, Numeric(list(question.linear)) if question.linear else None)
 
     @classmethod
@@ -76,12 +81,15 @@ class Audience:
         return AudienceRows(self.groups.rows(batch, batch.n), linear)
 
     def column(
-        self, property: Elicitable, binning: Binning | None, label: str, shown: Float64Array | int
+        self, property: Elicitable, binning: Binning | None, label: str, shown: Float64Array | int, **kept: Any
     ) -> ColumnAudit:
-        """What audits a column of forecasts for them; without `binning` each distinct forecast is judged by itself."""
+        """What audits a column of forecasts for them; without `binning` each distinct forecast is judged by itself.
+
+        `kept` says what else `ColumnAudit` is to keep.
+        """
         bins = None if binning is None else binning.audit_bins
         linear = None
         if self.numeric is not None:
             names = ("constant", *self.numeric.columns)
             linear = Audit(property, self.numeric, bins=bins, names=names)
-        return ColumnAudit(Audit(property, self.groups, bins=bins), linear, label=label, shown=shown)
+        return ColumnAudit(Audit(property, self.groups, bins=bins), linear, label=label, shown=shown, **kept)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from swapcal.audit.binary_scores import fine_edges
 from swapcal.audit.column import ColumnAudit, part_of
 from swapcal.audit.paired import PairedLosses
 from swapcal.forecaster import Forecaster
@@ -20,6 +21,9 @@ __all__ = ["DELTA", "BeforeAfter"]
 DELTA = 0.05
 """The guarantee holds with probability 1 - DELTA."""
 
+N_EVEN = 2000
+"""Fine bins of forecasts that are on a grid, for AUC."""
+
 
 class BeforeAfter:
     """Audits of swapcal's forecasts and, with a hint, of the hint's own. Memory is bounded, and it can be resumed.
@@ -34,17 +38,29 @@ class BeforeAfter:
         How the hint's forecasts are taken together; None without a hint. Those of swapcal are on a grid already.
     first : array
         The first outcomes, which settle the bins of the outcomes' histograms.
+    hints : array, optional
+        The first forecasts of the hint, none missing, from which fine bins for AUC are made.
     r : float
         Power of the error.
     """
 
     def __init__(
-        self, property: Elicitable, audience: Audience, binning: Binning | None, first: Float64Array, r: float
+        self,
+        property: Elicitable,
+        audience: Audience,
+        binning: Binning | None,
+        first: Float64Array,
+        r: float,
+        hints: Float64Array | None = None,
     ) -> None:
         self.r = r
         shown = 20 if binning is None else binning.shown
-        self.after = audience.column(property, None, "swapcal", shown)
-        self.before = None if binning is None else audience.column(property, binning, "the model", shown)
+        even = np.linspace(*property.domain, N_EVEN + 1)[1:-1]
+        self.after = audience.column(property, None, "swapcal", shown, fine=even)
+        self.before = None
+        if binning is not None:
+            fine = even if hints is None else fine_edges(hints)
+            self.before = audience.column(property, binning, "the model", shown, fine=fine)
         for column in (self.before, self.after):
             if column is not None:
                 column.histograms.settle(first)

@@ -24,8 +24,8 @@ class Binning(NamedTuple):
     stated: str
 
 
-def binning(property: Elicitable, p: Float64Array, n_bins: int | None) -> Binning:
-    """How to bin a column of forecasts of which `p` is the first part.
+def binning(property: Elicitable, p: Float64Array, n_bins: int | None, distinct: Float64Array | None = None) -> Binning:
+    """How to bin a column of forecasts of which `p` is a sample, and `distinct` are all values, if that is known.
 
     With `n_bins`: forecasts are rounded to the mid-points of that many equal bins of the domain. Otherwise, if `p` has
     at most 200 different values, each is a bin of its own, and a value that comes up later joins the nearest. Else
@@ -38,14 +38,14 @@ def binning(property: Elicitable, p: Float64Array, n_bins: int | None) -> Binnin
         edges = np.linspace(low, high, n_bins + 1)
         stated = f"forecasts were rounded to the mid-points of {n_bins} equal bins of [{low:g}, {high:g}]"
         return Binning(n_bins, _snapped(even, edges), stated)
-    distinct = np.unique(p)
+    distinct = np.unique(p if distinct is None else distinct)
     shown = even if _balanced(p, even) or len(distinct) < 2 else _quantile_edges(p, N_SHOWN, low, high)
     if len(distinct) <= MOST_VALUES:
         edges = np.concatenate([[low], (distinct[1:] + distinct[:-1]) / 2, [high]])
         edges = edges if len(distinct) > 1 else np.array([low, high])
         stated = f"every one of the {len(distinct)} forecast values was judged by itself"
         if len(distinct) == 1:
-            stated = f"the first forecasts are all {distinct[0]:g}; all forecasts were judged together"
+            stated = f"the forecasts are all {distinct[0]:g}, and were judged together"
         return Binning(edges, _snapped(shown, edges), stated)
     edges = np.unique(np.concatenate([shown, _quantile_edges(p, N_BINS - N_SHOWN + 1, low, high)]))
     return Binning(edges, shown, f"forecasts were taken together in {len(edges) - 1} bins, denser where they are dense")

@@ -8,6 +8,7 @@ import numpy as np
 from swapcal.audit.stored import check_possible
 from swapcal.audit.sums import PER_CELL, PER_VALUE
 from swapcal.errors import StateFileError, SwapcalError
+from swapcal.jobs.kept_details import check_details
 from swapcal.typing import Float64Array
 
 __all__ = ["check_kept", "understood"]
@@ -39,15 +40,18 @@ def check_kept(arrays: Arrays, fresh: Arrays, n_functions: int) -> None:
     n_functions : int
         No array of functions has more columns.
     """
-    if arrays.keys() != fresh.keys():
+    if arrays.keys() != {name for name in fresh if not _dropped(name, arrays)}:
         raise ValueError("arrays are missing, or there are others")
     for name, array in arrays.items():
         if array.ndim != fresh[name].ndim and not name.endswith(".noted"):
             raise ValueError(f"{name} has shape {array.shape}")
-        if not name.endswith((".least", ".most")) and not np.isfinite(array).all():
+        if not name.endswith((".least", ".most", "clusters.id")) and not np.isfinite(array).all():
             raise ValueError(f"{name} is not finite")
     for name in arrays:
-        if name.endswith(".rounds"):
+        if name.endswith(".units"):
+            side = name.removesuffix("units")
+            check_details(_part(arrays, side), _part(fresh, side), n_functions)
+        elif name.endswith(".rounds"):
             _check_audit(_part(arrays, name.removesuffix("rounds")), n_functions)
         elif name.endswith(".by_slot"):
             prefix = name.removesuffix("by_slot")
@@ -58,6 +62,13 @@ def check_kept(arrays: Arrays, fresh: Arrays, n_functions: int) -> None:
             _check_losses(arrays[name], arrays[name.removesuffix("sums") + "length"])
         elif name.endswith("history.noted"):
             _check_history(arrays[name], arrays[name.removesuffix("noted") + "due"])
+
+
+def _dropped(name: str, arrays: Arrays) -> bool:
+    """Whether a name is one of scores of 0/1 outcomes that a column no longer has, as it has seen another outcome."""
+    side, _, rest = name.partition(".scores.")
+    flags = arrays.get(f"{side}.binary", np.zeros(0))
+    return bool(rest) and flags.shape == (2,) and not flags[1]
 
 
 def _part(arrays: Arrays, prefix: str) -> dict[str, Float64Array]:

@@ -3,10 +3,10 @@
 import builtins
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from swapcal.checked import real, shown, whole
+from swapcal.checked import column_names, real, shown, whole
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.groups import Groups
 from swapcal.jobs.late_outcomes import LateOutcomes
@@ -38,24 +38,31 @@ class Question:
     property : str or Elicitable
         mean, median, quantile:0.9, expectile:0.8 or moment:2; or a property object, whose own range then holds.
     low, high : float, optional
-        Range of the outcomes. Where not given: (0, 1) if the outcomes of the first `prefix` rows are all 0 or 1, else
-        their smallest and largest. It is fixed from then on; later outcomes outside are moved to its end, counted, and
-        warned about once.
+        Range of the outcomes. Where not given: (0, 1) if all outcomes are 0 or 1, else their smallest and largest. An
+        audit looks at all rows for it; a run, which may not know what comes, at the first `prefix` rows, and later
+        outcomes outside are moved to its end, counted, and warned about once.
     positive : str, optional
         The outcome is 1 where the column equals this text, else 0.
     weight : str, optional
-        Column of weights, 0 or more. They are divided by the largest of the first `prefix` rows; later ones that are
-        larger count as much as that one.
+        Column of weights, 0 or more. They are divided by the largest; in a run by that of the first `prefix` rows, and
+        later ones that are larger count as much as that one.
     r : float
         Power of the error, 1 or more.
     prefix : int
-        How many rows at the start settle what is not given: range, bands of numbers, bins.
+        How many rows at the start of a run settle what is not given: range, bands of numbers, bins.
     bins : int, optional
         Round forecasts to the mid-points of this many equal bins before the audit. None: see `auditing.audit`.
     limit : int
         Largest number of groups.
-    late : LateOutcomes
-        When outcomes are known, if not at once; for runs.
+    categories : sequence of str
+        Columns of groups whose numbers are names: every value is a group, and no bands are made.
+    time : str, optional
+        Column of times, by which rows are sorted: for "since when", and rows of one day count as one cluster.
+    cluster : str, optional
+        Column by whose values rows hang together, and are sorted: a day, a person, a booking. "" takes every row by
+        itself, also where there is a time.
+    known, delay : str, optional
+        For runs: when outcomes are known, if not at once; see `LateOutcomes`.
 
     Examples
     --------
@@ -78,16 +85,21 @@ class Question:
     prefix: int = 10_000
     bins: int | None = None
     limit: int = 2_500
-    late: LateOutcomes = field(default_factory=LateOutcomes)
+    categories: Sequence[str] = ()
+    time: str | None = None
+    cluster: str | None = None
+    known: str | None = None
+    delay: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("y", "p", "weight"):
+        for name in ("y", "p", "weight", "time", "cluster", "known"):
             value = getattr(self, name)
             if not isinstance(value, str) and not (value is None and name != "y"):
                 raise InvalidInput(f"{name} must be the name of a column; got {shown(value)}")
-        groups = self.groups if isinstance(self.groups, Mapping) else _sequence(self.groups, "groups")
+        groups = self.groups if isinstance(self.groups, Mapping) else column_names(self.groups, "groups")
         object.__setattr__(self, "groups", groups)
-        object.__setattr__(self, "linear", _sequence(self.linear, "linear"))
+        object.__setattr__(self, "linear", column_names(self.linear, "linear"))
+        object.__setattr__(self, "categories", column_names(self.categories, "categories"))
         if not all(isinstance(name, str) for name in self.linear):
             raise InvalidInput(f"linear must be names of columns of numbers; got {shown(self.linear)}")
         for name in ("low", "high"):
@@ -104,12 +116,13 @@ class Question:
             raise InvalidInput(f"bins must be {MOST_BINS:,} at most, more than any page can show; got {self.bins:,}")
         # What is wrong with these is said now, not after the file was opened.
         self.grouping()
+        LateOutcomes(self.time, self.known, self.delay)
         if isinstance(self.property, str):
             parse_property(self.property, 0.0, 1.0)
 
     def grouping(self) -> Groups:
         """The groups that are asked about, which have seen nothing yet."""
-        return Groups(self.groups, limit=self.limit)
+        return Groups(self.groups, limit=self.limit, categories=self.categories)
 
     @builtins.property  # `property` is a field here
     def columns(self) -> tuple[str, ...] | None:
@@ -117,8 +130,14 @@ class Question:
         groups = () if isinstance(self.groups, Mapping) else self.groups
         if isinstance(self.groups, Mapping) or any(callable(part) for each in groups for part in _parts(each)):
             return None
-        named = [name for name in (self.y, self.p, self.weight) if name is not None]
-        return tuple(dict.fromkeys([*named, *self.grouping().columns, *self.linear, *self.late.columns]))
+        named = [self.y, self.p, self.weight, self.time, self.known, self.cluster or None]
+        used = [*named, *self.grouping().columns, *self.linear]
+        return tuple(dict.fromkeys(name for name in used if name is not None))
+
+    @builtins.property
+    def late(self) -> LateOutcomes:
+        """When outcomes are known."""
+        return LateOutcomes(self.time, self.known, self.delay)
 
     @staticmethod
     def parse_property(text: str, low: float, high: float) -> Elicitable:
@@ -146,9 +165,11 @@ class Question:
             "prefix": self.prefix,
             "bins": self.bins,
             "limit": self.limit,
-            "time": self.late.time,
-            "known": self.late.known,
-            "delay": self.late.delay,
+            "categories": list(self.categories),
+            "time": self.time,
+            "cluster": self.cluster,
+            "known": self.known,
+            "delay": self.delay,
         }
 
 
@@ -216,12 +237,3 @@ def _group_name(group: Any) -> str:
     if isinstance(group, tuple) and all(isinstance(part, str) for part in group):
         return "*".join(map(quoted, group))
     return group if isinstance(group, str) else str(group[0]) if isinstance(group, tuple) else str(group)
-
-
-def _sequence(values: Any, name: str) -> tuple[Any, ...]:
-    if isinstance(values, str):
-        return (values,)
-    try:
-        return tuple(values)
-    except TypeError:
-        raise InvalidInput(f"{name} must be a sequence of column names; got {shown(values)}") from None

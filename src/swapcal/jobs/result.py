@@ -34,7 +34,7 @@ class Result:
     property: what was forecast; of a property of the user's own, a stored result keeps the name only. loss_name: how
     people call its loss. groups: names in the order of the columns of `ColumnSummary.bias`. n_rounds: rows with an
     outcome; n_missing: rows without; n_clipped: labels outside the range that were moved to its end. settings and
-    versions: what it takes to reproduce the result.
+    versions: what it takes to reproduce the result. discovery: subgroups that nobody listed, if they were searched for.
     """
 
     kind: Literal["audit", "run"]
@@ -55,6 +55,7 @@ class Result:
     guarantee: float | None
     settings: dict[str, Any]
     versions: dict[str, str]
+    discovery: dict[str, Any] | None = None
 
     @builtins.property  # `property` is a field here
     def r(self) -> float:

@@ -41,7 +41,7 @@ class Method:
     seed: int | None = None
     trust: float | None = None
     levels: int = 10
-    jitter: float = 0.0
+    jitter: float | None = None
     bins: int | None = None
 
     def __post_init__(self) -> None:
@@ -97,12 +97,14 @@ class RunState:
             )
         self.values = RowValues(question, first, source)
         labels, hints = self._settling(first)
+        self.jitter = self._jitter()
         self.binning = None if hints is None else self._binning(hints)
         self.features = Numeric(question.linear) if question.linear and method.learn else None
         self.audience = self._audience(first, saved)
         self.forecaster = self._forecaster(saved)
         known = labels[~np.isnan(labels)]
-        self.comparison = BeforeAfter(self.values.property, self.audience, self.binning, known, question.r)
+        hinted = None if hints is None else hints[~np.isnan(hints)]
+        self.comparison = BeforeAfter(self.values.property, self.audience, self.binning, known, question.r, hinted)
         self.fingerprint = Fingerprint(question.columns)
         self.n_rows = self.n_missing = self.n_unhinted = 0
         self._last_time = -math.inf
@@ -210,6 +212,14 @@ class RunState:
             )
         return binning(self.values.property, known, self.question.bins)
 
+    def _jitter(self) -> float:
+        """What outcomes of a quantile are spread over: what was asked, or where they heap up the gap between them."""
+        if self.method.jitter is not None:
+            if not self.method.jitter:
+                self.values.warn_of_heaps()
+            return self.method.jitter
+        return self.values.spacing
+
     def _audience(self, first: Sequence[Batch], saved: Checkpoint | None) -> Audience:
         """The class of the forecaster and of the audit. The fewer positions it has, the smaller the guarantee."""
         question = replace(self.question, linear=()) if self.features is not None else self.question
@@ -237,7 +247,7 @@ class RunState:
             seed=method.seed,
             hint=OnlineRegression(n_features=n_features) if method.learn else None,
             levels=method.levels if self.question.p is not None or method.learn else 0,
-            jitter=method.jitter,
+            jitter=self.jitter,
             bins=method.bins,
             **given,
         )

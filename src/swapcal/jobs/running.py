@@ -50,7 +50,7 @@ def run(
     seed: int | None = None,
     trust: float | None = None,
     levels: int = 10,
-    jitter: float = 0.0,
+    jitter: float | None = None,
     bins: int | None = None,
     fresh: bool = False,
     overwrite: bool = False,
@@ -80,7 +80,7 @@ def run(
         where neither is known, as in a pipe, anytime.
     seed, trust, levels, jitter, bins
         As for `Forecaster`; where `bins` is None and the first rows show a hint much sharper than the usual grid, the
-        grid is finer.
+        grid is finer. Where `jitter` is None and outcomes of a quantile heap up, it is the gap between two of them.
     fresh : bool
         Start over, whatever is in `state`.
     overwrite : bool
@@ -104,8 +104,8 @@ def run(
     >>> score, old = rng.random(4000), rng.random(4000) < 0.3
     >>> table = {"late": rng.random(4000) < (0.5 + 0.4 * old) * score, "score": score, "old": old}
     >>> result = run(table, Question("late", groups=["old"]), hint="score")
-    >>> bool(result.after.swap_error < result.before.swap_error / 3), result.verdict.headline
-    (True, 'Use the recalibrated forecasts.')
+    >>> bool(result.after.swap_error < result.before.swap_error / 3), result.verdict.headline[:30]
+    (True, 'Use the recalibrated forecasts')
     """
     question = question if hint is None else replace(question, p=hint)
     if isinstance(source, Records):
@@ -253,7 +253,7 @@ def _result(source: str, current: RunState, files: RunFiles) -> Result:
         after=after,
         history=comparison.history(current.forecaster),
         paired=paired,
-        verdict=verdict(before, after, property=values.property, r=question.r, paired=paired, guarantee=guarantee),
+        verdict=verdict(before, after, property=values.property, r=question.r, paired=paired),
         guarantee=guarantee,
         settings={
             **files.asked,
@@ -261,6 +261,7 @@ def _result(source: str, current: RunState, files: RunFiles) -> Result:
             "seed": current.forecaster.rules.seed,
             "trust": current.forecaster.rules.trust,
             "bins": len(current.forecaster.values),
+            "jitter": current.jitter,
             "limit": current.audience.groups.limit,
             "range": values.stated,
             **({} if current.binning is None else {"binning": current.binning.stated}),

@@ -13,10 +13,14 @@ from typing import Any
 import numpy as np
 
 from swapcal.audit import Cell
+from swapcal.audit.binary_scores import BinaryScores
 from swapcal.audit.curves import Curve
+from swapcal.audit.group_bias import GroupBias
 from swapcal.audit.paired import Paired
 from swapcal.audit.summary import ColumnSummary
+from swapcal.audit.timeline import GroupHistory
 from swapcal.errors import DataError, StateFileError
+from swapcal.jobs.group_rows import group_rows
 from swapcal.jobs.result import History, Result
 from swapcal.properties import from_spec
 from swapcal.roles import Elicitable
@@ -27,15 +31,23 @@ from swapcal.words.verdicts import Verdict
 __all__ = ["from_json", "read_result", "to_json"]
 
 FORMAT = "swapcal.result"
-VERSION = 2
+VERSION = 3
 
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that JSON allows as they are, and that steer a terminal or are no text; only strings can hold them."""
 
 
 def to_json(result: Result) -> str:
-    """The result as JSON text, all numbers as they are; what is not a number (empty cells) becomes null."""
-    plain = {**_plain(result), "property": _plain(_described(result.property))}
+    """The result as JSON text, all numbers as they are; what is not a number (empty cells) becomes null.
+
+    The table of groups comes second, in the units that people read; the rest is what it was made from.
+    """
+    plain = {
+        "verdict": _plain(result.verdict),
+        "group_table": _plain(group_rows(result)),
+        **_plain(result),
+        "property": _plain(_described(result.property)),
+    }
     data = {"format": FORMAT, "version": VERSION, "result": plain}
     return _UNSAFE.sub(_escaped, json.dumps(data, allow_nan=False, ensure_ascii=False))
 
@@ -154,6 +166,10 @@ def _column(data: Any) -> ColumnSummary:
         **numbers,
         **arrays,
         curves=lambda curves: {str(name): _curve(curve) for name, curve in curves.items()},
+        groups=_optional(_groups),
+        scores=_optional(lambda found: BinaryScores(**found)),
+        histories=_optional(lambda found: {str(name): _group_history(one) for name, one in found.items()}),
+        times=tuple,
         worst=lambda rows: tuple(
             _build(Cell, row, **dict.fromkeys(("value", "weight", "mean", "low", "high", "contribution"), _float))
             for row in rows
@@ -162,6 +178,19 @@ def _column(data: Any) -> ColumnSummary:
     if column.bias.ndim != 2 or column.bias.shape != column.counts.shape or len(column.edges) != len(column.bias) + 1:
         raise ValueError
     return column
+
+
+def _groups(data: Any) -> GroupBias:
+    names = ("rows", "weight", "mean", "low", "high", "evidence", "off", "error")
+    groups: GroupBias = _build(GroupBias, data, name=tuple, **dict.fromkeys(names, _array))
+    if any(getattr(groups, name).shape != (len(groups.name),) for name in names):
+        raise ValueError
+    return groups
+
+
+def _group_history(data: Any) -> GroupHistory:
+    history: GroupHistory = _build(GroupHistory, data, start=_array, weight=_array, total=_array)
+    return history
 
 
 def _history(data: Any) -> History:

@@ -26,8 +26,21 @@ SIDES = ("too high", "too low")
 class Alarm(NamedTuple):
     """A group whose forecasts are biased beyond the tolerance.
 
-    group: its name. side: "too high" or "too low", of the forecasts. rows, group_rows: rows of the stream, and of the
-    group, by the time of the alarm. log_e: logarithm of the evidence, at or above the level of an alarm.
+    Parameters
+    ----------
+    group : str
+        Its name.
+    side : str
+        "too high" or "too low", of the forecasts.
+    rows, group_rows : int
+        Rows of the stream, and of the group, by the time of the alarm.
+    log_e : float
+        Logarithm of the evidence, at or above the level of an alarm.
+
+    Examples
+    --------
+    >>> Alarm("sex=f", "too low", 1200, 480, 5.3).side
+    'too low'
     """
 
     group: str
@@ -117,7 +130,24 @@ class Monitor:
         return self._n_rows + self._open_rows
 
     def update(self, y: float, p: float, x: Any = None, *, clusters: Any = None) -> list[Alarm]:
-        """Take in one row, and return the alarms that it gives."""
+        """Take in one row, and return the alarms that it gives.
+
+        Parameters
+        ----------
+        y : float
+            Outcome.
+        p : float
+            Forecast.
+        x : mapping or array_like, optional
+            The case.
+        clusters : optional
+            Id of the row's cluster, if it is not in x.
+
+        Returns
+        -------
+        list of Alarm
+            Empty as a rule.
+        """
         functions, _, v, row, _ = self._reader.one(y, p, x)
         rows = Rows(np.array([0, len(row.indices)]), row.indices, row.values)
         if self.cluster is None:
@@ -125,7 +155,22 @@ class Monitor:
         return self._clustered(np.array([v]), rows, [self._cluster_of(x) if clusters is None else clusters])
 
     def update_many(self, y: Any, p: Any, x: Any = None, *, clusters: Any = None) -> list[Alarm]:
-        """Take in many rows, in their order, and return the alarms; `clusters` are ids, one a row."""
+        """Take in many rows, in their order, and return the alarms; `clusters` are ids, one a row.
+
+        Parameters
+        ----------
+        y, p : array_like, shape (rows,)
+            Outcomes and forecasts.
+        x : optional
+            The cases.
+        clusters : sequence, optional
+            Ids of clusters, if they are not in x.
+
+        Returns
+        -------
+        list of Alarm
+            In the order in which they came.
+        """
         _, _, v, contexts, _ = self._reader.many(y, p, x)
         rows = contexts if isinstance(contexts, Rows) else self.groups.rows(contexts, len(v))
         if self.cluster is not None:
@@ -140,6 +185,18 @@ class Monitor:
         """The sums of a batch, which changes nothing here: to be added to those of other machines, and given to `step`.
 
         Groups must have the same positions on all machines: fit them once and copy them.
+
+        Parameters
+        ----------
+        y, p : array_like, shape (rows,)
+            Outcomes and forecasts.
+        x : optional
+            The cases.
+
+        Returns
+        -------
+        Wagers
+            Wagers of several machines add up.
         """
         if self.cluster is not None:
             raise InvalidInput("a monitor with clusters takes rows in their order; use update or update_many")
@@ -148,7 +205,18 @@ class Monitor:
         return wagers_of_rows(v, rows, self.groups.n, self._eps)
 
     def step(self, wagers: Wagers) -> list[Alarm]:
-        """Take in the sums of a batch, and return the alarms; batches may not be cut by what their outcomes are."""
+        """Take in the sums of a batch, and return the alarms; batches may not be cut by what their outcomes are.
+
+        Parameters
+        ----------
+        wagers : Wagers
+            Of all machines.
+
+        Returns
+        -------
+        list of Alarm
+            Empty as a rule.
+        """
         present = np.flatnonzero(wagers.rows > 0)
         self._wealth.step(wagers, present)
         self._rows += wagers.rows
@@ -186,17 +254,53 @@ class Monitor:
 
     @classmethod
     def from_dict(cls, data: Any, property: Elicitable, groups: Functions | None = None) -> "Monitor":
-        """Rebuild what `to_dict` wrote; `property` and `groups` must be what it had, with all they have learned."""
+        """Rebuild what `to_dict` wrote; `property` and `groups` must be what it had, with all they have learned.
+
+        Parameters
+        ----------
+        data : dict
+            What `to_dict` returned.
+        property : Elicitable
+            What is forecast.
+        groups : Functions, optional
+            The groups.
+
+        Returns
+        -------
+        Monitor
+            It goes on where the stored one stopped.
+        """
         stored = stored_monitor.undump(data, property, Constant() if groups is None else groups)
         return cls._from(stored, property, groups)
 
     def to_bytes(self) -> bytes:
-        """The same, compact: versioned, with a checksum, no pickle."""
+        """The same, compact: versioned, with a checksum, no pickle.
+
+        Returns
+        -------
+        bytes
+            For `from_bytes`, here or on any other machine.
+        """
         return stored_monitor.pack(self, self._arrays(), n_known=self._n_known, cluster_id=self._id)
 
     @classmethod
     def from_bytes(cls, data: bytes, property: Elicitable | None = None, groups: Functions | None = None) -> "Monitor":
-        """Rebuild what `to_bytes` wrote; a property or groups of your own making must be given again."""
+        """Rebuild what `to_bytes` wrote; a property or groups of your own making must be given again.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` returned.
+        property : Elicitable, optional
+            What is forecast, if it is of your own making.
+        groups : Functions, optional
+            The groups, if they are of your own making.
+
+        Returns
+        -------
+        Monitor
+            It goes on where the stored one stopped.
+        """
         stored, made, functions = stored_monitor.unpack(data, property, groups)
         return cls._from(stored, made, functions)
 

@@ -30,6 +30,12 @@ class Wagers:
         Each row counts as 1, in equal parts for all its groups: the sum over groups is at most the number of rows.
     n_rows : int
         Rows of the batch.
+
+    Examples
+    --------
+    >>> one = Wagers(np.zeros((1, 2, 10)), np.ones(1), np.ones(1), 1)
+    >>> (one + one).n_rows
+    2
     """
 
     gains: Float64Array

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from swapcal.audit.audit import MEAN
-from swapcal.audit.group_bias import group_bias
 from swapcal.audit.summary import ColumnSummary
 from swapcal.errors import InvalidInput
 from swapcal.jobs.result import Result
@@ -59,11 +58,10 @@ class CellMap:
         return cls(side, result.groups, result.property, limit)
 
     def order(self) -> IntArray:
-        """Positions of the groups that are drawn: "all" first, then by error, largest first."""
-        errors = group_bias(self.side, self.property).error.copy()
-        if len(errors) and self.groups[0] == "all":
-            errors[0] = np.inf
-        return np.argsort(-errors, kind="stable")[: self.limit].astype(np.int64)
+        """Positions of the groups that are drawn: "all" first, then the worst first, then linear functions."""
+        groups = self.side.known_groups
+        linear = range(len(groups.name), len(self.groups))
+        return np.array([0, *groups.ranked().tolist(), *linear], dtype=np.int64)[: self.limit]
 
     def scale(self) -> float:
         """The bias at which colors end: the 0.98 quantile over cells with enough rows, as one cell must not decide."""

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.audit.group_bias import group_bias
 from swapcal.jobs.result import Result
 
 __all__ = ["ChosenGroups", "chosen_groups"]
@@ -12,7 +11,7 @@ __all__ = ["ChosenGroups", "chosen_groups"]
 
 @dataclass(frozen=True, slots=True)
 class ChosenGroups:
-    """Names with a diagram: those with the largest error, then the largest of the others.
+    """Names with a diagram: the worst, then the largest of the others.
 
     `total` groups could have one, as their curves were kept; `n_groups` have rows.
     """
@@ -33,16 +32,15 @@ def chosen_groups(result: Result, limit: int = 32) -> ChosenGroups:
     side = result.before if result.before is not None else result.after
     if side is None:
         return ChosenGroups((), (), 0, 0)
-    found = group_bias(side, result.property)
+    found = side.known_groups
     curves = [side.curves for side in result.columns.values()]
-    having = np.array([name != "all" and any(name in c for c in curves) for name in result.groups], dtype=bool)
-    having &= found.count > 0.0
-    by_error = [int(j) for j in np.argsort(-found.error, kind="stable") if having[j]]
+    having = np.array([name != "all" and any(name in c for c in curves) for name in found.name], dtype=bool)
+    having &= found.rows > 0.0
+    by_error = [int(j) for j in found.ranked() if having[j]]
     total = len(by_error)
     n_worst = total if total <= limit else limit - limit // 4
     worst = by_error[:n_worst]
-    by_size = [int(j) for j in np.argsort(-found.count, kind="stable") if having[j] and int(j) not in set(worst)]
+    by_size = [int(j) for j in np.argsort(-found.rows, kind="stable") if having[j] and int(j) not in set(worst)]
     largest = by_size[: limit - n_worst] if total > limit else []
-    names = result.groups
-    n_groups = int(np.sum(found.count > 0.0)) - int("all" in names)
-    return ChosenGroups(tuple(names[j] for j in worst), tuple(names[j] for j in largest), total, n_groups)
+    names = found.name
+    return ChosenGroups(tuple(names[j] for j in worst), tuple(names[j] for j in largest), total, found.n_used)

@@ -1,15 +1,19 @@
 """The headline numbers of the page."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from swapcal.audit.summary import ColumnSummary
 from swapcal.jobs.result import Result
-from swapcal.words.numbers import change, count, number, percent, precise, relative
+from swapcal.properties import Quantile
+from swapcal.words.names import group_name, shortened
+from swapcal.words.numbers import MINUS, MISSING, change, count, number, percent, precise, relative, signed
 from swapcal.words.property_words import property_words
 from swapcal.words.quantities import QUANTITIES, capitalized
 
-__all__ = ["HeadlineNumber", "headline_numbers", "rows"]
+__all__ = ["HeadlineNumber", "error_numbers", "headline_numbers", "rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +27,85 @@ class HeadlineNumber:
 
 
 def headline_numbers(result: Result) -> list[HeadlineNumber]:
-    """The headline numbers: errors, what chance and the guarantee allow, and the loss."""
+    """What people ask first: how many groups are off, the worst of them, everybody, the loss, coverage or AUC."""
+    found = [_groups_off(result), _worst_group(result), _everybody(result), _loss(result), *_scores(result)]
+    return [card for card in found if card is not None]
+
+
+def error_numbers(result: Result) -> list[HeadlineNumber]:
+    """The totals of the guarantee: errors, and what chance and the guarantee allow."""
     found = [
         _errors(result, "swap_error", _typical(result)),
         _chance(result),
         _guarantee(result),
         _errors(result, "group_error", ""),
         _errors(result, "overall_error", ""),
-        _loss(result),
     ]
     return [card for card in found if card is not None]
+
+
+def _texts(result: Result, text: Callable[[ColumnSummary], str]) -> list[str]:
+    return ["" if side is None else text(side) for side in (result.before, result.after)]
+
+
+def _groups_off(result: Result) -> HeadlineNumber | None:
+    n = max((side.known_groups.n_used for side in result.columns.values()), default=0)
+    if not n:
+        return None
+    before, after = _texts(result, lambda side: count(side.known_groups.n_off))
+    return HeadlineNumber("Groups off beyond doubt", before, after, f"of {count(n)}")
+
+
+def _worst_group(result: Result) -> HeadlineNumber | None:
+    """The worst group of the model, or of swapcal's forecasts where there is no model, on both sides."""
+    side, words = next(iter(result.columns.values())), property_words(result.property)
+    worst = side.known_groups.ranked()
+    if not len(worst):
+        return None
+    j = int(worst[0])
+
+    def told(one: ColumnSummary) -> str:
+        groups = one.known_groups
+        return signed(words.scale * float(groups.mean[j]), 2) if j < len(groups.name) else MISSING
+
+    before, after = _texts(result, told)
+    groups = side.known_groups
+    kind = "off beyond doubt" if groups.off[j] else "may be chance"
+    unit = f"{words.unit}, " if words.unit else ""
+    name = shortened(group_name(groups.name[j]), 48)
+    unit = f"coverage, {unit}" if words.noun else unit
+    return HeadlineNumber(
+        "Bias of the worst group", before, after, f"{unit}{name}, {count(groups.rows[j])} rows; {kind}"
+    )
+
+
+def _everybody(result: Result) -> HeadlineNumber:
+    words = property_words(result.property)
+    if isinstance(result.property, Quantile):
+        level = result.property.level
+        before, after = _texts(result, lambda side: f"{100 * (level + float(side.known_groups.mean[0])):.1f} %")
+        return HeadlineNumber("Coverage of all rows", before, after, f"{percent(level)} was asked for")
+    before, after = _texts(result, lambda side: signed(words.scale * float(side.known_groups.mean[0]), 2))
+    side = list(result.columns.values())[-1]
+    low, high = float(side.known_groups.low[0]), float(side.known_groups.high[0])
+    return HeadlineNumber("Bias of all rows", before, after, f"interval {words.interval(low, high)}")
+
+
+def _scores(result: Result) -> list[HeadlineNumber]:
+    sides = [None if side is None else side.scores for side in (result.before, result.after)]
+    if all(one is None for one in sides):
+        return []
+    auc = ["" if one is None or one.auc is None else number(one.auc) for one in sides]
+    logs = ["" if one is None else precise(one.log_loss) for one in sides]
+    last = next(one for one in reversed(sides) if one is not None)
+    parts = (
+        f"Brier score = miscalibration {number(last.miscalibration, 2)} {MINUS} discrimination "
+        f"{number(last.discrimination, 2)} + uncertainty {number(last.uncertainty, 2)}"
+    )
+    return [
+        HeadlineNumber("AUC", auc[0], auc[1], "0.5 is chance, 1 is perfect order"),
+        HeadlineNumber("Log loss", logs[0], logs[1], parts),
+    ]
 
 
 def _typical(result: Result) -> str:
@@ -98,7 +171,8 @@ def _loss(result: Result) -> HeadlineNumber:
 
 def rows(result: Result) -> str:
     """How much there was, in a sentence."""
-    groups = f"{count(len(result.groups))} group{'s' if len(result.groups) != 1 else ''}"
+    n = len(result.groups) - 1
+    groups = f"{count(n)} group{'s' if n != 1 else ''}"
     text = f"{count(result.n_rounds)} rows with an outcome, {groups}"
     if result.n_missing:
         text += f"; {count(result.n_missing)} more rows without an outcome"

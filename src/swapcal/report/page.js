@@ -49,6 +49,91 @@
   onChoice("series", (value) => (one("#diagrams").dataset.show = value));
   onChoice("worst-side", sides("#worst-tables"));
 
+  // The table of groups: sorted by its heads, searched, and downloaded as it is sorted.
+  const table = one("#group-table");
+  if (table) {
+    const body = table.tBodies[0];
+    const lines = [...body.rows];
+    const nameOf = (line) => {
+      const name = one("th bdi", line);
+      return name.title || name.textContent;
+    };
+    const find = one("#find");
+    const only = one("#only-off");
+    const more = one("#more");
+    let whole = false;
+    const isOff = (line) => Object.keys(line.dataset).some((key) => key.endsWith("Off"));
+    const filter = () => {
+      const wanted = find ? find.value.trim().toLowerCase() : "";
+      const narrowed = wanted !== "" || (only && only.checked);
+      let shown = 0;
+      [...body.rows].forEach((line, place) => {
+        const fits = (!wanted || nameOf(line).toLowerCase().includes(wanted)) && (!only || !only.checked || isOff(line));
+        const visible = fits && (narrowed || whole || place <= Number(table.dataset.first));
+        line.classList.toggle("later", !visible);
+        if (visible) shown += 1;
+      });
+      if (more) more.parentElement.hidden = whole || narrowed;
+      if (one("#found")) one("#found").textContent = narrowed ? `${shown} of ${lines.length} rows` : "";
+    };
+    if (find) find.addEventListener("input", filter);
+    if (only) only.addEventListener("change", filter);
+    if (more) {
+      more.addEventListener("click", () => {
+        whole = true;
+        filter();
+      });
+    }
+    const numberOf = (line, key) => {
+      if (key === "rows") return Number(line.dataset.rows);
+      const [which, what] = key.split("-");
+      const value = (part) => Number(line.dataset[which + part] ?? NaN);
+      if (what === "bias") return Math.abs(value("Bias"));
+      if (what === "loss") return value("Loss");
+      return value("Low") > 0 ? value("Low") : value("High") < 0 ? -value("High") : 0;
+    };
+    for (const head of all("th[data-sort]", table)) {
+      head.addEventListener("click", () => {
+        const key = head.dataset.sort;
+        const falls = head.getAttribute("aria-sort") ? head.getAttribute("aria-sort") !== "descending" : key !== "name";
+        for (const other of all("th[data-sort]", table)) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", falls ? "descending" : "ascending");
+        const sign = falls ? -1 : 1;
+        const compare =
+          key === "name"
+            ? (a, b) => sign * nameOf(a).localeCompare(nameOf(b), undefined, { numeric: true })
+            : (a, b) => sign * ((numberOf(a, key) || 0) - (numberOf(b, key) || 0));
+        // Everybody stays on top.
+        body.append(lines[0], ...lines.slice(1).sort(compare));
+        filter();
+      });
+    }
+    const download = one("#download");
+    if (download) {
+      download.addEventListener("click", () => {
+        // Before and after, or models, whose names the table has.
+        const sidesThere = Object.keys(lines[0].dataset).filter((key) => key.endsWith("Bias")).map((key) => key.slice(0, -4));
+        const named = (which) => table.dataset[which] ?? which;
+        // A text that a spreadsheet would take for a formula gets a quote in front.
+        const quoted = (text) => `"${(/^[=+@-]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+        const heads = ["group", "rows", "unit", ...sidesThere.flatMap((w) => ["bias", "low", "high", "off"].map((part) => quoted(`${named(w)}_${part}`)))];
+        const rows = [...body.rows].map((line) => [
+          quoted(nameOf(line)),
+          line.dataset.rows,
+          quoted(table.dataset.unit),
+          ...sidesThere.flatMap((w) => ["Bias", "Low", "High", "Off"].map((part) => line.dataset[w + part] ?? (part === "Off" ? "0" : ""))),
+        ]);
+        const text = [heads.join(","), ...rows.map((row) => row.join(","))].join("\r\n");
+        const link = document.createElement("a");
+        link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+        link.download = "groups.csv";
+        link.click();
+        URL.revokeObjectURL(link.href);
+      });
+    }
+    filter();
+  }
+
   // The map: a cell's numbers by pointing, tapping, or with the arrow keys.
   const detail = one("#detail");
   let at = null;

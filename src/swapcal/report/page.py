@@ -12,12 +12,13 @@ from swapcal.audit.summary import ColumnSummary
 from swapcal.errors import InvalidInput, MissingExtra
 from swapcal.jobs.result import Result
 from swapcal.replacing import replacing
+from swapcal.report.bias_over_time import BiasOverTime
 from swapcal.report.cell_table import cell_tables
 from swapcal.report.chosen_groups import ChosenGroups, chosen_groups
 from swapcal.report.error_over_time import ErrorOverTime
 from swapcal.report.forecast_histogram import ForecastHistogram
 from swapcal.report.group_table import group_table
-from swapcal.report.headline_numbers import headline_numbers, rows
+from swapcal.report.headline_numbers import error_numbers, headline_numbers, rows
 from swapcal.report.loss_change import LossChange
 from swapcal.report.palette import DARK, LIGHT, N_STEPS, css, step_role
 from swapcal.report.reliability import FEW, Reliability
@@ -25,8 +26,9 @@ from swapcal.report.svg import svg
 from swapcal.words.names import group_name, readable, shortened
 from swapcal.words.numbers import count, number
 from swapcal.words.property_words import property_words
+from swapcal.words.verdicts import headline_below_badge
 
-__all__ = ["html", "write"]
+__all__ = ["environment", "html", "safe_parts", "write", "write_text"]
 
 _PRINTED = 9
 """How many groups' diagrams are printed besides that of everybody."""
@@ -34,8 +36,11 @@ _PRINTED = 9
 
 def write(result: Result, path: str | Path) -> Path:
     """Write the page of `result` to `path`, and return it."""
-    target = Path(path)
-    text = html(result)
+    return write_text(html(result), Path(path))
+
+
+def write_text(text: str, target: Path) -> Path:
+    """Put the text of a page into a file, whole or not at all."""
     try:
         if target.exists() and not target.is_file():
             target.write_text(text, encoding="utf-8")  # a pipe or a device
@@ -50,33 +55,44 @@ def write(result: Result, path: str | Path) -> Path:
 
 def html(result: Result) -> str:
     """The page of `result`."""
+    if result.before is None and result.after is None:
+        raise InvalidInput("a page needs forecasts before or after; this result has neither")
+    return str(environment().get_template("page.html.j2").render(_context(result), **safe_parts()))
+
+
+def environment() -> Any:
+    """What renders the templates of this room; everything is escaped that is not said to be safe."""
     for module in ("jinja2", "matplotlib"):
         if find_spec(module) is None:
             raise MissingExtra(f"the page needs {module}: install with  pip install 'swapcal[report]'")
-    if result.before is None and result.after is None:
-        raise InvalidInput("a page needs forecasts before or after; this result has neither")
     import jinja2
 
-    texts = {name: (files("swapcal.report") / name).read_text(encoding="utf-8") for name in _PARTS}
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    found = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_text),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {
+    found.filters |= {
         "readable": readable,
         "shortened": shortened,
         "group": group_name,
         "count": count,
         "number": number,
     }
-    template = environment.from_string(texts["page.html.j2"])
-    script = texts["page.js"].strip()
+    return found
+
+
+def safe_parts() -> dict[str, str]:
+    """The style sheet, the script and its digest, for the head of a page."""
+    script = _text("page.js").strip()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return template.render(
-        _context(result), style=_style(texts["page.css"]), script=script, script_hash=f"sha256-{digest}"
-    )
+    return {"style": _style(_text("page.css")), "script": script, "script_hash": f"sha256-{digest}"}
 
 
-_PARTS = ("page.html.j2", "page.css", "page.js")
+def _text(name: str) -> str:
+    return (files("swapcal.report") / name).read_text(encoding="utf-8")
 
 
 def _style(text: str) -> str:
@@ -98,14 +114,18 @@ def _context(result: Result) -> dict[str, Any]:
         figures["time"] = _drawn(ErrorOverTime.of(result), "t")
     if result.paired is not None:
         figures["loss"] = _drawn(LossChange.of(result), "l")
+    if any((side.histories or {}) for _, side in sides):
+        figures["bias"] = _drawn(BiasOverTime.of(result), "b")
     figures["histogram"] = _drawn(ForecastHistogram.of(result), "h")
     return {
         "result": result,
+        "headline": headline_below_badge(result.verdict),
         "property": repr(result.property),
         "sides": sides,
         "both": len(sides) == 2,
         "words": property_words(result.property),
         "cards": headline_numbers(result),
+        "errors": error_numbers(result),
         "rows": rows(result),
         "chance": chance,
         "power": number(result.r),

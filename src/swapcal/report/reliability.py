@@ -130,29 +130,35 @@ class Reliability:
             note(ax, "nothing was forecast for this group")
             return ax
         low, high = _limits(everything, words.domain)
-        floor = low - _FLOOR * (high - low)
+        shape = _shape(finite, low, high)
+        floor = shape.inverse(-_FLOOR)
+        shape.apply(ax)
         ax.plot(
             [low, high], [low, high], color=LIGHT["reference"], linewidth=1.0, linestyle=(0, (4, 3)), gid="diagonal"
         )
-        self._bars(ax, finite, low, high, floor)
+        self._bars(ax, finite, shape)
         for which, label, curve in finite:
             _points(ax, which, side_label(which, label, len(finite) == 1, 22), curve, low, high)
         margin = 0.02 * (high - low)
-        ax.set_xlim(low - margin, high + margin)
+        ax.set_xlim(shape.inverse(-0.02), high + margin)
         ax.set_ylim(floor, high + margin)
-        ax.set_yticks([tick for tick in ax.get_yticks() if low - margin <= tick <= high + margin])
+        if shape.bent:
+            ax.set_xticks(shape.ticks())
+            ax.set_yticks(shape.ticks())
+        else:
+            ax.set_yticks([tick for tick in ax.get_yticks() if low - margin <= tick <= high + margin])
         ax.xaxis.set_major_formatter(thousands)
         ax.yaxis.set_major_formatter(thousands)
         legend(ax, "upper left")
         return ax
 
-    def _bars(self, ax: "Axes", curves: list[tuple[str, str, Curve]], low: float, high: float, floor: float) -> None:
+    def _bars(self, ax: "Axes", curves: list[tuple[str, str, Curve]], shape: "_Shape") -> None:
         """Rows by forecast, along the bottom: before a little to the left of the bin's mean, after to the right."""
         most = max(float(curve.count.max()) for _, _, curve in curves if len(curve.count))
-        height, width = 0.8 * (low - floor), 0.008 * (high - low)
+        floor, width = shape.inverse(-_FLOOR), 0.0 if shape.bent else 0.008 * (shape.high - shape.low)
         for which, _, curve in curves:
             shift = (-0.6 if which == "before" else 0.6) * width if len(curves) > 1 else 0.0
-            tops = floor + height * curve.count / most
+            tops = [shape.inverse(-_FLOOR + 0.8 * _FLOOR * rows / most) for rows in curve.count.tolist()]
             ax.vlines(curve.forecast + shift, floor, tops, color=LIGHT[which], linewidth=2.6, alpha=0.6, gid=which)
         ax.annotate(
             f"bars: rows, at most {count(most)} in a bin",
@@ -165,6 +171,56 @@ class Reliability:
             fontsize=SMALL - 0.5,
             color=LIGHT["muted"],
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The scale of both axes: straight, or the square root of the distance from `low` where most forecasts are small.
+
+    Below `low`, where the bars stand, it goes on with the same shape downward.
+    """
+
+    low: float
+    high: float
+    bent: bool
+
+    def forward(self, values: Any) -> Any:
+        """Values as shares of the way from low to high, on the page."""
+        share = (np.asarray(values, dtype=np.float64) - self.low) / (self.high - self.low)
+        return np.sign(share) * np.sqrt(np.abs(share)) if self.bent else share
+
+    def backward(self, places: Any) -> Any:
+        """The values at these shares of the way."""
+        share = np.asarray(places, dtype=np.float64)
+        return self.low + (self.high - self.low) * (np.sign(share) * share**2 if self.bent else share)
+
+    def inverse(self, place: float) -> float:
+        """The value at one share of the way."""
+        return float(self.backward(place))
+
+    def apply(self, ax: "Axes") -> None:
+        if self.bent:
+            for axis in (ax.set_xscale, ax.set_yscale):
+                axis("function", functions=(self.forward, self.backward))
+
+    def ticks(self) -> list[float]:
+        """Round numbers from low to high, denser where they are small."""
+        width = self.high - self.low
+        unit = 10.0 ** np.floor(np.log10(width))
+        steps = [s * unit / f for f in (1000.0, 100.0, 10.0, 1.0) for s in (1.0, 2.0, 5.0)]
+        kept = [self.low]
+        for step in [s for s in steps if s <= 1.0001 * width]:
+            if float(self.forward(self.low + step) - self.forward(kept[-1])) > 0.14:
+                kept.append(self.low + step)
+        return kept
+
+
+def _shape(curves: list[tuple[str, str, Curve]], low: float, high: float) -> _Shape:
+    """Bent where half of the rows lie in the lowest eighth of the diagram."""
+    forecast = np.concatenate([curve.forecast for _, _, curve in curves])
+    count = np.concatenate([curve.count for _, _, curve in curves])
+    small = float(count[forecast < low + (high - low) / 8].sum())
+    return _Shape(low, high, bool(high > low and 2.0 * small > float(count.sum())))
 
 
 def _points(ax: "Axes", which: str, label: str, curve: Curve, low: float, high: float) -> None:

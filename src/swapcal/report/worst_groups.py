@@ -1,4 +1,4 @@
-"""Groups with the largest error: a dot and an interval each, before and after."""
+"""The worst groups: a dot and an interval each, before and after."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from swapcal.audit.audit import MEAN
-from swapcal.audit.group_bias import CONFIDENCE, GroupBias, group_bias
+from swapcal.audit.group_bias import GroupBias
 from swapcal.audit.summary import ColumnSummary
 from swapcal.jobs.result import Result
 from swapcal.report.drawing import SMALL, axes_or_new, dress, legend, note, plain_text, thousands
@@ -25,13 +25,13 @@ __all__ = ["WorstGroups"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorstGroups:
-    """Mean bias of "all" and of the groups with the largest error, with intervals that hold for all groups together.
+    """Mean bias of "all" and of the worst groups, with intervals that hold for all groups together.
 
     Parameters
     ----------
     before, after
-        The model's own forecasts, and swapcal's; either may be None. Groups are ordered by their error before, or
-        after if there is no before.
+        The model's own forecasts, and swapcal's; either may be None. Groups are ordered by how far they are off before,
+        or after if there is no before: those off beyond doubt first.
     groups
         Names in the order of the columns of `ColumnSummary.bias`.
     property
@@ -54,50 +54,44 @@ class WorstGroups:
     def sides(self) -> dict[str, GroupBias]:
         """Biases of all groups, by "before" and "after"."""
         given = {"before": self.before, "after": self.after}
-        return {which: group_bias(side, self.property) for which, side in given.items() if side is not None}
+        return {which: side.known_groups for which, side in given.items() if side is not None}
 
     def order(self) -> IntArray:
-        """Positions of the groups that are drawn: "all" first, then by error, largest first; none without rows."""
+        """Positions of the groups that are drawn: "all" first, then the worst first; none without rows."""
         sides = self.sides()
-        if not sides:
-            return np.zeros(0, dtype=np.int64)
         leading = sides.get("before", sides.get("after"))
-        assert leading is not None
-        error = np.where(leading.count > 0.0, leading.error, -1.0)
-        everybody = len(self.groups) > 0 and self.groups[0] == "all"
-        if everybody:
-            error[0] = np.inf
-        order = np.argsort(-error, kind="stable")
-        return order[error[order] >= 0.0][: self.limit + everybody].astype(np.int64)
+        if leading is None:
+            return np.zeros(0, dtype=np.int64)
+        everybody = [0] if len(leading.rows) and leading.rows[0] > 0 else []
+        return np.array([*everybody, *leading.ranked()[: self.limit].tolist()], dtype=np.int64)
 
     def frame(self, backend: str | None = None) -> Any:
-        """Every group and side: side, group, count, bias (mean identification), low, high, error."""
-        columns: dict[str, list[Any]] = {k: [] for k in ("side", "group", "count", "bias", "low", "high", "error")}
+        """Every group and side: side, group, count, bias (mean identification), low, high, off (1 or 0), error."""
+        names = {"count": "rows", "bias": "mean", "low": "low", "high": "high", "off": "off", "error": "error"}
+        columns: dict[str, list[Any]] = {k: [] for k in ("side", "group", *names)}
         for which, found in self.sides().items():
-            columns["side"] += [which] * len(self.groups)
-            columns["group"] += list(self.groups)
-            for name in ("count", "low", "high", "error"):
-                columns[name] += getattr(found, name).tolist()
-            columns["bias"] += found.mean.tolist()
+            columns["side"] += [which] * len(found.name)
+            columns["group"] += list(found.name)
+            for name, field in names.items():
+                columns[name] += getattr(found, field).tolist()
         return frame(columns, backend)
 
     def finding(self) -> str:
         """What the figure shows, in a sentence."""
         words, parts = property_words(self.property), []
         for which, found in self.sides().items():
-            off = int(np.sum((found.low > 0.0) | (found.high < 0.0)))
             start = f"{which}, " if len(self.sides()) > 1 else ""
-            parts.append(f"{start}{off} of {int(np.sum(found.count > 0))} groups are biased beyond chance")
-            some = [j for j in self.order() if self.groups[j] != "all" and found.count[j] > 0]
+            parts.append(f"{start}{found.n_off} of {found.n_used} groups are off beyond doubt")
+            some = [j for j in self.order() if j > 0 and found.rows[j] > 0]
             if some:
                 parts[-1] += f"; {readable(self.groups[some[0]])}: {words.bias(float(found.mean[some[0]]))}"
-        return f"Groups with the largest error: {'. '.join(parts)}."
+        return f"Worst groups: {'. '.join(parts)}."
 
     def __call__(self, ax: "Axes | None" = None) -> "Axes":
         """Draw on `ax`, or on new axes, and return them."""
         order, sides, words = self.order(), self.sides(), property_words(self.property)
         ax = axes_or_new(ax, height=1.4 + 0.33 * max(3, len(order)))
-        dress(ax, f"{words.axis()}, {100 * CONFIDENCE:g} % intervals", "group", grid="x", pad=24.0)
+        dress(ax, f"{words.axis()}, with intervals", "group", grid="x", pad=24.0)
         if not len(order):
             note(ax, "no group has rows")
             return ax

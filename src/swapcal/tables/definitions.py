@@ -81,6 +81,13 @@ def _read(groups: Any) -> Iterator[Key | ColumnComparison | Function]:
         elif isinstance(one, (tuple, list)) and one and all(isinstance(name, str) and name for name in one):
             if len(set(one)) < len(one):
                 raise InvalidInput(f"the intersection {one!r} names a column twice; name each once")
+            compared = next((name for name in one if parse_comparison(name) is not None), None)
+            if compared is not None and len(one) > 1:
+                raise InvalidInput(
+                    f"an intersection joins columns, and {compared!r} is a comparison; add a column that says whether "
+                    f"it holds and join that one, or ask for {compared!r} and the other columns side by side, with a "
+                    "comma"
+                )
             yield Key(tuple(one))
         else:
             raise InvalidInput(f"a group must be {_ALLOWED}; got {shown(one)}")

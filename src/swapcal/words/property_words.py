@@ -113,11 +113,11 @@ def property_words(property: Elicitable | NamedProperty) -> PropertyWords:
             f"{level} expectile",
             f"{level} expectile of the outcomes",
             "",
-            100.0,
-            "% of the range",
-            "% of range",
-            "A bias is the mean distance between forecast and outcome in percent of the outcomes' range, where "
-            f"outcomes above the forecast weigh {level}, others {number(1.0 - property.level)}; positive is too high.",
+            property.high - property.low,
+            "",
+            "bias",
+            "A bias is the mean distance between forecast and outcome, in the outcome's own unit, where outcomes above "
+            f"the forecast weigh {level} and others {number(1.0 - property.level)}; positive is too high.",
             property.domain,
         )
     return PropertyWords(

@@ -1,21 +1,26 @@
 """The verdict in words: nothing to correct, recalibrate, or the model itself is off."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from swapcal.audit.paired import Paired
 from swapcal.audit.summary import NEGLIGIBLE, ColumnSummary
 from swapcal.errors import InvalidInput
 from swapcal.roles import Elicitable
-from swapcal.words.numbers import counted, number, percent, precise, signed
+from swapcal.words.group_sentences import groups_off, seen_sentence, worst_groups
+from swapcal.words.names import group_name, shortened
+from swapcal.words.numbers import number, percent, precise, relative
 from swapcal.words.property_words import loss_name, property_words
-from swapcal.words.quantities import rate_name
 
-__all__ = ["Verdict", "biased", "explained", "per_round", "verdict"]
+__all__ = ["Verdict", "biased", "explained", "headline_below_badge", "per_round", "verdict", "with_discovery"]
 
 LITTLE = 0.01
 """Forecasts that take less than this part off the loss of the best constant, however recalibrated, know nothing."""
 
+ORDERED = 0.55
+"""An AUC above it says that forecasts tell cases apart, also where events are too rare to show in the Brier score."""
 
 HOPELESS = 0.5
 """If chance alone gives a bias of this part of a row's typical error, there are too few rows to tell anything."""
@@ -37,25 +42,62 @@ def verdict(
     property: Elicitable,
     r: float = 2.0,
     paired: Paired | None = None,
-    guarantee: float | None = None,
+    command: str | None = None,
 ) -> Verdict:
     """What to make of one column of forecasts (an audit), or of a model's own and swapcal's beside it (a run).
 
+    Parameters
+    ----------
+    before, after : ColumnSummary, optional
+        The model's own forecasts, and swapcal's.
+    property : Elicitable
+        What was forecast.
+    r : float
+        Power of the swap error.
+    paired : Paired, optional
+        Losses before and after.
+    command : str, optional
+        The command that takes bias away.
+
     Notes
     -----
-    *Biased*: an interval, which allows for all cells, leaves out 0 by more than 5 % of a row's typical error; or the
-    swap error is more than chance would give in 95 streams of 100, and its excess over chance, as a root mean square
-    bias, is more than those 5 %. Smaller bias is real, perhaps, but not worth a correction: it is 0.25 % of the loss.
+    *Biased*: everybody or a group, over all its rows, is off beyond doubt and by more than 2 % of a row's typical
+    error; or a cell is, its interval leaving out 0 by more than 5 % of that; or the swap error is more than chance
+    would give in 95 streams of 100, and its excess over chance, as a root mean square bias, is more than those 5 %.
+    Everybody, groups and cells share an error rate of 5 %. Smaller bias is real, perhaps, but not worth a correction,
+    and where groups are off by less the headline says so.
 
     *fine*: not biased. *refit*: biased, and the forecasts know little: with the best value put in the place of each,
-    they would take less than 1 % off the loss of the best constant forecast, or higher forecasts go with lower
-    outcomes. *recalibrate*: biased otherwise.
+    they would take less than 1 % off the loss of the best constant forecast (and, for outcomes 0 or 1, their AUC is
+    below 0.55: the Brier score of rare events hardly moves whatever one knows), or higher forecasts go with lower
+    outcomes. *recalibrate*: biased otherwise; or, in a run, the new forecasts have the smaller loss beyond doubt.
     """
     if before is None and after is None:
         raise InvalidInput("a verdict needs forecasts: before, after or both")
     if after is None and before is not None:
-        return _of_audit(before, property, r)
-    return _of_run(before, after or before, property, r, paired, guarantee)  # type: ignore[arg-type]
+        return _of_audit(before, property, r, command)
+    if after is None:
+        raise InvalidInput("a verdict needs forecasts: before, after or both")
+    if before is None:
+        return _of_forecasts(after, property, r)
+    return _of_run(before, after, property, r, paired)
+
+
+def with_discovery(said: Verdict, found: dict[str, Any], sentences: tuple[str, ...]) -> Verdict:
+    """The verdict with what a search has found: confirmed bias of a subgroup is bias, whoever listed it."""
+    confirmed = [one for one in found["subgroups"] if one["confirmed"]]
+    both = (*sentences, *said.sentences)
+    if said.kind != "fine" or not confirmed:
+        return Verdict(said.kind, said.headline, both if confirmed else (*said.sentences, *sentences))
+    name = shortened(str(confirmed[0]["name"]), 70)
+    side = "high" if confirmed[0]["bias"] > 0 else "low"
+    return Verdict("recalibrate", f"Recalibrate: too {side} where {name}, which a search has found.", both)
+
+
+def headline_below_badge(said: Verdict) -> str:
+    """The headline where a badge has said already what to do."""
+    rest = said.headline.removeprefix("Recalibrate: ")
+    return rest[:1].upper() + rest[1:]
 
 
 def per_round(error: float, side: ColumnSummary, r: float) -> float:
@@ -65,9 +107,7 @@ def per_round(error: float, side: ColumnSummary, r: float) -> float:
 
 def biased(side: ColumnSummary, r: float = 2.0) -> bool:
     """Whether there is bias beyond chance that is worth a correction."""
-    excess = per_round(side.swap_error - (side.chance_mean or 0.0), side, r)
-    above = side.swap_error > (side.chance_high or 0.0) and excess > NEGLIGIBLE * (side.typical or 0.0)
-    return bool(side.n_material) or above
+    return bool(side.material().any()) or bool(side.n_material) or _spread(side, r)
 
 
 def explained(side: ColumnSummary) -> float | None:
@@ -77,19 +117,20 @@ def explained(side: ColumnSummary) -> float | None:
     return 1.0 - side.ideal_loss / side.constant_loss
 
 
-def _error_sentence(side: ColumnSummary, r: float, whose: str) -> str:
-    rounds = side.weight or 0.0
-    unit = rounds ** (1 / (r + 1))
-    return (
-        f"The swap error{whose} is {number(side.swap_error)} over {counted(rounds)}, {number(side.swap_error / unit)} "
-        f"times {rate_name(r)}; calibrated forecasts would show {number(side.chance_mean or 0.0)} by chance, and "
-        f"{number(side.chance_high or 0.0)} at most in 95 of 100 files."
-    )
+def _spread(side: ColumnSummary, r: float) -> bool:
+    """Whether all cells together show more than chance would, by more than is negligible."""
+    excess = per_round(side.swap_error - (side.chance_mean or 0.0), side, r)
+    return side.swap_error > (side.chance_high or 0.0) and excess > NEGLIGIBLE * (side.typical or 0.0)
 
 
 def _know_nothing(side: ColumnSummary) -> bool:
-    known = explained(side)
-    return known is not None and (known < LITTLE or (side.slope is not None and side.slope < 0))
+    return _idle(side) or (explained(side) is not None and side.slope is not None and side.slope < 0)
+
+
+def _idle(side: ColumnSummary) -> bool:
+    """Whether a constant would do about as well, by the loss and by how cases are ordered."""
+    known, auc = explained(side), None if side.scores is None else side.scores.auc
+    return known is not None and known < LITTLE and (auc is None or auc < ORDERED)
 
 
 def _knowledge_sentence(side: ColumnSummary, property: Elicitable) -> str:
@@ -98,85 +139,126 @@ def _knowledge_sentence(side: ColumnSummary, property: Elicitable) -> str:
         return f"All outcomes are the same; the {name} is {precise(side.loss)} where 0 is possible."
     if side.slope is not None and side.slope < 0 and known >= LITTLE:
         return "Higher forecasts go with lower outcomes: the forecasts are upside down."
+    constant = "" if side.constant is None else f", {number(side.constant)},"
     return (
-        f"The {name} is {precise(side.loss)}; the best constant forecast has {precise(side.constant_loss or 0.0)}, "
-        f"and these forecasts, each value replaced by the best one, would have {precise(side.ideal_loss or 0.0)}, "
-        f"{100 * known:.1f} % less."
+        f"The {name} is {precise(side.loss)}; the best constant forecast{constant} has "
+        f"{precise(side.constant_loss or 0.0)}, and these forecasts, each value replaced by the best one, would have "
+        f"{precise(side.ideal_loss or 0.0)}, {100 * known:.1f} % less than the constant."
     )
 
 
-def _of_audit(side: ColumnSummary, property: Elicitable, r: float) -> Verdict:
-    errors, knowledge = _error_sentence(side, r, ""), _knowledge_sentence(side, property)
-    if not biased(side, r):
-        unseen = per_round(side.chance_high or 0.0, side, r)
-        if unseen > HOPELESS * (side.typical or 0.0):
-            headline = "No bias is shown, but these are too few rows to tell."
-            return Verdict("fine", headline, (errors, knowledge))
-        seen = f"Bias of more than about {property_words(property).size(unseen)} in every row would have been seen."
-        known = explained(side)
-        idle = known is not None and known < LITTLE
-        more = ("They say little, though: a constant would do as well.",) if idle else ()
-        return Verdict(
-            "fine", "Nothing to correct: no bias beyond chance that is worth it.", (errors, seen, knowledge, *more)
-        )
-    excess = per_round(side.swap_error - (side.chance_mean or 0.0), side, r)
-    part = f", {100 * excess / side.typical:.0f} % of a row's typical error" if side.typical else ""
-    cells = "No single cell is biased beyond doubt; together they are."
+def _what_is_off(side: ColumnSummary, property: Elicitable, r: float) -> str:
+    """The bias in a clause, the part that matters most first."""
+    words, groups = property_words(property), side.groups
+    material = side.material()
+    if groups is not None and material.any():
+        everybody = f"forecasts are {words.bias(float(groups.mean[0]))} on average" if material[0] else ""
+        if words.noun and everybody:
+            everybody = everybody.removeprefix("forecasts are ")
+        some = groups_off(groups) if material[1:].any() else ""
+        worst = [j for j in groups.ranked().tolist() if material[j]][:1]
+        named = "".join(f", worst {group_name(groups.name[j])}: {words.bias(float(groups.mean[j]))}" for j in worst)
+        return "; ".join(part for part in (everybody, some + named) if part)
     if side.n_material:
-        many = "is" if side.n_material == 1 else "are"
-        cells = (
-            f"{side.n_material:,} of {side.n_cells:,} cells (forecasts near a value, for a group) {many} biased beyond "
-            "doubt and by more than is negligible."
-        )
-    off = property_words(property).size(excess)
-    bias = f"Beyond chance, forecasts are off by {off} (root mean square over rows{part}). {cells}"
-    if r != 2.0:
-        bias = bias.replace("root mean square", f"mean of power {r:g}")
+        many = f"{side.n_material:,} ranges of forecasts are" if side.n_material > 1 else "a range of forecasts is"
+        return f"right on average for every group, but {many} off"
+    excess = per_round(side.swap_error - (side.chance_mean or 0.0), side, r)
+    return f"off by {words.size(excess)} in a typical row, spread over many groups and forecasts"
+
+
+def _where(side: ColumnSummary, property: Elicitable) -> tuple[str, ...]:
+    """The worst groups with intervals and since when; or the worst range of forecasts, if no group stands out."""
+    groups = worst_groups(side, property)
+    if groups:
+        return (groups,)
+    return (side.witness,) if side.n_material else ()
+
+
+def _of_audit(side: ColumnSummary, property: Elicitable, r: float, command: str | None) -> Verdict:
+    knowledge = _knowledge_sentence(side, property)
+    if not biased(side, r):
+        return _nothing(side, property, r, knowledge)
+    off = _what_is_off(side, property, r)
+    where = _where(side, property)
     if _know_nothing(side):
         advice = (
             "Fit the model again with other features or newer rows; recalibrated, it is hardly more than a constant."
         )
-        return Verdict("refit", "The model itself is off: fit it again.", (errors, bias, knowledge, advice))
-    advice = "swapcal run with these forecasts as --hint takes that bias away."
-    return Verdict(
-        "recalibrate", "Recalibrate: there is bias that can be taken away.", (errors, bias, knowledge, advice)
-    )
+        return Verdict("refit", f"Fit the model again: {off}.", (knowledge, *where, advice))
+    advice = "Next: swapcal run with these forecasts takes that bias away." if command is None else f"Next: {command}"
+    return Verdict("recalibrate", f"Recalibrate: {off}.", (*where, knowledge, advice))
+
+
+def _nothing(side: ColumnSummary, property: Elicitable, r: float, knowledge: str) -> Verdict:
+    """No bias that is worth a correction."""
+    words, groups = property_words(property), side.groups
+    if per_round(side.chance_high or 0.0, side, r) > HOPELESS * (side.typical or 0.0):
+        return Verdict("fine", "No bias is shown, but these are too few rows to tell.", (knowledge,))
+    more = ("They say little, though: a constant would do as well.",) if _idle(side) else ()
+    seen = () if groups is None else (seen_sentence(groups, words),)
+    if groups is not None and groups.off.any():
+        most = float(np.max(np.abs(groups.mean[groups.off > 0])))
+        who = groups_off(groups) if groups.n_off else "all rows together are off beyond doubt"
+        headline = f"Nothing worth correcting: {who}, but by {words.size(most)} at most."
+        return Verdict("fine", headline, (*_where(side, property), knowledge, *seen, *more))
+    n = 0 if groups is None else groups.n_used
+    whom = "" if n == 0 else f" in any of {n:,} groups" if n > 1 else " in the group"
+    return Verdict("fine", f"Nothing to correct: no bias beyond chance{whom}.", (*seen, knowledge, *more))
+
+
+def _of_forecasts(side: ColumnSummary, property: Elicitable, r: float) -> Verdict:
+    """A run without a model to start from."""
+    knowledge, where = _knowledge_sentence(side, property), _where(side, property)
+    if not biased(side, r):
+        said = _nothing(side, property, r, knowledge)
+        return Verdict("fine", said.headline.replace("Nothing to correct", "The forecasts hold"), said.sentences)
+    off = _what_is_off(side, property, r)
+    if _know_nothing(side):
+        return Verdict("refit", f"The groups alone say little: a model is needed ({off}).", (knowledge, *where))
+    return Verdict("recalibrate", f"Some bias is left, which more rows take away: {off}.", (*where, knowledge))
 
 
 def _of_run(
-    before: ColumnSummary | None,
-    after: ColumnSummary,
-    property: Elicitable,
-    r: float,
-    paired: Paired | None,
-    guarantee: float | None,
+    before: ColumnSummary, after: ColumnSummary, property: Elicitable, r: float, paired: Paired | None
 ) -> Verdict:
-    promised = "" if guarantee is None else f" At most {number(guarantee)} was guaranteed."
-    now = _error_sentence(after, r, " of swapcal's forecasts") + promised
-    knowledge = _knowledge_sentence(after, property)
-    if before is None:
-        if _know_nothing(after) and biased(after, r):
-            return Verdict("refit", "The groups alone say little: a model is needed.", (now, knowledge))
-        if biased(after, r):
-            headline = "Some bias is left: more rows will take it away."
-            return Verdict("recalibrate", headline, (now, knowledge))
-        return Verdict(
-            "fine", "The forecasts hold: no bias beyond chance that is worth a correction.", (now, knowledge)
-        )
-    then = (
-        f"The model's swap error was {number(before.swap_error)}, swapcal's is {number(after.swap_error)}; calibrated "
-        f"forecasts would show {number(after.chance_mean or 0.0)} by chance.{promised}"
-    )
-    loss = f"The {loss_name(property)} was {precise(before.loss)} and is {precise(after.loss)}."
+    name = loss_name(property)
+    loss, gain = f"The {name} was {precise(before.loss)} and is {precise(after.loss)}.", ""
     if paired is not None:
-        interval = f"{percent(paired.confidence)} interval {signed(paired.low)} to {signed(paired.high)}"
-        loss = f"{loss[:-1]}, a difference of {signed(paired.difference)} ({interval})."
+        low, difference, high = (relative(v, paired.before) for v in (paired.low, paired.difference, paired.high))
+        loss = f"{loss[:-1]}: {difference} ({percent(paired.confidence)} interval {low} to {high})."
+        gain = difference
+    better, worse = paired is not None and paired.high < 0, paired is not None and paired.low > 0
+    counts = _counts(before, after)
+    was = _where(before, property)
     if not biased(before, r):
-        headline = "Nothing to correct: the model's forecasts can be kept."
-        return Verdict("fine", headline, (then, loss))
+        if better:
+            return Verdict(
+                "recalibrate", f"Use the recalibrated forecasts: the {name} changes by {gain}.", (loss, *counts)
+            )
+        kept = _nothing(before, property, r, "")
+        more = f"; recalibrated ones would cost {gain} of the {name}" if worse else ""
+        headline = f"Keep the model's forecasts: {kept.headline[0].lower()}{kept.headline[1:-1]}{more}."
+        return Verdict("fine", headline, tuple(text for text in (loss, *counts, *was, *kept.sentences) if text))
+    off = _what_is_off(before, property, r)
     if _know_nothing(after):
-        headline = "The model itself is off: fit it again."
         advice = "Recalibrated, the forecasts are honest but say little; a better model is needed."
-        return Verdict("refit", headline, (then, loss, knowledge, advice))
-    left = "" if not biased(after, r) else " Some bias is left; it falls with more rows."
-    return Verdict("recalibrate", "Use the recalibrated forecasts.", (then + left, loss))
+        return Verdict(
+            "refit",
+            f"Fit the model again: {off}.",
+            (_knowledge_sentence(after, property), loss, *counts, advice),
+        )
+    left = biased(after, r)
+    still = (f"Some bias is left, and falls with more rows: {_what_is_off(after, property, r)}.",) if left else ()
+    if worse and left:
+        headline = f"Not yet better: the model is off ({off}), but recalibrated forecasts cost {gain} of the {name}."
+        return Verdict("recalibrate", headline, (*still, loss, *counts, *was))
+    off = off.replace("forecasts are", "the model's are", 1) if off.startswith("forecasts are") else off
+    return Verdict("recalibrate", f"Use the recalibrated forecasts: {off}.", (*counts, *was, loss, *still))
+
+
+def _counts(before: ColumnSummary, after: ColumnSummary) -> tuple[str, ...]:
+    """Groups that are off, before and after."""
+    if before.groups is None or after.groups is None or not before.groups.n_used:
+        return ()
+    first, last, n = before.groups.n_off, after.groups.n_off, max(before.groups.n_used, after.groups.n_used)
+    return (f"Groups off beyond doubt: {first:,} of {n:,} before, {last:,} after.",)

@@ -70,7 +70,8 @@ def _means(rows: Sequence[GridRow]) -> TextTable:
     note = (
         "Swap error over the old one, the geometric mean over streams; in brackets the change of the loss against the "
         "old engine's, its median and the worst. The constants were chosen on the first set and the files; the streams "
-        "with seeds 101 to 109 were first played when they stood."
+        "with seeds 101 to 109 were first played when they stood. Without a hint, the rows of a file's two models are "
+        "one run, counted twice."
     )
     return TextTable("Means by kind of hint", ("streams", *HINTS), tuple(lines), note)
 

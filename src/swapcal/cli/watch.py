@@ -1,0 +1,74 @@
+"""`swapcal watch`: alarms while a stream goes by."""
+
+from typing import Annotated, Any
+
+import typer
+
+from swapcal.cli import options
+from swapcal.cli.exits import guarded
+
+__all__ = ["watch"]
+
+ALARMED = 1
+
+
+def watch(
+    file: options.File,
+    y: options.Outcome,
+    p: Annotated[str, typer.Option("--p", "--hint", help="Column of forecasts.")],
+    groups: options.Groups = None,
+    categories: options.Categories = None,
+    property: options.Property = "mean",
+    low: options.Low = None,
+    high: options.High = None,
+    positive: options.Positive = None,
+    tolerance: Annotated[
+        float, typer.Option(min=0.0, help="Bias that is no matter, in the unit of the outcome (0.02: 2 points).")
+    ] = 0.0,
+    alpha: Annotated[
+        float | None, typer.Option(help="Probability of ever a false alarm; 0.01 unless --every is given.")
+    ] = None,
+    every: Annotated[float | None, typer.Option(help="Or: rows in which there is one false alarm on average.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column of times, which alarms then tell.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="Column by which rows hang together (a day), sorted by it.")
+    ] = None,
+    settle: Annotated[int, typer.Option(min=1, help="Rows at the start that settle range and groups.")] = 1_000,
+    limit: options.Limit = 2_500,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for lines that are added to the file.")] = False,
+    first: Annotated[bool, typer.Option("--first", help="End at the first alarm.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object a line for each alarm.")] = False,
+) -> None:
+    """Say which group's forecasts have gone wrong, as soon as that is sure.
+
+    One may look after every row: with --alpha 0.01 there is ever a false alarm in one stream of a hundred, whatever
+    the stream does. Alarms are lines on standard output. A file of CSV or JSON lines may grow while it is watched.
+
+    Exit codes: 0 no alarm, 1 an alarm, 2 bad input, 130 stopped with Ctrl-C.
+
+    Example: swapcal watch scores.csv --y late --p score --groups carrier --tolerance 0.02 --follow --json
+    """
+    with guarded() as stopped:
+        from swapcal.cli.output import plain
+        from swapcal.jobs.growing_lines import growing_batches
+        from swapcal.jobs.watching import watch as alarms_of
+        from swapcal.tables.records import read
+
+        asked: dict[str, Any] = {"property": property, "low": low, "high": high, "positive": positive, "limit": limit}
+        asked |= {"categories": categories}
+        question = options.question(y, p, groups, None, **asked, prefix=settle, time=time, cluster=cluster)
+        grows = follow or file == "-"
+        batches = (
+            growing_batches(file, question.columns, follow=follow) if grows else read(file, columns=question.columns)
+        )
+        stopped[:] = [f"stopped watching {file}"]
+        n_alarms = 0
+        for alarm in alarms_of(batches, question, tolerance=tolerance, alpha=alpha, every=every, source=file):
+            n_alarms += 1
+            typer.echo(plain(alarm) if json else alarm["message"])
+            if first:
+                break
+        if n_alarms:
+            raise typer.Exit(ALARMED)
+        if not json:
+            typer.echo("no alarm")

@@ -1,0 +1,97 @@
+"""Whether the finer arrays of a state file can be what a run has kept: samples, histories, scores, clusters."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from swapcal.audit.timeline import N_BLOCKS
+from swapcal.typing import Float64Array
+
+__all__ = ["check_details"]
+
+Arrays = Mapping[str, Float64Array]
+
+
+def check_details(sums: Arrays, fresh: Arrays, n_functions: int) -> None:
+    """Raise a ValueError unless these arrays of one column of forecasts can go on from `fresh`.
+
+    Parameters
+    ----------
+    sums, fresh : mapping
+        By name within the column.
+    n_functions : int
+        No array of functions has more columns.
+    """
+    sound = [_sample(_part(sums, "sample."), sums["units"], n_functions), _flags(sums["binary"])]
+    if "timeline.sums" in sums:
+        sound.append(_timeline(_part(sums, "timeline."), n_functions))
+    if "scores.sums" in sums:
+        sound.append(_scores(_part(sums, "scores."), fresh["scores.edges"]))
+    if "forecasts.sums" in sums:
+        cells = sums["forecasts.sums"]
+        places = sums["audit.xv"].shape[0]
+        # Nothing was counted where no row had only 0/1 outcomes behind it.
+        sound.append(cells.shape[1] <= n_functions and (cells.shape[0] >= places or not cells.size))
+    if "clusters.terms" in sums:
+        sound.append(_clusters(_part(sums, "clusters.")))
+    if not all(sound):
+        raise ValueError("the details of a column contradict each other")
+
+
+def _part(arrays: Arrays, prefix: str) -> dict[str, Float64Array]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _whole(array: Float64Array, below: float) -> bool:
+    return bool(((array >= 0) & (array < below) & (array == np.floor(array))).all())
+
+
+def _sample(sample: Arrays, units: Float64Array, n_functions: int) -> bool:
+    n, entries = len(sample["key"]), len(sample["value"])
+    return (
+        units.shape == (1,)
+        and _whole(units, 2.0**53)
+        and n <= units[0]
+        and all(len(sample[name]) == n for name in ("stratum", "length"))
+        and all(len(sample[name]) == entries for name in ("place", "function"))
+        and _whole(sample["length"], entries + 1)
+        and int(sample["length"].sum()) == entries
+        and all(_whole(sample[name], 1 << 31) for name in ("stratum", "place"))
+        # Groups first, then the coordinates of a linear class.
+        and _whole(sample["function"], 2 * n_functions + 1)
+    )
+
+
+def _flags(binary: Float64Array) -> bool:
+    return binary.shape == (2,) and bool(np.isin(binary, (0.0, 1.0)).all())
+
+
+def _timeline(line: Arrays, n_functions: int) -> bool:
+    sums, rows = line["sums"], line["rows"]
+    return (
+        sums.shape[:2] == (2, N_BLOCKS)
+        # It grows by doubling.
+        and sums.shape[2] <= 2 * max(n_functions, 1)
+        and rows.shape == (2,)
+        and _whole(rows, 2.0**53)
+        and rows[0] >= 1
+        and rows[1] <= N_BLOCKS * rows[0]
+        and bool((sums[0] >= 0).all())
+    )
+
+
+def _scores(scores: Arrays, edges: Float64Array) -> bool:
+    sums = scores["sums"]
+    return (
+        np.array_equal(scores["edges"], edges)
+        and sums.shape == (2, len(edges) + 1)
+        and scores["losses"].shape == (2,)
+        and bool((sums >= 0).all() and (sums[1] <= sums[0]).all() and (scores["losses"] >= 0).all())
+    )
+
+
+def _clusters(clusters: Arrays) -> bool:
+    shape = clusters["total"].shape
+    return all(clusters[name].shape == shape for name in ("squares", "open", "touched")) and clusters["id"].shape == (
+        1,
+    )

@@ -1,0 +1,122 @@
+"""Several models beside each other: differences recomputed in pandas, the headline, and the command."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from swapcal.cli.app import app
+from swapcal.errors import InvalidInput
+from swapcal.jobs.auditing import audit
+from swapcal.jobs.comparing import compare
+from swapcal.jobs.comparison_rows import group_lines, headline
+from swapcal.jobs.question import Question
+from swapcal.jobs.row_values import RangeWarning
+from swapcal.jobs.storage import to_json
+from swapcal.report.comparison_page import comparison_html
+
+N = 6_000
+
+
+def table(seed: int = 3) -> pd.DataFrame:
+    """`good` knows the truth, `bad` is too high for g=a, `flat` is a constant."""
+    rng = np.random.default_rng(seed)
+    g, truth = rng.choice(["a", "b", "c"], N), rng.beta(2, 3, N)
+    y = (rng.random(N) < truth).astype(float)
+    bad = np.clip(truth + 0.2 * (g == "a"), 0.0, 1.0)
+    return pd.DataFrame({"y": y, "g": g, "w": rng.random(N), "bad": bad, "good": truth, "flat": 0.4})
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_differences_are_those_of_pandas(weight: str | None) -> None:
+    data = table()
+    data.loc[::50, "good"] = np.nan
+    data.loc[7::60, "y"] = np.nan
+    with pytest.warns(RangeWarning, match="no forecast in column 'good'"):
+        found = compare(data, Question("y", groups=["g"], weight=weight), ["bad", "good", "flat"])
+    whole = data.dropna()
+    w = whole["w"] if weight else pd.Series(1.0, whole.index)
+    assert found.n_paired == len(whole)
+    for model in ("good", "flat"):
+        difference = (whole[model] - whole["y"]) ** 2 - (whole["bad"] - whole["y"]) ** 2
+        overall = found.differences[model].overall
+        assert overall is not None
+        assert overall.difference == pytest.approx((w * difference).sum() / w.sum())
+        assert overall.before == pytest.approx((w * (whole["bad"] - whole["y"]) ** 2).sum() / w.sum())
+        for group in "abc":
+            here = whole["g"] == group
+            mean = (w * difference)[here].sum() / w[here].sum()
+            assert found.differences[model].mean[f"g={group}"] == pytest.approx(mean)
+            low, high = (getattr(found.differences[model], end)[f"g={group}"] for end in ("low", "high"))
+            assert low < mean < high
+    assert found.differences["good"].sure("g=a") == -1, "the others of g have the same forecasts"
+    assert found.differences["good"].sure("g=b") == 0
+
+
+def test_each_audit_is_the_one_alone() -> None:
+    data, question = table(), Question("y", groups=["g"])
+    found = compare(data, question, ["bad", "good"])
+    alone = audit(data, Question("y", "good", groups=["g"]))
+    together = json.loads(to_json(found.results["good"]))["result"]
+    single = json.loads(to_json(alone))["result"]
+    assert together["before"].pop("label") == "good"
+    single["before"].pop("label")
+    assert together == single
+
+
+def test_the_headline_claims_what_intervals_bear_out() -> None:
+    data = table()
+    question = Question("y", groups=["g"])
+    assert headline(compare(data, question, ["bad", "good"])).startswith("good is better than bad: Brier score")
+    assert headline(compare(data, question, ["good", "bad"])).startswith("good has the lowest Brier score beyond doubt")
+    noise = np.random.default_rng(0).normal(0.0, 1e-3, N)
+    data["twin"] = np.clip(data["good"] + noise, 0.0, 1.0)
+    said = headline(compare(data, question, ["good", "twin"]))
+    assert said == "No model has a lower Brier score than good beyond doubt."
+    assert [line["group"] for line in group_lines(compare(data, question, ["good", "bad"]))][:2] == ["all", "g=a"]
+    with pytest.raises(InvalidInput, match="two columns"):
+        compare(data, question, ["good"])
+
+
+def test_other_properties_and_clusters() -> None:
+    rng = np.random.default_rng(1)
+    center = rng.gamma(3.0, 5.0, N)
+    data = pd.DataFrame({"y": center * rng.lognormal(0.0, 0.3, N), "a": 1.4 * center, "b": 1.5 * center})
+    data["day"] = np.repeat(np.arange(N // 20), 20)
+    plain = compare(data, Question("y", property="quantile:0.9"), ["a", "b"])
+    by_day = compare(data, Question("y", property="quantile:0.9", cluster="day"), ["a", "b"])
+    assert plain.differences["b"].mean["all"] == pytest.approx(by_day.differences["b"].mean["all"])
+    loss = {p: np.maximum(0.9 * (data["y"] - data[p]), -0.1 * (data["y"] - data[p])).mean() for p in "ab"}
+    assert plain.differences["b"].mean["all"] == pytest.approx(loss["b"] - loss["a"])
+
+
+def test_the_command_and_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    table().rename(columns={"flat": "<b>flat"}).to_csv("scores.csv", index=False)
+    asked = ["audit", "scores.csv", "--y", "y", "--p", "bad,good,<b>flat", "--groups", "g"]
+    shown = CliRunner().invoke(app, [*asked, "--report", "page.html"])
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout.startswith("good is better than bad")
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "<b>flat" not in page
+    assert "&lt;b&gt;flat" in page
+    data: dict[str, Any] = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
+    assert data["format"] == "swapcal.comparison"
+    assert [line["model"] for line in data["models"]] == ["bad", "good", "<b>flat"]
+    failed = CliRunner().invoke(app, [*asked, "--fail-above", "2"])
+    assert failed.exit_code == 1
+    assert "bad" in failed.stderr
+    refused = CliRunner().invoke(app, [*asked, "--discover"])
+    assert refused.exit_code == 2
+
+
+def test_a_page_needs_two_models() -> None:
+    found = compare(table(), Question("y"), ["bad", "good"])
+    one = type(found)(found.source, {"bad": found.results["bad"]}, {}, found.n_paired)
+    with pytest.raises(InvalidInput, match="two models"):
+        comparison_html(one)

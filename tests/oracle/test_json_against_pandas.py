@@ -1,0 +1,215 @@
+"""Every number of the JSON result of an audit, recomputed in plain pandas on files of every kind."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.isotonic import IsotonicRegression
+
+import pandas_audit as oracle
+from swapcal.jobs.auditing import audit
+from swapcal.jobs.question import Question
+from swapcal.jobs.storage import to_json
+
+KINDS = (
+    "binary",
+    "few values",
+    "rare",
+    "sorted by outcome",
+    "constant prefix",
+    "weights",
+    "blanks",
+    "real",
+    "real, growing range",
+    "real, weights",
+    "quantile",
+    "quantile of heaps",
+    "expectile",
+    "expectile, sorted",
+    "quantile, weights",
+    "expectile, weights",
+)
+
+
+class Case(NamedTuple):
+    table: pd.DataFrame
+    property: str
+    kind: str
+    level: float
+    weight: str | None
+
+
+def case(name: str, seed: int, n: int = 4000) -> Case:
+    rng = np.random.default_rng([seed, KINDS.index(name)])
+    g, h = rng.choice(["a", "b", "c"], n), rng.integers(0, 5, n)
+    table = pd.DataFrame({"g": g, "h": h})
+    kind = name.split(",")[0].split(" ")[0]
+    if kind in ("real", "quantile", "expectile"):
+        center = rng.gamma(3.0, 10.0, n)
+        y = center * rng.lognormal(0.0, 0.4, n) + 3.0 * (g == "b")
+        if "growing" in name:
+            y *= np.linspace(0.2, 4.0, n)
+        table["y"] = np.round(y) if "heaps" in name else y
+        table["p"] = center * {"real": 1.0, "quantile": 1.6, "expectile": 1.2}[kind]
+        level = {"real": 0.0, "quantile": 0.9, "expectile": 0.8}[kind]
+        stated = "mean" if kind == "real" else f"{kind}:{level}"
+    else:
+        p = rng.beta(0.5, 40.0, n) if name == "rare" else rng.beta(2.0, 3.0, n)
+        table["p"] = np.round(p, 1) if name == "few values" else p
+        table["y"] = (rng.random(n) < np.clip(table["p"] + 0.1 * (g == "a") * table["p"], 0, 1)).astype(float)
+        stated, level = "mean", 0.0
+    if "sorted" in name:
+        table = table.sort_values("y").reset_index(drop=True)
+    if name == "constant prefix":
+        table = pd.concat([table[table["y"] == 0.0].head(500), table]).drop_duplicates().reset_index(drop=True)
+    weight = "weight" if "weights" in name else None
+    if weight:
+        table["weight"] = rng.gamma(1.0, 5.0, len(table))
+    if name == "blanks":
+        for column in ("y", "p", "g"):
+            table.loc[rng.random(len(table)) < 0.1, column] = np.nan
+    return Case(
+        table, stated, {"real": "mean"}.get(kind, kind if kind in ("quantile", "expectile") else "mean"), level, weight
+    )
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_number(name: str, seed: int, tmp_path: Path) -> None:
+    made = case(name, seed)
+    path = tmp_path / "table.csv"
+    made.table.to_csv(path, index=False)
+    table = pd.read_csv(path)
+    result = audit(path, Question("y", "p", ["g", "h"], property=made.property, weight=made.weight))
+    check(json.loads(to_json(result))["result"], table, made)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ["sorted by outcome", "real, growing range", "quantile"])
+def test_a_pipe_says_what_the_file_says(name: str) -> None:
+    made = case(name, 3)
+    question = Question("y", "p", ["g", "h"], property=made.property)
+    text = made.table.to_csv(index=False).encode()
+    piped = json.loads(to_json(audit(_Pipe(text), question)))["result"]
+    check(piped, pd.read_csv(io.BytesIO(text)), made)
+
+
+class _Pipe(io.BytesIO):
+    """Bytes that can be read once."""
+
+    def seekable(self) -> bool:
+        return False
+
+
+def check(found: dict[str, Any], table: pd.DataFrame, made: Case) -> None:
+    rows = oracle.scored(table, made.weight)
+    kind, level = made.kind, made.level
+    low, high = found["low"], found["high"]
+    binary = bool(rows["y"].isin([0.0, 1.0]).all())
+    ends = (0.0, 1.0)
+    if not binary:
+        ends = min(table["y"].min(), table["p"].min()), max(table["y"].max(), table["p"].max())
+    assert (low, high) == ends
+    assert found["n_clipped"] == 0
+    assert found["settings"]["forecasts_outside"] == 0
+    assert found["n_rounds"] == len(rows)
+    assert found["n_missing"] == int(table["y"].isna().sum())
+    assert found["settings"]["rows"] == len(table)
+    assert found["settings"]["rows_without_forecast"] == int((table["p"].isna() & table["y"].notna()).sum())
+    side, v, w = found["before"], oracle.identification(rows, kind, level, low, high), rows["w"]
+    loss = oracle.losses(rows["p"], rows["y"], kind, level)
+    assert oracle.close(side["weight"], float(w.sum()))
+    assert oracle.close(side["loss"], oracle.weighted(loss, w))
+    assert oracle.close(side["typical"], float(np.sqrt(oracle.weighted(v**2, w))))
+    check_constant(side, rows, kind, level)
+    check_groups(found, side, rows, v, kind, level)
+    check_totals(found, side, rows, v, kind)
+    if binary:
+        check_scores(side["scores"], rows)
+    else:
+        assert side["scores"] is None
+
+
+def check_constant(side: dict[str, Any], rows: pd.DataFrame, kind: str, level: float) -> None:
+    best = oracle.best_constant(rows, kind, level)
+    least = oracle.weighted(oracle.losses(best, rows["y"], kind, level), rows["w"])
+    assert oracle.close(side["constant_loss"], least, 1e-6)
+    if kind != "quantile":  # of which there are several, where a share of the rows is a whole number
+        assert oracle.close(side["constant"], best, 1e-6)
+
+
+def check_groups(
+    found: dict[str, Any], side: dict[str, Any], rows: pd.DataFrame, v: pd.Series, kind: str, level: float
+) -> None:
+    members = oracle.groups_of(rows, ["g", "h"])
+    groups = side["groups"]
+    unit = 100.0 if kind == "quantile" or (found["low"], found["high"]) == (0.0, 1.0) else found["high"] - found["low"]
+    assert set(groups["name"]) == set(members)
+    by_name = {row["group"]: row for row in found["group_table"]}
+    assert found["group_table"][0]["group"] == "all"
+    for j, name in enumerate(groups["name"]):
+        inside = members[name]
+        w = rows["w"][inside]
+        mean = oracle.weighted(v[inside], w)
+        assert groups["rows"][j] == int(inside.sum())
+        assert oracle.close(groups["weight"][j], float(w.sum()))
+        assert abs(groups["mean"][j] - mean) < 1e-10
+        assert groups["low"][j] <= groups["mean"][j] <= groups["high"][j]
+        shown = by_name[name]
+        assert shown["rows"] == int(inside.sum())
+        assert oracle.close(shown["before"]["bias"], unit * mean, 1e-7) or abs(mean) < 1e-9
+        if kind == "quantile":
+            below = (rows["y"] <= rows["p"])[inside].astype(float)
+            assert oracle.close(shown["before"]["coverage"], oracle.weighted(below, w))
+    # An interval that leaves out 0 belongs to a group that is called off.
+    for j, off in enumerate(groups["off"]):
+        if groups["low"][j] > 0 or groups["high"][j] < 0:
+            assert off
+
+
+def check_totals(found: dict[str, Any], side: dict[str, Any], rows: pd.DataFrame, v: pd.Series, kind: str) -> None:
+    members = oracle.groups_of(rows, ["g", "h"])
+    edges = np.array(side["edges"])
+    places = pd.Series(np.searchsorted(edges[1:-1], rows["p"], side="right"), index=rows.index)
+    weights = np.array([rows["w"][places == k].sum() for k in range(len(edges) - 1)])
+    np.testing.assert_allclose(side["histogram"], weights, rtol=1e-9, atol=1e-9)
+    for j, name in enumerate(found["groups"]):
+        for k in range(0, len(edges) - 1, 3):
+            inside = members[name] & (places == k)
+            assert side["counts"][k][j] == int(inside.sum())
+            if inside.any():
+                assert abs(side["bias"][k][j] - oracle.weighted(v[inside], rows["w"][inside])) < 1e-9
+    values = np.unique(rows["p"])
+    if len(values) <= 200:
+        between = np.concatenate([[found["low"]], (values[1:] + values[:-1]) / 2, [found["high"]]])
+        assert oracle.close(side["swap_error"], oracle.swap_error(rows, v, between, members, 2.0), 1e-7)
+        everybody = {"all": members["all"]}
+        assert oracle.close(side["overall_error"], oracle.swap_error(rows, v, between, everybody, 2.0), 1e-7)
+    curve = side["curves"]["all"]
+    kept = [k for k in range(len(edges) - 1) if weights[k] > 0]
+    for k, at in enumerate(kept):
+        here = rows[places == at]
+        assert oracle.close(curve["forecast"][k], oracle.weighted(here["p"], here["w"]), 1e-7)
+        if kind == "mean":
+            assert abs(curve["outcome"][k] - oracle.weighted(here["y"], here["w"])) < 1e-7 * (
+                found["high"] - found["low"]
+            )
+
+
+def check_scores(scores: dict[str, Any], rows: pd.DataFrame) -> None:
+    assert oracle.close(scores["brier"], oracle.weighted((rows["p"] - rows["y"]) ** 2, rows["w"]))
+    assert oracle.close(scores["log_loss"], oracle.log_loss(rows))
+    rate = oracle.weighted(rows["y"], rows["w"])
+    assert oracle.close(scores["base_rate"], rate)
+    assert oracle.close(scores["uncertainty"], rate * (1 - rate))
+    fitted = IsotonicRegression().fit(rows["p"], rows["y"], rows["w"]).predict(rows["p"])
+    recalibrated = oracle.weighted((fitted - rows["y"]) ** 2, rows["w"])
+    assert abs(scores["discrimination"] - (rate * (1 - rate) - recalibrated)) < 5e-4 * rate
+    assert abs(scores["miscalibration"] - (scores["brier"] - recalibrated)) < 5e-4 * rate
+    if (rows["w"] == 1.0).all():
+        assert abs(scores["auc"] - oracle.auc(rows)) < 5e-4
