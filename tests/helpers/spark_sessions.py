@@ -43,7 +43,13 @@ def events(folder: Path, n_files: int, n_keys: int = 20, n: int = 60, seed: int 
             row: dict[str, Any] = {"store": f"store {k}", "t": float(t), "case": f"{k}/{t}"}
             rows.append({**row, "p": round(float(rng.random()), 3), "sex": str(rng.choice(["f", "m"])), "y": None})
             y = float(rng.random() < 0.3)
-            late: dict[str, Any] = {**row, "t": float(t) + float(rng.choice([0.5, 3.25, 9.75])), "y": y, "p": None, "sex": None}
+            late: dict[str, Any] = {
+                **row,
+                "t": float(t) + float(rng.choice([0.5, 3.25, 9.75])),
+                "y": y,
+                "p": None,
+                "sex": None,
+            }
             rows.append(late)
             if rng.random() < 0.05:
                 rows.append({**late, "t": late["t"] + 1.0})
