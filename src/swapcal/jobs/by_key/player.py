@@ -14,7 +14,7 @@ from swapcal.keyed.store import Store
 from swapcal.tables.coded import Coded
 from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["Part", "Player", "serve"]
+__all__ = ["Part", "Player", "serve", "taken"]
 
 
 class Part(NamedTuple):
@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
     def taken(self, rows: IntArray) -> "Part":
         """Some of the rows."""
-        columns = {name: _taken(column, rows) for name, column in self.columns.items()}
+        columns = {name: taken(column, rows) for name, column in self.columns.items()}
         hints = None if self.hints is None else self.hints[rows]
         return Part(Coded(self.keys.codes[rows], self.keys.values), self.y[rows], hints, columns)
 
@@ -132,5 +132,6 @@ def serve(pipe: Connection, *settings: Any) -> None:
         pipe.send(error)
 
 
-def _taken(column: Coded | Float64Array, rows: IntArray) -> Coded | Float64Array:
+def taken(column: Coded | Float64Array, rows: IntArray) -> Coded | Float64Array:
+    """Some rows of a column."""
     return Coded(column.codes[rows], column.values) if isinstance(column, Coded) else column[rows]

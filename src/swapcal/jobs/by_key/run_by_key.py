@@ -33,7 +33,7 @@ from swapcal.typing import IntArray
 
 __all__ = ["ByKey", "run_by_key"]
 
-_BINS = 50
+_BINS = 64
 _TOGETHER = 1 << 17
 """Rows that are handed out together."""
 
