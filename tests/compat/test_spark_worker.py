@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.compat.spark.columns import Columns
-from swapcal.compat.spark.worker import merged_audits, partial_audit, play_bucket, recalibrated
+from swapcal.compat.spark.on_workers import merged_audits, partial_audit, play_bucket, recalibrated
+from swapcal.compat.spark.spark_columns import SparkColumns
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.keyed import Bucket, key_text, sibling
 
 pa: Any = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.compute")
-COLUMNS = Columns("store", "y", "p", ("sex", "age"), ("t",), None, "case")
+COLUMNS = SparkColumns("store", "y", "p", ("sex", "age"), ("t",), None, "case")
 
 
 def template(**settings: Any) -> sc.Forecaster:
@@ -63,7 +63,7 @@ def test_outcomes_known_later() -> None:
     at = [start + dt.timedelta(hours=t) for t in range(100)]
     known = [None if t % 10 == 0 else at[t] + dt.timedelta(hours=5) for t in range(100)]
     part = part.set_column(1, "t", pa.array(at)).append_column("known", pa.array(known))
-    columns = Columns("store", "y", "p", ("sex", "age"), ("t",), "known")
+    columns = SparkColumns("store", "y", "p", ("sex", "age"), ("t",), "known")
     found = recalibrated(part, columns, template().to_bytes(), 10**6)["forecast"].to_numpy()
     x = {"sex": part["sex"], "age": part["age"]}
     own = sibling(template(), "key", key_text("store 0"))
@@ -82,7 +82,7 @@ def test_a_bucket_is_the_loop_however_events_are_cut(cuts: int) -> None:
     outcomes = outcomes.set_column(4, "sex", empty).set_column(5, "age", empty)
     again = outcomes.slice(0, 10).set_column(7, "at", pa.array(outcomes["at"].to_numpy()[:10] + 0.1))
     events = pa.concat_tables([cases, outcomes, again]).sort_by([("at", "ascending"), ("store", "ascending")])
-    columns = Columns("store", "y", "p", ("sex", "age"), ("at",), None, "case")
+    columns = SparkColumns("store", "y", "p", ("sex", "age"), ("at",), None, "case")
     state, parts = None, []
     for k in range(cuts):
         bucket = Bucket(template())
@@ -101,7 +101,7 @@ def test_a_bucket_is_the_loop_however_events_are_cut(cuts: int) -> None:
 
 
 def test_idle_keys_start_anew_and_unknown_outcomes_are_told() -> None:
-    columns = Columns("store", "y", None, (), ("t",), None, "case")
+    columns = SparkColumns("store", "y", None, (), ("t",), None, "case")
 
     def at(times: list[float], bucket: Bucket) -> list[str]:
         n = len(times)

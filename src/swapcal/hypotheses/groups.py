@@ -310,6 +310,16 @@ class Groups:
 
         Own positions stay. Where `limit` is too small for all, it is raised. Bands must have the same edges: `fit` once
         and copy.
+
+        Parameters
+        ----------
+        other : Groups
+            Stays as it is.
+
+        Returns
+        -------
+        tuple of Groups and array
+            The new groups, and the position there of each of the other's names.
         """
         if self._edges != other._edges:
             raise InvalidInput(
@@ -319,7 +329,12 @@ class Groups:
         vocabulary = self._vocabulary.copy()
         positions = vocabulary.unite(other._vocabulary)
         twin = Groups(
-            self.groups, limit=vocabulary.n - 1, rare=self.rare, bands=self.bands, potential=self._finite.potential
+            self.groups,
+            limit=vocabulary.n - 1,
+            rare=self.rare,
+            bands=self.bands,
+            potential=self._finite.potential,
+            categories=self.categories,
         )
         twin._edges, twin._warned = dict(self._edges), self._warned
         vocabulary.label = twin._name

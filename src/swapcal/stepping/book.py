@@ -8,7 +8,7 @@ import numpy as np
 
 from swapcal.errors import StateFileError
 from swapcal.packing import Shape, Words
-from swapcal.stepping.events import EXPIRED, LEARNED, Id
+from swapcal.stepping.case_events import EXPIRED, LEARNED, Id
 
 __all__ = ["Book", "Done"]
 

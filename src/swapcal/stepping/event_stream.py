@@ -18,8 +18,8 @@ from swapcal.forecaster import Forecaster
 from swapcal.packing import kind_of, packed, unpacked
 from swapcal.roles import Rows
 from swapcal.stepping.book import Book, Done
-from swapcal.stepping.events import EXPIRED, Events, Played
-from swapcal.stepping.plan import Plan, planned
+from swapcal.stepping.case_events import EXPIRED, Events, Played
+from swapcal.stepping.event_plan import EventPlan, planned
 from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["EventStream"]
@@ -28,7 +28,7 @@ _LENGTH = struct.Struct("<I")
 _NO_ROWS = Rows(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
-class Inputs(NamedTuple):
+class CaseInputs(NamedTuple):
     """What the cases among some events bring, checked."""
 
     rows: Rows
@@ -93,13 +93,13 @@ class EventStream:
         self._let_go()
         return Played(forecast, plan.codes)
 
-    def _inputs(self, events: Events, n_cases: int) -> Inputs:
+    def _inputs(self, events: Events, n_cases: int) -> CaseInputs:
         rules = self.rules
         hints = None
         if events.hints is not None:
             hints = stream.allowed_hints(rules, checked.vector(events.hints, "hints", n_cases, missing=True))
         features = checked.feature_rows(events.features, n_cases, rules.n_features) if n_cases else None
-        return Inputs(rules.hypotheses.rows(events.X, n_cases) if n_cases else _NO_ROWS, hints, features)
+        return CaseInputs(rules.hypotheses.rows(events.X, n_cases) if n_cases else _NO_ROWS, hints, features)
 
     def _labels(self, y: Float64Array) -> Float64Array:
         """Outcomes as the property allows them; infinite where it does not."""
@@ -113,7 +113,7 @@ class EventStream:
                     labels[i] = np.inf
         return labels
 
-    def _run(self, inputs: Inputs, plan: Plan, hints: Float64Array | None, out: Float64Array) -> None:
+    def _run(self, inputs: CaseInputs, plan: EventPlan, hints: Float64Array | None, out: Float64Array) -> None:
         rows, features = inputs.rows, inputs.features
         if len(plan.rows) < len(rows.indptr) - 1:
             rows = _chosen(rows, plan.chosen)

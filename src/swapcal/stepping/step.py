@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from swapcal.stepping.case_events import Events, Played
 from swapcal.stepping.event_stream import EventStream
-from swapcal.stepping.events import Events, Played
 
 __all__ = ["step"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from swapcal.compat.spark.columns import Columns
-from swapcal.compat.spark.worker import play_bucket
+from swapcal.compat.spark.on_workers import play_bucket
+from swapcal.compat.spark.spark_columns import SparkColumns
 from swapcal.forecaster import Forecaster
 from swapcal.keyed.bucket import Bucket
 from swapcal.tables.extras import package
@@ -15,7 +15,7 @@ __all__ = ["BucketProcessor"]
 class BucketProcessor:
     """A `StatefulProcessor` of Spark by its methods; its base class would make pyspark a need of this module."""
 
-    def __init__(self, columns: Columns, template: bytes, idle: float | None, remember: int) -> None:
+    def __init__(self, columns: SparkColumns, template: bytes, idle: float | None, remember: int) -> None:
         self.columns, self.template, self.idle, self.remember = columns, template, idle, remember
 
     def init(self, handle: Any) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from swapcal import checked
-from swapcal.compat.spark.columns import Columns, named
+from swapcal.compat.spark.on_workers import constant, recalibrated
 from swapcal.compat.spark.processor import BucketProcessor
-from swapcal.compat.spark.worker import constant, recalibrated
+from swapcal.compat.spark.spark_columns import SparkColumns, named
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Groups
@@ -92,7 +92,7 @@ def recalibrate(
     goes on with the same forecasts. Rows of a key are in one worker's memory at a time, and in one bucket of the state
     store. A stream needs RocksDB as its state store, which is set here if nothing else was, and the package protobuf.
     """
-    columns = Columns(key, y, hint, _group_columns(groups), named(time, "time"), known, id, output)
+    columns = SparkColumns(key, y, hint, _group_columns(groups), named(time, "time"), known, id, output)
     columns.check(df.dtypes)
     hypotheses = groups if isinstance(groups, Groups) else Groups(groups, limit=limit) if groups else constant()
     if df.isStreaming:
@@ -114,7 +114,7 @@ def _group_columns(groups: Any) -> tuple[str, ...]:
     return groups.columns if isinstance(groups, Groups) else Groups(groups).columns if groups else ()
 
 
-def _batch(df: Any, columns: Columns, template: bytes, most_rows: int) -> Any:
+def _batch(df: Any, columns: SparkColumns, template: bytes, most_rows: int) -> Any:
     types = package("pyspark.sql.types", "recalibrate", extra="spark")
     schema = types.StructType([*df.schema.fields, types.StructField(columns.output, types.DoubleType(), True)])
 
@@ -124,7 +124,7 @@ def _batch(df: Any, columns: Columns, template: bytes, most_rows: int) -> Any:
     return df.groupBy(columns.key).applyInArrow(play, schema)
 
 
-def _stream(df: Any, columns: Columns, processor: BucketProcessor, buckets: int) -> Any:
+def _stream(df: Any, columns: SparkColumns, processor: BucketProcessor, buckets: int) -> Any:
     functions = package("pyspark.sql.functions", "recalibrate", extra="spark")
     types = package("pyspark.sql.types", "recalibrate", extra="spark")
     package("google.protobuf", "recalibrate on a stream", extra="spark")

@@ -7,7 +7,7 @@ from typing import Any
 
 from swapcal.errors import InvalidInput
 
-__all__ = ["Columns"]
+__all__ = ["SparkColumns"]
 
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "decimal")
 _TIMES = (*_NUMBERS, "timestamp", "timestamp_ntz", "date")
@@ -15,7 +15,7 @@ _KEYS = ("string", "tinyint", "smallint", "int", "bigint")
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class SparkColumns:
     """The names of the columns that are read, and the one that is made."""
 
     key: str

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from swapcal.audit import Audit
+from swapcal.compat.spark.on_workers import batches, merged_audits, partial_audit
 from swapcal.compat.spark.recalibrating import PROBABILITY
-from swapcal.compat.spark.worker import batches, merged_audits, partial_audit
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Groups
 from swapcal.roles import Elicitable

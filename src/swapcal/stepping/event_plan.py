@@ -10,14 +10,14 @@ from swapcal.engine.arrivals import Arrivals
 from swapcal.engine.state import State
 from swapcal.engine.waiting import LABEL, SLOT
 from swapcal.stepping.book import Book
-from swapcal.stepping.events import EXPIRED, FORECAST, INVALID, LEARNED, REPEATED, SAME, UNKNOWN, Id
+from swapcal.stepping.case_events import EXPIRED, FORECAST, INVALID, LEARNED, REPEATED, SAME, UNKNOWN, Id
 from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["Plan", "planned"]
+__all__ = ["EventPlan", "planned"]
 
 
 @dataclass(slots=True)
-class Plan:
+class EventPlan:
     """New cases are rows, from 0 on; `arriving` and `ends` say which outcomes are learned before which of them."""
 
     codes: npt.NDArray[np.uint8]
@@ -63,7 +63,7 @@ class Plan:
         return Arrivals(codes[kept], before[ends], (~alone).astype(np.uint8), np.full(n, np.nan))
 
 
-def planned(ids: Sequence[Id], cases: IntArray, labels: Float64Array, book: Book, state: State) -> Plan:
+def planned(ids: Sequence[Id], cases: IntArray, labels: Float64Array, book: Book, state: State) -> EventPlan:
     """The plan of some events; the book and the labels of rounds that wait are changed on the way.
 
     Parameters
@@ -81,11 +81,11 @@ def planned(ids: Sequence[Id], cases: IntArray, labels: Float64Array, book: Book
 
     Returns
     -------
-    Plan
+    EventPlan
         For the engine.
     """
     n, first, window = len(labels), state.pending.issued, state.pending.window
-    plan = Plan(np.full(n, UNKNOWN, dtype=np.uint8), np.full(n, np.nan), np.full(n, -1, dtype=np.int64))
+    plan = EventPlan(np.full(n, UNKNOWN, dtype=np.uint8), np.full(n, np.nan), np.full(n, -1, dtype=np.int64))
     plan.low = float(state.values.low)
     waiting, born = state.waiting, state.values.born
     lines, rounds, _ = waiting.dues()

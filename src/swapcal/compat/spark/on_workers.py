@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from swapcal.audit import Audit
-from swapcal.compat.spark.columns import Columns
+from swapcal.compat.spark.spark_columns import SparkColumns
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite
@@ -21,7 +21,7 @@ from swapcal.typing import Float64Array
 __all__ = ["merged_audits", "partial_audit", "play_bucket", "recalibrated"]
 
 
-def recalibrated(table: Any, columns: Columns, template: bytes, most_rows: int) -> Any:
+def recalibrated(table: Any, columns: SparkColumns, template: bytes, most_rows: int) -> Any:
     """All rows of one key, in the order of time, with their forecasts."""
     pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
 
@@ -46,7 +46,7 @@ def recalibrated(table: Any, columns: Columns, template: bytes, most_rows: int) 
     return table.append_column(columns.output, pa.array(forecasts))
 
 
-def play_bucket(bucket: Bucket, table: Any, columns: Columns) -> Any:
+def play_bucket(bucket: Bucket, table: Any, columns: SparkColumns) -> Any:
     """The events of some keys: cases, whose y is null, and outcomes. One row for each event, with what came of it."""
     pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
     pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
@@ -110,7 +110,7 @@ def merged_audits(parts: Iterable[bytes]) -> bytes | None:
     return None if total is None else total.to_bytes()
 
 
-def in_order(table: Any, key: Any, columns: Columns) -> Any:
+def in_order(table: Any, key: Any, columns: SparkColumns) -> Any:
     """The rows in the order of time, which must be a total one: that in which a shuffle leaves them is not defined."""
     pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
 
@@ -171,7 +171,7 @@ def batches(parts: Iterator[Any]) -> Iterator[Any]:
     return (pa.Table.from_batches([part]) for part in parts if part.num_rows)
 
 
-def _key(table: Any, columns: Columns) -> Any:
+def _key(table: Any, columns: SparkColumns) -> Any:
     missing = table[columns.key].null_count
     if missing:
         raise InvalidInput(
