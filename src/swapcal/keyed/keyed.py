@@ -14,7 +14,7 @@ from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite
-from swapcal.keyed.siblings import key_text, sibling
+from swapcal.keyed.siblings import heir, key_text, sibling
 from swapcal.keyed.store import Store
 from swapcal.number import Number
 from swapcal.roles import Hypotheses, Row
@@ -60,9 +60,10 @@ class _Entry(NamedTuple):
 class Keyed:
     """One forecaster per key, all with the configuration of a template; and one that learns from all keys together.
 
-    A cold key starts from what the others have learned: while it has had fewer than `cold` outcomes, the forecast of
-    the pooled forecaster for the same context is its hint. A hint is free to the theorem, so every key keeps the
-    template's guarantee for its own rounds, from its first. Afterwards the hint is the one that you give.
+    A cold key starts from what the others have learned. Where the template has a learning hint, that of a new key goes
+    on from the state of the pooled one; else, while the key has had fewer than `cold` outcomes, the forecast of the
+    pooled forecaster for the same context is its hint, and afterwards the one that you give. A hint is free to the
+    theorem, so every key keeps the template's guarantee for its own rounds, from its first.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ class Keyed:
     time_to_live : float, optional
         Seconds after which a key that was not used is forgotten; it starts anew, as a cold key, when it comes back.
     cold : int
-        Outcomes after which a key no longer takes the pooled forecast as its hint; 0 for never.
+        Outcomes after which a key no longer takes the pooled forecast as its hint; 0: keys start from nothing.
     clock : callable
         What time it is, in seconds.
 
@@ -153,7 +154,11 @@ class Keyed:
         if entry is not None and self.time_to_live is not None and entry.used < stale:
             self._store.forget(text)
             entry = None
-        forecaster = self._sibling("key", text) if entry is None else entry.forecaster
+        if entry is None:
+            fresh = self._sibling("key", text)
+            forecaster = heir(fresh, self.pooled) if self.cold else fresh
+        else:
+            forecaster = entry.forecaster
         self._entries[key] = _Entry(forecaster, now)
         self._known.add(text)
         while len(self._entries) > self.resident:
@@ -181,7 +186,8 @@ class Keyed:
         context = self._read(x)
         own = self.forecaster(key)
         pooled = self.pooled.predict(context, hint=hint)
-        if own.n_rounds < self.cold:
+        # A learning hint that was handed down knows already what the pooled forecast would tell it, and would add both up.
+        if own.n_rounds < self.cold and own.hint is None:
             hint = pooled.probability * pooled.value + (1.0 - pooled.probability) * pooled.other
         return KeyedForecast(key, own.predict(context, hint=hint), pooled)
 

@@ -8,7 +8,7 @@ from swapcal.engine.randomness import seed_for
 from swapcal.forecaster import Forecaster
 from swapcal.roles import Hypotheses
 
-__all__ = ["key_text", "sibling"]
+__all__ = ["heir", "key_text", "sibling"]
 
 
 def key_text(key: str | int) -> str:
@@ -50,3 +50,27 @@ def sibling(template: Forecaster, *names: str, hypotheses: Hypotheses | None = N
             spec = own.spec()
             hypotheses = own.resumed(spec) if hasattr(own, "resumed") else classes.from_spec(spec)
     return Forecaster(template.property, hypotheses, hint=template.hint, identity=json.dumps(names), **settings)
+
+
+def heir(forecaster: Forecaster, elder: Forecaster) -> Forecaster:
+    """A fresh forecaster whose learning hint goes on from where that of another has come; the same without one.
+
+    A hint is free to the theorem, so the fresh one keeps its guarantee. Evidence is not handed down: it is what the
+    guarantee counts, and that of other rounds would be owed for.
+
+    Parameters
+    ----------
+    forecaster, elder : Forecaster
+        Of the same configuration; the first has played no round.
+
+    Returns
+    -------
+    Forecaster
+        To be used instead of the first.
+    """
+    own, learned = forecaster.state.hint, elder.state.hint
+    if own is None or learned is None:
+        return forecaster
+    own.restore({name: array.copy() for name, array in learned.arrays().items()})
+    parts = {"property": forecaster.property, "hypotheses": forecaster.hypotheses, "hint": forecaster.hint}
+    return Forecaster.from_bytes(forecaster.to_bytes(), **parts)
