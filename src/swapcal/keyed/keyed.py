@@ -186,7 +186,7 @@ class Keyed:
         context = self._read(x)
         own = self.forecaster(key)
         pooled = self.pooled.predict(context, hint=hint)
-        # A learning hint that was handed down knows already what the pooled forecast would tell it, and would add both up.
+        # A learning hint that was handed down knows what the pooled forecast would tell it, and would add both up.
         if own.n_rounds < self.cold and own.hint is None:
             hint = pooled.probability * pooled.value + (1.0 - pooled.probability) * pooled.other
         return KeyedForecast(key, own.predict(context, hint=hint), pooled)

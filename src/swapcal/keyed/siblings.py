@@ -72,5 +72,5 @@ def heir(forecaster: Forecaster, elder: Forecaster) -> Forecaster:
     if own is None or learned is None:
         return forecaster
     own.restore({name: array.copy() for name, array in learned.arrays().items()})
-    parts = {"property": forecaster.property, "hypotheses": forecaster.hypotheses, "hint": forecaster.hint}
-    return Forecaster.from_bytes(forecaster.to_bytes(), **parts)
+    target, functions, hint = forecaster.property, forecaster.hypotheses, forecaster.hint
+    return Forecaster.from_bytes(forecaster.to_bytes(), property=target, hypotheses=functions, hint=hint)
