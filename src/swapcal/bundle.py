@@ -43,6 +43,8 @@ def read(path: str | PathLike[str] | BinaryIO, kind: str) -> tuple[dict[str, Any
         with zipfile.ZipFile(path) as archive:
             if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
                 raise StateFileError("this is not a state file of swapcal: it is packed, and could unpack to anything")
+            if any(name.endswith(".npz") for name in archive.namelist()):
+                raise StateFileError("this state file was written by an earlier version of swapcal; make it again")
             plain = json.loads(archive.read("plain.json"))
             names = [name for name in archive.namelist() if name.endswith(".state")]
             parts = {name.removesuffix(".state"): Forecaster.from_bytes(archive.read(name)) for name in names}
