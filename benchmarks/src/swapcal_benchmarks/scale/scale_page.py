@@ -37,7 +37,7 @@ def _cost_table(costs: Sequence[KeyCost]) -> str:
         "## A key and a row\n",
         _wrapped(
             f"One forecaster a key, for {GROUPS} groups, with a hint. Times are processor microseconds, means over up",
-            "to 200 keys; memory is that of all keys as bytes, divided by their number.",
+            "to 200 keys that are played; memory is that of all keys as bytes, which beyond those are copies of them.",
         ),
         "",
         f"| {' | '.join(heads)} |",
@@ -73,7 +73,7 @@ def _on_paper(costs: Sequence[KeyCost], spark: Sequence[SparkCost]) -> str:
         _wrapped(
             f"Ten billion rows a day are {_ROWS / _DAY:,.0f} rows a second. With {_READING:g} us a row assumed for",
             f"reading and writing, and for Spark in batch {factor:.1f} times the processor time of the core alone",
-            f"({'as measured below' if spark else 'the limit that is set for it'}):",
+            f"({'as measured below' if spark else 'the limit that is asked for, not measured here'}):",
         ),
         "",
         "| way | us a row | cores that are busy all day | 10 workers of 16 cores | 100 workers of 16 cores |",
