@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install check format test test-python bits slow spark kills sanitize bench demo clean
+.PHONY: install check format test test-python bits slow spark kills sanitize soak bench demo clean
 
 install: $(STAMP)
 
@@ -66,6 +66,10 @@ sanitize: install
 		--config-settings=cmake.define.SWAPCAL_SANITIZE=ON --config-settings=build-dir=build/sanitize-cmake .
 	LD_PRELOAD="$(PRELOAD)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 SWAPCAL_BACKEND=native \
 		$(CHECKED)/bin/python -m pytest -p no:cacheprovider -x $(CHECKED_TESTS)
+
+# Half an hour of steady load on the service, and its memory all the while; see docs/service-bench.md.
+soak: install
+	nice -n 5 $(BIN)/swapcal bench service --soak 30 --rate 300 --docs docs
 
 bench: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './benchmarks[peers]'

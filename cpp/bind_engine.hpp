@@ -11,6 +11,7 @@
 #include "arrays.hpp"
 #include "bind_regression.hpp"
 #include "forecast.hpp"
+#include "marks.hpp"
 #include "parts.hpp"
 #include "plain_array.hpp"
 
@@ -60,9 +61,33 @@ class Handle {
         const double *extra = nullptr;
         if (features.is_none() ? n_features > 0 : !(extra = plain_features(features, n_features))) return nb::none();
         int64_t m = engine_->reader.dense(context);
-        if (m < 0) return nb::none();
+        if (m < 0 || !engine_->ready()) return nb::none();
+        // What is at stake with a V of one's own is for Python to say.
+        if (engine_->gated() && settings().property.kind == PropertyKind::Python) return nb::none();
+        bool based = hinted;
+        double base = guide;
         Row row = engine_->looked_at(m, extra, hinted, guide);
-        return make(row, hinted, guide, hint, extra, n_features);
+        return make(row, hinted, guide, hint, based, base, extra, n_features);
+    }
+
+    // By which the round of a forecast is known.
+    uint32_t mark(nb::handle forecast) const {
+        const ForecastType &type = forecast_type();
+        PyObject *f = forecast.ptr();
+        fits(type.is_forecast(f), "a forecast is needed");
+        PyObject *context = type.get(f, kContext), *features = type.get(f, kFeatures);
+        fits(context && PyBytes_CheckExact(context) && features, "a forecast is needed");
+        fits(features == Py_None || PyTuple_CheckExact(features), "features are a tuple");
+        Mark mark;
+        PyObject *said = type.get(f, kSaid);
+        for (ForecastField field : {said == Py_None ? kValue : kSaid, kOther, kEvidenceAt, kPhi, kHint, kBase}) {
+            PyObject *number = type.get(f, field);
+            number == Py_None ? mark.nothing() : mark.number(plain(number));
+        }
+        mark.row(context_of(context));
+        Py_ssize_t n = features == Py_None ? 0 : PyTuple_GET_SIZE(features);
+        for (Py_ssize_t k = 0; k < n; ++k) mark.number(plain(PyTuple_GET_ITEM(features, k)));
+        return mark.result();
     }
 
     // Which values to play: the fields of crossing.Play.
@@ -90,8 +115,13 @@ class Handle {
         } else {
             return false;
         }
+        // Where it stood back, what was said is beside what was shown.
+        PyObject *hidden = type.get(f, kSaid), *given = type.get(f, kBase);
+        bool followed = hidden == Py_None, based = given && given != Py_None;
+        double base = 0.0;
+        if (!hidden || (based && !type.number(f, kBase, base)) || (!followed && !based)) return false;
         PyObject *who = type.get(f, kForecaster), *round = type.get(f, kRound), *context = type.get(f, kContext);
-        if (!settings().property.valid_label(label) || !type.number(f, kValue, value) ||
+        if (!settings().property.valid_label(label) || !type.number(f, followed ? kValue : kSaid, value) ||
             !type.number(f, kOther, other) || !type.number(f, kEvidenceAt, evidence_at) || !type.number(f, kPhi, phi) ||
             !who || !context || !round || !PyLong_CheckExact(round) || !PyBytes_CheckExact(context)) {
             return false;
@@ -104,7 +134,8 @@ class Handle {
         int overflow = 0;
         int64_t t = PyLong_AsLongLongAndOverflow(round, &overflow);
         Row row = context_of(context);
-        Learned played{values.find(value), other, evidence_at, type.kind(f), phi};
+        Learned played{values.find(value), other, evidence_at, type.kind(f), phi, followed};
+        if (based && !(values.low <= base && base <= values.high)) return false;
         if (overflow || !engine_->books().is_open(t) || !sound(row) || played.slot < 0 || played.kind == kKinds ||
             values.find(other) < 0 || !(values.low <= evidence_at && evidence_at <= values.high)) {
             return false;
@@ -112,6 +143,7 @@ class Handle {
         int64_t lag = engine_->books().numbers[0] - 1 - t;
         Errors errors = engine_->errors(played, label, t, hinted, hint);
         if (engine_->model && !(hinted && learn_model(f, row, label, hint, lag))) return false;
+        engine_->score(row, played, errors, based, base, label, t);
         engine_->learn(row, played, errors, t, hinted, hint);
         engine_->books().rounds[1] += lag > 0;
         due_ |= notices_ || (hinted && !hinted_);
@@ -130,7 +162,7 @@ class Handle {
         fits(0 <= slot && slot < engine_->values().n() && engine_->books().is_open(t) && found != kKinds &&
                  !engine_->crowded(),
              "no such value, no such open round, or no room");
-        engine_->learn(row, {slot, other, evidence_at, found, phi}, {v, v_evidence, v_hint, v_nearest}, t,
+        engine_->learn(row, {slot, other, evidence_at, found, phi, true}, {v, v_evidence, v_hint, v_nearest}, t,
                        !hint.is_none(), checked(hint));
     }
 
@@ -166,6 +198,12 @@ class Handle {
         if (!PyFloat_CheckExact(hint.ptr())) return false;
         value = PyFloat_AS_DOUBLE(hint.ptr());
         return engine_->values().low <= value && value <= engine_->values().high;
+    }
+
+    static double plain(PyObject *number) {
+        double value = number ? PyFloat_AsDouble(number) : 0.0;
+        if (!number || (value == -1.0 && PyErr_Occurred())) throw nb::python_error();
+        return value;
     }
 
     static Row context_of(PyObject *bytes) {
@@ -249,14 +287,21 @@ class Handle {
         return true;
     }
 
-    nb::object make(const Row &row, bool hinted, double guide, nb::handle base, const double *extra,
-                    int64_t n_features) {
+    nb::object make(const Row &row, bool hinted, double guide, nb::handle base, bool based, double model,
+                    const double *extra, int64_t n_features) {
         const ForecastType &type = forecast_type();
         // Before the first allocation that may start the garbage collector: it may run anything, another round too.
-        Drawn found = engine_->predict(row, hinted, guide);
+        Drawn found = engine_->predict(row, hinted, guide, based, model);
         const Play &play = found.play;
         const Values &values = engine_->values();
         double value = values.born[found.slot], other = values.born[play.lower + play.upper - found.slot];
+        Mark mark;
+        for (double x : {value, other, play.at_forecast ? value : play.evidence_at, found.phi}) mark.number(x);
+        hinted ? mark.number(guide) : mark.nothing();
+        base.is_none() ? mark.nothing() : mark.number(PyFloat_AS_DOUBLE(base.ptr()));
+        mark.row(row);
+        for (int64_t k = 0; extra && k < n_features; ++k) mark.number(extra[k]);
+        engine_->books().mark(found.t, mark.result());
         nb::object scores = nb::none();
         if (engine_->model) {
             std::vector<uint16_t> packed(engine_->model->n_experts);
@@ -268,7 +313,8 @@ class Handle {
         if (!result.is_valid() || !context.is_valid() || !scores.is_valid()) throw nb::python_error();
         PyObject *f = result.ptr();
         PyObject *own = PyFloat_FromDouble(value);
-        type.set(f, kValue, own);
+        bool back = !found.followed && value != model;
+        type.set(f, kValue, back ? Py_NewRef(base.ptr()) : Py_NewRef(own));
         type.set(f, kRound, PyLong_FromLongLong(found.t));
         type.set(f, kForecaster, identity_.inc_ref().ptr());
         bool alone = play.lower == play.upper;
@@ -285,6 +331,8 @@ class Handle {
         for (int64_t k = 0; extra && k < n_features; ++k) PyTuple_SET_ITEM(features, k, PyFloat_FromDouble(extra[k]));
         type.set(f, kFeatures, features);
         type.set(f, kScores, scores.release().ptr());
+        type.set(f, kSaid, back ? own : Py_NewRef(Py_None));
+        if (!back) Py_DECREF(own);
         type.set(f, kSeal, Py_NewRef(Py_None));
         return result;
     }
@@ -381,6 +429,7 @@ inline void bind_engine(nb::module_ &m) {
         .def(nb::init<nb::dict, nb::dict, nb::object, nb::object>(), nb::arg("settings"), nb::arg("arrays"),
              nb::arg("identity"), nb::arg("model").none())
         .def("play", &Handle::play, nb::arg("indices"), nb::arg("values"), nb::arg("hint").none())
+        .def("mark", &Handle::mark, nb::arg("forecast"))
         .def("hold", &Handle::hold, nb::arg("held"))
         .def_prop_ro("reads_dense", &Handle::reads_dense)
         .def_prop_ro("runs_alone", &Handle::runs_alone)

@@ -7,6 +7,7 @@
 #include "crossing.hpp"
 #include "cuts.hpp"
 #include "evidence.hpp"
+#include "gate.hpp"
 #include "property.hpp"
 #include "randomness.hpp"
 #include "reading.hpp"
@@ -24,11 +25,14 @@ struct Settings {
 // Twin of ledger.Ledger and pending.Pending.
 struct Books {
     enum Drift { kDrift, kReserved, kPeak };
+    enum Total { kForecasts, kLuck, kVariance };
+    static constexpr double kMost = 1e300;
 
     double *sums, *rounding;
+    double *apart, *moved;  // what standing back has moved; no room before the gate opens its book
     double *drift, *totals;
     int64_t *rounds;   // n_rounds, n_late, n_expired
-    uint8_t *flags;
+    uint32_t *flags;  // 0, or the mark of a round that waits
     int64_t *numbers;  // issued, open
     int64_t n, size, window;
 
@@ -40,12 +44,14 @@ struct Books {
 
     int64_t issue() {
         int64_t t = numbers[0], position = place(t);
-        rounds[2] += int64_t(flags[position]);
-        numbers[1] += 1 - int64_t(flags[position]);
+        rounds[2] += flags[position] != 0;
+        numbers[1] += flags[position] == 0;
         flags[position] = 1;
         numbers[0] = t + 1;
         return t;
     }
+
+    void mark(int64_t t, uint32_t mark) { flags[place(t)] = mark; }
 
     void close(int64_t t) {
         flags[place(t)] = 0;
@@ -68,7 +74,16 @@ struct Books {
             for (int64_t k = 0; k < row.n; ++k) r[row.index[k]] += row.value[k] * apart;
         }
         rounds[0] += 1;
-        totals[0] += value;
+        totals[kForecasts] += value;
+    }
+
+    // What was shown was the model's own number, in the cell of its nearest value, and not what was said.
+    void move(int64_t slot, int64_t cell, const Row &row, double v, double v_model) {
+        double *from = apart + slot * n, *to = apart + cell * n;
+        for (int64_t k = 0; k < row.n; ++k) from[row.index[k]] -= row.value[k] * v;
+        for (int64_t k = 0; k < row.n; ++k) to[row.index[k]] += row.value[k] * v_model;
+        moved[slot] -= 1.0;
+        moved[cell] += 1.0;
     }
 
     void look() {
@@ -77,9 +92,12 @@ struct Books {
     }
 
     template <class Evidence>
-    void draw(const Evidence &evidence, double phi) {
+    void draw(const Evidence &evidence, double phi, double other) {
         look();
-        if (phi != 0.0) drift[kReserved] += evidence.reserve(phi);
+        if (phi == 0.0) return;
+        drift[kReserved] += evidence.reserve(phi);
+        double variance = totals[kVariance] + (phi * phi / 6.0 + std::fabs(phi * other) / 3.0);
+        totals[kVariance] = variance < kMost ? variance : kMost;
     }
 
     template <class Evidence>
@@ -99,6 +117,7 @@ struct Learned {
     double other, evidence_at;
     Kind kind;
     double phi;
+    bool followed;  // what was said was shown
 };
 
 template <class Evidence>
@@ -108,6 +127,7 @@ struct Engine {
     Values values;
     Record record;
     Books books;
+    Gate gate;
 
     // Phi of one context as a function of the slot.
     struct PhiOf {
@@ -119,7 +139,31 @@ struct Engine {
         double owed(int64_t slot) const { return books.owed(slot, row, evidence.counts[slot]); }
     };
 
-    bool crowded() const { return (values.full() && !settings.cuts.fixed) || books.full(); }
+    bool crowded() const {
+        return (values.full() && !settings.cuts.fixed) || books.full() || (gate.open() && !books.apart) ||
+               gate.full(books.numbers[0]);
+    }
+
+    // Before a forecast: the gate opens its book where an outcome is out. Whether there is room.
+    bool ready() {
+        if (!gate.open() && books.numbers[1] > 0) gate.begin(books.numbers[0]);
+        return !crowded();
+    }
+
+    // Twin of Round.show and Round.score: which number is shown, and what an outcome says of that.
+    bool show(int64_t t, int64_t slot, bool based, double base) {
+        if (!gate.open()) return true;
+        return !based || gate.show(t, values.born[slot], base);
+    }
+
+    void score(const Row &row, const Learned &played, const Errors &e, bool based, double base, double label, int64_t t) {
+        if (!based || !gate.open()) return;
+        double said = values.born[played.slot];
+        gate.learn(t, said, base, label, played.followed, books.numbers[0] - 1 - t);
+        if (played.followed) return;
+        double v = settings.property.identification(base, jittered(label, t));
+        books.move(played.slot, values.slot(values.nearest(base)), row, e.v, v);
+    }
 
     bool allowed(int64_t slot, double level, double trust) const {
         double n = evidence.counts[slot];
@@ -154,7 +198,7 @@ struct Engine {
             if (slot >= 0) return outright(slot, kTrusted);
         }
         double start = hint;
-        if (!hinted) start = books.rounds[0] ? books.totals[0] / double(books.rounds[0]) : 0.5 * (values.low + values.high);
+        if (!hinted) start = books.rounds[0] ? books.totals[Books::kForecasts] / double(books.rounds[0]) : 0.5 * (values.low + values.high);
         return search(PhiOf{evidence, books, row}, values, values.nearest(start));
     }
 
@@ -197,6 +241,7 @@ struct Engine {
         books.drift[Books::kDrift] += evidence.drift(slot, phi, played.phi, e.v_evidence);
         books.unreserve(evidence, played.phi);
         books.look();
+        books.totals[Books::kLuck] += played.phi * e.v_evidence;
         evidence.record(slot, row, e.v_evidence);
         books.record(slot, row, value, e.v, e.v_evidence);
         bool marked = false;

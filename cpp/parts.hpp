@@ -72,15 +72,30 @@ struct Parts {
 
     Books books() const {
         int64_t m = whole("capacity"), n = whole("n"), size = whole("flags");
-        return {array("ledger.sums", m * n), array("ledger.rounding", m * n), array("ledger.drift", 3),
-                array("ledger.totals", 1), array<int64_t>("ledger.rounds", 3), array<uint8_t>("pending.flags", size),
+        int64_t rows = whole("apart");
+        fits(rows == 0 || rows == m, "the arrays of a forecaster differ in size");
+        double *apart = array("ledger.apart", rows * n);
+        return {array("ledger.sums", m * n), array("ledger.rounding", m * n), rows ? apart : nullptr,
+                array("ledger.moved", m), array("ledger.drift", 3),
+                array("ledger.totals", 3), array<int64_t>("ledger.rounds", 3), array<uint32_t>("pending.flags", size),
                 array<int64_t>("pending.numbers", 2), n, size, whole("window")};
+    }
+
+    Gate gate() const {
+        Property property = property_from(settings);
+        int64_t size = whole("cohorts");
+        fits(size > 0, "the gate has room for a cohort");
+        double share = property.kind == PropertyKind::Quantile ? 1.0 : 0.5;
+        return {{property, number("domain_low"), number("domain_high"), share}, nb::cast<bool>(settings["stand_back"]),
+                number("gate_spare"), number("gate_cap"), number("gate_losses"), number("gate_deviations"),
+                number("gate_proof"), number("gate_alarm"), whole("gate_cohort"), array("gate.totals", Gate::kTotals),
+                array<int64_t>("gate.counts", Gate::kCounts), array("gate.ring", size * Gate::kColumns), size};
     }
 
     template <class E>
     std::unique_ptr<AnyEngine> over(Reader reader, E evidence) const {
         auto made = std::make_unique<EngineOf<E>>(std::move(reader),
-                                                  Engine<E>{engine(), evidence, values(), record(), books()});
+                                                  Engine<E>{engine(), evidence, values(), record(), books(), gate()});
         made->waiting = waiting();
         return made;
     }

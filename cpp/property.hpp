@@ -28,9 +28,14 @@ struct Property {
     bool monotone;
 
     double identification(double p, double y) const {
+        return identification_at(p, kind == PropertyKind::Moment ? raised(y) : y);
+    }
+
+    // The same with the property of the label alone: its power for a moment, else itself.
+    double identification_at(double p, double y) const {
         switch (kind) {
             case PropertyKind::Mean: return width == 1.0 ? p - y : (p - y) / width;
-            case PropertyKind::Moment: return (p - raised(y)) / width;
+            case PropertyKind::Moment: return (p - y) / width;
             case PropertyKind::Quantile: return (y <= p ? 1.0 : 0.0) - level;
             case PropertyKind::Expectile: return std::fabs((y <= p ? 1.0 : 0.0) - level) * (p - y) / width;
             default: return p - y;

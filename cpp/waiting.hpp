@@ -11,7 +11,7 @@
 namespace swapcal {
 
 struct Waiting {
-    enum Whole { kRoundOf, kSlotOf, kKindOf, kLengthOf, kWholes };
+    enum Whole { kRoundOf, kSlotOf, kKindOf, kLengthOf, kFollowedOf, kWholes };
     enum Number { kOtherOf, kPointOf, kPhiOf, kHintOf, kBaseOf, kLabelOf, kDueOf, kNumbers };
 
     int64_t *whole;
@@ -31,6 +31,7 @@ struct Waiting {
         int64_t line = free[--counts[0]];
         int64_t *w = whole + line * kWholes;
         w[kRoundOf] = t, w[kSlotOf] = played.slot, w[kKindOf] = played.kind, w[kLengthOf] = row.n;
+        w[kFollowedOf] = played.followed;
         double *x = numbers + line * kNumbers;
         x[kOtherOf] = played.other, x[kPointOf] = played.evidence_at, x[kPhiOf] = played.phi;
         x[kHintOf] = hinted ? hint : none, x[kBaseOf] = based ? base : none;
@@ -56,7 +57,7 @@ struct Waiting {
     Learned played(int64_t line) const {
         const int64_t *w = whole + line * kWholes;
         const double *x = numbers + line * kNumbers;
-        return {w[kSlotOf], x[kOtherOf], x[kPointOf], Kind(w[kKindOf]), x[kPhiOf]};
+        return {w[kSlotOf], x[kOtherOf], x[kPointOf], Kind(w[kKindOf]), x[kPhiOf], w[kFollowedOf] != 0};
     }
 
     void release(int64_t line) {

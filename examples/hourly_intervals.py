@@ -6,7 +6,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 import swapcal as sc
 from shared import figure, recorded, saved
-from swapcal.intervals import Interval, interval_score
+from swapcal.intervals import interval_score
 from swapcal.rivals import AdaptiveConformal
 
 
@@ -26,7 +26,7 @@ start = len(frame) // 5
 hints = HistGradientBoostingRegressor(random_state=0).fit(X[:start], y[:start]).predict(X[start:])
 truth, cases = y[start:], X[start:][["hr", "weekday"]].to_dict("records")
 
-interval = Interval(0.9, sc.Groups(["hr", "weekday"]), low=0.0, horizon=len(truth), seed=1)
+interval = sc.Interval(0.9, sc.Groups(["hr", "weekday"]), low=0.0, horizon=len(truth), seed=1)
 ours = interval.run(cases, truth, hints)
 
 distance = np.abs(truth - hints)

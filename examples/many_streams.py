@@ -11,7 +11,6 @@ import numpy as np
 
 import swapcal as sc
 from shared import figure, saved
-from swapcal.keyed import Keyed
 
 n_keys = int(os.environ.get("SWAPCAL_KEYS", "10000"))
 per_key = 12
@@ -24,7 +23,7 @@ def losses(cold: int, folder: Path) -> np.ndarray:
     draws = np.random.default_rng(1)
     template = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1, max_pending=16)
     found = np.zeros((n_keys, per_key))
-    with Keyed(template, resident=500, spill=folder / f"cold-{cold}.db", cold=cold) as stores:
+    with sc.Keyed(template, resident=500, spill=folder / f"cold-{cold}.db", cold=cold) as stores:
         for key in range(n_keys):
             for t in range(per_key):
                 forecast = stores.predict(key, [1.0])

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
+import swapcal as sc
 from shared import figure, recorded, saved
-from swapcal.compat import frames
 
 
 def made_up(n: int = 6000) -> pd.DataFrame:
@@ -18,13 +18,13 @@ def made_up(n: int = 6000) -> pd.DataFrame:
 games = recorded("fte_games")
 games = made_up() if games is None else games.sort_values("date", kind="stable").reset_index(drop=True)
 question = {"y": "prob1_outcome", "groups": ["league"]}
-before = frames.audit(games, p="prob1", **question)
-games = frames.recalibrated(games, hint="prob1", seed=1, **question)
-after = frames.audit(games, p="forecast", **question)
+before = sc.audit_table(games, p="prob1", **question)
+games = sc.recalibrated(games, hint="prob1", seed=1, **question)
+after = sc.audit_table(games, p="forecast", **question)
 
 for name, result in (("before", before), ("after", after)):
     side = result.before if result.before is not None else result.after
-    print(f"{name:>6}: {result.words.headline}")
+    print(f"{name:>6}: {result.verdict.headline}")
     print(f"        swap error {side.swap_error:.1f} over {result.n_rounds:,} games, loss {side.loss:.4f}")
 
 drawn, axes = figure(1, 2, height=4.0)

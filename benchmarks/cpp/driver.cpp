@@ -92,8 +92,20 @@ struct State {
 
     Record record(int64_t n) { return {zeros<double>(n), zeros<double>(n), zeros<double>(5), kClean}; }
 
+    // Outcomes come at once here, so that it never opens its book.
+    Gate gate() {
+        Gate g{};
+        g.stakes = {settings().property, 0.0, 1.0, 0.5};
+        g.width = 32, g.size = 4;
+        g.totals = zeros<double>(Gate::kTotals);
+        g.counts = zeros<int64_t>(Gate::kCounts);
+        g.counts[Gate::kBegin] = -1;
+        g.ring = zeros<double>(4 * Gate::kColumns);
+        return g;
+    }
+
     Books books(int64_t n) {
-        return {zeros<double>(kRoom * n), zeros<double>(kRoom * n), zeros<double>(3), zeros<double>(1),
+        return {zeros<double>(kRoom * n), zeros<double>(kRoom * n), nullptr, zeros<double>(kRoom), zeros<double>(3), zeros<double>(1),
                 zeros<int64_t>(3), zeros<uint8_t>(kWindow), zeros<int64_t>(2), n, kWindow, kWindow};
     }
 };
@@ -149,7 +161,7 @@ using Ours = swapcal::Finite<AdaNormalHedge>;
 
 template <class E>
 std::unique_ptr<AnyEngine> engine(State &state, Reader reader, E evidence, int64_t n) {
-    Engine<E> made{settings(), evidence, state.values(), state.record(n), state.books(n)};
+    Engine<E> made{settings(), evidence, state.values(), state.record(n), state.books(n), state.gate()};
     return std::make_unique<EngineOf<E>>(std::move(reader), made);
 }
 

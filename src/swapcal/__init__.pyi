@@ -14,6 +14,11 @@ from swapcal.audit import Audit as Audit
 from swapcal.audit import calibration_error as calibration_error
 from swapcal.audit import multicalibration_error as multicalibration_error
 from swapcal.audit import swap_multicalibration_error as swap_multicalibration_error
+from swapcal.classes import Classes as Classes
+from swapcal.classes import ClassSet as ClassSet
+from swapcal.compat.frames import audit_table as audit_table
+from swapcal.compat.frames import forecaster_for as forecaster_for
+from swapcal.compat.frames import recalibrated as recalibrated
 from swapcal.engine.bounds import Guarantee as Guarantee
 from swapcal.engine.grid import Grid as Grid
 from swapcal.engine.kernels import backend as backend
@@ -38,6 +43,11 @@ from swapcal.hypotheses import Groups as Groups
 from swapcal.hypotheses import Linear as Linear
 from swapcal.hypotheses import Numeric as Numeric
 from swapcal.hypotheses import Oracle as Oracle
+from swapcal.intervals import Ahead as Ahead
+from swapcal.intervals import Interval as Interval
+from swapcal.intervals import Predictive as Predictive
+from swapcal.intervals import Quantiles as Quantiles
+from swapcal.keyed import Keyed as Keyed
 from swapcal.monitor import Alarm as Alarm
 from swapcal.monitor import Monitor as Monitor
 from swapcal.properties import Concave as Concave

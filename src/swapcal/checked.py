@@ -126,6 +126,13 @@ def role(value: T, members: tuple[str, ...], name: str, example: str) -> T:
     return value
 
 
+def flag(value: Any, name: str) -> bool:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidInput(f"{name} must be True or False; got {shown(value)}")
+    return bool(value)
+
+
 def number(value: Any, name: str, low: float, high: float) -> float:
     """A number in [low, high]."""
     result = real(value, name)

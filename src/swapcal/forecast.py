@@ -18,14 +18,18 @@ __all__ = ["Forecast"]
 
 
 class Identity(str):
-    """Who made a forecast. With its key it seals what leaves the process; a copy of the text alone seals nothing."""
+    """Who made a forecast. With its key it seals what leaves the process; a copy of the text alone seals nothing.
+
+    Seals of `former` keys, which were in use before, are still good.
+    """
 
     key: bytes
+    former: tuple[bytes, ...]
 
-    def __new__(cls, name: str, key: bytes) -> "Identity":
-        """The identity `name` with the secret `key`."""
+    def __new__(cls, name: str, key: bytes, former: tuple[bytes, ...] = ()) -> "Identity":
+        """The identity `name` with the secret `key`, and those that it had before."""
         self = super().__new__(cls, name)
-        self.key = key
+        self.key, self.former = key, former
         return self
 
     @classmethod
@@ -47,6 +51,14 @@ class Identity(str):
         """HMAC-SHA256 of `signed`."""
         return hmac.digest(self.key, signed, "sha256")
 
+    def sealed(self, signed: bytes, seal: bytes | None) -> bool:
+        """Whether `seal` is that of `signed` under the key or a former one."""
+        keys = () if seal is None else (self.key, *self.former)
+        return any(hmac.compare_digest(hmac.digest(key, signed, "sha256"), seal or b"") for key in keys)
+
+
+SHORTEST = 16
+"""Bytes of a key, at least."""
 
 KINDS = ("zero", "pair", "low", "high", "trusted")
 """How a forecast can have been found."""
@@ -95,6 +107,9 @@ class Forecast(Number):
         Extra features of the learning hint.
     scores : bytes or None
         What the experts of the learning hint said, packed: two bytes each.
+    said : float or None
+        What the engine said, where the forecaster stood back and `value` is the caller's own number; `other` and
+        `probability` are then about what was said. None where `value` is what was said.
     seal : bytes or None
         HMAC-SHA256 of all other fields under the forecaster's key, on forecasts that have left its process.
 
@@ -122,6 +137,7 @@ class Forecast(Number):
     base: float | None = None
     features: tuple[float, ...] | None = None
     scores: bytes | None = None
+    said: float | None = None
     seal: bytes | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -144,7 +160,7 @@ class Forecast(Number):
             raise UnknownForecast("this is not a forecast: a field holds something other than a finite number")
         # Whoever builds a forecast, or changes a copy, has no key: only the forecaster itself makes them its own.
         object.__setattr__(self, "forecaster", str(self.forecaster))
-        for name in ("hint", "base"):
+        for name in ("hint", "base", "said"):
             given = getattr(self, name)
             if given is not None and not (type(given) is float and math.isfinite(given)):
                 object.__setattr__(self, name, real(given, f"the {name} of a forecast"))
@@ -259,7 +275,7 @@ class Forecast(Number):
         try:
             for name in ("value", "other", "probability", "evidence_at", "phi"):
                 data[name] = _number(data[name])
-            for name in ("hint", "base"):
+            for name in ("hint", "base", "said"):
                 data[name] = None if data[name] is None else _number(data[name])
             indices, values = data.pop("indices"), data.pop("values")
             data["features"] = None if data["features"] is None else tuple(_number(v) for v in data["features"])

@@ -11,7 +11,7 @@ from swapcal.packing import framed, unframed
 __all__ = ["pack", "unpack"]
 
 _FIXED = struct.Struct("<BBBBHHIQ5d")
-_HINT, _BASE, _FEATURES, _SCORES, _SEAL, _ONES = (1 << k for k in range(6))
+_HINT, _BASE, _FEATURES, _SCORES, _SEAL, _ONES, _SAID = (1 << k for k in range(7))
 
 
 def pack(fields: dict[str, Any], kind: int) -> bytes:
@@ -25,7 +25,7 @@ def pack(fields: dict[str, Any], kind: int) -> bytes:
     features, scores, seal = fields["features"], fields["scores"], fields["seal"]
     flags = _ONES if ones else 0
     parts = [name, indices.astype("<u4").tobytes() if ones else context]
-    for flag, value in ((_HINT, fields["hint"]), (_BASE, fields["base"])):
+    for flag, value in ((_HINT, fields["hint"]), (_BASE, fields["base"]), (_SAID, fields["said"])):
         if value is not None:
             flags |= flag
             parts.append(struct.pack("<d", value))
@@ -63,11 +63,11 @@ def unpack(data: bytes, kinds: tuple[str, ...]) -> dict[str, Any]:
         context = take(4 * n if flags & _ONES else 16 * n)
         if flags & _ONES:
             context = np.frombuffer(context, "<u4").astype(np.int64).tobytes() + np.ones(n).tobytes()
-        hint, base = (struct.unpack("<d", take(8))[0] if flags & flag else None for flag in (_HINT, _BASE))
+        hint, base, said = (struct.unpack("<d", take(8))[0] if flags & flag else None for flag in (_HINT, _BASE, _SAID))
         features = measured(_FEATURES)
         found = dict(zip(("value", "other", "probability", "evidence_at", "phi"), numbers, strict=True))
         found |= {"round": t, "forecaster": name, "context": context, "kind": kinds[kind]}
-        found |= {"hint": hint, "base": base, "scores": measured(_SCORES), "seal": measured(_SEAL)}
+        found |= {"hint": hint, "base": base, "said": said, "scores": measured(_SCORES), "seal": measured(_SEAL)}
         found["features"] = None if features is None else struct.unpack(f"<{len(features) // 8}d", features)
         if at != len(payload):
             raise ValueError

@@ -1,18 +1,20 @@
 """The public face: forecasts out, outcomes in. The round itself is `engine.round`, beside the paper's Algorithm 1."""
 
 import copy
+import secrets
 from os import PathLike
 from typing import Any, BinaryIO
 
 from swapcal import checked
 from swapcal.engine import kernels, persistence, promises, randomness, state_bytes, stream
 from swapcal.engine.bounds import Guarantee
+from swapcal.engine.late_look import Lateness, look
 from swapcal.engine.round import Round
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
 from swapcal.engine.turns import Turns
 from swapcal.errors import InvalidInput
-from swapcal.forecast import Forecast, Identity
+from swapcal.forecast import SHORTEST, Forecast, Identity
 from swapcal.roles import Elicitable, Hypotheses, LearningHint
 from swapcal.typing import Float64Array
 
@@ -54,8 +56,11 @@ class Forecaster:
     jitter : float
         Labels are spread uniformly over an interval of this width around them before they count as evidence.
     max_pending : int
-        How many rounds a forecast can wait for its outcome before it expires; costs as many bytes at most, and only
-        while forecasts wait that long.
+        How many rounds a forecast can wait for its outcome before it expires; costs four times as many bytes at most,
+        and only while forecasts wait that long.
+    stand_back : bool
+        Where outcomes come late, show the caller's own hint in place of what the engine says, while the record does not
+        speak for that (`engine/gate.py` has the rule, and what it promises); learning goes on. False: never.
     identity : str, optional
         The name that its forecasts carry. None: a random one, with a random key. A name of your own gets a key that is
         a hash of the seed and the name, so that whoever has both, on another machine or in a replay, makes the same
@@ -93,6 +98,7 @@ class Forecaster:
         outside: str = "error",
         jitter: float = 0.0,
         max_pending: int = 1 << 20,
+        stand_back: bool = True,
         identity: str | None = None,
     ) -> None:
         rules = Rules(
@@ -108,6 +114,7 @@ class Forecaster:
             outside=outside,
             jitter=jitter,
             max_pending=max_pending,
+            stand_back=stand_back,
         )
         if identity is not None and (not isinstance(identity, str) or not identity):
             raise InvalidInput(f"identity is a name, such as 'store 7', or None; got {checked.shown(identity)}")
@@ -272,8 +279,35 @@ class Forecaster:
         """Forecasts that wait for their outcome."""
         return self.state.pending.open
 
+    @property
+    def standing_back(self) -> bool:
+        """Whether hints are shown as they are, because outcomes come late and the record does not speak for more."""
+        return self.state.gate.shut
+
+    def lateness(self) -> Lateness:
+        """How late outcomes come, and what follows from it.
+
+        Returns
+        -------
+        Lateness
+            Counters, the e-value against delays that do not depend on outcomes, and sentences.
+
+        Examples
+        --------
+        >>> import swapcal as sc
+        >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(1), seed=1)
+        >>> forecasts = forecaster.run([[1.0]] * 9, [0.2] * 9, [0.4] * 9, known=[t + 4 for t in range(9)])
+        >>> late = forecaster.lateness()
+        >>> late.n_late, late.n_pending, late.mean_delay, late.standing_back
+        (5, 4, 3.0, True)
+        """
+        with self._turns:
+            return look(self.rules, self.state)
+
     def error(self, r: float | None = None) -> float:
         """The swap multicalibration error so far, over the class and the hint's levels (and jittered labels).
+
+        Where it stood back, the hint that was shown counts in the cell of the value nearest to it.
 
         Parameters
         ----------
@@ -318,6 +352,41 @@ class Forecaster:
                     "without a horizon, say for how many rounds: guarantee(n_rounds=...), or ask after some"
                 )
             return promises.ahead(self.rules, self.state, total, delta)
+
+    def rotate_key(self, key: bytes | None = None) -> None:
+        """Seal what leaves the process with another key from now on; seals of former keys stay good.
+
+        Call `forget_keys` once the forecasts that were sealed before have had their outcomes, or at once where a key
+        has become known to somebody else.
+
+        Parameters
+        ----------
+        key : bytes, optional
+            At least 16 random bytes; the same for copies that are to accept each other's seals. None: 32 from the
+            system. It is kept in the state, which is as secret as the key.
+
+        Examples
+        --------
+        >>> import swapcal as sc
+        >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(1), seed=1)
+        >>> stored = forecaster.predict([1.0]).to_json()
+        >>> forecaster.rotate_key()
+        >>> forecaster.update(sc.Forecast.from_json(stored), 0.5)
+        """
+        fresh = secrets.token_bytes(32) if key is None else key
+        if not isinstance(fresh, bytes) or len(fresh) < SHORTEST:
+            raise InvalidInput(f"a key is at least {SHORTEST} random bytes, such as secrets.token_bytes(32)")
+        with self._turns:
+            old = self.state.identity
+            former = tuple(each for each in (old.key, *old.former) if each != fresh)
+            self.state.identity = Identity(old, fresh, former)
+            self._engine.assemble()
+
+    def forget_keys(self) -> None:
+        """Accept only what was sealed with the present key; forecasts that were made before it are refused."""
+        with self._turns:
+            self.state.identity = Identity(self.state.identity, self.state.identity.key)
+            self._engine.assemble()
 
     def save(self, path: str | PathLike[str] | BinaryIO) -> None:
         """Write the whole state to a file (or a binary stream): plain data, no pickle.

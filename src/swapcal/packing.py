@@ -23,13 +23,21 @@ _MAGIC = b"swpc"
 _KINDS = {"forecaster": 1, "forecast": 2, "audit": 3, "monitor": 4, "stream": 5, "bucket": 6}
 _FRAME = struct.Struct("<4sBBHI")
 _LENGTHS = struct.Struct("<IQ")
+_PER_WORD: dict[type[np.generic], int] = {np.uint8: 8, np.uint32: 2}
+"""Types of which several are in a word."""
 
 
 class Shape(NamedTuple):
-    """What an array is: its shape, and its type: float64, int64 or uint8."""
+    """What an array is: its shape, and its type: float64, int64, uint32 or uint8."""
 
     shape: tuple[int, ...]
     dtype: type[np.generic] = np.float64
+
+    @property
+    def n_words(self) -> int:
+        """Words that it takes; the last may be filled up with zeros."""
+        per_word = _PER_WORD.get(self.dtype, 1)
+        return -(-prod(self.shape) // per_word)
 
 
 class Words(NamedTuple):
@@ -43,7 +51,7 @@ class Words(NamedTuple):
         """The arrays of these shapes, which must be all there is: copies that may be written to."""
         ends, end = [], 0
         for each in shapes.values():
-            end += -(-prod(each.shape) // 8) if each.dtype is np.uint8 else prod(each.shape)
+            end += each.n_words
             ends.append(end)
         if end != self.n:
             raise StateFileError("these bytes are damaged: their arrays do not fit their settings")
@@ -56,8 +64,8 @@ class Words(NamedTuple):
         views: dict[Any, npt.NDArray[Any]] = {dtype: words.view(dtype) for dtype in (np.float64, np.int64)}
         arrays: dict[str, npt.NDArray[Any]] = {}
         for (name, each), start, end in zip(shapes.items(), [0, *ends], ends, strict=False):
-            if each.dtype is np.uint8:
-                part = words[start:end].view(np.uint8)[: prod(each.shape)]
+            if each.dtype in _PER_WORD:
+                part = words[start:end].view(each.dtype)[: prod(each.shape)]
             else:
                 part = views[each.dtype][start:end]
             arrays[name] = part if len(each.shape) == 1 else part.reshape(each.shape)
@@ -102,7 +110,7 @@ def kind_of(data: bytes) -> str | None:
 
 
 def packed(kind: str, header: bytes, arrays: Iterable[npt.NDArray[Any]]) -> bytes:
-    """A header and arrays with a frame; arrays are of float64, int64 or uint8, kept bit for bit."""
+    """A header and arrays with a frame; arrays are of float64, int64, uint32 or uint8, kept bit for bit."""
     parts: Sequence[npt.NDArray[Any]] = [_words(each) for each in arrays]
     words = np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
     mask = words != 0
@@ -126,6 +134,6 @@ def unpacked(kind: str, data: bytes) -> tuple[bytes, Words]:
 
 def _words(array: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     flat = np.ascontiguousarray(array).reshape(-1)
-    if flat.itemsize == 1:
-        flat = np.concatenate([flat.view(np.uint8), np.zeros(-len(flat) % 8, dtype=np.uint8)])
+    if flat.itemsize < 8:
+        flat = np.concatenate([flat, np.zeros(-len(flat) % (8 // flat.itemsize), dtype=flat.dtype)])
     return flat.view(np.uint64)

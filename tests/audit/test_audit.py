@@ -18,8 +18,8 @@ from swapcal.audit import (
     multicalibration_error,
     swap_multicalibration_error,
 )
-from swapcal.audit.intervals import CURVATURES, TILTS, adaptive_radius, independent_radius
 from swapcal.audit.linear_bounds import linear_bounds
+from swapcal.audit.radii import CURVATURES, TILTS, adaptive_radius, independent_radius
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.roles import Elicitable

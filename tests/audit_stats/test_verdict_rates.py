@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from swapcal.audit.binary_intervals import cell_bias, forecast_bins, group_bias
+from swapcal.jobs.auditing import audit
+from swapcal.jobs.question import Question
+from swapcal.jobs.result import Result
 from swapcal.typing import Float64Array, IntArray
 
 N_GROUPS, N_ROWS, N_COLUMNS, N_PLACES = 500, 100_000, 10, 20
@@ -57,3 +60,25 @@ def test_calibrated_files_are_fine_and_a_planted_bias_is_named() -> None:
     assert sum(everybody or groups.size > 0 or cells > 0 for everybody, groups, cells in verdicts) <= 10
     named = [7 in off(*file(2000 + seed, 0.06))[1] for seed in range(100)]
     assert sum(named) >= 80
+
+
+def said(seed: int, bias: float) -> Result:
+    """What `swapcal audit` says of such a file."""
+    y, p, groups = file(seed, bias)
+    columns = {f"c{k}": np.char.add("v", (groups[:, k] % PER_COLUMN).astype(str)) for k in range(N_COLUMNS)}
+    return audit({"y": y, "p": p, **columns}, Question("y", "p", list(columns)))
+
+
+def test_the_verdict_itself_on_one_file_of_each_kind() -> None:
+    assert said(0, 0.0).verdict.kind == "fine"
+    named = said(1, 0.1).verdict
+    assert named.kind == "recalibrate"
+    assert "c0=v7" in named.headline
+
+
+@pytest.mark.slow
+def test_verdicts_of_whole_audits() -> None:
+    kinds = [said(3000 + seed, 0.0).verdict.kind for seed in range(200)]
+    assert sum(kind != "fine" for kind in kinds) <= 10
+    named = ["c0=v7" in said(4000 + seed, 0.06).verdict.headline for seed in range(50)]
+    assert sum(named) >= 40

@@ -10,8 +10,6 @@ import swapcal as sc
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal_benchmarks.speed.state_bytes import array_bytes, file_bound, formula
 
-pytestmark = pytest.mark.skip(reason="the formula of docs/performance.md is that of equal bins, and is to be made anew")
-
 CLASSES: dict[str, Any] = {
     "finite": sc.Finite(7),
     "finite, one function": sc.Finite(1),

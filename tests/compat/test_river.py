@@ -90,7 +90,7 @@ def test_pipelines_and_delayed_evaluation() -> None:
 
 
 def test_features_that_appear_and_vanish() -> None:
-    alone: Any = compose.Select("a") | linear_model.LogisticRegression()
+    alone: Any = compose.SelectType(float) | linear_model.LogisticRegression()
     model = MulticalibratedClassifier(alone, groups=["team", "age >= 60"], seed=1)
     for x in ({"a": 1.0}, {"team": "red", "a": 2.0}, {}, {"age": 70}, {"team": None, "age": 5, "b": 1.0}):
         model.predict_proba_one(x)

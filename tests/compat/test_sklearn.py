@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import swapcal as sc
-from swapcal.compat.batch import Mixture, fitted, rows_of
+from swapcal.compat.online_to_batch import FixedPredictor, fitted, rows_of
 from swapcal.compat.sklearn import MulticalibratedClassifier, MulticalibratedInterval, MulticalibratedRegressor
 from swapcal.roles import Rows
 
@@ -69,7 +69,7 @@ def test_hashed_forecasts_keep_to_the_grid_and_the_mixture() -> None:
 
 
 def test_online_to_batch_population_error() -> None:
-    """The proposition of `batch`, measured: the mixture of all states on the population, against its bound."""
+    """The proposition of `online_to_batch`, measured: the mixture of all states on the population."""
     n, rng = 800, np.random.default_rng(3)
     member = (rng.random((n, 2)) < 0.5).astype(float)
     member[:, 0] = 1.0
@@ -78,15 +78,17 @@ def test_online_to_batch_population_error() -> None:
     rows = Rows(ends, np.concatenate([np.flatnonzero(m) for m in member]), np.ones(int(ends[-1])))
     forecaster = sc.Forecaster(sc.Probability(), sc.Finite(2), horizon=n, seed=1)
     mixture = fitted(forecaster, rows, y, None, states=n, seed=1)
-    assert len(mixture.states) == n
+    assert [state.n_rounds for state in mixture.states] == list(range(n // 2, n))
     error: dict[float, Any] = {}
     for x in ([1.0, 0.0], [1.0, 1.0]):  # the whole population: two kinds of people, equally many
-        for z, p in Mixture(mixture.states[::10]).distribution(x).items():
+        for z, p in FixedPredictor(mixture.states[::10]).distribution(x).items():
             moment = 0.5 * p * np.array(x) * (z - (0.3 + 0.4 * x[1]))
             error[z] = error.get(z, np.zeros(2)) + moment
     population = sum(float(np.abs(moment).max()) for moment in error.values())
-    n_values = forecaster.grid.n
-    bound = np.sqrt(forecaster.guarantee(0.05) / n) + 1.7 * np.sqrt(n_values * np.log(2 * n_values * 2 / 0.05) / n)
+    n_values = len(forecaster.values)
+    half = mixture.states[0]
+    run = np.sqrt(n * forecaster.guarantee(0.05)) + np.sqrt(n / 2 * half.guarantee(0.05))
+    bound = run / (n / 2) + 1.7 * np.sqrt(n_values * np.log(2 * n_values * 2 / 0.05) / (n / 2))
     assert population < 0.1 < bound
 
 
@@ -136,11 +138,10 @@ def test_any_property(make: Any, target: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.random((3000, 2))
     y = X[:, 0] + rng.normal(0, 0.1 + 0.3 * (X[:, 1] > 0.5))
-    model = MulticalibratedRegressor(property=make, bins=61, groups=["x1 > 0.5"], cv=2, states=2, random_state=1)
-    model.fit(X, y)
+    model = MulticalibratedRegressor(property=make, groups=["x1 > 0.5"], cv=2, random_state=1).fit(X, y)
     used = model.forecaster_.property
     for half in (X[:, 1] > 0.5, X[:, 1] <= 0.5):
-        assert abs(np.mean(used.identification(model.predict(X[half]), y[half]))) < 0.04
+        assert abs(np.mean(used.identification(model.predict(X[half]), y[half]))) < 0.05
     assert type(used) is type(target)
 
 
@@ -176,7 +177,7 @@ def test_weights_count_in_the_model_and_in_the_evidence() -> None:
     model.fit(frame, y, sample_weight=weights)
     p = model.predict_proba(frame)[:, 1]
     assert abs(np.mean(p[red] - y[red])) < 0.05 < abs(np.mean(p[~red] - y[~red]))
-    with pytest.raises(ValueError, match="at least one entry above 0"):
+    with pytest.raises(ValueError, match="at least one "):
         model.fit(frame, y, sample_weight=np.zeros(len(y)))
 
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import swapcal.demo
 from swapcal.audit.paired import Paired
 from swapcal.cli import app
-from swapcal.demo import demo_tables, drifting, flights, show
+from swapcal.demo import demo_tables, drifting, flights, plain_model, show
 from swapcal.demo.plain_model import forecasts
 from swapcal.demo.play import Answer, Steps, play
 from swapcal.errors import DataError, MissingExtra
@@ -119,18 +119,34 @@ def test_flights_come_in_the_order_of_the_timetable(path: Path) -> None:
     np.testing.assert_array_equal(shorter.columns["arr_delay"], delay[:7])
 
 
-def test_the_model_learns_from_the_past_alone_and_not_from_canceled_flights() -> None:
+def test_the_model_learns_from_what_is_known_alone_and_not_from_canceled_flights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(300, 2)), rng.random(300)
     y[rng.random(300) < 0.2] = np.nan
     y[:2] = np.nan
     nobody, state = Row(np.zeros(0, dtype=np.int64), np.zeros(0)), OnlineRegression(n_features=2).start(Mean(), 0)
-    expected = []
-    for features, label in zip(x, y, strict=True):
+    known = np.arange(300) + rng.integers(1, 40, 300)
+    expected, learned = [], set[int]()
+    for t, features in enumerate(x):
+        if t % 10 == 0:
+            for s in sorted(range(t), key=lambda s: (known[s], s)):
+                if known[s] <= t and s not in learned and not np.isnan(y[s]):
+                    learned.add(s)
+                    state.update(nobody, x[s], None, y[s])
         expected.append(state.forecast(nobody, features, None))
-        if not np.isnan(label):
-            state.update(nobody, features, None, label)
-    np.testing.assert_array_equal(forecasts(Mean(), x, y), expected)
+    monkeypatch.setattr(plain_model, "_EVERY", 10)
+    np.testing.assert_array_equal(forecasts(Mean(), x, y, None, known), expected)
+
+
+def test_a_flight_is_learned_from_when_it_has_landed(tmp_path: Path) -> None:
+    scene = flights.scene(_zipped(tmp_path / "flights.csv.zip", _flights(300)))
+    leaves, landed, delay = (scene.columns[name] for name in ("leaves", "landed", "arr_delay"))
+    assert (np.diff(leaves) >= 0.0).all()
+    np.testing.assert_array_equal(np.isnan(landed), np.isnan(delay))
+    assert (landed[~np.isnan(delay)] > leaves[~np.isnan(delay)] + 60.0).all()
+    assert all((task.question.time, task.question.known) == ("leaves", "landed") for task in scene.tasks)
 
 
 def test_features_hold_no_group_but_the_time() -> None:

@@ -1,7 +1,7 @@
 """Runs that are killed and resumed, each in a process of its own; forked from this one, so that they start at once.
 
-`python killed_runs.py DIRECTORY ENDING MODE` prints JSON: the exit codes of all runs, and which cases ended with other
-files than a run that was left alone.
+`python killed_runs.py DIRECTORY ENDING MODE [late]` prints JSON: the exit codes of all runs, and which cases ended with
+other files than a run that was left alone. With "late", outcomes are known some rows later, by a column.
 """
 
 import json
@@ -23,24 +23,29 @@ from swapcal.tables.records import read
 
 KILLED = int(signal.SIGKILL)
 QUESTION = Question("y", "p", groups=["g"], weight="w", prefix=80)
+LATE = Question("y", "p", groups=["g"], weight="w", prefix=80, time="t", known="k")
 
 
 def write_table(path: Path, n: int) -> None:
     """A CSV with missing outcomes and hints, values that come late, and labels outside the range of the first ones."""
-    rng = random.Random(1)
-    lines = ["y,p,g,w"]
+    rng, late = random.Random(1), random.Random(2)
+    lines = ["y,p,g,w,t,k"]
     for t in range(n):
         p = rng.random()
         y = "" if rng.random() < 0.05 else f"{(1 if t < n // 2 else 2) * p * rng.random():.6f}"
         hint = "" if rng.random() < 0.05 else f"{p:.6f}"
-        lines.append(f"{y},{hint},{f'late {t % 3}' if t > n // 2 else 'ab'[t % 2]},{rng.randint(0, 3)}")
+        group = f"late {t % 3}" if t > n // 2 else "ab"[t % 2]
+        lines.append(f"{y},{hint},{group},{rng.randint(0, 3)},{10 * t},{10 * (t + late.randint(1, 60))}")
     path.write_text("\n".join(lines) + "\n")
 
 
-def whole_run(folder: Path, ending: str) -> None:
+def whole_run(folder: Path, ending: str, question: Question = QUESTION) -> None:
     """One run to its end, which leaves its result as JSON."""
-    records = read(folder.parent / "in.csv", columns=QUESTION.columns, batch_rows=100)
-    result = running.run(records, QUESTION, out=folder / f"out.{ending}", state=folder / "run.state", seed=3)
+    records = read(folder.parent / "in.csv", columns=question.columns, batch_rows=100)
+    learn = question is LATE
+    result = running.run(
+        records, question, learn=learn, out=folder / f"out.{ending}", state=folder / "run.state", seed=3
+    )
     (folder / "result.json").write_text(to_json(result))
 
 
@@ -89,16 +94,16 @@ def leavings(folder: Path, ending: str) -> tuple[list[str], bytes, str]:
     return names, (folder / f"out.{ending}").read_bytes(), (folder / "result.json").read_text()
 
 
-def play(root: Path, ending: str, mode: str) -> dict[str, Any]:
+def play(root: Path, ending: str, mode: str, question: Question = QUESTION) -> dict[str, Any]:
     """All runs of one mode: "steps" (killed once, at each step), "often" (each tenth step) or "random" (SIGKILL)."""
     # Every batch is committed, however short the run is.
     output_and_state.COMMIT_SECONDS = output_and_state.COMMIT_SHARE = 0.0
     write_table(root / "in.csv", 250)
     (root / "alone").mkdir()
-    whole_run(root / "alone", ending)  # here, so that what is imported is there before the first fork
+    whole_run(root / "alone", ending, question)  # here, so that what is imported is there before the first fork
     started = time.monotonic()
     (root / "again").mkdir()
-    assert forked(lambda: whole_run(root / "again", ending)) == 0
+    assert forked(lambda: whole_run(root / "again", ending, question)) == 0
     seconds, expected = time.monotonic() - started, leavings(root / "alone", ending)
     report: dict[str, Any] = {"codes": [], "different": []}
     rng = random.Random(2)
@@ -107,7 +112,7 @@ def play(root: Path, ending: str, mode: str) -> dict[str, Any]:
         folder.mkdir()
         codes: list[int] = []
         while len(codes) < 40 and (not codes or codes[-1] == KILLED):
-            work = lambda: whole_run(folder, ending)  # noqa: B023, E731 - called before the next case
+            work = lambda: whole_run(folder, ending, question)  # noqa: B023, E731 - called before the next case
             if mode == "random":
                 codes.append(forked(work, 0.9 * rng.random() * seconds if len(codes) < 8 else None))
                 continue
@@ -124,4 +129,5 @@ def play(root: Path, ending: str, mode: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    sys.stdout.write(json.dumps(play(Path(sys.argv[1]), sys.argv[2], sys.argv[3])))
+    asked = LATE if sys.argv[4:] == ["late"] else QUESTION
+    sys.stdout.write(json.dumps(play(Path(sys.argv[1]), sys.argv[2], sys.argv[3], asked)))

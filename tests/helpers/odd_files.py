@@ -134,7 +134,7 @@ def _odd_array(rng: Rng, parts: dict[str, bytes]) -> bytes:
     elif array.size:
         array = array.copy()
         odd = rng.choice([np.nan, np.inf, 1e308, -1e308, 1e200, -1.0, 5e-324, 0.5, 1.0, 1e6])
-        whole = array.dtype in (np.uint8, np.int64)
+        whole = array.dtype in (np.uint8, np.uint32, np.int64)
         array.flat[int(rng.integers(array.size))] = rng.integers(256) if whole else odd
     return archived({**parts, name: packed(array)})
 

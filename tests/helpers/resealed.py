@@ -105,8 +105,12 @@ def forge_array(rng: Rng, array: Any) -> Any:
     if array.size:
         at = int(rng.integers(array.size))
         number = float(rng.choice([*map(float, NUMBERS), np.nan, np.inf]))
-        # Whole numbers have no NaN, and none beyond 2^62 here.
-        array.flat[at] = np.nan_to_num(np.clip(number, -(2.0**62), 2.0**62)) if array.dtype.kind == "i" else number
+        # Whole numbers have no NaN, and none beyond 2^62 here, or beyond the 32 bits of a mark.
+        if array.dtype.kind == "i":
+            number = np.nan_to_num(np.clip(number, -(2.0**62), 2.0**62))
+        elif array.dtype == np.uint32:
+            number = np.nan_to_num(np.clip(number, 0.0, 2.0**32 - 1.0))
+        array.flat[at] = number
     return array
 
 

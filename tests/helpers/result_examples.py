@@ -9,8 +9,8 @@ import numpy as np
 from swapcal.audit import Cell
 from swapcal.audit.curves import Curve
 from swapcal.audit.group_bias import GroupBias
-from swapcal.audit.intervals import adaptive_radius
 from swapcal.audit.paired import Paired
+from swapcal.audit.radii import adaptive_radius
 from swapcal.audit.summary import ColumnSummary
 from swapcal.audit.timeline import GroupHistory
 from swapcal.jobs.result import History, Result

@@ -1,7 +1,5 @@
 """A server under load that is killed again and again, and what must be true of its store afterwards."""
 
-import copy
-import dataclasses
 import random
 import threading
 import time
@@ -11,17 +9,17 @@ from typing import Any
 
 import httpx
 import msgspec
-import numpy as np
 
-import swapcal as sc
 from service_running import GROUPS, start
+from swapcal.service.event_store import open_store
+from swapcal.service.served_stream import ServedStream
 from swapcal.service.spec import StreamSpec
-from swapcal.service.store import open_store
-from swapcal.service.stream import Stream
 
-__all__ = ["SPEC", "Load", "check_store", "finish", "killed"]
+__all__ = ["ORDERED", "SPEC", "Load", "check_store", "finish", "killed"]
 
-SPEC: dict[str, Any] = {"groups": GROUPS, "seed": 7, "group_limit": 60}
+SPEC: dict[str, Any] = {"groups": GROUPS, "seed": 7, "group_limit": 60, "monitor": {"tolerance": 0.01, "every": 100}}
+"""Alarms come soon, and come again."""
+ORDERED: dict[str, Any] = SPEC | {"outcome_order": "forecast", "settle": 60}
 WORLD_SEED = 11
 
 
@@ -95,10 +93,10 @@ def _case(id: str, rng: random.Random) -> dict[str, Any]:
     return {"id": id, "context": context, "hint": round(rng.random(), 3)}
 
 
-def killed(folder: Path, store: str, kills: int, *, seed: int = 1) -> Load:
+def killed(folder: Path, store: str, kills: int, *, seed: int = 1, spec: dict[str, Any] = SPEC) -> Load:
     """Start a server, load it, kill it so often at random moments, stop it in the end; what the clients saw."""
     rng = random.Random(seed)
-    settings = {"store": store, "snapshot_every": 150, "config": {"streams": {"late": SPEC}}}
+    settings = {"store": store, "snapshot_every": 150, "config": {"streams": {"late": spec}}}
     server = start(folder, 0, settings)
     port, load = server.port, Load([server.url])
     threads = load.run()
@@ -124,32 +122,34 @@ def finish(load: Load, threads: list[threading.Thread]) -> None:
         assert not thread.is_alive()
 
 
-def check_store(address: str, load: Load) -> int:
+def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
     """Every answer is in the store once, and the log, played without a crash, gives every forecast bit for bit."""
     assert load.wrong == []
     store = open_store(address)
     store.open()
-    reference = Stream("late", _spec())
-    identity = copy.deepcopy(reference.forecaster).predict(np.zeros(reference.groups.n)).forecaster
+    stored_spec = msgspec.convert(spec, StreamSpec)
+    reference = ServedStream("late", stored_spec)
     seen: dict[str, float] = {}
     learned: dict[str, float] = {}
     try:
         for number, (seq, is_outcome, row) in enumerate(store.events("late", 0), start=1):
             assert seq == number, "the log has a gap, or an event twice"
-            asked, stored = row.asked(), row.forecast()
+            asked, stored = row.asked(), row.forecast(reference.identity)
+            reference.begin(row.learned if is_outcome and row.learned is not None else row.created)
             if is_outcome:
                 assert row.y is not None
                 assert row.id not in learned
                 learned[row.id] = row.y
-                reference.learn(_as(identity, stored), asked.used(), row.y, 0.0)
+                reference.learn(stored, asked.used(), row.y)
             else:
                 assert row.id not in seen
                 seen[row.id] = stored.value
                 [made] = reference.predict([reference.asked(asked.context, asked.used())])
-                assert made == _as(identity, stored)
+                assert made == stored
+        reference.end()
         acquired = store.acquire("late")
         assert acquired is not None
-        restored = Stream.load("late", _spec(), acquired.snapshot)
+        restored = ServedStream.load("late", stored_spec, acquired.snapshot)
         assert restored.seq == reference.seq == acquired.snapshot_seq, "an orderly stop leaves nothing to replay"
         assert _bits(restored) == _bits(reference)
     finally:
@@ -159,20 +159,13 @@ def check_store(address: str, load: Load) -> int:
     return len(seen) + len(learned)
 
 
-def _spec() -> StreamSpec:
-    return msgspec.convert(SPEC, StreamSpec)
-
-
-def _as(identity: str, forecast: sc.Forecast) -> sc.Forecast:
-    """The identity of a forecaster is drawn at random; everything else of a forecast must agree."""
-    return dataclasses.replace(forecast, forecaster=identity)
-
-
-def _bits(stream: Stream) -> list[Any]:
-    """What the state comes to: the next forecasts of some cases, and the audits."""
+def _bits(stream: ServedStream) -> list[Any]:
+    """What the state comes to: scores, evidence, alarms, held outcomes, and the next forecasts of some cases."""
     before, after = stream.audits()
+    watch = [None if one is None else one.to_dict() for one in (stream.watch, stream.model_watch)]
+    order = None if stream.order is None else stream.order.to_dict(stream.identity)
     rng = random.Random(3)
     cases = [_case(f"next-{k}", rng) for k in range(50)]
     made = stream.predict([stream.asked(case["context"], case["hint"]) for case in cases])
     bits = [(one.value, one.other, one.probability, one.evidence_at, one.context) for one in made]
-    return [bits, before.to_dict(), after.to_dict(), stream.totals]
+    return [bits, before.to_dict(), after.to_dict(), stream.scores.totals, watch, order]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from swapcal.service.config import Config, Service
-from swapcal.service.play import ForecastJob, OutcomeJob
+from swapcal.service.once import ForecastJob, OutcomeJob
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import Case, Outcome
 from swapcal.service.server import Server
@@ -61,7 +61,7 @@ def main() -> None:
         for name in STREAMS:
             stream = registry.get(name)
             cases = [_case(k, name) for k in range(1000, 1010)]
-            seq, outcomes = stream.seq, stream.totals.outcomes
+            seq, outcomes = stream.seq, stream.scores.totals.outcomes
             made = stream.predict([stream.asked(case.context, case.hint) for case in cases])
             following = [
                 {"context": case.context, "hint": case.hint, "forecast": one.value}

@@ -40,8 +40,9 @@ def test_coverage_of_every_group_within_its_bound() -> None:
     lower, upper = interval.run(X, y, hints).T
     assert (lower < upper).all()
     covered = (lower <= y) & (y <= upper)
-    shares = group_coverage(covered, X)
-    assert max(abs(share - 0.9) for share in shares.values()) < 0.03
+    for start, most in ((0, 0.04), (1000, 0.03)):  # the first rounds learn how loud the loud group is
+        shares = group_coverage(covered[start:], X[start:])
+        assert max(abs(share - 0.9) for share in shares.values()) < most
     totals = np.abs(((covered[20:] - 0.9)[:, None] * X[20:]).sum(axis=0))
     assert totals.max() < interval.miscoverage(0.05) < 4000
     loud, calm = (np.mean((upper - lower)[20:][X[20:, 1] == k]) for k in (1, 0))

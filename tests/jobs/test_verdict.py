@@ -352,3 +352,26 @@ def test_damaged_results_are_refused() -> None:
     ):
         with pytest.raises(DataError, match="damaged"):
             from_json(json.dumps(data | {"result": data["result"] | {part: value}}))
+
+
+def test_a_run_with_a_price_that_heals_little_is_not_recommended() -> None:
+    """Rare events, one group off, too few of them: forecasts that cost log loss are not called better."""
+    rng = np.random.default_rng(5)
+    n = 20_000
+    g = rng.choice(["a", "b"], n, p=[0.97, 0.03])
+    p = np.clip(rng.gamma(0.3, 0.02, n), 0.0, 0.5)
+    y = (rng.random(n) < p + 0.03 * (g == "b")).astype(float)
+    before = audit({"y": y, "p": p, "g": g}, Question("y", "p", groups=["g"])).before
+    assert before is not None
+    assert before.scores is not None
+    assert before.groups is not None
+    assert before.groups.n_off == 1
+    dear = replace(before, scores=replace(before.scores, log_loss=1.02 * before.scores.log_loss))
+    said = verdict(before, dear, property=sc.Mean())
+    assert said.headline.startswith("Not yet better: the model is off")
+    assert "log loss is 2.0 % higher" in said.headline
+    unhealed = verdict(before, before, property=sc.Mean())
+    assert "less than half of that is gone" in unhealed.headline
+    right = replace(before.groups, mean=np.zeros_like(before.groups.mean), off=np.zeros_like(before.groups.off))
+    calm = replace(before, groups=right, swap_error=0.0, n_material=0)
+    assert verdict(before, calm, property=sc.Mean()).headline.startswith("Use the recalibrated forecasts")

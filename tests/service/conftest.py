@@ -75,7 +75,7 @@ def postgres(postgres_server: str) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Servers, databases and browsers take minutes: everything in this folder runs in the slow lane."""
+    """What needs a database of its own runs in the slow lane, which CI does not."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if isinstance(item, pytest.Function) and "postgres" in item.fixturenames:
             item.add_marker(pytest.mark.slow)

@@ -14,14 +14,16 @@ from swapcal.service.config import Config, read
 from swapcal.service.metrics import Metrics
 from swapcal.service.openapi import document
 from swapcal.service.routes import OPERATIONS
-from swapcal.service.schemas import StreamStatus
+from swapcal.service.served_stream import ServedStream
+from swapcal.service.spec import StreamSpec
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 
 
 def _metrics() -> set[str]:
-    status = StreamStatus("late", "", 1, 1, 1, 1, 1, 0.1, 0.1, 0)
+    status = ServedStream("late", StreamSpec(seed=1)).status()
+    status = msgspec.structs.replace(status, loss_before=0.1, loss_after=0.1)
     metrics = Metrics()
     metrics.served("/", 200, 0.1)
     metrics.cases["late", "forecast", "new"] += 1

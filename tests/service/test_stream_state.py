@@ -1,32 +1,38 @@
 """A stream's state: the same bits however the events come, whole in its snapshot, and readable from today's file on."""
 
+import dataclasses
 import gzip
+import itertools
 import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.service import monitors
+from swapcal.monitor import Monitor
 from swapcal.service.registry import Registry
+from swapcal.service.served_stream import Asked, ServedStream
 from swapcal.service.spec import MonitorSpec, StreamSpec
 from swapcal.service.sqlite import Sqlite
-from swapcal.service.stream import Asked, Stream
+from swapcal.service.stored_forecast import pack, unpack
+from swapcal.service.stream_parts import check
 
 DATA = Path(__file__).parent / "data"
 SPECS = {
     "probability": StreamSpec(groups=["carrier", ["carrier", "origin"]], seed=1),
     "quantile": StreamSpec(property="quantile", level=0.9, low=-5, high=5, groups=["carrier"], seed=2, jitter=0.1),
     "learning": StreamSpec(property="mean", hint="learn", features=["hour"], groups=["carrier", "hour >= 12"], seed=3),
+    "ordered": StreamSpec(groups=["carrier"], seed=5, outcome_order="forecast", settle=20, monitor=False),
     "clipping": StreamSpec(property="expectile", level=0.7, outside="clip", group_limit=4, seed=4, bins=11),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::swapcal.GroupsWarning", "ignore::swapcal.AtomsWarning")
 
 
-def _cases(stream: Stream, n: int) -> Iterator[Asked]:
+def _cases(stream: ServedStream, n: int) -> Iterator[Asked]:
     rng = random.Random(8)
     low, high = stream.property.domain
     for _ in range(n):
@@ -38,7 +44,7 @@ def _cases(stream: Stream, n: int) -> Iterator[Asked]:
         yield stream.asked(context, rng.choice([None, rng.uniform(low, high)]))
 
 
-def _play(stream: Stream, sizes: list[int], *, reload_after: int | None = None) -> tuple[Stream, list[Any]]:
+def _play(stream: ServedStream, sizes: list[int], *, reload_after: int | None = None) -> tuple[ServedStream, list[Any]]:
     """Forecast in groups of these sizes, learn each group's outcomes in another order; what came out."""
     out, cases = list[Any](), _cases(stream, sum(sizes))
     rng = random.Random(9)
@@ -47,24 +53,24 @@ def _play(stream: Stream, sizes: list[int], *, reload_after: int | None = None) 
         made = stream.predict(group)
         out += [(one.value, one.other, one.probability, one.context) for one in made]
         for k in sorted(range(size), key=lambda k: -k):
-            stream.learn(made[k], group[k].hint, round(rng.uniform(stream.spec.low, stream.spec.high)), 0.0)
+            stream.learn(made[k], group[k].hint, round(rng.uniform(stream.spec.low, stream.spec.high)))
         if number == reload_after:
-            stream = Stream.load(stream.name, stream.spec, stream.dump())
+            stream = ServedStream.load(stream.name, stream.spec, stream.dump())
     before, after = stream.audits()
-    return stream, [*out, before.to_dict(), after.to_dict(), stream.totals]
+    return stream, [*out, before.to_dict(), after.to_dict(), stream.scores.totals, _watched(stream)]
 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_saved_and_loaded_in_the_middle_it_goes_on_bit_for_bit(name: str) -> None:
     sizes = [1, 30, 2, 15, 100, 1, 1, 40]
-    _, straight = _play(Stream("s", SPECS[name]), sizes)
-    _, loaded = _play(Stream("s", SPECS[name]), sizes, reload_after=4)
+    _, straight = _play(ServedStream("s", SPECS[name]), sizes)
+    _, loaded = _play(ServedStream("s", SPECS[name]), sizes, reload_after=4)
     assert loaded == straight
 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_forecasts_in_groups_are_those_of_one_by_one(name: str) -> None:
-    many, single = Stream("s", SPECS[name]), Stream("s", SPECS[name])
+    many, single = ServedStream("s", SPECS[name]), ServedStream("s", SPECS[name])
     cases = list(_cases(many, 200))
     together = many.predict(cases)
     apart = [single.predict([case])[0] for case in cases]
@@ -74,23 +80,23 @@ def test_forecasts_in_groups_are_those_of_one_by_one(name: str) -> None:
 
 def test_positions_of_groups_give_what_a_forecaster_over_groups_gives() -> None:
     spec = SPECS["probability"]
-    stream = Stream("s", spec)
+    stream = ServedStream("s", spec)
     plain = sc.Forecaster(sc.Probability(), sc.Groups(["carrier", ("carrier", "origin")], limit=200), seed=1)
     for case in _cases(stream, 300):
         [ours] = stream.predict([case])
         theirs = plain.predict(case.context, case.hint)
         assert (ours.value, ours.context) == (theirs.value, theirs.context)
-        stream.learn(ours, case.hint, 1.0, 0.0)
+        stream.learn(ours, case.hint, 1.0)
         plain.update(theirs, 1.0)
 
 
 def test_audits_are_those_of_the_rounds_one_by_one() -> None:
-    stream = Stream("s", SPECS["probability"])
+    stream = ServedStream("s", SPECS["probability"])
     expected = sc.Audit(sc.Probability(), stream.groups, bins=33), sc.Audit(sc.Probability(), stream.groups, bins=33)
     for k, case in enumerate(_cases(stream, 300)):
         [made] = stream.predict([case])
         y = float(k % 3 == 0)
-        stream.learn(made, case.hint, y, 0.0)
+        stream.learn(made, case.hint, y)
         row = stream.groups.peek(case.context)
         if case.hint is not None:
             expected[0].update(y, case.hint, row)
@@ -98,35 +104,125 @@ def test_audits_are_those_of_the_rounds_one_by_one() -> None:
     assert [audit.to_dict() for audit in stream.audits()] == [audit.to_dict() for audit in expected]
 
 
-class Counting:
-    """A monitor that raises an alarm at every tenth outcome."""
-
-    def __init__(self, property: Any, groups: Any, tolerance: float = 0.0, alpha: float = 0.05, n: int = 0) -> None:
-        self.n = n
-
-    def update(self, y: float, p: float, x: Any) -> list[str]:
-        self.n += 1
-        return [f"outcome {self.n}"] if self.n % 10 == 0 else []
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"n": self.n}
-
-    @classmethod
-    def from_dict(cls, state: dict[str, Any], property: Any, groups: Any) -> "Counting":
-        return cls(property, groups, n=state["n"])
+def _watched(stream: ServedStream) -> Any:
+    return [None if watch is None else watch.to_dict() for watch in (stream.watch, stream.model_watch)]
 
 
-def test_any_monitor_can_be_plugged_in_and_is_part_of_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monitors, "monitor_of", lambda spec, kind, groups: Counting(kind, groups))
-    spec = StreamSpec(monitor=MonitorSpec(), seed=1)
-    stream, _ = _play(Stream("s", spec), [30, 25], reload_after=0)
-    assert [(one["seq"], one["alarm"]) for one in stream.alarms] == [
-        (40, "outcome 10"),
-        (50, "outcome 20"),
-        (60, "outcome 30"),
-        (95, "outcome 40"),
-        (105, "outcome 50"),
-    ]
+def test_every_group_is_watched_and_alarms_name_the_one_that_is_off() -> None:
+    """The watch is told that 0.5 was forecast to all: one group's outcomes are 0, the other's are 0.5 on average."""
+    spec = StreamSpec(groups=["carrier"], seed=1, bins=11, monitor=MonitorSpec(tolerance=0.1, alpha=0.01))
+    stream = ServedStream("s", spec)
+    assert stream.watch is not None
+    for k in range(200):
+        stream.begin(float(k + 1))
+        made = stream.predict([stream.asked({"carrier": carrier}, None) for carrier in "AB"])
+        for one, y in zip(made, (0.0, float(k % 2)), strict=True):
+            stream.watch.add(y, 0.5, stream._row(one))
+        stream.end()
+    first = stream.watch.alarms[0]
+    assert (first.group, first.side) == ("carrier=A", "too high")
+    assert "carrier=A: forecasts are too high by more than 0.1" in first.alarm
+    assert {one.group for one in stream.watch.alarms} <= {"carrier=A", "all"}
+    assert stream.status().alarms == stream.watch.raised == len(stream.watch.alarms)
+    assert first.at == first.group_outcomes, "in the transaction of the outcome that made it sure"
+
+
+@pytest.mark.parametrize("tolerance", [None, 0.5])
+def test_the_monitor_is_the_packages_own(tolerance: float | None) -> None:
+    spec = StreamSpec(property="mean", low=-5, high=5, groups=["carrier"], seed=1, monitor=MonitorSpec(tolerance))
+    stream = ServedStream("s", spec)
+    plain = Monitor(stream.property, stream.groups, tolerance=0.2 if tolerance is None else tolerance, alpha=0.05)
+    rng, cases = random.Random(1), _cases(stream, 300)
+    for k in range(30):
+        stream.begin(float(k))
+        group = list(itertools.islice(cases, 10))
+        made = stream.predict(group)
+        y = [rng.uniform(-5, 5) for _ in made]
+        for case, one, outcome in zip(group, made, y, strict=True):
+            stream.learn(one, case.hint, outcome)
+        stream.end()
+        plain.update_many(y, [one.value for one in made], [case.context for case in group])
+    assert stream.watch is not None
+    assert stream.watch.monitor.to_dict() == plain.to_dict()
+
+
+def test_no_monitor_where_nobody_wants_one() -> None:
+    stream = ServedStream("s", StreamSpec(seed=1, monitor=False))
+    assert stream.watch is None
+    assert not stream.status().watched
+    assert ServedStream.load("s", stream.spec, stream.dump()).watch is None
+    with pytest.raises(sc.InvalidInput, match="alpha or every"):
+        check(StreamSpec(monitor=MonitorSpec(alpha=0.1, every=100)))
+
+
+@pytest.mark.parametrize("settle", [3, 25, 400])
+def test_outcomes_in_the_order_of_forecasts_are_those_of_a_recorded_stream(settle: int) -> None:
+    """The same numbers as `Forecaster.run` with the same delays, order and deadline."""
+    rng, n = np.random.default_rng(settle), 400
+    y, hints = (rng.random(n) < 0.3).astype(float), rng.random(n).round(2)
+    known = np.arange(n) + 1.0 + rng.geometric(0.1 + 0.4 * y)
+    known[rng.random(n) < 0.05] = np.nan
+    spec = StreamSpec(groups=["carrier"], seed=1, pending=1000, outcome_order="forecast", settle=settle)
+    stream = ServedStream("s", spec)
+    cases: list[dict[str, Any]] = [{"carrier": "AB"[k % 2]} for k in range(n)]
+    plain = sc.Forecaster(sc.Probability(), sc.Groups(["carrier"], limit=200), seed=1, max_pending=1000)
+    expected = plain.run(cases, y, hints, known=known, order="forecast", settle=settle)
+    made: list[sc.Forecast] = []
+    for k in range(n):
+        for row in np.flatnonzero(known == k).tolist():
+            stream.learn(made[row], float(hints[row]), float(y[row]))
+        if k == n // 2:
+            stream = ServedStream.load("s", spec, stream.dump())
+        made += stream.predict([stream.asked(cases[k], float(hints[k]))])
+    assert [one.value for one in made] == expected.tolist()
+    assert stream.order is not None
+    assert len(stream.order) + stream.status().outcomes == int((known < n).sum())
+
+
+def test_a_held_outcome_that_could_not_be_learned_is_refused_when_it_comes() -> None:
+    stream = ServedStream("s", StreamSpec(seed=1, outcome_order="forecast"))
+    early, late = stream.predict([stream.asked({}, 0.3), stream.asked({}, 0.4)])
+    stream.learn(late, 0.4, 1.0)
+    assert stream.is_held(late)
+    with pytest.raises(sc.InvalidInput):
+        stream.learn(early, 0.3, 2.0)
+    with pytest.raises(sc.UnknownForecast):
+        stream.learn(dataclasses.replace(early, value=0.9), 0.3, 1.0)
+    assert (stream.status().held, stream.status().outcomes) == (1, 0)
+    stream.learn(early, 0.3, 0.0)
+    assert (stream.status().held, stream.status().outcomes) == (0, 2)
+    with pytest.raises(sc.InvalidInput, match="settle"):
+        check(StreamSpec(settle=5))
+
+
+def test_a_stream_built_anew_takes_the_stored_forecasts_for_its_own() -> None:
+    spec = SPECS["probability"]
+    [stored] = ServedStream("s", spec).predict([Asked({"carrier": "A"}, 0.5, None)])
+    again = ServedStream("s", spec)
+    [made] = again.predict([Asked({"carrier": "A"}, 0.5, None)])
+    assert made.outside() == stored.outside()
+    assert made.sealed == stored.sealed
+    again.learn(stored.outside(), 0.5, 1.0)
+    other = ServedStream("t", spec)
+    other.predict([Asked({"carrier": "A"}, 0.5, None)])
+    with pytest.raises(sc.UnknownForecast):
+        other.learn(stored.outside(), 0.5, 1.0)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_stored_forecasts_come_back_and_changed_ones_do_not(name: str) -> None:
+    stream = ServedStream("s", SPECS[name])
+    for made in stream.predict(list(_cases(stream, 20))):
+        packed = pack(made, stream.identity)
+        back = unpack(packed, stream.identity)
+        assert back == made
+        assert (back.sealed, back.to_dict()) == (made.sealed, made.to_dict())
+        for k in range(0, len(packed), 7):
+            changed = packed[:k] + bytes([packed[k] ^ 1]) + packed[k + 1 :]
+            with pytest.raises(sc.UnknownForecast):
+                unpack(changed, stream.identity)
+        with pytest.raises(sc.UnknownForecast):
+            unpack(packed, ServedStream("t", SPECS[name]).identity)
 
 
 def test_damaged_and_foreign_snapshots_are_named() -> None:
@@ -134,14 +230,18 @@ def test_damaged_and_foreign_snapshots_are_named() -> None:
 
     import msgspec
 
-    stream = Stream("s", SPECS["probability"])
+    stream = ServedStream("s", SPECS["probability"])
     whole = stream.dump()
     for broken in (whole[:-10], b"", b"x" * 100):
         with pytest.raises(sc.StateFileError, match="damaged"):
-            Stream.load("s", stream.spec, broken)
+            ServedStream.load("s", stream.spec, broken)
+    for key in ("groups", "scores", "forecaster", "watch"):
+        state = msgspec.msgpack.decode(zlib.decompress(whole)) | {key: {"nothing": 1}}
+        with pytest.raises(sc.StateFileError, match=r"cannot be read|not a"):
+            ServedStream.load("s", stream.spec, zlib.compress(msgspec.msgpack.encode(state)))
     newer = zlib.compress(msgspec.msgpack.encode({"schema_version": 99, "swapcal": "9.9"}))
     with pytest.raises(sc.StateFileError, match="version 99"):
-        Stream.load("s", stream.spec, newer)
+        ServedStream.load("s", stream.spec, newer)
 
 
 def test_tables_of_another_version_end_the_start(tmp_path: Path) -> None:
@@ -175,10 +275,10 @@ def test_a_state_of_version_one_is_read_and_goes_on(tmp_path: Path) -> None:
         registry = Registry(store, 10)
         for name, known in expected.items():
             stream = registry.get(name)
-            assert (stream.seq, stream.totals.outcomes) == (known["seq"], known["outcomes"])
+            assert (stream.seq, stream.scores.totals.outcomes) == (known["seq"], known["outcomes"])
             made = stream.predict([stream.asked(case["context"], case["hint"]) for case in known["next"]])
             assert [one.value for one in made] == [case["forecast"] for case in known["next"]]
             case = store.find(name, ["case-3"])["case-3"]
-            stream.learn(case.forecast(), case.asked().used(), known["y"], 0.0)
+            stream.learn(case.forecast(stream.identity), case.asked().used(), known["y"])
     finally:
         store.close()

@@ -9,8 +9,8 @@ import pytest
 
 from service_killing import SPEC, Load, check_store, finish
 from service_running import Running, Starter, start
-from swapcal.service.store import Commit, Elsewhere, open_store
-from swapcal.service.stream import Stream
+from swapcal.service.event_store import Commit, Elsewhere, open_store
+from swapcal.service.served_stream import ServedStream
 
 CONFIG = {"streams": {"late": SPEC}}
 
@@ -77,7 +77,7 @@ def test_an_owner_that_comes_back_from_the_dead_writes_nothing(postgres: str) ->
     try:
         old.open()
         new.open()
-        old.create("late", msgspec.json.encode(spec), Stream("late", spec).dump())
+        old.create("late", msgspec.json.encode(spec), ServedStream("late", spec).dump())
         first = old.acquire("late")
         assert first is not None
         with pytest.raises(Elsewhere):

@@ -20,7 +20,7 @@ from swapcal.audit.chance_level import chance_level
 from swapcal.audit.discovery import discover
 from swapcal.audit.discovery_columns import banded, valued
 from swapcal.audit.independent_intervals import independent_bias
-from swapcal.audit.intervals import adaptive_radius, independent_radius
+from swapcal.audit.radii import adaptive_radius, independent_radius
 from swapcal.audit.tilted_bets import smallest_mean
 from swapcal.audit.unit_sample import UnitSample
 from swapcal.hypotheses import Finite

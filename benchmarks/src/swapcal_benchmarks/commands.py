@@ -208,6 +208,57 @@ def bench_grid(
         show(directory, full=full, workers=workers, docs=docs, json=json, echo=typer.echo)
 
 
+@bench.command("delay")
+def bench_delay(
+    directory: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DIR]", help="Directory with adult.csv, elec2.csv, ...; left out if not given."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
+    docs: Annotated[Path | None, typer.Option(help="Also write delay.md into this directory.")] = None,
+) -> None:
+    """Outcomes that come late: loss and swap error at once and late, on recorded and simulated streams.
+
+    A frozen model, the model as hint, a hint that learns, and logistic recalibration refitted daily; with delays that
+    depend on the outcome among them. Takes some minutes.
+
+    Example: swapcal bench delay data --docs docs
+    """
+    with guarded():
+        from swapcal_benchmarks.delay.delay_command import show_delays
+
+        show_delays(directory, docs=docs, json=json, echo=typer.echo)
+
+
+@bench.command("service")
+def bench_service(
+    store: Annotated[
+        str | None, typer.Option(help="postgresql://..., an empty database, instead of a SQLite file of its own.")
+    ] = None,
+    turns: Annotated[int, typer.Option(min=1, help="Seconds for each row of the table.")] = 10,
+    soak: Annotated[
+        float | None, typer.Option(metavar="MINUTES", min=0.05, help="Steady load for so long instead of the table.")
+    ] = None,
+    rate: Annotated[int, typer.Option(min=10, help="With --soak: cases a second.")] = 500,
+    docs: Annotated[Path | None, typer.Option(help="Also write service-bench.md into this directory.")] = None,
+) -> None:
+    """The service under load, as ratios to an empty endpoint of the same stack in the same run.
+
+    Starts both servers on the loopback. Takes a minute; exit code 1 if a target is missed or a request refused.
+
+    Example: swapcal bench service --docs docs
+    """
+    from importlib.util import find_spec
+
+    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+        stop("the service is not installed: pip install 'swapcal[serve]'")
+    with guarded():
+        from swapcal_benchmarks.service.service_command import load_service
+
+        code = load_service(store=store, turns=turns, minutes=soak, rate=rate, docs=docs, echo=typer.echo)
+    raise typer.Exit(code)
+
+
 @bench.command("scale")
 def bench_scale(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer keys and rows.")] = False,

@@ -8,7 +8,7 @@ import numpy as np
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array
 
-__all__ = ["Interval", "exponent", "exponents", "student_interval"]
+__all__ = ["ConfidenceInterval", "exponent", "exponents", "student_interval"]
 
 # Student's t at 97.5 % for 1 to 30 degrees of freedom.
 _T975 = (
@@ -18,7 +18,7 @@ _T975 = (
 _Z975 = 1.959964
 
 
-class Interval(NamedTuple):
+class ConfidenceInterval(NamedTuple):
     """A mean over seeds and its 95 % confidence interval."""
 
     value: float
@@ -26,7 +26,7 @@ class Interval(NamedTuple):
     high: float
 
 
-def student_interval(values: Float64Array) -> Interval:
+def student_interval(values: Float64Array) -> ConfidenceInterval:
     """Student's t interval for the mean of `values`, one number per seed; a single seed gives no width.
 
     Examples
@@ -39,11 +39,11 @@ def student_interval(values: Float64Array) -> Interval:
         raise InvalidInput(f"an interval needs a flat array of finite numbers, one per seed; got {values!r}")
     center, freedom = float(values.mean()), values.size - 1
     if freedom == 0:
-        return Interval(center, center, center)
+        return ConfidenceInterval(center, center, center)
     # Beyond the table, the first terms of the expansion in 1 / degrees of freedom.
     t = _T975[freedom - 1] if freedom <= len(_T975) else _Z975 + (_Z975**3 + _Z975) / (4.0 * freedom)
     half = t * float(values.std(ddof=1)) / math.sqrt(values.size)
-    return Interval(center, center - half, center + half)
+    return ConfidenceInterval(center, center - half, center + half)
 
 
 def exponents(sizes: Float64Array, values: Float64Array) -> Float64Array:
@@ -63,6 +63,6 @@ def exponents(sizes: Float64Array, values: Float64Array) -> Float64Array:
     return np.asarray(np.log(values) @ x / (x @ x))
 
 
-def exponent(sizes: Float64Array, values: Float64Array) -> Interval:
+def exponent(sizes: Float64Array, values: Float64Array) -> ConfidenceInterval:
     """The exponent b of value ~ size^b: the mean of the seeds' own slopes, and its interval over the seeds."""
     return student_interval(exponents(sizes, values))

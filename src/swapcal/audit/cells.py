@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from swapcal.audit.intervals import adaptive_radius, independent_radius
+from swapcal.audit.radii import adaptive_radius, independent_radius
 from swapcal.audit.sums import SumTable
 from swapcal.checked import real
 from swapcal.errors import InvalidInput

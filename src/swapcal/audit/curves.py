@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.audit.intervals import adaptive_radius
 from swapcal.audit.outcomes import OutcomeBins, root
+from swapcal.audit.radii import adaptive_radius
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
 

@@ -212,6 +212,8 @@ def _notes(result: Result) -> list[RenderableType]:
     ):
         if n_rows:
             notes.append(f"{count(n_rows)} {what}")
+    if settings.get("guarantee"):
+        notes.append(f"guarantee: {settings['guarantee']}")
     notes.append("bias above 0: forecasts too high; intervals hold for all groups, and for all ranges, together (95 %)")
     return [Text(), *(Padding(Text(note, style="dim"), (0, 1)) for note in notes)]
 

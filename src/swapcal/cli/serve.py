@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from swapcal.service.config import Config
-    from swapcal.service.store import Store
+    from swapcal.service.event_store import EventStore
 
 __all__ = ["serve"]
 
@@ -54,7 +54,7 @@ def start(
         import msgspec
 
         from swapcal.service import config as configs
-        from swapcal.service import serve as serving
+        from swapcal.service import serving
 
         if demo:
             _demo(port, rate)
@@ -72,7 +72,7 @@ def _demo(port: int | None, rate: int) -> None:
     import shutil
 
     from swapcal.client.replay import Replay, demo_config
-    from swapcal.service import serve as serving
+    from swapcal.service import serving
     from swapcal.service.config import Service
 
     settings = demo_config(Service().port if port is None else port)
@@ -139,8 +139,8 @@ def revoke(key: Annotated[str, typer.Argument(help="As `list` shows it.")], conf
             stop(f"there is no token {key!r}; see  swapcal serve token list")
 
 
-def _store(config: Path) -> "AbstractContextManager[Store]":
-    from swapcal.service.store import opened
+def _store(config: Path) -> "AbstractContextManager[EventStore]":
+    from swapcal.service.event_store import opened
 
     return opened(_read(config).service.store)
 

@@ -13,7 +13,7 @@ from swapcal.roles import Elicitable
 from swapcal.tables.extras import package
 from swapcal.typing import Float64Array
 
-__all__ = ["audit", "for_table", "recalibrated"]
+__all__ = ["audit_table", "forecaster_for", "recalibrated"]
 
 
 def _column(frame: Any, name: str) -> Float64Array:
@@ -25,7 +25,7 @@ def _column(frame: Any, name: str) -> Float64Array:
     return np.asarray(table[name].cast(narwhals.Float64()).to_numpy(), dtype=np.float64)
 
 
-def for_table(
+def forecaster_for(
     frame: Any,
     *,
     y: str,
@@ -65,7 +65,7 @@ def for_table(
     >>> rng = np.random.default_rng(0)
     >>> old = rng.random(2000) < 0.3
     >>> frame = pd.DataFrame({"old": old, "score": 0.4, "late": rng.random(2000) < 0.2 + 0.5 * old})
-    >>> forecaster = for_table(frame, y="late", hint="score", groups=["old"], seed=1)
+    >>> forecaster = forecaster_for(frame, y="late", hint="score", groups=["old"], seed=1)
     >>> abs(forecaster.predict({"old": True}, hint=0.4) - 0.7) < 0.15
     True
     """
@@ -91,7 +91,7 @@ def recalibrated(
     name : str
         Of the new column.
     **settings
-        As for `for_table`.
+        As for `forecaster_for`.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def _gone_through(
     return forecaster, forecaster.run(frame, labels, None if hint is None else _column(frame, hint), missing="skip")
 
 
-def audit(frame: Any, *, y: str, p: str, groups: Any = (), **question: Any) -> Any:
+def audit_table(frame: Any, *, y: str, p: str, groups: Any = (), **question: Any) -> Any:
     """The verdict that `swapcal audit` gives, on the forecasts in a frame.
 
     Parameters
@@ -152,13 +152,13 @@ def audit(frame: Any, *, y: str, p: str, groups: Any = (), **question: Any) -> A
     Returns
     -------
     Result
-        `result.words.headline` says it in a sentence; `report.page` draws it.
+        `result.verdict.headline` says it in a sentence; `report.page` draws it.
 
     Examples
     --------
     >>> rng = np.random.default_rng(1)
     >>> score = rng.random(4000)
-    >>> audit({"late": rng.random(4000) < 0.7 * score, "score": score}, y="late", p="score").words.headline
+    >>> audit_table({"late": rng.random(4000) < 0.7 * score, "score": score}, y="late", p="score").verdict.headline
     'Recalibrate: there is bias that can be taken away.'
     """
     from swapcal.jobs import auditing

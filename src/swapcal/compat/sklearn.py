@@ -1,8 +1,8 @@
 """scikit-learn estimators around any model: calibrated classifiers, regressors and intervals.
 
 `fit` is one pass over the rows in their order, on top of the model's forecasts for rows that it was not fitted on;
-`predict` uses the fixed predictor that this run implies (see `batch`: what is guaranteed for a population that does not
-change). `partial_fit` goes on with a stream, for which `Forecaster` states the guarantee.
+`predict` uses the fixed predictor that this run implies (see `online_to_batch`: what is guaranteed for a population
+that does not change). `partial_fit` goes on with a stream, for which `Forecaster` states the guarantee.
 """
 
 import copy
@@ -26,10 +26,11 @@ from sklearn.utils.validation import (
 )
 
 from swapcal.classes import projected
-from swapcal.compat.batch import Mixture, fitted, play, rows_of
+from swapcal.compat.online_to_batch import FixedPredictor, chosen, fitted, play, rows_of, steady
 from swapcal.engine.randomness import seed_for
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
+from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite, Groups
 from swapcal.intervals import Interval
 from swapcal.properties import Mean, Probability
@@ -172,9 +173,9 @@ class _Multicalibrated(MetaEstimatorMixin, BaseEstimator):
 class MulticalibratedClassifier(ClassifierMixin, _Multicalibrated):
     """A classifier whose probabilities are calibrated given themselves and for every group.
 
-    Guarantee: for rows that are drawn independently from one population, that of the module `batch`; for two classes by
-    one forecaster, for more by one per class, moved to the nearest probability vector (see `swapcal.classes.Classes`
-    for what that keeps).
+    Guarantee: for rows that are drawn independently from one population, that of the module `online_to_batch`; for two
+    classes by one forecaster, for more by one per class, moved to the nearest probability vector (see
+    `swapcal.classes.Classes` for what that keeps).
 
     Parameters
     ----------
@@ -256,7 +257,7 @@ class MulticalibratedClassifier(ClassifierMixin, _Multicalibrated):
         self.classes_ = np.unique(y[kept])
         self._start(X)
         if len(self.classes_) == 1:
-            self.estimator_, self.forecasters_, self.mixtures_ = None, [], list[Mixture]()
+            self.estimator_, self.forecasters_, self.mixtures_ = None, [], list[FixedPredictor]()
             return self
         hints = self._fit_model(X, y, params)
         self.forecasters_ = [self._forecaster(k, len(y)) for k in range(self._parts())]
@@ -306,7 +307,7 @@ class MulticalibratedClassifier(ClassifierMixin, _Multicalibrated):
         rows = self._contexts(X, weights, learn=True)
         for k, forecaster in enumerate(self.forecasters_):
             play(forecaster, rows, self._label(y, k), None if hints is None else hints[:, k])
-        self.mixtures_ = [Mixture([copy.deepcopy(f)], k) for k, f in enumerate(self.forecasters_)]
+        self.mixtures_ = [FixedPredictor([copy.deepcopy(f)], k) for k, f in enumerate(self.forecasters_)]
         self._teach(X, y, params)
         return self
 
@@ -402,7 +403,7 @@ class _Numbers(RegressorMixin, _Multicalibrated):
 class MulticalibratedRegressor(_Numbers):
     """A regressor whose forecasts of a mean, quantile, expectile or other property are calibrated for every group.
 
-    Guarantee: for rows that are drawn independently from one population, that of the module `batch`.
+    Guarantee: for rows that are drawn independently from one population, that of the module `online_to_batch`.
 
     Parameters
     ----------
@@ -418,7 +419,10 @@ class MulticalibratedRegressor(_Numbers):
 
     Notes
     -----
-    Outcomes outside the range count as its nearer end. `sample_weight` as for `MulticalibratedClassifier`.
+    Whatever is not a mean is forecast with an `OnlineRegression` on the model's forecast and the groups. Outcomes
+    outside the range count as its nearer end. For a quantile `how="mean"` covers a little more than its level (less,
+    below the median), as the mean of several quantiles does; `how="hash"` does not. `sample_weight` as for
+    `MulticalibratedClassifier`.
 
     Examples
     --------
@@ -478,7 +482,7 @@ class MulticalibratedRegressor(_Numbers):
             self.forecaster_ = self._forecaster(y, None)
         hints = None if self.estimator_ is None else self._forecasts(self.estimator_, X)
         play(self.forecaster_, self._contexts(X, weights, learn=True), y, hints)
-        self.mixture_ = Mixture([copy.deepcopy(self.forecaster_)], self.random_state)
+        self.mixture_ = FixedPredictor([copy.deepcopy(self.forecaster_)], self.random_state)
         self._teach(X, y, params)
         return self
 
@@ -493,7 +497,9 @@ class MulticalibratedRegressor(_Numbers):
         low, high = _range(y)
         make = Mean if self.property is None else self.property
         made = make(low=low, high=high) if callable(make) else make
-        settings: dict[str, Any] = {"horizon": horizon, "bins": self.bins, "outside": "clip"}
+        # A model usually forecasts a mean; what else is asked for is learned from it.
+        guide = None if isinstance(made, Mean) else OnlineRegression()
+        settings: dict[str, Any] = {"horizon": horizon, "bins": self.bins, "outside": "clip", "hint": guide}
         return Forecaster(made, self._functions(), seed=seed_for(self.random_state, "forecaster"), **settings)
 
     def _columns_out(self, X: Any) -> dict[str, Any]:
@@ -503,8 +509,9 @@ class MulticalibratedRegressor(_Numbers):
 class MulticalibratedInterval(_Numbers):
     """A regressor with intervals that cover a given share of outcomes in every group.
 
-    Guarantee: that of `swapcal.intervals.Interval` for the rows of `fit` and `partial_fit`, forecast as a stream. After
-    `fit` the intervals come from the last state, with the mean of what each end would be drawn from.
+    Guarantee: that of `swapcal.intervals.Interval` for the rows of `fit` and `partial_fit`, forecast as a stream.
+    `predict_interval` takes the mean of several states of the second half of `fit` (after `partial_fit`: of the last
+    state alone), and of what each end would be drawn from.
 
     Parameters
     ----------
@@ -512,7 +519,7 @@ class MulticalibratedInterval(_Numbers):
         The model of the middle; default `LinearRegression()`. A `FrozenEstimator` is used as it is.
     coverage : float
         The share of outcomes to cover.
-    groups, cv, max_groups, random_state
+    groups, cv, states, max_groups, random_state
         As for `MulticalibratedClassifier`.
 
     Examples
@@ -533,6 +540,7 @@ class MulticalibratedInterval(_Numbers):
         coverage: float = 0.9,
         groups: Any = None,
         cv: Any = 5,
+        states: int = 4,
         max_groups: int = 1000,
         random_state: int = 0,
     ) -> None:
@@ -540,6 +548,7 @@ class MulticalibratedInterval(_Numbers):
         self.coverage = coverage
         self.groups = groups
         self.cv = cv
+        self.states = states
         self.max_groups = max_groups
         self.random_state = random_state
 
@@ -550,7 +559,7 @@ class MulticalibratedInterval(_Numbers):
         self._start(X)
         hints = self._fit_model(X, y, params)
         self.interval_ = self._interval(np.abs(y - hints), len(y))
-        self._learn(X, y, hints, weights)
+        self.states_ = self._learn(X, y, hints, weights, chosen(len(y), self.states, self._seed("states")))
         return self
 
     def partial_fit(self, X: Any, y: Any, **params: Any) -> "MulticalibratedInterval":
@@ -563,20 +572,29 @@ class MulticalibratedInterval(_Numbers):
             self.estimator_ = self.estimator if self._frozen() else None
             self.interval_ = self._interval(np.abs(y - np.median(y)), None)
         hints = None if self.estimator_ is None else self._forecasts(self.estimator_, X)
-        self._learn(X, y, hints, weights)
+        self._learn(X, y, hints, weights, [])
+        self.states_ = [copy.deepcopy(self.interval_)]
         self._teach(X, y, params)
         return self
 
+    def _seed(self, name: str) -> int:
+        return seed_for(self.random_state, name)
+
     def _interval(self, distances: Float64Array, horizon: int | None) -> Interval:
         spread = max(1.5 * float(np.median(distances)), 1e-9 * max(1.0, float(distances.max())))
-        seed = seed_for(self.random_state, "interval")
-        return Interval(self.coverage, self._functions(), spread=spread, seed=seed, horizon=horizon)
+        return Interval(self.coverage, self._functions(), spread=spread, seed=self._seed("interval"), horizon=horizon)
 
-    def _learn(self, X: Any, y: Float64Array, hints: Float64Array | None, weights: Float64Array | None) -> None:
-        guides = [None] * len(y) if hints is None else hints.tolist()
-        rows = rows_of(self._contexts(X, weights, learn=True))
-        for row, label, hint in zip(rows, y.tolist(), guides, strict=True):
+    def _learn(
+        self, X: Any, y: Float64Array, hints: Float64Array | None, weights: Float64Array | None, keep: list[int]
+    ) -> list[Interval]:
+        """Play the rows in order; copies of the state before the rounds in `keep`."""
+        guides = [None] * len(y) if hints is None else steady(hints).tolist()
+        rows, kept = rows_of(self._contexts(X, weights, learn=True)), []
+        for t, (row, label, hint) in enumerate(zip(rows, y.tolist(), guides, strict=True)):
+            if t in keep:
+                kept.append(copy.deepcopy(self.interval_))
             self.interval_.update(self.interval_.predict(row, hint), label)
+        return kept
 
     def predict(self, X: Any) -> Float64Array:
         """The model's own forecasts."""
@@ -599,7 +617,10 @@ class MulticalibratedInterval(_Numbers):
         """
         hints = self.predict(X)
         rows = rows_of(self._contexts(self._validated(X, reset=False)))
-        return np.array([self.interval_.expected(row, hint) for row, hint in zip(rows, hints.tolist(), strict=True)])
+        given = list(zip(rows, steady(hints).tolist(), strict=True))
+        ends = np.array([[state.expected(row, hint) for row, hint in given] for state in self.states_])
+        middle: Float64Array = ends.mean(axis=0)
+        return middle
 
     def _columns_out(self, X: Any) -> dict[str, Any]:
         ends = self.predict_interval(X)

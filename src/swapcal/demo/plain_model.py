@@ -4,34 +4,57 @@ from collections.abc import Callable
 
 import numpy as np
 
-from swapcal.hints import OnlineRegression
+from swapcal.hints import OnlineRegression, RegressionState
 from swapcal.roles import Elicitable, Row, Rows
-from swapcal.typing import Float64Array
+from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["forecasts"]
+__all__ = ["forecasts", "rows_until"]
 
 _NOBODY = Row(np.zeros(0, dtype=np.int64), np.zeros(0))
 """No groups: the regression has features and nothing else."""
 
-_EVERY = 10_000
+_EVERY = 1_000
+"""Rows after which the model learns what is known by then: about a day of flights."""
 
 
 def forecasts(
-    property: Elicitable, x: Float64Array, y: Float64Array, done: Callable[[int], None] | None = None
+    property: Elicitable, x: Float64Array, y: Float64Array, done: Callable[[int], None] | None, known: IntArray
 ) -> Float64Array:
-    """Forecast every row from the rows before it that have an outcome; NaN is none.
+    """Forecast every row by a model that learns every 1,000 rows from what is known by then; NaN is no outcome.
 
-    `done` is called with the number of rows, now and then.
+    `known` are the rows before which outcomes are known. `done` is called with the number of rows, now and then.
     """
-    state = OnlineRegression(n_features=x.shape[1]).start(property, 0)
-    known, p = ~np.isnan(y), np.empty(len(y))
-    borders = np.unique(np.concatenate([[0, len(y)], np.arange(0, len(y), _EVERY), np.flatnonzero(np.diff(known)) + 1]))
-    for start, end in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
-        if known[start]:
-            rows = Rows(np.zeros(end - start + 1, dtype=np.int64), *_NOBODY)
-            p[start:end] = state.run(rows, x[start:end], None, y[start:end])
-        else:
-            p[start:end] = [state.forecast(_NOBODY, features, None) for features in x[start:end]]
-        if done is not None and end % _EVERY == 0:
-            done(end)
+    state, p = OnlineRegression(n_features=x.shape[1]).start(property, 0), np.empty(len(y))
+    order = np.argsort(np.where(np.isnan(y), len(y), known), kind="stable")
+    order = order[~np.isnan(y[order])]
+    learned = 0
+    for start in range(0, len(y), _EVERY):
+        ready = learned + int(np.searchsorted(known[order[learned:]], start, side="right"))
+        if ready > learned:
+            part = order[learned:ready]
+            state.run(Rows(np.zeros(len(part) + 1, dtype=np.int64), *_NOBODY), x[part], None, y[part])
+            learned = ready
+        p[start : start + _EVERY] = _said(state, x[start : start + _EVERY])
+        if done is not None:
+            done(min(start + _EVERY, len(y)))
     return p
+
+
+def _said(state: RegressionState, x: Float64Array) -> list[float]:
+    """Forecasts of rows between which nothing is learned."""
+    kernel = state.kernel()
+    if kernel is None:
+        return [state.forecast(_NOBODY, features, None) for features in x]
+    return [kernel.forecast(*_NOBODY, features, None) for features in x]
+
+
+def rows_until(times: Float64Array, known: Float64Array) -> IntArray:
+    """The first row at or after the moment at which each outcome is known, and not before the row behind its own.
+
+    Examples
+    --------
+    >>> rows_until(np.array([0.0, 5.0, 9.0]), np.array([6.0, 5.0, np.nan]))
+    array([2, 2, 3])
+    """
+    found = np.searchsorted(times, np.where(np.isnan(known), np.inf, known), side="left")
+    return np.maximum(found, np.arange(len(times)) + 1).astype(np.int64)

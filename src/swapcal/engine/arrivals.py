@@ -98,7 +98,8 @@ def arrivals(
     if order == "forecast":
         arrive = _in_order(arrive, numbers, first, settle)
     codes = np.concatenate([-1 - lines, rows])
-    sorted_by = np.lexsort((numbers, arrive))
+    # Round numbers increase, so ties keep their order; what is nearly sorted is sorted in linear time.
+    sorted_by = np.argsort(arrive, kind="stable")
     arrive_sorted = arrive[sorted_by]
     inside = arrive_sorted < n
     codes = codes[sorted_by][inside]

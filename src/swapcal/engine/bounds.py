@@ -17,6 +17,7 @@ from swapcal.typing import Float64Array
 __all__ = [
     "Guarantee",
     "Tally",
+    "certified",
     "combine",
     "exponential",
     "log_potential",
@@ -102,7 +103,10 @@ class Tally:
     """What a theorem needs to know of a run; `counts` and what follows are None for a bound ahead of it.
 
     `rounding` is sup_f of the signed rounding of each value. `drift` is by how much the potential may have risen beyond
-    the draws, with what is reserved for outcomes that are out; `peak` the largest that it was before a draw.
+    the draws, with what is reserved for outcomes that are out; `peak` the largest that it was before a draw. `luck` is
+    how much more the draws could have added to the potential than they have, and `reserved` the part of the drift that
+    is. Where a forecaster stood back, `shown` are the visits of what was shown, and `rounding` leads from the evidence
+    to it.
     """
 
     n_values: int
@@ -113,6 +117,9 @@ class Tally:
     rounding: Float64Array | None = None
     drift: float = 0.0
     peak: float = 0.0
+    shown: Float64Array | None = None
+    luck: float | None = None
+    reserved: float = 0.0
 
 
 _TANGENT = 250.0
@@ -156,9 +163,10 @@ def exponential(
     """
     log_mass = log_potential(tally, mass, delta)
     if tally.counts is not None and tally.spread is not None and tally.rounding is not None:
-        visited = tally.counts > 0
-        n, spread = tally.counts[visited], tally.spread[visited]
-        known = np.sqrt(n * spread) if squares else spread
+        shown = tally.counts if tally.shown is None else tally.shown
+        visited = shown > 0
+        n, spread = shown[visited], tally.spread[visited]
+        known = np.sqrt(tally.counts[visited] * spread) if squares else spread
         if log_mass <= _TANGENT:
             known = np.minimum(deviation(spread, log_mass), known)
         reach = known + tally.rounding[visited]
@@ -180,7 +188,8 @@ def quadratic(tally: Tally, smoothness: float, radius: float, r: float, delta: f
 
     `radius` bounds the squared norm of a context, `smoothness` is 1 for the Euclidean norm and p - 1 for the p-norm:
     sum_i ||S_i||^2 / n_i <= radius (smoothness sum_i H(n_i) + 4 ln(1/delta)) + max(0, drift), with probability 1 -
-    delta for all times at once.
+    delta for all times at once. A value at which the forecaster stood back counts by itself, with ||S_i||^2 <= n_i
+    times that sum.
     """
     visits = np.zeros(0)
     if tally.counts is not None:
@@ -193,7 +202,26 @@ def quadratic(tally: Tally, smoothness: float, radius: float, r: float, delta: f
     evidence = total if r >= 2.0 else float(tally.n_rounds ** (1.0 - r / 2.0) * total ** (r / 2.0))
     if tally.counts is None or tally.rounding is None:
         return evidence
-    rounded = tally.rounding[tally.counts > 0]
+    if tally.shown is None:
+        rounded = tally.rounding[tally.counts > 0]
+        return combine(evidence, float(np.sum(visits * (rounded / visits) ** r)), r)
+    kept = (tally.shown == tally.counts) & (tally.counts > 0)
+    n, rounded = tally.counts[kept], tally.rounding[kept]
+    whole = combine(evidence, float(np.sum(n * (rounded / n) ** r)), r)
+    moved = (tally.shown != tally.counts) & (tally.shown > 0)
+    n, reach = tally.shown[moved], np.sqrt(total * tally.counts[moved]) + tally.rounding[moved]
+    return whole + float(np.sum(n * np.minimum(reach / n, 1.0) ** r))
+
+
+def certified(q: float, tally: Tally, r: float) -> float:
+    """Theorem C for a quadratic potential that is `q` now: to which the draws, which count twice, could have added."""
+    assert tally.counts is not None
+    assert tally.rounding is not None
+    assert tally.luck is not None
+    total = min(max(q + 2.0 * tally.luck + tally.reserved, 0.0), float(tally.n_rounds))
+    evidence = total if r >= 2.0 else float(tally.n_rounds ** (1.0 - r / 2.0) * total ** (r / 2.0))
+    visited = tally.counts > 0
+    visits, rounded = tally.counts[visited], tally.rounding[visited]
     return combine(evidence, float(np.sum(visits * (rounded / visits) ** r)), r)
 
 

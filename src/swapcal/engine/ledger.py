@@ -10,6 +10,8 @@ from swapcal.typing import Float64Array
 __all__ = ["Ledger"]
 
 DRIFT, RESERVED, PEAK = 0, 1, 2
+FORECASTS, LUCK, VARIANCE = 0, 1, 2
+_MOST = 1e300
 
 
 class Ledger:
@@ -22,6 +24,10 @@ class Ledger:
     (docs/guarantees.md, section 2): `drift`, by how much the potential may have risen beyond the draws; `reserved`, the
     size of the draws whose outcomes are out; and the largest that the sum of both ever was.
 
+    Where a forecaster stood back (`gate`), what was shown is not what was said: `apart` is the sum of x V at the
+    model's own number, in the cell of its nearest value, less that of x V at what was said, in its own; `moved` the
+    same for the visits. There is no room for `apart` before the gate opens its book.
+
     Parameters
     ----------
     capacity : int
@@ -30,16 +36,18 @@ class Ledger:
         Number of functions.
     """
 
-    __slots__ = ("drift", "rounding", "rounds", "sums", "totals")
+    __slots__ = ("apart", "drift", "moved", "rounding", "rounds", "sums", "totals")
 
     def __init__(self, capacity: int, n: int) -> None:
         self.sums = np.zeros((capacity, n))
         self.rounding = np.zeros((capacity, n))
+        self.apart, self.moved = np.zeros((0, n)), np.zeros(capacity)
         # Rounds, those whose outcome came late, and those that expired; in an array, because kernels count too.
         self.rounds: npt.NDArray[np.int64] = np.zeros(3, dtype=np.int64)
         self.drift = np.zeros(3)
-        # The sum of forecasts that have had their outcome.
-        self.totals = np.zeros(1)
+        # The sum of forecasts that have had their outcome; what their draws have added to the potential; and how much
+        # that may vary, in the sense of docs/guarantees.md, section 5.
+        self.totals = np.zeros(3)
 
     @property
     def n_rounds(self) -> int:
@@ -59,7 +67,7 @@ class Ledger:
     @property
     def mean_forecast(self) -> float | None:
         """Of the rounds that have had their outcome."""
-        return float(self.totals[0]) / self.n_rounds if self.n_rounds else None
+        return float(self.totals[FORECASTS]) / self.n_rounds if self.n_rounds else None
 
     def owed(self, slot: int, row: Row, count: float) -> float:
         """The signed rounding of a value in the direction of this context, for each of its `count` rounds."""
@@ -67,11 +75,16 @@ class Ledger:
             return 0.0
         return float((self.rounding[slot].take(row.indices) * row.values).cumsum()[-1]) / count
 
-    def draw(self, evidence: Evidence, phi: float) -> None:
-        """A round is drawn: before the draw the peak is looked at, and after it the size of the draw is reserved."""
+    def draw(self, evidence: Evidence, phi: float, other: float) -> None:
+        """A round is drawn: before the draw the peak is looked at, and after it the size of the draw is reserved.
+
+        `other` is the evidence at the value that was not drawn.
+        """
         self._look()
         if phi != 0.0:
             self.drift[RESERVED] += evidence.reserve(phi)
+            variance = float(self.totals[VARIANCE]) + (phi * phi / 6.0 + abs(phi * other) / 3.0)
+            self.totals[VARIANCE] = min(variance, _MOST)
 
     def _look(self) -> None:
         """The peak so far. It is looked at before each draw and after each outcome, so that none is missed."""
@@ -84,7 +97,19 @@ class Ledger:
         if v != v_evidence:
             self.rounding[slot, row.indices] += row.values * (v - v_evidence)
         self.rounds[0] += 1
-        self.totals[0] += value
+        self.totals[FORECASTS] += value
+
+    def move(self, slot: int, cell: int, row: Row, v: float, v_model: float) -> None:
+        """What was shown was the model's own number, in the cell of its nearest value, and not what was said."""
+        self.apart[slot, row.indices] -= row.values * v
+        self.apart[cell, row.indices] += row.values * v_model
+        self.moved[slot] -= 1.0
+        self.moved[cell] += 1.0
+
+    def spread_out(self) -> None:
+        """Make room for what will be moved."""
+        if not len(self.apart):
+            self.apart = np.zeros_like(self.sums)
 
     def settle(self, evidence: Evidence, slot: int, row: Row, phi: float, v_evidence: float, open_rounds: int) -> None:
         """What the outcome of a draw adds to the drift, by the evidence in force now; before the evidence learns it."""
@@ -92,13 +117,19 @@ class Ledger:
         drift[DRIFT] += evidence.drift(slot, row, phi, v_evidence)
         drift[RESERVED] = drift[RESERVED] - evidence.reserve(phi) if open_rounds > 1 else 0.0
         self._look()
+        self.totals[LUCK] += phi * v_evidence
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` values."""
         self.sums, self.rounding = grown(self.sums, capacity), grown(self.rounding, capacity)
+        self.moved = grown(self.moved, capacity)
+        if len(self.apart):
+            self.apart = grown(self.apart, capacity)
 
     def error(self, hypotheses: Hypotheses, counts: Float64Array, r: float) -> float:
-        """The swap multicalibration error of the rounds so far."""
+        """The swap multicalibration error of what was shown so far; `counts` are those of what was said."""
+        sums = self.sums + self.apart if len(self.apart) else self.sums
+        counts = counts + self.moved
         visited = counts > 0
         n = counts[visited]
-        return float(np.sum(n * (hypotheses.supremum(self.sums[visited]) / n) ** r))
+        return float(np.sum(n * (hypotheses.supremum(sums[visited]) / n) ** r))

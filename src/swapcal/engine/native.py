@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swapcal.engine import cuts
+from swapcal.engine import cuts, gate, lateness, marks
 from swapcal.engine.crossing import Play
 from swapcal.engine.protocol import Case, Errors, Learned, StreamPart
 from swapcal.engine.randomness import GOLDEN, mix64
@@ -99,12 +99,23 @@ class NativeEngine:
             "noise": NOISE,
             "flags": len(state.pending.flags),
             "window": state.pending.window,
+            "apart": len(state.ledger.apart),
+            "cohorts": len(state.gate.ring),
+            "stand_back": rules.stand_back,
+            "gate_cohort": gate.COHORT,
+            "gate_spare": gate.SPARE,
+            "gate_cap": gate.CAP,
+            "gate_losses": gate.LOSSES,
+            "gate_deviations": gate.DEVIATIONS,
+            "gate_proof": gate.PROOF,
+            "gate_alarm": lateness.ALARM,
         }
         arrays |= {f"evidence.{name}": array for name, array in state.evidence.arrays().items()}
         arrays |= {f"record.{name}": array for name, array in state.record.arrays().items()}
         for name, part, keys in (
             ("values", state.values, ("born", "order", "ranked", "numbers", "gaps")),
-            ("ledger", state.ledger, ("sums", "rounding", "drift", "totals", "rounds")),
+            ("ledger", state.ledger, ("sums", "rounding", "apart", "moved", "drift", "totals", "rounds")),
+            ("gate", state.gate, ("totals", "counts", "ring")),
             ("pending", state.pending, ("flags", "numbers")),
             ("waiting", state.waiting, Waiting.__slots__),
         ):
@@ -119,6 +130,10 @@ class NativeEngine:
         self._held = held
         self._kernel.hold(held)
 
+    def mark(self, forecast: Forecast) -> int:
+        """As the twin in Python."""
+        return self._kernel.mark(forecast) if type(forecast) is Forecast else marks.mark(forecast)
+
     def play(self, case: Case) -> Play:
         """As the twin in Python."""
         return Play(*self._kernel.play(case.row.indices, case.row.values, case.hint))
@@ -126,7 +141,7 @@ class NativeEngine:
     def learn(self, case: Case, played: Learned, errors: Errors, t: int) -> None:
         """As the twin in Python; it adds a value by itself, for which there is room."""
         learn: Callable[..., None] = self._kernel.learn
-        learn(case.row.indices, case.row.values, *played, *errors, t, case.hint)
+        learn(case.row.indices, case.row.values, *played[:5], *errors, t, case.hint)
 
     @property
     def alone(self) -> bool:

@@ -1,4 +1,4 @@
-"""Which forecasts still wait for their outcome: one byte for each of the last `window` rounds, and no more."""
+"""Which forecasts still wait for their outcome: four bytes for each of the last `window` rounds, and no more."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +11,17 @@ __all__ = ["Pending"]
 _FIRST = 1 << 10
 
 
+UNMARKED = 1
+"""The flag of open rounds that never leave: those that `run` keeps itself."""
+
+
 class Pending:
     """Makes every forecast good for exactly one update.
 
     Rounds are numbered as they are issued. The flag of round t stands at position t mod the length of `flags`, which is
     doubled as rounds wait for longer, up to `window`; from then on issuing round t + window overwrites it, and a
-    forecast of round t can then no longer be updated. Memory is `window` bytes at most, however many outcomes never
-    come, and a kilobyte where none is late.
+    forecast of round t can then no longer be updated. Memory is 4 `window` bytes at most, however many outcomes never
+    come, and four kilobytes where none is late. A flag is 0 for a round that does not wait, and else its `marks.mark`.
 
     Parameters
     ----------
@@ -29,7 +33,7 @@ class Pending:
 
     def __init__(self, window: int) -> None:
         self.window = window
-        self.flags: npt.NDArray[np.uint8] = np.zeros(min(_FIRST, window), dtype=np.uint8)
+        self.flags: npt.NDArray[np.uint32] = np.zeros(min(_FIRST, window), dtype=np.uint32)
         # In an array, because kernels count too.
         self.numbers: npt.NDArray[np.int64] = np.zeros(2, dtype=np.int64)
 
@@ -54,13 +58,20 @@ class Pending:
         position = t % len(self.flags)
         expired = bool(self.flags[position])
         self.numbers += (1, 0 if expired else 1)
-        self.flags[position] = 1
+        self.flags[position] = UNMARKED
         return t, expired
+
+    def mark(self, t: int, mark: int) -> None:
+        """Know round `t` by its mark from now on."""
+        self.flags[t % len(self.flags)] = mark
 
     def check(self, t: int) -> None:
         """Raise unless round `t` is open."""
         if not 0 <= t < self.issued:
-            raise UnknownForecast(f"round {t} was never forecast here; rounds so far go from 0 to {self.issued - 1}")
+            raise UnknownForecast(
+                f"round {t} was never forecast here, where {self.issued:,} rounds were, counted from 0; if a copy of "
+                "this forecaster made the forecast (a fork, or one loaded from its file), give the outcome to that one"
+            )
         if t < self.issued - self.window:
             raise ExpiredForecast(
                 f"the forecast of round {t} is more than {self.window:,} rounds old and has expired; "
@@ -80,7 +91,8 @@ class Pending:
 
     def grow(self) -> None:
         """Make room for rounds that wait for longer."""
-        self._take(self.waiting(), min(2 * len(self.flags), self.window))
+        rounds = self.waiting()
+        self._take(rounds, self.marks(rounds), min(2 * len(self.flags), self.window))
 
     def waiting(self) -> IntArray:
         """The numbers of the rounds that wait, in increasing order."""
@@ -88,15 +100,20 @@ class Pending:
         ages = (self.issued - 1 - np.flatnonzero(self.flags)) % size
         return np.sort(self.issued - 1 - ages)
 
-    def restore(self, issued: int, waiting: IntArray) -> None:
-        """Continue where `issued` rounds were made and those in `waiting` are open."""
+    def marks(self, rounds: IntArray) -> npt.NDArray[np.uint32]:
+        """The marks of open rounds."""
+        marks: npt.NDArray[np.uint32] = self.flags[rounds % len(self.flags)]
+        return marks
+
+    def restore(self, issued: int, waiting: IntArray, marks: npt.NDArray[np.uint32]) -> None:
+        """Continue where `issued` rounds were made and those in `waiting` are open, with these marks."""
         oldest = issued - int(waiting[0]) if len(waiting) else 0
         size = len(self.flags)
         while size < min(oldest, self.window):
             size = min(2 * size, self.window)
         self.numbers[:] = issued, len(waiting)
-        self._take(waiting, size)
+        self._take(waiting, marks, size)
 
-    def _take(self, waiting: IntArray, size: int) -> None:
-        self.flags = np.zeros(size, dtype=np.uint8)
-        self.flags[waiting % size] = 1
+    def _take(self, waiting: IntArray, marks: npt.NDArray[np.uint32], size: int) -> None:
+        self.flags = np.zeros(size, dtype=np.uint32)
+        self.flags[waiting % size] = marks

@@ -1,6 +1,6 @@
 """State files: a JSON header and named arrays in one .npz archive. Reading one never runs code.
 
-Schema 3. The header holds the parts' specs, the settings, the counters and the identity; arrays are float64 or uint8.
+Schema 4. The header holds the parts' specs, the settings, the counters and the identity; arrays are numbers.
 Weights are not stored: they follow from the sums.
 """
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from swapcal import hints, hypotheses, properties
 from swapcal.engine import soundness
+from swapcal.engine.gate import WIDTH
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import Arrays, State
 from swapcal.errors import StateFileError
@@ -25,7 +26,7 @@ from swapcal.version import __version__
 
 __all__ = ["SCHEMA_VERSION", "load", "packed", "write"]
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _FORMAT = "swapcal.Forecaster"
 _LARGEST_HEADER = 1 << 26
 _LARGEST_ATOMS = 1 << 14
@@ -153,6 +154,11 @@ def _sizes(archive: zipfile.ZipFile) -> tuple[dict[str, int], int]:
 def _check_sizes(header: dict[str, Any], sizes: dict[str, int], size: int, own: Hypotheses | None) -> None:
     """The header must not ask for more memory than the file holds: a small file could ask for any amount."""
     counters, settings, spec = header["counters"], header["settings"], header["hypotheses"]
+    if "n_cohorts" not in counters:
+        raise StateFileError(
+            "this file is of a time before forecasters kept a record of what late outcomes cost; make a new state from "
+            "the stream, or read it with the version that wrote it"
+        )
     soundness.check_counters(counters)
     n_values, bins = counters["n_values"], settings["bins"]
     levels = settings["levels"] if spec["kind"] in ("Finite", "Groups") else 0
@@ -167,6 +173,7 @@ def _check_sizes(header: dict[str, Any], sizes: dict[str, int], size: int, own: 
         ("pending.rounds", 8 * counters["open"]),
         ("hint.mean", 8 * n_features),
         ("waiting.entries", 8 * counters["n_waiting"] * counters["width"]),
+        ("gate.cohorts", 8 * WIDTH * counters["n_cohorts"]),
     ):
         fits = fits and n_bytes <= sizes.get(name, 0)
     soundness.check_room(n, settings["max_pending"], size)
@@ -178,7 +185,7 @@ def _arrays(archive: zipfile.ZipFile, sizes: dict[str, int], expected: dict[str,
     """All arrays, of the expected names, types and shapes; a size that is not right is not even unpacked."""
     fits = sizes.keys() == {"header", "atoms.labels", *expected} and sizes["atoms.labels"] < _LARGEST_ATOMS
     for name, shape in expected.items():
-        n_bytes = math.prod(shape) * (1 if name == "waiting.scores" else 8)
+        n_bytes = math.prod(shape) * np.dtype(soundness.KINDS.get(name, np.float64)).itemsize
         fits = fits and n_bytes <= sizes[name] <= n_bytes + _LARGEST_LABEL
     if not fits:
         raise StateFileError("this state file is damaged: its arrays do not fit its settings")

@@ -30,13 +30,17 @@ class Case(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What an update needs to know of the play: the slot, the other value, the evidence point, how, Phi at the draw."""
+    """What an update needs to know of the play: the slot, the other value, the evidence point, how, Phi at the draw.
+
+    And whether what was said was shown, or the model's own number.
+    """
 
     slot: int
     other: float
     evidence_at: float
     kind: str
     phi: float
+    followed: bool = True
 
 
 class Errors(NamedTuple):
@@ -70,6 +74,9 @@ class Engine(Protocol):
 
     def due(self) -> bool:
         """Whether the last update has left something to Python: the first hint, more room, a label to be looked at."""
+
+    def mark(self, forecast: Forecast) -> int:
+        """By which the round of a forecast is known, see `marks`."""
 
     def play(self, case: Case) -> Play:
         """Which values to play, with which probabilities."""

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from swapcal.engine import cuts
+from swapcal.engine import cuts, marks
 from swapcal.engine.crossing import Play, outright, search
 from swapcal.engine.protocol import Case, Errors, Learned, StreamPart
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
 from swapcal.engine.trust import trusted
+from swapcal.forecast import Forecast
 
 __all__ = ["FRESH", "PythonEngine"]
 
@@ -35,6 +36,10 @@ class PythonEngine:
     def due(self) -> bool:
         """Nothing is left over, as whole updates are not taken over."""
         return False
+
+    def mark(self, forecast: Forecast) -> int:
+        """By which a round is known, see `marks`."""
+        return marks.mark(forecast)
 
     def play(self, case: Case) -> Play:
         """A hint at its word where it is trusted; else a zero, a sign change or an end of the evidence near it.

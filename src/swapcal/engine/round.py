@@ -11,7 +11,6 @@
 | 7: feed the gains to the expert algorithm | `Round.learn` and `Evidence.record` |
 """
 
-import hmac
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from swapcal.engine.protocol import Case, Engine, Errors, Learned
 from swapcal.engine.python import FRESH, PythonEngine
 from swapcal.engine.randomness import uniform
 from swapcal.engine.rules import Rules
+from swapcal.engine.stakes import RoundCost
 from swapcal.engine.state import State
 from swapcal.engine.values import Values
 from swapcal.errors import InvalidInput, UnknownForecast
@@ -59,8 +59,9 @@ class Round:
         slot, phi = self.draw(play, t)
         born = self.state.values.born
         value = float(born[slot])
+        followed = self.show(t, value, base)
         forecast = Forecast(
-            value=value,
+            value=value if followed or base is None else base,
             round=t,
             forecaster=self.state.identity,
             other=float(born[play.lower + play.upper - slot]),
@@ -73,8 +74,10 @@ class Round:
             base=case.base,
             features=None if case.features is None else tuple(case.features.tolist()),
             scores=case.scores,
+            said=None if followed else value,
         )
         object.__setattr__(forecast, "forecaster", self.state.identity)
+        self.state.pending.mark(t, self.engine.mark(forecast))
         return forecast
 
     def distribution(self, x: Any, hint: Any, features: Any) -> dict[float, float]:
@@ -89,8 +92,13 @@ class Round:
         play = self.engine.play(case)
         if play.lower == FRESH:
             return {float(case.hint or 0.0): 1.0}
-        lower, upper = float(values.born[play.lower]), float(values.born[play.upper])
-        return {lower: 1.0} if play.lower == play.upper else {lower: play.p_lower, upper: 1.0 - play.p_lower}
+        chances: dict[float, float] = {}
+        for slot, chance in ((play.lower, play.p_lower), (play.upper, 1.0 - play.p_lower)):
+            said = float(values.born[slot])
+            shown = said if case.base is None or self.state.gate.follows(said, case.base) else case.base
+            if chance > 0.0:
+                chances[shown] = chances.get(shown, 0.0) + chance
+        return chances
 
     def update(self, forecast: Any, y: Any) -> None:
         """Learn the outcome of a forecast that was made here and has not had one."""
@@ -101,23 +109,32 @@ class Round:
             )
         if forecast.forecaster != state.identity:
             raise UnknownForecast(f"{forecast!r} was made by another forecaster; update the one that made it")
-        if forecast.forecaster is not state.identity:
-            seal = state.identity.seal(forecast.signed)
-            if not hmac.compare_digest(seal, forecast.sealed or b""):
-                raise UnknownForecast(
-                    f"{forecast!r} is not as this forecaster made it: its seal is broken or missing. Store what "
-                    "to_json or to_dict give, unchanged, and do not build or edit forecasts"
-                )
+        outside = forecast.forecaster is not state.identity
+        if outside and not state.identity.sealed(forecast.signed, forecast.sealed):
+            raise UnknownForecast(
+                f"{forecast!r} is not as this forecaster made it: its seal is broken or missing, or of a key that "
+                "was forgotten. Store what to_json or to_dict give, unchanged, and do not build or edit forecasts"
+            )
         state.pending.check(forecast.round)
-        slot, (low, high) = state.values.find(forecast.value), self.rules.property.domain
+        if outside and state.pending.flags[forecast.round % len(state.pending.flags)] != self.engine.mark(forecast):
+            raise UnknownForecast(
+                f"{forecast!r} was made by a copy of this forecaster (a copy, a fork, or one loaded from its file) "
+                f"after the two had parted: round {forecast.round} was another one here. Give the outcome to the one "
+                "that made it. To go on elsewhere, save, load there, and forecast with one of the two only; where "
+                "several processes forecast, give each a forecaster of its own or let all ask one service"
+            )
+        said = forecast.value if forecast.said is None else forecast.said
+        slot, (low, high) = state.values.find(said), self.rules.property.domain
         row = checked.stored_row(forecast.indices, forecast.values, self.rules.functions.n)
-        inside = low <= forecast.evidence_at <= high and (forecast.hint is None or low <= forecast.hint <= high)
+        given = (forecast.evidence_at, forecast.hint, forecast.base)
+        inside = all(each is None or low <= each <= high for each in given)
+        inside = inside and (forecast.said is None or forecast.base is not None)
         if slot < 0 or state.values.find(forecast.other) < 0 or not inside:
             raise UnknownForecast(f"{forecast!r} is not on this forecaster's grid; it was changed after it was made")
         extra = None if forecast.features is None else np.array(forecast.features)
         case = Case(row, forecast.hint, forecast.base, extra, forecast.scores)
         label = self.rules.label(y)
-        played = Learned(slot, forecast.other, forecast.evidence_at, forecast.kind, forecast.phi)
+        played = Learned(slot, forecast.other, forecast.evidence_at, forecast.kind, forecast.phi, forecast.said is None)
         self.learn(case, played, label, forecast.round)
         self.notice(label)
 
@@ -146,7 +163,11 @@ class Round:
 
     def open(self) -> int:
         """The number of a new round. One that has waited for too long expires for it."""
+        gate, pending = self.state.gate, self.state.pending
+        if not gate.open and pending.open:
+            gate.begin(pending.issued)
         self.make_room()
+        gate.judge(pending.issued)
         t, expired = self.state.pending.issue()
         self.state.ledger.rounds[2] += expired
         return t
@@ -154,9 +175,14 @@ class Round:
     def draw(self, play: Play, t: int) -> tuple[int, float]:
         """The slot that round `t` plays, and the evidence that the draw has canceled there."""
         lower = uniform(self.rules.seed, t) < play.p_lower
-        phi = play.phi_lower if lower else play.phi_upper
-        self.state.ledger.draw(self.state.evidence, phi)
+        phi, other = (play.phi_lower, play.phi_upper) if lower else (play.phi_upper, play.phi_lower)
+        self.state.ledger.draw(self.state.evidence, phi, other)
         return (play.lower if lower else play.upper), phi
+
+    def show(self, t: int, said: float, base: float | None) -> bool:
+        """Whether round `t` shows what was said, or the caller's own number."""
+        gate = self.state.gate
+        return not gate.open or base is None or gate.show(t, said, base)
 
     def learn(self, case: Case, played: Learned, label: float, t: int) -> None:
         """The played value records what happened. Everything that can fail comes before the first change."""
@@ -164,7 +190,9 @@ class Round:
         state = self.state
         errors = self._errors(case, played, self.rules.jittered(label, t))
         lag = state.pending.issued - 1 - t
-        before = state.ledger.drift.copy(), self._hint_arrays() if self._fallible else None
+        stake = self._stake(case, played, label, t)
+        drift, totals = state.ledger.drift.copy(), state.ledger.totals.copy()
+        model = self._hint_arrays() if self._fallible else None
         if state.hint is not None:
             own = case.row.indices < self.rules.hypotheses.n
             row = Row(case.row.indices[own], case.row.values[own])
@@ -172,14 +200,30 @@ class Round:
         try:
             middle = self.engine.learn(case, played, errors, t)
         except BaseException:
-            state.ledger.drift[:] = before[0]
-            if state.hint is not None and before[1] is not None:
-                state.hint.restore(before[1])
+            state.ledger.drift[:], state.ledger.totals[:] = drift, totals
+            if state.hint is not None and model is not None:
+                state.hint.restore(model)
             raise
         state.ledger.rounds[1] += lag > 0
+        if stake is not None:
+            outcome, worst, cell, v = stake
+            state.gate.learn(t, outcome, worst, played.followed, lag)
+            if not played.followed:
+                state.ledger.move(played.slot, cell, case.row, errors.forecast, v)
         if middle is not None:
             self.add(middle)
         self.follow(case.hint)
+
+    def _stake(self, case: Case, played: Learned, label: float, t: int) -> tuple[RoundCost, float, int, float] | None:
+        """What the outcome says to the gate: losses, and where the model's own number lies, with V there."""
+        state, base = self.state, case.base
+        if base is None or not state.gate.holds(t):
+            return None
+        said, stakes, cell, v = float(state.values.born[played.slot]), state.gate.stakes, -1, 0.0
+        if not played.followed:
+            cell = state.values.slot(state.values.nearest(base))
+            v = checked.identified(self.rules.property, base, self.rules.jittered(label, t))
+        return stakes.outcome(said, base, label), stakes.worst(said, base), cell, v
 
     def _hint_arrays(self) -> dict[str, Float64Array] | None:
         hint = self.state.hint
@@ -208,10 +252,12 @@ class Round:
         self.make_room()
         return self.state.values.add(value)
 
-    def drop(self, t: int, phi: float) -> None:
-        """Close a round whose outcome is not known and will not be."""
+    def drop(self, t: int, said: float, base: float | None, played: Learned) -> None:
+        """Close a round, the last one, whose outcome is not known and will not be."""
         state = self.state
-        reserved = state.ledger.drift[RESERVED] - state.evidence.reserve(phi)
+        if base is not None:
+            state.gate.drop(t, said, base, played.followed)
+        reserved = state.ledger.drift[RESERVED] - state.evidence.reserve(played.phi)
         state.ledger.drift[RESERVED] = reserved if state.pending.open > 1 else 0.0
         state.pending.close(t)
 
@@ -239,6 +285,12 @@ class Round:
             crowded = True
         if state.pending.full:
             state.pending.grow()
+            crowded = True
+        if state.gate.open and not len(state.ledger.apart):
+            state.ledger.spread_out()
+            crowded = True
+        if state.gate.full(state.pending.issued):
+            state.gate.grow(state.pending.issued)
             crowded = True
         if crowded:
             self.engine.assemble()

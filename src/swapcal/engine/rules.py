@@ -33,6 +33,7 @@ class Rules:
     outside: str = "error"
     jitter: float = 0.0
     max_pending: int = 1 << 20
+    stand_back: bool = True
     functions: Hypotheses = field(init=False)
     """The class with the level sets of the hint behind its own functions."""
 
@@ -51,6 +52,7 @@ class Rules:
             "outside": checked.one_of(self.outside, "outside", ("error", "clip")),
             "jitter": checked.number(self.jitter, "jitter", 0.0, self.property.high - self.property.low),
             "max_pending": checked.whole(self.max_pending, "max_pending", 1),
+            "stand_back": checked.flag(self.stand_back, "stand_back"),
         }
         settled["functions"] = level_sets.joined(self.hypotheses, settled["levels"])
         for name, value in settled.items():

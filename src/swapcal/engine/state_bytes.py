@@ -31,7 +31,6 @@ _DEFAULTS = {
     for name, each in inspect.signature(Rules).parameters.items()
     if name not in ("property", "hypotheses", "hint", "seed")
 }
-_COUNTERS = ("n_values", "issued", "open", "n_rounds", "n_late", "n_expired", "n_waiting", "width")
 _LENGTH = struct.Struct("<I")
 _MOST_ATOMS = 1 << 11
 _LINES = tuple(f"waiting.{name}" for name in ("whole", "numbers", "scores", "features", "indices", "entries"))
@@ -53,9 +52,9 @@ def to_bytes(rules: Rules, state: State) -> bytes:
     hint = None if rules.hint is None else dict(rules.hint.spec())
     shared = _json([dict(rules.property.spec()), dict(rules.hypotheses.spec()), hint, settings])
     derived = state.identity.key == Identity.derived(state.identity, rules.seed).key
-    own = [counters[name] for name in _COUNTERS]
+    own = [counters[name] for name in soundness.COUNTERS]
     own += [counters["hinted"], rules.seed, str(state.identity), None if derived else counters["key"]]
-    own += [len(arrays["atoms.labels"])]
+    own += [counters["former_keys"], len(arrays["atoms.labels"])]
     header = b"".join((_LENGTH.pack(len(shared)), shared, _json(own)))
     for name in _implied(rules, counters):
         del arrays[name]
@@ -75,18 +74,20 @@ def from_bytes(
     try:
         (n_shared,) = _LENGTH.unpack_from(header)
         shared, own = header[4 : 4 + n_shared], json.loads(header[4 + n_shared :])
-        counters = dict(zip(_COUNTERS, own[:8], strict=True))
-        hinted, seed, identity, key, n_atoms = own[8:]
+        n_counters = len(soundness.COUNTERS)
+        counters: dict[str, Any] = dict(zip(soundness.COUNTERS, own[:n_counters], strict=True))
+        hinted, seed, identity, key, former, n_atoms = own[n_counters:]
         soundness.check_counters(counters)
         rules = _rules(shared, seed, property, hypotheses, hint, len(data))
         n, n_values = rules.functions.n, counters["n_values"]
         if n > words.n or n_values * n > words.n or (rules.bins is not None and rules.bins != n_values):
             raise StateFileError("these bytes are damaged: their arrays do not fit their settings")
-        if type(hinted) is not bool or type(identity) is not str or type(n_atoms) is not int:
-            raise StateFileError("these bytes are damaged: the identity or a flag has the wrong type")
-        if not 2 <= n_atoms <= _MOST_ATOMS:
+        own_key = Identity.derived(identity, seed).key.hex() if key is None else key
+        counters |= {"hinted": hinted, "identity": identity, "key": own_key, "former_keys": former}
+        soundness.check_identity(counters)
+        if type(n_atoms) is not int or not 2 <= n_atoms <= _MOST_ATOMS:
             raise StateFileError("these bytes are damaged: they hold too many labels")
-        who = Identity.derived(identity, seed) if key is None else Identity(identity, bytes.fromhex(key))
+        who = Identity(identity, bytes.fromhex(own_key), tuple(bytes.fromhex(each) for each in former))
         state = State(rules, 1 << max(n_values - 1, 0).bit_length(), who)
         shapes = soundness.expected(rules, state, counters) | {"atoms.labels": (n_atoms,)}
         for name in _implied(rules, counters):
@@ -98,7 +99,7 @@ def from_bytes(
             arrays["values.born"] = Grid(*rules.property.domain, rules.bins).midpoints
         _check_finite(arrays)
         soundness.check_values(rules, counters, arrays)
-        state.fill(counters | {"hinted": hinted}, arrays)
+        state.fill(counters, arrays)
     except StateFileError:
         raise
     except Exception as error:

@@ -171,12 +171,14 @@ def _each(round: Round, part: StreamPart) -> None:
         opened = round.open()
         slot, phi = round.draw(play, opened)
         born = state.values.born
-        part.out[t] = value = float(born[slot])
+        value = float(born[slot])
+        followed = round.show(opened, value, case.base)
+        part.out[t] = value if followed else case.base
         other = float(born[play.lower + play.upper - slot])
         point = value if play.evidence_at is None else play.evidence_at
-        played = Learned(slot, other, point, play.kind, phi)
+        played = Learned(slot, other, point, play.kind, phi, followed)
         if math.isnan(label):
-            round.drop(opened, phi)
+            round.drop(opened, value, case.base, played)
         elif late is not None and late.late[t]:
             lines[t] = state.waiting.add(case, played, opened, label, float(late.due[t]))
         else:

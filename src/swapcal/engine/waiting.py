@@ -14,14 +14,14 @@ from swapcal.typing import Float64Array, IntArray
 __all__ = ["Waiting"]
 
 ROOM, WIDTH = 16, 4
-ROUND, SLOT, KIND, LENGTH = range(4)
+ROUND, SLOT, KIND, LENGTH, FOLLOWED = range(5)
 OTHER, POINT, PHI, HINT, BASE, LABEL, DUE = range(7)
 
 
 class Waiting:
     """A table with one line for each round that waits, whose lines are used again.
 
-    `run` keeps rounds here where outcomes are known late: who calls `predict` keeps the `Forecast`. A line takes 96
+    `run` keeps rounds here where outcomes are known late: who calls `predict` keeps the `Forecast`. A line takes 104
     bytes, 16 for each active entry (room is doubled), 8 for each feature and 2 for each expert of a learning hint.
 
     Parameters
@@ -35,7 +35,7 @@ class Waiting:
     __slots__ = ("counts", "entries", "features", "free", "indices", "numbers", "scores", "whole")
 
     def __init__(self, n_scores: int, n_features: int) -> None:
-        self.whole: IntArray = np.full((ROOM, 4), -1, dtype=np.int64)
+        self.whole: IntArray = np.full((ROOM, 5), -1, dtype=np.int64)
         self.numbers = np.zeros((ROOM, 7))
         self.scores: npt.NDArray[np.uint8] = np.zeros((ROOM, n_scores), dtype=np.uint8)
         self.features = np.zeros((ROOM, n_features))
@@ -79,7 +79,7 @@ class Waiting:
         self.room(len(row.indices))
         self.counts[0] -= 1
         line = int(self.free[self.counts[0]])
-        self.whole[line] = t, played.slot, KINDS.index(played.kind), len(row.indices)
+        self.whole[line] = t, played.slot, KINDS.index(played.kind), len(row.indices), played.followed
         given = (np.nan if each is None else each for each in (case.hint, case.base))
         self.numbers[line] = played.other, played.evidence_at, played.phi, *given, label, due
         if case.scores is not None:
@@ -89,9 +89,14 @@ class Waiting:
         self.indices[line, : len(row.indices)], self.entries[line, : len(row.indices)] = row.indices, row.values
         return line
 
+    def shown(self, line: int, born: Float64Array) -> float:
+        """The forecast of a round: the value in its slot, or the caller's own number where it stood back."""
+        whole = self.whole[line]
+        return float(born[whole[SLOT]] if whole[FOLLOWED] else self.numbers[line, BASE])
+
     def take(self, line: int) -> tuple[Case, Learned, int, float]:
         """Give a round back, and free its line."""
-        t, slot, kind, length = self.whole[line].tolist()
+        t, slot, kind, length, followed = self.whole[line].tolist()
         other, point, phi, hint, base, label, _ = self.numbers[line].tolist()
         case = Case(
             Row(self.indices[line, :length].copy(), self.entries[line, :length].copy()),
@@ -103,7 +108,7 @@ class Waiting:
         self.whole[line, ROUND] = -1
         self.free[self.counts[0]] = line
         self.counts[0] += 1
-        return case, Learned(slot, other, point, KINDS[kind], phi), t, label
+        return case, Learned(slot, other, point, KINDS[kind], phi, bool(followed)), t, label
 
     def arrays(self) -> dict[str, Any]:
         """The lines in use, in the order of their rounds."""

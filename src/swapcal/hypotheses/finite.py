@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.engine.bounds import Tally, quadratic_drift, quadratic_reserve
+from swapcal.engine.bounds import Tally, certified, quadratic_drift, quadratic_reserve
+from swapcal.engine.certificates import shared
 from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.rows import read_row, read_rows
-from swapcal.potentials import AdaNormalHedge, PNorm, Potential
+from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, Spec
 
@@ -180,6 +181,29 @@ class FiniteEvidence:
     def bound(self, tally: Tally, r: float, delta: float) -> float:
         """The potential's theorem; with counts, for the spread that was observed."""
         return self.potential.bound(tally, r, delta)
+
+    def certified(self, tally: Tally, r: float) -> float | None:
+        """Theorem C for what has been seen; None for a potential of which it is not known how far it is from least."""
+        n, potential = tally.n_values, self.potential
+        sums, spreads, counts = self.sums[:n], self.spreads[:n], self.counts[:n]
+        if isinstance(potential, PNorm):
+            norms = np.array([potential.norm(each) for each in sums])
+            return certified(float(np.sum(norms * norms / np.maximum(counts, 1.0))), tally, r)
+        if not isinstance(potential, (AdaNormalHedge, Exponential)) or tally.rounding is None or tally.luck is None:
+            return None
+        budget = float(np.sum(potential.excess(sums, spreads))) + tally.luck + tally.reserved
+        visited = counts > 0
+        largest, visits = np.max(spreads, axis=1)[visited], counts[visited]
+        # |S| is at most the sum of |g|, and that at most the root of n times the sum of squares.
+        known = np.sqrt(visits * largest) if isinstance(potential, Exponential) else largest
+        return shared(
+            lambda amounts: potential.reach(amounts, largest[:, None]),
+            visits,
+            known,
+            tally.rounding[visited],
+            budget,
+            r,
+        )
 
     def spread(self) -> Float64Array:
         """The largest spread of each bin, over the functions."""

@@ -12,6 +12,7 @@ from swapcal import potentials
 from swapcal.checked import column_names, real, shown, whole
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
 from swapcal.hypotheses.finite import Finite, FiniteEvidence
+from swapcal.hypotheses.frame_rows import as_case
 from swapcal.hypotheses.rows import check_rows
 from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.roles import Row, Rows
@@ -22,7 +23,7 @@ from swapcal.tables.comparisons import ColumnComparison
 from swapcal.tables.definitions import Function, definitions, groups_from_spec
 from swapcal.tables.fitting import frequent, listed, quantities
 from swapcal.tables.sparse_rows import assembled
-from swapcal.tables.vocabulary import Keyed, Token, Vocabulary
+from swapcal.tables.vocabulary import KeyedColumn, Token, Vocabulary
 from swapcal.typing import Float64Array, IntArray, Spec
 
 __all__ = ["Groups"]
@@ -168,7 +169,7 @@ class Groups:
         Parameters
         ----------
         x : mapping
-            From column to value.
+            From column to value; or a row of a pandas or polars frame.
 
         Returns
         -------
@@ -197,10 +198,11 @@ class Groups:
     def _row(self, x: Any, vocabulary: Vocabulary) -> Row:
         if isinstance(x, Row):
             return self._finite.row(x)
-        if not isinstance(x, Mapping):
+        case = x if type(x) is dict else as_case(x)
+        if case is None:
             raise InvalidInput(f"a case is a mapping from column to value, {{'sex': 'f'}}; got {shown(x)}")
-        fixed = [_value(one, x) for one in self._definitions.fixed]
-        texts = {name: self._text(name, x.get(name)) for name in self.columns}
+        fixed = [_value(one, case) for one in self._definitions.fixed]
+        texts = {name: self._text(name, case.get(name)) for name in self.columns}
         placed = []
         for key, definition in enumerate(self._definitions.keys):
             token = tuple(texts[column] for column in definition.columns)
@@ -241,7 +243,7 @@ class Groups:
         self._warn()
         return assembled(length, fixed, placed)
 
-    def _keyed(self, columns: Mapping[str, Coded | Float64Array]) -> list[Keyed]:
+    def _keyed(self, columns: Mapping[str, Coded | Float64Array]) -> list[KeyedColumn]:
         needed = {column for key in self._definitions.keys for column in key.columns}
         texts = {name: texts_of(columns[name], self._edges.get(name)) for name in needed}
         return [combined([texts[column] for column in key.columns]) for key in self._definitions.keys]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from swapcal.engine import kernels
-from swapcal.engine.bounds import Tally, quadratic, quadratic_drift, quadratic_reserve
+from swapcal.engine.bounds import Tally, certified, quadratic, quadratic_drift, quadratic_reserve
 from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.rows import read_row, read_rows
@@ -158,6 +158,12 @@ class LinearEvidence:
     def bound(self, tally: Tally, r: float, delta: float) -> float:
         """Theorem B."""
         return quadratic(tally, 1.0, 1.0, r, delta)
+
+    def certified(self, tally: Tally, r: float) -> float:
+        """Theorem C for what has been seen."""
+        n = self.counts[: tally.n_values]
+        squares = np.sum(np.square(self.sums[: tally.n_values]), axis=1)
+        return certified(float(np.sum(squares / np.maximum(n, 1.0))), tally, r)
 
     def spread(self) -> Float64Array:
         """The visits: nothing sharper is known of a linear function's gains."""

@@ -1,13 +1,13 @@
 """The linear class over columns of numbers, standardized while the stream goes by."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from swapcal.checked import real, shown
 from swapcal.errors import InvalidInput, StateFileError
+from swapcal.hypotheses.frame_rows import as_case
 from swapcal.hypotheses.linear import Linear, LinearEvidence
 from swapcal.hypotheses.rows import check_rows
 from swapcal.roles import Row, Rows
@@ -123,9 +123,10 @@ class Numeric:
         return Rows(indptr, np.nonzero(kept)[1].astype(np.int64), values[kept])
 
     def _numbers(self, x: Any) -> Float64Array:
-        if not isinstance(x, Mapping):
+        case = as_case(x)
+        if case is None:
             raise InvalidInput(f"a case is a mapping from column to number, {{'age': 41}}; got {shown(x)}")
-        return np.array([[_number(name, x.get(name)) for name in self.columns]])
+        return np.array([[_number(name, case.get(name)) for name in self.columns]])
 
     def _pass(self, numbers: Float64Array) -> Float64Array:
         """Contexts of shape (rows, n), dense; the sums move on to behind the last row.

@@ -1,7 +1,7 @@
 """Any class that an online agnostic learner can learn: the efficient counterpart of the paper's Algorithm 2."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -191,6 +191,11 @@ class OracleEvidence:
 
     def bound(self, tally: Tally, r: float, delta: float) -> float:
         """Theorem B for the answers, and the learners' regret for what better functions would have found."""
+        if tally.shown is not None and tally.counts is not None and tally.rounding is not None:
+            # Where it stood back, the learners' regret counts as rounding does.
+            missed_by = np.where(tally.counts > 0, _regret(self.learner, np.maximum(tally.counts, 1.0)), 0.0)
+            tally = replace(tally, rounding=tally.rounding + missed_by)
+            return min(quadratic(tally, 1.0, float(len(self.signs)), r, delta), float(tally.n_rounds))
         answers = quadratic(tally, 1.0, float(len(self.signs)), r, delta)
         missed = _missed(self.learner, tally, r)
         return min(combine(answers, missed, r), float(tally.n_rounds))

@@ -3,9 +3,9 @@
 from swapcal.intervals.ahead import Ahead
 from swapcal.intervals.forecasts import IntervalForecast, QuantilesForecast
 from swapcal.intervals.interval import Interval
+from swapcal.intervals.interval_scores import group_coverage, interval_score
 from swapcal.intervals.predictive import Predictive
 from swapcal.intervals.quantiles import Quantiles
-from swapcal.intervals.scores import group_coverage, interval_score
 
 __all__ = [
     "Ahead",

@@ -28,6 +28,10 @@ _WARM = 20
 """So many outcomes say how far outcomes lie from the hint."""
 _STRETCH = 2.5
 """A scale is about two standard deviations, where the map to (0, 1) still tells outcomes apart."""
+_MARGIN = 1e-6
+"""A quantile keeps this part of its cell free at both ends, so that no cell is empty whatever is forecast."""
+_NEAR_END = 0.01
+"""Hints keep this far from the ends of a cell."""
 
 
 class Quantiles:
@@ -176,9 +180,9 @@ class Quantiles:
         for node, forecaster in zip(self._nodes, self._ends, strict=True):
             start, stop = _cell(node, positions)
             usual = unit(0.5 * _NORMAL.inv_cdf(self.levels[node.position]), 0.0, 1.0)
-            guess = min(max((usual - start) / (stop - start), 0.0), 1.0)
+            guess = min(max(_inside(usual, start, stop), _NEAR_END), 1.0 - _NEAR_END)
             parts[node.position], inside = _forecast(forecaster, context, guess, drawn)
-            positions[node.position] = start + (stop - start) * inside
+            positions[node.position] = _at(inside, start, stop)
         values = tuple(min(max(unit_back(u, center, scale), self.low), self.high) for u in positions)
         return QuantilesForecast(self.levels, values, center, scale, tuple(parts) if drawn else (), sized)
 
@@ -204,9 +208,9 @@ class Quantiles:
         for node, forecaster in zip(self._nodes, self._ends, strict=True):
             start, stop = _cell(node, positions)
             part = forecast.parts[node.position]
-            positions[node.position] = start + (stop - start) * part.value
+            positions[node.position] = _at(part.value, start, stop)
             if start < u <= stop:
-                forecaster.update(part, (u - start) / (stop - start))
+                forecaster.update(part, _inside(u, start, stop))
         assert self.spread is not None  # there was one when the forecast was made
         self._size.update(forecast.size, size(abs(label - forecast.center), self.spread))
 
@@ -329,6 +333,18 @@ def _density(level: float) -> float:
 def _cell(node: Node, positions: Sequence[float]) -> tuple[float, float]:
     start = 0.0 if node.below is None else positions[node.below]
     return start, 1.0 if node.above is None else positions[node.above]
+
+
+def _at(forecast: float, start: float, stop: float) -> float:
+    """Where a forecast in [0, 1] lies in a cell: strictly inside of it."""
+    return start + (stop - start) * (_MARGIN + (1.0 - 2.0 * _MARGIN) * forecast)
+
+
+def _inside(u: float, start: float, stop: float) -> float:
+    """The way back; outcomes in the margins count as its ends, and a cell too small for floats has only a middle."""
+    if not start < stop:
+        return 0.5
+    return min(max(((u - start) / (stop - start) - _MARGIN) / (1.0 - 2.0 * _MARGIN), 0.0), 1.0)
 
 
 def _forecast(forecaster: Forecaster, context: Any, hint: float, drawn: bool) -> tuple[Any, float]:

@@ -1,30 +1,31 @@
-"""Outcomes of any size as numbers in (0, 1): a fixed, increasing map around a center, in units of a scale."""
+"""Outcomes of any size as numbers in [0, 1]: a fixed, increasing map around a center, in units of a scale."""
 
 import math
 
-__all__ = ["EDGE", "size", "size_back", "unit", "unit_back"]
+__all__ = ["FAR", "size", "size_back", "unit", "unit_back"]
 
-EDGE = 1e-9
-"""Positions stay this far from 0 and 1, whose counterparts are infinite."""
+FAR = 25.0
+"""So many scales from the center the map ends: outcomes beyond count as there, and no quantile lies beyond."""
+_ENDS = FAR / (1.0 + FAR)
 
 
 def unit(y: float, center: float, scale: float) -> float:
-    """1/2 at the center, 1/4 and 3/4 one scale away; strictly increasing, so it keeps every comparison.
+    """1/2 at the center, about 1/4 and 3/4 one scale away, 0 and 1 at `FAR` scales; increasing up to there.
 
     Examples
     --------
-    >>> unit(3.0, 3.0, 2.0), unit(5.0, 3.0, 2.0), unit_back(0.75, 3.0, 2.0)
-    (0.5, 0.75, 5.0)
+    >>> unit(3.0, 3.0, 2.0), round(unit(5.0, 3.0, 2.0), 2), round(unit_back(1.0, 3.0, 2.0), 9)
+    (0.5, 0.76, 53.0)
     """
     z = (y - center) / scale
-    if math.isinf(z):
+    if abs(z) >= FAR:
         return 1.0 if z > 0 else 0.0
-    return 0.5 + 0.5 * z / (1.0 + abs(z))
+    return 0.5 + 0.5 / _ENDS * z / (1.0 + abs(z))
 
 
 def unit_back(u: float, center: float, scale: float) -> float:
     """The outcome at position `u`."""
-    v = 2.0 * min(max(u, EDGE), 1.0 - EDGE) - 1.0
+    v = _ENDS * (2.0 * u - 1.0)
     return center + scale * v / (1.0 - abs(v))
 
 

@@ -42,6 +42,8 @@ class BeforeAfter:
         The first forecasts of the hint, none missing, from which fine bins for AUC are made.
     r : float
         Power of the error.
+    late : bool
+        Where outcomes come late, swapcal may show numbers of the hint, which are on no grid: both have the same bins.
     """
 
     def __init__(
@@ -52,11 +54,13 @@ class BeforeAfter:
         first: Float64Array,
         r: float,
         hints: Float64Array | None = None,
+        *,
+        late: bool = False,
     ) -> None:
         self.r = r
         shown = 20 if binning is None else binning.shown
         even = np.linspace(*property.domain, N_EVEN + 1)[1:-1]
-        self.after = audience.column(property, None, "swapcal", shown, fine=even)
+        self.after = audience.column(property, binning if late else None, "swapcal", shown, fine=even)
         self.before = None
         if binning is not None:
             fine = even if hints is None else fine_edges(hints)

@@ -104,7 +104,9 @@ class RunState:
         self.forecaster = self._forecaster(saved)
         known = labels[~np.isnan(labels)]
         hinted = None if hints is None else hints[~np.isnan(hints)]
-        self.comparison = BeforeAfter(self.values.property, self.audience, self.binning, known, question.r, hinted)
+        self.comparison = BeforeAfter(
+            self.values.property, self.audience, self.binning, known, question.r, hinted, late=question.late.given
+        )
         self.fingerprint = Fingerprint(question.columns)
         self.n_rows = self.n_missing = self.n_unhinted = 0
         self._last_time = -math.inf

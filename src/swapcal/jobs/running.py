@@ -14,12 +14,14 @@ from swapcal.jobs.before_after import DELTA
 from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.jobs.guard import regular
 from swapcal.jobs.kept_sums import understood
+from swapcal.jobs.late_notes import late_sentences, time_column
 from swapcal.jobs.output_and_state import RunFiles
 from swapcal.jobs.question import Question
 from swapcal.jobs.result import Result
 from swapcal.jobs.run_state import Method, RunState
 from swapcal.tables.records import Batch, Records, read
 from swapcal.words.property_words import loss_name
+from swapcal.words.quantities import guarantee_sentence
 from swapcal.words.verdicts import verdict
 
 __all__ = ["Stopped", "run"]
@@ -174,7 +176,7 @@ def _run(
         raise
     if records.held is not None and say is not None:
         say(records.held)
-    return _result(records.name, current, files)
+    return _result(records.name, current, files, time_column(records.file, first, question.time))
 
 
 def _expected_rows(records: Records) -> int | None:
@@ -225,7 +227,15 @@ def _behind(batches: Iterator[Batch], current: RunState, begun: Checkpoint, file
     return chain(ahead, batches)
 
 
-def _result(source: str, current: RunState, files: RunFiles) -> Result:
+def _binning(current: RunState) -> str:
+    """What was taken together, in words."""
+    stated = "" if current.binning is None else current.binning.stated
+    if not current.question.late.given:
+        return stated
+    return f"{stated}, the model's and swapcal's alike, as swapcal may show the model's own"
+
+
+def _result(source: str, current: RunState, files: RunFiles, time: str | None) -> Result:
     comparison, values, question = current.comparison, current.values, current.question
     if not comparison.after.weight > 0:
         raise DataError(
@@ -237,7 +247,12 @@ def _result(source: str, current: RunState, files: RunFiles) -> Result:
     if comparison.before is not None and comparison.before.weight > 0:
         before = summarize(comparison.before, question.r)
     after = summarize(comparison.after, question.r)
-    paired, guarantee = comparison.losses.paired(), float(current.forecaster.guarantee(DELTA))
+    lateness = current.forecaster.lateness()
+    paired, history = comparison.losses.paired(), comparison.history(current.forecaster)
+    said = verdict(before, after, property=values.property, r=question.r, paired=paired)
+    said = replace(said, sentences=(*said.sentences, *late_sentences(question.late, lateness, time)))
+    why_not = _no_guarantee(question.weight, current.jitter)
+    guarantee = None if why_not else float(current.forecaster.guarantee(DELTA))
     return Result(
         kind="run",
         source=source,
@@ -251,9 +266,9 @@ def _result(source: str, current: RunState, files: RunFiles) -> Result:
         n_clipped=values.n_clipped,
         before=before,
         after=after,
-        history=comparison.history(current.forecaster),
+        history=replace(history, guarantee=None) if why_not else history,
         paired=paired,
-        verdict=verdict(before, after, property=values.property, r=question.r, paired=paired),
+        verdict=said,
         guarantee=guarantee,
         settings={
             **files.asked,
@@ -262,16 +277,34 @@ def _result(source: str, current: RunState, files: RunFiles) -> Result:
             "trust": current.forecaster.rules.trust,
             "bins": len(current.forecaster.values),
             "jitter": current.jitter,
+            "guarantee": why_not or guarantee_sentence(DELTA),
             "limit": current.audience.groups.limit,
             "range": values.stated,
-            **({} if current.binning is None else {"binning": current.binning.stated}),
+            **({} if current.binning is None else {"binning": _binning(current)}),
             "bands": {column: list(edges) for column, edges in current.audience.groups.edges.items()},
             "rows": current.n_rows,
-            "outcomes_waiting": current.forecaster.n_pending,
-            "outcomes_late": current.forecaster.state.ledger.n_late,
+            "outcomes_waiting": lateness.n_pending,
+            "outcomes_late": lateness.n_late,
+            "outcomes_expired": lateness.n_expired,
+            "mean_delay": lateness.mean_delay,
+            "standing_back": lateness.standing_back,
+            "rows_stood_back": lateness.n_stood_back,
+            "delays_depend_on_outcomes": lateness.dependent_since is not None,
             "rows_without_hint": current.n_unhinted,
             "forecasts_outside": values.n_clipped_forecasts,
             "weights_outside": values.n_clipped_weights,
         },
         versions=versions(),
     )
+
+
+def _no_guarantee(weight: str | None, jitter: float) -> str:
+    """Why the errors of a run have no guarantee, as a sentence; empty where they have one."""
+    if weight is not None:
+        return f"none is stated: it is about rows counted once each, and here they are weighted by {weight!r}"
+    if jitter:
+        return (
+            f"none is stated: it is about outcomes spread over {jitter:g}, as --jitter does, and the errors are about "
+            "those in the file"
+        )
+    return ""

@@ -69,6 +69,17 @@ class AdaNormalHedge:
         mass = 2.5 + 1.5 * math.log1p(tally.n_rounds)
         return exponential(tally, mass, lambda c, log_mass: np.sqrt(3.0 * c * log_mass), r, delta)
 
+    def excess(self, s: Float64Array, c: Float64Array) -> Float64Array:
+        """By how much the potential of a function, both signs together, exceeds the least it can be with spread c."""
+        with np.errstate(over="ignore"):
+            above: Float64Array = np.expm1(self.level(s, c))
+        return above
+
+    def reach(self, e: Float64Array, c: Float64Array) -> Float64Array:
+        """The largest |s| whose `excess` with spread c is at most e."""
+        largest: Float64Array = np.sqrt(3.0 * c * np.log1p(e))
+        return largest
+
     def spec(self) -> Spec:
         """Plain data."""
         return {"kind": "AdaNormalHedge"}

@@ -11,10 +11,10 @@ from swapcal.errors import InvalidInput
 from swapcal.properties import arguments, labels
 from swapcal.typing import Float64Array, FloatLike, Spec
 
-__all__ = ["Moment"]
+__all__ = ["Moment", "power"]
 
 
-def _power(y: FloatLike, k: int) -> FloatLike:
+def power(y: FloatLike, k: int) -> FloatLike:
     """`y` to the power `k`, by repeated squaring.
 
     Only products, because these round alike for numbers and arrays (`pow` does not promise that), and because products
@@ -32,7 +32,7 @@ def _power(y: FloatLike, k: int) -> FloatLike:
 
 def _powers(low: float, high: float, k: int) -> tuple[float, float]:
     """The range of y^k on [low, high]."""
-    ends = sorted((float(_power(low, k)), float(_power(high, k))))
+    ends = sorted((float(power(low, k)), float(power(high, k))))
     # An even power turns back at zero.
     return (0.0 if k % 2 == 0 and low < 0.0 < high else ends[0]), ends[1]
 
@@ -104,11 +104,11 @@ class Moment:
 
     def identification(self, p: FloatLike, y: FloatLike) -> FloatLike:
         """V(p, y) = (p - y^k) / (width of the domain)."""
-        return (p - _power(y, self.k)) / self._width
+        return (p - power(y, self.k)) / self._width
 
     def loss(self, p: FloatLike, y: FloatLike) -> FloatLike:
         """The squared error (p - y^k)^2."""
-        error = p - _power(y, self.k)
+        error = p - power(y, self.k)
         return error * error
 
     def loss_weight(self, p: FloatLike) -> FloatLike:
@@ -117,7 +117,7 @@ class Moment:
 
     def value(self, y: Float64Array) -> float:
         """The sample mean of y^k."""
-        powers = np.asarray(_power(labels.sample(y, self.invalid_labels), self.k))
+        powers = np.asarray(power(labels.sample(y, self.invalid_labels), self.k))
         # As in `Mean`: rounding must not carry the mean past the labels.
         return float(min(max(powers.mean(), powers.min()), powers.max()))
 

@@ -130,15 +130,19 @@ def _errors(result: Result, field: str, note: str) -> HeadlineNumber:
 
 def _guarantee(result: Result) -> HeadlineNumber:
     yardstick = f"T^(1/3) is {number(float(np.cbrt(max(result.n_rounds, 0))))} for this many rows"
+    why = str(result.settings.get("guarantee", ""))
     if result.guarantee is None:
         return HeadlineNumber(
-            "Yardstick", "", number(float(np.cbrt(max(result.n_rounds, 0)))), "T^(1/3), the rate of the guarantee"
+            "Yardstick",
+            "",
+            number(float(np.cbrt(max(result.n_rounds, 0)))),
+            "T^(1/3), the rate of the guarantee" + (f"; {why}" if why else ""),
         )
     return HeadlineNumber(
         capitalized(QUANTITIES["guarantee"]),
         "",
         number(result.guarantee),
-        f"swap error, whatever the stream does; {yardstick}",
+        f"swap error, whatever the stream does; {f'{why}; ' if why else ''}{yardstick}",
     )
 
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 
 from swapcal.service.config import Config
+from swapcal.service.event_store import TokenRow
 from swapcal.service.metrics import Metrics
 from swapcal.service.problems import Problem
-from swapcal.service.store import TokenRow
 from swapcal.service.tokens import SCOPES, Bucket, Scope, Token, find
 
 __all__ = ["OPEN_PATHS", "Access"]

@@ -4,9 +4,9 @@ import httpx
 from starlette.requests import Request
 from starlette.responses import Response
 
+from swapcal.service.event_store import Elsewhere
 from swapcal.service.problems import Problem
 from swapcal.service.server import Server
-from swapcal.service.store import Elsewhere
 
 __all__ = ["pass_on"]
 

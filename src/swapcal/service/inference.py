@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from swapcal.service.bodies import decode, json, read_body
-from swapcal.service.cases import forecast_all
+from swapcal.service.case_routes import forecast_all
 from swapcal.service.problems import Problem
 from swapcal.service.schemas import Case, Forecasted, Refused, Scalar
 from swapcal.service.server import Server

@@ -1,6 +1,7 @@
 """What there is to read: audit, report, alarms, events, metrics, and the live page."""
 
 import asyncio
+import re
 import secrets
 from collections.abc import AsyncIterator
 from importlib.resources import files
@@ -14,14 +15,15 @@ from swapcal.service.bodies import json
 from swapcal.service.metrics import CONTENT_TYPE
 from swapcal.service.problems import Problem
 from swapcal.service.reading import AuditReading, read_audits
-from swapcal.service.report import report_page
-from swapcal.service.schemas import Alarm, Alarms, StreamStatus
+from swapcal.service.report_job import asked_of
+from swapcal.service.schemas import Alarms, StreamStatus
+from swapcal.service.served_stream import ServedStream
 from swapcal.service.server import Server
-from swapcal.service.stream import Stream
 
 __all__ = ["alarms", "audit", "events", "live_page", "metrics", "report"]
 
 _encode = msgspec.json.Encoder().encode
+_SCRIPT = re.compile(r"'(sha256-[A-Za-z0-9+/=]{44})'")
 KEEP_ALIVE = 15.0
 SECURITY = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; {script}connect-src 'self'; "
@@ -38,11 +40,12 @@ async def audit(server: Server, request: Request) -> Response:
 
 
 async def report(server: Server, request: Request) -> Response:
-    """The audit as a page that can be kept: one file, no scripts."""
-    name: str = request.path_params["stream"]
-    reading = await _reading(server, name)
-    status = await server.look(lambda registry: registry.get(name).status())
-    return _page(await asyncio.to_thread(report_page, reading, status))
+    """The verdict on the latest cases, as a page that can be kept: the one that `swapcal run` writes."""
+    name, store = request.path_params["stream"], server.config.service.store
+    page = await server.pages.page(await server.look(lambda registry: asked_of(registry.get(name), store)))
+    # The page says by its hash which script is its own.
+    own = _SCRIPT.search(page)
+    return _page(page, f"script-src '{own[1]}'; " if own else "")
 
 
 async def _reading(server: Server, name: str) -> AuditReading:
@@ -54,12 +57,16 @@ async def alarms(server: Server, request: Request) -> Response:
     """The alarms of the stream's monitor."""
     name: str = request.path_params["stream"]
 
-    def look(stream: Stream) -> Alarms:
-        if stream.monitor is None:
-            return Alarms([], "this stream has no monitor, so nothing raises alarms; give it one with `monitor`")
-        raised = [Alarm(**one) for one in stream.alarms]
-        note = f"{len(raised)} alarms kept" if raised else "no alarm so far"
-        return Alarms(raised, note)
+    def look(stream: ServedStream) -> Alarms:
+        watch, model = stream.watch, stream.model_watch
+        if watch is None or model is None:
+            return Alarms([], [], "this stream has no monitor, so nothing raises alarms; leave out `monitor = false`")
+        outcomes, tolerance = watch.monitor.n_rows, watch.monitor.tolerance
+        note = (
+            f"{watch.raised:,} alarms over {outcomes:,} outcomes, {model.raised:,} for the model's own numbers; "
+            f"tolerated is a bias of {tolerance:g} in any group"
+        )
+        return Alarms(watch.alarms.copy(), model.alarms.copy(), note)
 
     return json(await server.look(lambda registry: look(registry.get(name))))
 

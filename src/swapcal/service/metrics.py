@@ -60,9 +60,10 @@ class Metrics:
         """Count the entries of an answer by what became of them."""
         refused = [answer for answer in answers if isinstance(answer, Refused)]
         replayed = sum(not isinstance(answer, Refused) and answer.replayed for answer in answers)
-        self.cases[stream, what, "new"] += len(answers) - len(refused) - replayed
-        if replayed:
-            self.cases[stream, what, "replayed"] += replayed
+        new = len(answers) - len(refused) - replayed
+        for result, count in (("new", new), ("replayed", replayed)):
+            if count:
+                self.cases[stream, what, result] += count
         for answer in refused:
             result = {404: "unknown", 409: "contradiction", 410: "expired"}.get(answer.status, "invalid")
             self.cases[stream, what, result] += 1
@@ -140,8 +141,13 @@ class _Snapshot(Collector):
         for field, text in (
             ("pending", "Cases that wait for their outcome"),
             ("room", "Cases that can wait before the oldest expire"),
+            ("held", "Outcomes that wait for those of earlier cases"),
+            ("expired", "Cases that had no outcome before their room was needed"),
+            ("late", "Outcomes that came after a later case was forecast"),
             ("groups", "Groups found"),
-            ("alarms", "Alarms kept"),
+            ("alarms", "Alarms raised"),
+            ("groups_alarmed", "Groups in the alarms that are kept"),
+            ("model_alarms", "Alarms that the model's own numbers raised"),
             ("loss_before", "Mean loss of the hints"),
             ("loss_after", "Mean loss of the forecasts on the same cases"),
         ):

@@ -12,8 +12,8 @@ from typing import Any
 import psycopg
 
 import swapcal as sc
+from swapcal.service.event_store import CaseRow, Commit, Elsewhere, Event, StoredStream, TokenRow
 from swapcal.service.problems import StoreDown
-from swapcal.service.store import CaseRow, Commit, Elsewhere, Event, StreamRow, TokenRow
 
 __all__ = ["Postgres"]
 
@@ -114,7 +114,7 @@ class Postgres:
             self._connection.execute("DELETE FROM swapcal_streams WHERE name = %s", (name,))
         self.release(name)
 
-    def acquire(self, name: str) -> StreamRow | None:
+    def acquire(self, name: str) -> StoredStream | None:
         """Become the owner under a new epoch."""
         with self._named():
             db = self._connection
@@ -133,7 +133,7 @@ class Postgres:
                 self.release(name)
                 return None
             self._keys.pop(name, None)
-            return StreamRow(*row)
+            return StoredStream(*row)
 
     def release(self, name: str) -> None:
         """Let others own the stream."""
@@ -168,7 +168,7 @@ class Postgres:
         """All of it in one transaction."""
         with self._named(), self._connection.transaction():
             for one in commits:
-                self._fence(one.name, one.epoch)
+                self._advance(one)
                 self._write(self._key(one.name), one)
 
     def _write(self, key: int, one: Commit) -> None:
@@ -176,7 +176,7 @@ class Postgres:
         if one.cases:
             db.execute(
                 "INSERT INTO swapcal_cases (stream, id, seq, request, forecast, created) SELECT %s, * FROM "
-                "unnest(%s::text[], %s::bigint[], %s::bytea[], %s::bytea[], %s::float8[])",
+                "unnest(%b::text[], %b::bigint[], %b::bytea[], %b::bytea[], %b::float8[])",
                 (
                     key,
                     [row.id for row in one.cases],
@@ -189,7 +189,7 @@ class Postgres:
         if one.outcomes:
             db.execute(
                 "UPDATE swapcal_cases AS c SET y = new.y, y_seq = new.y_seq, learned = new.learned FROM "
-                "unnest(%s::text[], %s::float8[], %s::bigint[], %s::float8[]) AS new (id, y, y_seq, learned) "
+                "unnest(%b::text[], %b::float8[], %b::bigint[], %b::float8[]) AS new (id, y, y_seq, learned) "
                 "WHERE c.stream = %s AND c.id = new.id",
                 (
                     [row.id for row in one.outcomes],
@@ -199,13 +199,17 @@ class Postgres:
                     key,
                 ),
             )
-        if one.snapshot is None:
-            db.execute("UPDATE swapcal_streams SET seq = %s WHERE key = %s", (one.seq, key))
-        else:
-            db.execute(
-                "UPDATE swapcal_streams SET seq = %s, snapshot = %s, snapshot_seq = %s WHERE key = %s",
-                (one.seq, one.snapshot, one.seq, key),
-            )
+
+    def _advance(self, one: Commit) -> None:
+        """Count the events, unless the stream has a newer owner; holds the row until the transaction ends."""
+        set_, values = "seq = %s", list[Any]([one.seq])
+        if one.snapshot is not None:
+            set_, values = "seq = %s, snapshot = %b, snapshot_seq = %s", [one.seq, one.snapshot, one.seq]
+        done = self._connection.execute(
+            f"UPDATE swapcal_streams SET {set_} WHERE name = %s AND epoch = %s", (*values, one.name, one.epoch)
+        )
+        if done.rowcount != 1:
+            raise Elsewhere(one.name, None)
 
     def _fence(self, name: str, epoch: int) -> None:
         """Refuse to write for a stream that has a newer owner; holds the row until the transaction ends."""

@@ -10,7 +10,7 @@ from swapcal.service.problems import Problem
 from swapcal.service.reading import AuditReading, read_audits
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import StreamStatus
-from swapcal.service.stream import Stream
+from swapcal.service.served_stream import ServedStream
 from swapcal.service.writer import Writer
 
 __all__ = ["Pulses"]
@@ -19,7 +19,7 @@ EVERY = 1.0
 HISTORY = 300
 AUDIT_EVERY = 2.0
 ALARMS_SHOWN = 10
-GROUPS_SHOWN = 12
+GROUPS_SHOWN = 20
 FEW = 30
 """Groups with fewer rounds are not shown on the page while there are others."""
 
@@ -94,6 +94,9 @@ class Pulses:
             "forecast_rate": (status.forecasts - last["forecasts"]) / gap if last and gap > 0 else 0.0,
             "outcome_rate": (status.outcomes - last["outcomes"]) / gap if last and gap > 0 else 0.0,
             "pending": status.pending,
+            "held": status.held,
+            "expired": status.expired,
+            "late": status.late,
             "room": status.room,
             "groups": status.groups,
             "loss_before": recent_before,
@@ -101,6 +104,10 @@ class Pulses:
             "total_before": status.loss_before,
             "total_after": status.loss_after,
             "n_alarms": status.alarms,
+            "groups_alarmed": status.groups_alarmed,
+            "model_alarms": status.model_alarms,
+            "model_groups_alarmed": status.model_groups_alarmed,
+            "watched": status.watched,
             "alarms": alarms,
         }
 
@@ -120,8 +127,9 @@ class Pulses:
         }
 
 
-def _look(stream: Stream) -> tuple[StreamStatus, float | None, float | None, list[Any]]:
-    return stream.status(), stream.recent_before.mean(), stream.recent_after.mean(), stream.alarms[-ALARMS_SHOWN:]
+def _look(stream: ServedStream) -> tuple[StreamStatus, float | None, float | None, list[Any]]:
+    scores, alarms = stream.scores, [] if stream.watch is None else stream.watch.alarms[-ALARMS_SHOWN:]
+    return stream.status(), scores.recent_before.mean(), scores.recent_after.mean(), alarms
 
 
 def _audits(registry: Registry, name: str) -> tuple[sc.Audit, sc.Audit]:

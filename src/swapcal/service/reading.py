@@ -6,34 +6,41 @@ import numpy as np
 from msgspec import Meta, Struct
 
 import swapcal as sc
+from swapcal.audit.group_bias import group_bias, group_sums
 
-__all__ = ["AuditReading", "Errors", "GroupReading", "read_audits"]
+__all__ = ["AuditReading", "GroupReading", "SideBias", "SideErrors", "read_audits"]
 
 GROUPS_SHOWN = 1000
+EVERYBODY = "all"
 
 
-class Errors(Struct, frozen=True):
+class SideErrors(Struct, frozen=True):
     """The errors of one side, as totals over its rounds; see `Audit`."""
 
     rounds: int
     calibration: float
     multicalibration: float
     swap_multicalibration: float
-    groups_off: Annotated[
-        int, Meta(description="Groups with a cell whose 95 % interval, for all cells together, is off 0.")
-    ]
+    groups_off: Annotated[int, Meta(description="Groups that are biased over all their rounds, beyond doubt.")]
     witness: str | None
 
 
+class SideBias(Struct, frozen=True):
+    """One group on one side: its mean identification, where positive says that forecasts are too high."""
+
+    bias: float
+    low: Annotated[float, Meta(description="Of an interval; those of all groups hold together with 97 %.")]
+    high: float
+    off: Annotated[bool, Meta(description="Biased beyond doubt.")]
+
+
 class GroupReading(Struct, frozen=True):
-    """One group: mean identification before and after; positive says that forecasts are too high."""
+    """One group: the hints (`before`) and the forecasts (`after`); "all" is everybody."""
 
     name: str
     rounds: int
-    before: float | None
-    after: float | None
-    off_before: bool
-    off_after: bool
+    before: SideBias | None
+    after: SideBias | None
 
 
 class AuditReading(Struct, frozen=True):
@@ -41,56 +48,61 @@ class AuditReading(Struct, frozen=True):
 
     stream: str
     property: str
-    before: Errors
-    after: Errors
+    before: SideErrors
+    after: SideErrors
     groups: list[GroupReading]
 
 
 def read_audits(stream: str, before: sc.Audit, after: sc.Audit) -> AuditReading:
-    """Both audits as numbers; the groups that are furthest off before come first."""
-    sides = _by_group(before), _by_group(after)
-    names = dict.fromkeys([*sides[1], *sides[0]])
+    """Both audits as numbers; the groups for which there is most evidence against the model come first."""
+    sides = [_groups(before), _groups(after)]
+    ranked = {name: -evidence for name, (_, _, evidence) in reversed([*sides[1].items(), *sides[0].items()])}
     groups = []
-    for name in names:
-        rounds_before, mean_before, off_before = sides[0].get(name, (0, None, False))
-        rounds_after, mean_after, off_after = sides[1].get(name, (0, None, False))
-        rounds = max(rounds_before, rounds_after)
-        groups.append(GroupReading(name, rounds, mean_before, mean_after, off_before, off_after))
-    groups.sort(key=lambda one: -one.rounds * (one.before or 0.0) ** 2)
+    for name in sorted(ranked, key=lambda name: ranked[name])[:GROUPS_SHOWN]:
+        model, ours = (side.get(name) for side in sides)
+        rounds = max(one[0] for one in (model, ours) if one is not None)
+        groups.append(GroupReading(name, rounds, model and model[1], ours and ours[1]))
     return AuditReading(
         stream=stream,
         property=repr(after.property),
         before=_errors(before, sides[0]),
         after=_errors(after, sides[1]),
-        groups=groups[:GROUPS_SHOWN],
+        groups=groups,
     )
 
 
-_Sides = dict[str, tuple[int, float | None, bool]]
+_Sides = dict[str, tuple[int, SideBias, float]]
 
 
-def _by_group(audit: sc.Audit) -> _Sides:
-    """Rounds, mean identification, and whether a cell is off beyond chance, for each group."""
+def _groups(audit: sc.Audit) -> _Sides:
+    """Rounds, bias and evidence of each group that has rounds, everybody included."""
     if not audit.n_rounds:
         return {}
-    cells = audit.cells()
-    off = (cells.low > 0.0) | (cells.high < 0.0)
-    found: _Sides = {}
-    for function in np.unique(cells.function).tolist():
-        here = np.flatnonzero(cells.function == function)
-        weight = float(cells.weight[here].sum())
-        mean = float((cells.mean[here] * cells.weight[here]).sum() / weight) if weight else None
-        found[cells.name[int(here[0])]] = (int(cells.count[here].sum()), mean, bool(off[here].any()))
-    return found
+    table, kind = audit.table(), audit.property
+    forecasts, centers = None, table.value
+    if isinstance(kind, sc.Quantile):
+        forecasts, centers = (1.0 - kind.level) * table.active, np.full(len(table.value), 1.0 - kind.level)
+    elif isinstance(kind, sc.Probability):
+        forecasts = table.value[:, None] * table.active
+    error = table.count @ (table.xv / table.count[:, None]) ** 2
+    found = group_bias(group_sums(table, forecasts, centers), audit.function_names, error)
+    return {
+        found.name[k]: (
+            int(found.rows[k]),
+            SideBias(float(found.mean[k]), float(found.low[k]), float(found.high[k]), bool(found.off[k])),
+            float(found.evidence[k]),
+        )
+        for k in np.flatnonzero(found.rows > 0).tolist()
+    }
 
 
-def _errors(audit: sc.Audit, groups: _Sides) -> Errors:
+def _errors(audit: sc.Audit, groups: _Sides) -> SideErrors:
     some = audit.n_rounds > 0
-    return Errors(
+    return SideErrors(
         rounds=audit.n_rounds,
         calibration=audit.calibration() if some else 0.0,
         multicalibration=audit.multicalibration() if some else 0.0,
         swap_multicalibration=audit.swap_multicalibration() if some else 0.0,
-        groups_off=sum(off for _, _, off in groups.values()),
+        groups_off=sum(bias.off for name, (_, bias, _) in groups.items() if name != EVERYBODY),
         witness=str(audit.witness()) if some else None,
     )

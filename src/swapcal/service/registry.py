@@ -6,10 +6,10 @@ import time
 import msgspec
 
 import swapcal as sc
+from swapcal.service.event_store import CaseRow, Elsewhere, EventStore
 from swapcal.service.problems import Problem, StoreDown
+from swapcal.service.served_stream import Diverged, ServedStream
 from swapcal.service.spec import StreamSpec
-from swapcal.service.store import CaseRow, Elsewhere, Store
-from swapcal.service.stream import Diverged, Stream
 
 __all__ = ["Registry", "replay"]
 
@@ -30,12 +30,12 @@ class Registry:
         How many streams there may be.
     """
 
-    def __init__(self, store: Store, limit: int) -> None:
+    def __init__(self, store: EventStore, limit: int) -> None:
         self.store, self.limit = store, limit
-        self.streams: dict[str, Stream] = {}
+        self.streams: dict[str, ServedStream] = {}
         self._refused: dict[str, tuple[float, Exception]] = {}
 
-    def get(self, name: str) -> Stream:
+    def get(self, name: str) -> ServedStream:
         """The stream; a `Problem` if there is none, `Elsewhere` if another worker has it."""
         stream = self.streams.get(name)
         if stream is not None:
@@ -54,14 +54,14 @@ class Registry:
         self.streams[name] = stream
         return stream
 
-    def _load(self, name: str) -> Stream:
+    def _load(self, name: str) -> ServedStream:
         started = time.monotonic()
         row = self.store.acquire(name)
         if row is None:
             raise Problem(404, f"there is no stream {name!r}; an administrator can make it")
         try:
             spec = msgspec.json.decode(row.spec, type=StreamSpec)
-            stream = Stream.load(name, spec, row.snapshot)
+            stream = ServedStream.load(name, spec, row.snapshot)
             stream.epoch = row.epoch
             replay(stream, self.store)
             if stream.seq != row.seq:
@@ -91,7 +91,7 @@ class Registry:
                 403, f"there are {len(names)} streams, and no more are allowed; raise `streams` under [limits]"
             )
         seeded = spec.seeded()
-        fresh = Stream(name, seeded)
+        fresh = ServedStream(name, seeded)
         made = self.store.create(name, msgspec.json.encode(seeded), fresh.dump())
         self._refused.pop(name, None)
         self.get(name)
@@ -122,7 +122,7 @@ class Registry:
             log.warning("stream not released", extra={"stream": name, "reason": str(error)})
 
 
-def replay(stream: Stream, store: Store) -> None:
+def replay(stream: ServedStream, store: EventStore) -> None:
     """Play the log behind a stream's snapshot: every forecast must come out as it was stored, to the last bit."""
     waiting: list[CaseRow] = []
 
@@ -132,7 +132,7 @@ def replay(stream: Stream, store: Store) -> None:
             return
         asked = [stream.asked(one.context, one.used()) for one in (row.asked() for row in rows)]
         for row, made in zip(rows, stream.predict(asked), strict=True):
-            if made != row.forecast():
+            if made != row.forecast(stream.identity):
                 raise Diverged(
                     f"forecast {row.seq} of stream {stream.name!r} comes out differently from how it was stored: start "
                     "the version of swapcal that stored it, stop it in good order, which leaves nothing to replay, and "
@@ -144,12 +144,16 @@ def replay(stream: Stream, store: Store) -> None:
         if number != last + 1:
             raise Diverged(f"event {last + 1} is missing in the log of stream {stream.name!r}; restore a back-up")
         last = number
-        if is_outcome:
+        time = row.learned if is_outcome and row.learned is not None else row.created
+        if is_outcome or (stream.counts_transactions and time != stream.time):
             forecast()
+        stream.begin(time)
+        if is_outcome:
             assert row.y is not None
-            stream.learn(row.forecast(), row.asked().used(), row.y, row.learned or 0.0)
+            stream.learn(row.forecast(stream.identity), row.asked().used(), row.y)
         else:
             waiting.append(row)
             if len(waiting) >= AT_ONCE:
                 forecast()
     forecast()
+    stream.end()

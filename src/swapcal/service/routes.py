@@ -1,6 +1,6 @@
 """Every route, with who may, what it takes and what it answers."""
 
-from swapcal.service import cases, inference, looks, streams
+from swapcal.service import case_routes, inference, looks, streams
 from swapcal.service.operations import Operation
 from swapcal.service.reading import AuditReading
 from swapcal.service.schemas import (
@@ -45,16 +45,16 @@ _INVOKE = {"dataframe_records": [{"id": "flight-1547", "carrier": "UA", "hint": 
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "POST", f"{S}/forecasts", "predict", "Forecast one case or several", cases.forecast, (Forecasted, Answers),
-        (Case, Cases), (404, 409, 502), (200, 207), _CASE, _FORECAST, ("cases",),
+        "POST", f"{S}/forecasts", "predict", "Forecast one case or several", case_routes.forecast,
+        (Forecasted, Answers), (Case, Cases), (404, 409, 502), (200, 207), _CASE, _FORECAST, ("cases",),
     ),
     Operation(
-        "POST", f"{S}/outcomes", "outcomes", "Learn one outcome or several", cases.learn, (Learned, Results),
+        "POST", f"{S}/outcomes", "outcomes", "Learn one outcome or several", case_routes.learn, (Learned, Results),
         (Outcome, Outcomes), (404, 409, 410), (200, 207), {"id": "flight-1545", "y": 0.0},
         {"result": "learned", "id": "flight-1545", "y": 0.0, "replayed": False}, ("cases",),
     ),
     Operation(
-        "GET", f"{S}/cases/{{id}}", "read", "A case as it is stored", cases.stored_case, (StoredCase,),
+        "GET", f"{S}/cases/{{id}}", "read", "A case as it is stored", case_routes.stored_case, (StoredCase,),
         statuses=(404,), tags=("cases",),
     ),
     Operation("GET", f"{S}/audit", "read", "Errors and groups", looks.audit, (AuditReading,), statuses=(404,)),

@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 __all__ = [
-    "Alarm",
     "Alarms",
     "Answers",
     "Case",
@@ -16,6 +15,7 @@ __all__ = [
     "Learned",
     "Outcome",
     "Outcomes",
+    "RaisedAlarm",
     "Refused",
     "Results",
     "Scalar",
@@ -128,7 +128,10 @@ class StoredCase(Struct, frozen=True):
     forecast: float
     round: int
     y: float | None
-    state: Literal["pending", "learned", "expired"]
+    state: Annotated[
+        Literal["pending", "held", "learned", "expired"],
+        Meta(description="held: the outcome has come, and is learned after those of earlier cases."),
+    ]
     created: Annotated[float, Meta(description="Seconds since 1970.")]
     learned: Annotated[float | None, Meta(description="When the outcome came; seconds since 1970.")]
 
@@ -140,26 +143,39 @@ class StreamStatus(Struct, frozen=True):
     property: str
     forecasts: Annotated[int, Meta(description="Forecasts so far.")]
     outcomes: Annotated[int, Meta(description="Outcomes learned so far.")]
-    pending: Annotated[int, Meta(description="Cases that wait for their outcome.")]
+    pending: Annotated[int, Meta(description="Cases that wait for their outcome, or whose outcome is held.")]
+    held: Annotated[int, Meta(description="Outcomes that have come and wait for those of earlier cases.")]
+    expired: Annotated[int, Meta(description="Cases that had no outcome before their room was needed.")]
+    late: Annotated[int, Meta(description="Outcomes that came after a later case was forecast.")]
     room: Annotated[int, Meta(description="The last so many cases can wait; older ones expire.")]
     groups: Annotated[int, Meta(description="Groups found so far.")]
     loss_before: Annotated[float | None, Meta(description="Mean loss of the hints.")]
     loss_after: Annotated[float | None, Meta(description="Mean loss of the forecasts, over the same cases.")]
-    alarms: int
+    alarms: Annotated[int, Meta(description="Alarms raised so far.")]
+    watched: Annotated[bool, Meta(description="Whether a monitor watches the groups.")]
+    groups_alarmed: Annotated[int, Meta(description="Groups in the alarms that are kept.")]
+    model_alarms: Annotated[int, Meta(description="Alarms that the model's own numbers would have raised.")]
+    model_groups_alarmed: Annotated[int, Meta(description="Groups in those that are kept.")]
 
 
-class Alarm(Struct, frozen=True):
-    """A group that went off: at which event, when, and what it is about."""
+class RaisedAlarm(Struct, frozen=True):
+    """A group whose forecasts are biased beyond the tolerance: which, how, at which event and when."""
 
-    seq: int
-    at: float
-    alarm: str
+    seq: Annotated[int, Meta(description="The last event, of forecasts and outcomes together, when it was raised.")]
+    at: Annotated[float, Meta(description="Seconds since 1970.")]
+    group: str
+    side: Annotated[str, Meta(description="The forecasts are 'too high' or 'too low'.")]
+    outcomes: Annotated[int, Meta(description="Outcomes of the stream by then.")]
+    group_outcomes: Annotated[int, Meta(description="Outcomes of the group by then.")]
+    log_evidence: Annotated[float, Meta(description="Logarithm of the evidence against a bias within the tolerance.")]
+    alarm: Annotated[str, Meta(description="All of it in a sentence.")]
 
 
 class Alarms(Struct, frozen=True):
     """The latest alarms of a stream, oldest first."""
 
-    alarms: list[Alarm]
+    alarms: Annotated[list[RaisedAlarm], Meta(description="Of the forecasts.")]
+    model: Annotated[list[RaisedAlarm], Meta(description="Of the model's own numbers, the hints.")]
     note: str
 
 

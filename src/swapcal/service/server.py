@@ -11,11 +11,12 @@ import httpx
 import swapcal as sc
 from swapcal.service.access import Access
 from swapcal.service.config import Config
+from swapcal.service.event_store import Elsewhere, EventStore
 from swapcal.service.metrics import Metrics
 from swapcal.service.problems import Problem
 from swapcal.service.pulses import Pulses
 from swapcal.service.registry import Registry
-from swapcal.service.store import Elsewhere, Store
+from swapcal.service.report_job import ReportPages
 from swapcal.service.writer import Writer
 
 __all__ = ["Server"]
@@ -33,10 +34,10 @@ class Server:
     config
         As `config.read` gives it.
     store
-        As `store.open_store` gives it; the writer opens and closes it.
+        As `event_store.open_store` gives it; the writer opens and closes it.
     """
 
-    def __init__(self, config: Config, store: Store) -> None:
+    def __init__(self, config: Config, store: EventStore) -> None:
         self.config, self.metrics = config, Metrics()
         self.access = Access(config, self.metrics)
         self.writer = Writer(
@@ -47,6 +48,7 @@ class Server:
             max_streams=config.limits.streams,
         )
         self.pulses = Pulses(self.writer)
+        self.pages = ReportPages()
         self.stopping = asyncio.Event()
         self.http = httpx.AsyncClient(timeout=10.0, limits=httpx.Limits(max_connections=64))
 

@@ -1,8 +1,8 @@
-"""What a stream is: plain data from the configuration or from `PUT`, and the parts that it describes."""
+"""What a stream is: plain data from the configuration or from `PUT`; `stream_parts` builds what it describes."""
 
 import re
 import secrets
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -10,21 +10,45 @@ from msgspec import Meta, Struct
 import swapcal as sc
 from swapcal.service.schemas import Scalar, StreamStatus
 
-__all__ = ["MonitorSpec", "StreamAnswer", "StreamSpec", "check", "forecaster_of", "groups_of", "property_of", "seconds"]
+__all__ = ["MonitorSpec", "StreamAnswer", "StreamSpec", "seconds"]
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 DEFAULT_PENDING = 1_000_000
-MOST_CELLS = 2_000_000
-FIRST_BINS = 100
 Span = Annotated[str, Meta(pattern=r"^[0-9]{1,6}[smhd]$", description="A time: 90s, 15m, 12h, 30d.")]
 Column = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class MonitorSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """When to raise an alarm: a group's bias beyond `tolerance`, wrongly with probability at most `alpha`."""
+    """When to raise an alarm: where a group's bias is beyond `tolerance`, at whatever moment one looks."""
 
-    tolerance: Annotated[float, Meta(ge=0.0, le=1.0)] = 0.02
-    alpha: Annotated[float, Meta(gt=0.0, lt=1.0)] = 0.05
+    tolerance: (
+        Annotated[
+            float,
+            Meta(
+                ge=0.0,
+                le=1e12,
+                description="Bias that is no matter, in units of the outcome; for quantiles, in shares of outcomes. "
+                "2 % of the range if not given.",
+            ),
+        ]
+        | None
+    ) = None
+    alpha: (
+        Annotated[float, Meta(gt=0.0, lt=1.0, description="Probability of a false alarm ever; 0.05 if not given.")]
+        | None
+    ) = None
+    every: (
+        Annotated[
+            float,
+            Meta(
+                ge=1.0,
+                le=1e15,
+                description="Instead of alpha: at most one false alarm in so many outcomes on average; an alarm then "
+                "comes again for as long as the bias lasts.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -60,7 +84,28 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     delay: Annotated[Span, Meta(description="Outcomes may come so late; then the case has expired.")] = "30d"
     cases_per_day: Annotated[int, Meta(ge=1, le=10**9, description="With `delay`, gives `pending`.")] | None = None
     keep: Annotated[Span, Meta(description="Cases are deleted when they are older.")] = "90d"
-    monitor: MonitorSpec | None = None
+    outcome_order: Annotated[
+        Literal["arrival", "forecast"],
+        Meta(
+            description="'forecast': an outcome is learned once those of all earlier cases have come or `settle` is "
+            "over; for delays that depend on the outcome."
+        ),
+    ] = "arrival"
+    settle: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=100_000_000,
+                description="With outcome_order = 'forecast': after so many further cases nobody waits for an outcome. "
+                "As many as can wait, if not given.",
+            ),
+        ]
+        | None
+    ) = None
+    monitor: Annotated[
+        MonitorSpec | bool, Meta(description="Watches every group for bias; false: nothing raises alarms.")
+    ] = True
     seed: Annotated[int, Meta(ge=0, le=2**53, description="Of the draws; secret, if not given.")] | None = None
 
     def room(self) -> int:
@@ -80,6 +125,16 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         seed = other.seed if self.seed is None else self.seed
         return msgspec.structs.replace(self, seed=seed) == other
 
+    def watching(self) -> MonitorSpec | None:
+        """How groups are watched; None where nobody wants that."""
+        return (MonitorSpec() if self.monitor else None) if isinstance(self.monitor, bool) else self.monitor
+
+    def settles(self) -> int | None:
+        """After how many cases an outcome is waited for no more; None where outcomes are learned as they come."""
+        if self.outcome_order == "arrival":
+            return None
+        return self.room() if self.settle is None else self.settle
+
     def inputs(self, context: dict[str, Scalar]) -> list[float] | None:
         """The features of a case, or None where the stream has none."""
         if not self.features:
@@ -95,68 +150,6 @@ class StreamAnswer(Struct, frozen=True):
 
     spec: StreamSpec
     status: StreamStatus
-
-
-def property_of(spec: StreamSpec) -> Any:
-    """The property; an `InvalidInput` where the spec makes no sense."""
-    if not spec.low < spec.high:
-        raise sc.InvalidInput(f"low must be below high; got {spec.low:g} and {spec.high:g}")
-    for name, wanted in (("level", spec.property in ("quantile", "expectile")), ("order", spec.property == "moment")):
-        given = getattr(spec, name) is not None
-        if given != wanted:
-            verb = "needs a" if wanted else "has no"
-            raise sc.InvalidInput(f"property {spec.property!r} {verb} {name}; {'give' if wanted else 'leave out'} it")
-    scale = {"low": spec.low, "high": spec.high}
-    if spec.property == "probability":
-        if (spec.low, spec.high) != (0.0, 1.0):
-            raise sc.InvalidInput("a probability is of outcomes 0 and 1; leave out low and high, or take the mean")
-        return sc.Probability()
-    if spec.property == "moment":
-        return sc.Moment(spec.order or 1, **scale)
-    if spec.property in ("quantile", "expectile"):
-        kind = sc.Quantile if spec.property == "quantile" else sc.Expectile
-        return kind(spec.level or 0.5, **scale)
-    return (sc.Mean if spec.property == "mean" else sc.Median)(**scale)
-
-
-def groups_of(spec: StreamSpec) -> sc.Groups:
-    """The groups, before any value was seen; an `InvalidInput` where the spec makes no sense."""
-    groups = [one if isinstance(one, str) else tuple(one) for one in spec.groups]
-    return sc.Groups(groups, limit=spec.group_limit, rare=spec.rare)
-
-
-def forecaster_of(spec: StreamSpec) -> sc.Forecaster:
-    """A forecaster that has seen nothing, over the positions of the groups.
-
-    It takes vectors and not records: the stream places records itself, many at once, and vectors go to the kernels.
-    """
-    if spec.features and spec.hint != "learn":
-        raise sc.InvalidInput("features are for a hint that learns; give hint = 'learn', or leave them out")
-    if spec.jitter > spec.high - spec.low:
-        raise sc.InvalidInput(f"jitter must be at most the width of the range, {spec.high - spec.low:g}")
-    return sc.Forecaster(
-        property_of(spec),
-        sc.Finite(1 + spec.group_limit),
-        horizon=spec.horizon,
-        bins=spec.bins,
-        seed=0 if spec.seed is None else spec.seed,
-        hint=sc.OnlineRegression(n_features=len(spec.features)) if spec.hint == "learn" else None,
-        outside=spec.outside,
-        jitter=spec.jitter,
-        max_pending=spec.room(),
-    )
-
-
-def check(spec: StreamSpec) -> None:
-    """An `InvalidInput` where the spec makes no sense, or would take more memory than a stream may."""
-    bins = spec.bins or (FIRST_BINS if spec.horizon is None else 3.0 * spec.horizon ** (1.0 / 3.0))
-    if bins * spec.group_limit > MOST_CELLS:
-        raise sc.InvalidInput(
-            f"{spec.group_limit} groups with about {bins:.0f} bins are more than {MOST_CELLS} cells; lower "
-            "group_limit, bins or horizon"
-        )
-    groups_of(spec)
-    forecaster_of(spec)
 
 
 def seconds(span: str) -> float:

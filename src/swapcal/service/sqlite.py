@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import swapcal as sc
+from swapcal.service.event_store import CaseRow, Commit, Elsewhere, Event, StoredStream, TokenRow
 from swapcal.service.problems import StoreDown
-from swapcal.service.store import CaseRow, Commit, Elsewhere, Event, StreamRow, TokenRow
 
 __all__ = ["Sqlite"]
 
@@ -123,7 +123,7 @@ class Sqlite:
             db.execute("DELETE FROM streams WHERE key = ?", (key,))
         self._keys.pop(name, None)
 
-    def acquire(self, name: str) -> StreamRow | None:
+    def acquire(self, name: str) -> StoredStream | None:
         """Become the owner under a new epoch."""
         self._own(name)
         with self._transaction() as db:
@@ -133,7 +133,7 @@ class Sqlite:
                 "ON stream = key WHERE name = ?",
                 (name,),
             ).fetchone()
-        return None if row is None else StreamRow(*row)
+        return None if row is None else StoredStream(*row)
 
     def release(self, name: str) -> None:
         """Nothing to do: the file as a whole has one owner until it is closed."""

@@ -12,7 +12,8 @@ from swapcal.service.problems import Problem
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import StreamList
 from swapcal.service.server import Server
-from swapcal.service.spec import StreamAnswer, StreamSpec, check
+from swapcal.service.spec import StreamAnswer, StreamSpec
+from swapcal.service.stream_parts import check
 
 __all__ = ["delete_stream", "get_stream", "list_streams", "put_stream"]
 

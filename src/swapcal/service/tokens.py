@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import swapcal as sc
-from swapcal.service.store import TokenRow
+from swapcal.service.event_store import TokenRow
 
 __all__ = ["SCOPES", "Bucket", "Scope", "Token", "create", "digest_of", "find"]
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import swapcal as sc
+from swapcal.service.event_store import Commit, Elsewhere, EventStore
 from swapcal.service.metrics import Metrics
-from swapcal.service.play import ForecastJob, OutcomeJob, play
+from swapcal.service.once import ForecastJob, OutcomeJob, play
 from swapcal.service.problems import Problem, StoreDown
 from swapcal.service.registry import Registry
 from swapcal.service.spec import seconds
-from swapcal.service.store import Commit, Elsewhere, Store
 
 __all__ = ["Writer"]
 
@@ -56,7 +56,9 @@ class Writer:
         How many streams there may be.
     """
 
-    def __init__(self, store: Store, metrics: Metrics, *, room: int, snapshot_every: int, max_streams: int) -> None:
+    def __init__(
+        self, store: EventStore, metrics: Metrics, *, room: int, snapshot_every: int, max_streams: int
+    ) -> None:
         self.registry, self.metrics = Registry(store, max_streams), metrics
         self.store, self.room, self.snapshot_every = store, room, snapshot_every
         self.ready, self.queued = False, 0

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from swapcal.engine.arrivals import Arrivals
 from swapcal.engine.state import State
-from swapcal.engine.waiting import LABEL, SLOT
+from swapcal.engine.waiting import LABEL
 from swapcal.stepping.book import Book
 from swapcal.stepping.case_events import EXPIRED, FORECAST, INVALID, LEARNED, REPEATED, SAME, UNKNOWN, Id
 from swapcal.typing import Float64Array, IntArray
@@ -120,7 +120,7 @@ def planned(ids: Sequence[Id], cases: IntArray, labels: Float64Array, book: Book
         if line < 0:
             row_of[i] = t - first
         else:
-            forecast[i] = born[waiting.whole[line, SLOT]]
+            forecast[i] = waiting.shown(line, born)
         if y != y:
             codes[i] = SAME
         elif y == np.inf:

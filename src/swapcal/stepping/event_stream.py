@@ -12,7 +12,7 @@ from swapcal.engine.protocol import StreamPart
 from swapcal.engine.round import Round
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
-from swapcal.engine.waiting import HINT, SLOT
+from swapcal.engine.waiting import HINT
 from swapcal.errors import StateFileError
 from swapcal.forecaster import Forecaster
 from swapcal.packing import kind_of, packed, unpacked
@@ -131,7 +131,7 @@ class EventStream:
             line_of = dict(zip(rounds.tolist(), lines.tolist(), strict=True))
             closed = []
             for name, t in gone:
-                value = float(state.values.born[state.waiting.whole[line_of[t], SLOT]])
+                value = state.waiting.shown(line_of[t], state.values.born)
                 state.waiting.take(line_of[t])
                 closed.append((name, Done(value, EXPIRED)))
             book.close(closed)

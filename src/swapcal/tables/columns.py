@@ -9,7 +9,7 @@ import numpy as np
 from swapcal.errors import InvalidInput
 from swapcal.tables.bands import band_labels, band_of
 from swapcal.tables.coded import Coded, as_number, coded, text
-from swapcal.tables.vocabulary import Keyed, Token
+from swapcal.tables.vocabulary import KeyedColumn, Token
 from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["RowView", "combined", "fetch", "floats_of", "texts_of"]
@@ -82,10 +82,10 @@ def floats_of(column: Coded | Float64Array) -> Float64Array:
     return np.array([*values, np.nan])[column.codes]
 
 
-def combined(parts: Sequence[tuple[IntArray, list[str]]]) -> Keyed:
+def combined(parts: Sequence[tuple[IntArray, list[str]]]) -> KeyedColumn:
     """The combinations of several columns' texts; a missing part is None, and a single column's code stays -1."""
     if len(parts) == 1:
-        return Keyed(parts[0][0], [(one,) for one in parts[0][1]])
+        return KeyedColumn(parts[0][0], [(one,) for one in parts[0][1]])
     mixed, tokens = parts[0][0] + 1, [None, *parts[0][1]]
     combinations: list[Token] = [(token,) for token in tokens]
     for codes, texts in parts[1:]:
@@ -100,7 +100,7 @@ def combined(parts: Sequence[tuple[IntArray, list[str]]]) -> Keyed:
         else:
             kept, mixed = np.unique(mixed, return_inverse=True)
         combinations = [(*combinations[at // len(options)], options[at % len(options)]) for at in kept.tolist()]
-    return Keyed(mixed, combinations)
+    return KeyedColumn(mixed, combinations)
 
 
 class RowView(Mapping[str, Any]):

@@ -10,7 +10,7 @@ from swapcal.tables.bands import band_labels
 from swapcal.tables.coded import Coded, as_number, text
 from swapcal.tables.columns import floats_of
 from swapcal.tables.definitions import Key
-from swapcal.tables.vocabulary import Keyed, Token
+from swapcal.tables.vocabulary import KeyedColumn, Token
 from swapcal.typing import Float64Array
 
 __all__ = ["Found", "frequent", "listed", "quantities"]
@@ -47,7 +47,7 @@ def quantities(column: Coded | Float64Array) -> Float64Array | None:
     return values if len(np.unique(values)) > FEW else None
 
 
-def frequent(columns: Sequence[Keyed], rare: int) -> list[Found]:
+def frequent(columns: Sequence[KeyedColumn], rare: int) -> list[Found]:
     """All values with at least `rare` rows, the most frequent first, whatever order a source lists them in."""
     found = []
     for key, keyed in enumerate(columns):

@@ -10,7 +10,7 @@ from swapcal.errors import StateFileError
 from swapcal.tables.definitions import Key
 from swapcal.typing import IntArray
 
-__all__ = ["Keyed", "Token", "Vocabulary"]
+__all__ = ["KeyedColumn", "Token", "Vocabulary"]
 
 Token = tuple[str | None, ...]
 """The texts of a key's columns; None where one is missing."""
@@ -21,7 +21,7 @@ _CANDIDATES = 50
 and a column of identifiers must not fill the memory."""
 
 
-class Keyed(NamedTuple):
+class KeyedColumn(NamedTuple):
     """A key's column: row t has `tokens[codes[t]]`, and code -1 is missing. Tokens are distinct; some may not occur."""
 
     codes: IntArray
@@ -86,7 +86,7 @@ class Vocabulary:
             self.refused = self.keys[key].title
         return self._other(key)
 
-    def place_many(self, columns: Sequence[Keyed]) -> list[IntArray]:
+    def place_many(self, columns: Sequence[KeyedColumn]) -> list[IntArray]:
         """Positions of many rows, key by key; what `place` gives row by row, and learns what it learns.
 
         Positions are handed out in the order of rows and, within a row, of keys; only the rows at which something gets
@@ -117,13 +117,13 @@ class Vocabulary:
                     self.counts[key][token] = self.counts[key].get(token, 0) + count
         return [self._placed(key, *parts) for key, parts in enumerate(zip(columns, tables, starts, strict=True))]
 
-    def _table(self, key: int, column: Keyed) -> IntArray:
+    def _table(self, key: int, column: KeyedColumn) -> IntArray:
         """Position of each token, -1 where it has none; the last entry is that of a missing value, whose code is -1."""
         get = self.known[key].get
         return np.array([*(get(token, -1) for token in column.tokens), self.missing[key]], dtype=np.int64)
 
     def _events(
-        self, key: int, column: Keyed, table: IntArray
+        self, key: int, column: KeyedColumn, table: IntArray
     ) -> tuple[list[tuple[int, int, int]], list[tuple[Token, int]]]:
         """(row, key, what) wherever a position may be needed, and the counts of values that stay too rare for one."""
         events: list[tuple[int, int, int]] = []
@@ -164,7 +164,7 @@ class Vocabulary:
                 events.append((first, key, _OTHER))
         return events, waiting
 
-    def _placed(self, key: int, column: Keyed, table: IntArray, starts: dict[int, int]) -> IntArray:
+    def _placed(self, key: int, column: KeyedColumn, table: IntArray, starts: dict[int, int]) -> IntArray:
         """The positions of a column's rows; a value that got its position in these rows had none before."""
         positions = np.where(table < 0, self.other[key], table)[column.codes]
         if self.rare > 1 and starts:

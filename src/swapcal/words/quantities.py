@@ -1,6 +1,6 @@
 """What the numbers of a result are called: one name for each, wherever it is shown."""
 
-__all__ = ["QUANTITIES", "capitalized", "rate_name"]
+__all__ = ["QUANTITIES", "capitalized", "guarantee_sentence", "rate_name"]
 
 QUANTITIES = {
     "swap_error": "swap error",
@@ -10,6 +10,20 @@ QUANTITIES = {
     "guarantee": "guaranteed at most",
 }
 """Names by the fields of `ColumnSummary` and `Result`."""
+
+
+def guarantee_sentence(delta: float) -> str:
+    """What the guarantee of a run rests on, for somebody who can check it.
+
+    Examples
+    --------
+    >>> guarantee_sentence(0.05)[:61]
+    'holds with probability 95 % if nobody who influences outcomes'
+    """
+    return (
+        f"holds with probability {100.0 * (1.0 - delta):g} % if nobody who influences outcomes knew the seed or saw a "
+        "forecast before its outcome was settled, and if no outcome is missing because of the forecast"
+    )
 
 
 def rate_name(r: float) -> str:

@@ -22,6 +22,9 @@ LITTLE = 0.01
 ORDERED = 0.55
 """An AUC above it says that forecasts tell cases apart, also where events are too rare to show in the Brier score."""
 
+HEALED, DEARER = 0.5, 0.005
+"""A run has taken bias away if at most this part of it is left; a log loss that rises by more than this is a price."""
+
 HOPELESS = 0.5
 """If chance alone gives a bias of this part of a row's typical error, there are too few rows to tell anything."""
 
@@ -71,6 +74,8 @@ def verdict(
     they would take less than 1 % off the loss of the best constant forecast (and, for outcomes 0 or 1, their AUC is
     below 0.55: the Brier score of rare events hardly moves whatever one knows), or higher forecasts go with lower
     outcomes. *recalibrate*: biased otherwise; or, in a run, the new forecasts have the smaller loss beyond doubt.
+    A run advises to use its forecasts unless some bias is left, or more than half of what was there, and it has a
+    price or has not healed: then it says "not yet".
     """
     if before is None and after is None:
         raise InvalidInput("a verdict needs forecasts: before, after or both")
@@ -249,11 +254,35 @@ def _of_run(
         )
     left = biased(after, r)
     still = (f"Some bias is left, and falls with more rows: {_what_is_off(after, property, r)}.",) if left else ()
-    if worse and left:
-        headline = f"Not yet better: the model is off ({off}), but recalibrated forecasts cost {gain} of the {name}."
-        return Verdict("recalibrate", headline, (*still, loss, *counts, *was))
+    healed, dearer = _healed(before, after), _dearer(before, after)
+    price = f"recalibrated forecasts cost {gain} of the {name}" if worse else dearer
+    if not better and (price or not healed) and (left or not healed):
+        reason = f"but {price}" if price else "and so far less than half of that is gone"
+        return Verdict(
+            "recalibrate", f"Not yet better: the model is off ({off}), {reason}.", (*still, loss, *counts, *was)
+        )
     off = off.replace("forecasts are", "the model's are", 1) if off.startswith("forecasts are") else off
     return Verdict("recalibrate", f"Use the recalibrated forecasts: {off}.", (*counts, *was, loss, *still))
+
+
+def _healed(before: ColumnSummary, after: ColumnSummary) -> bool:
+    """Whether groups that were off beyond doubt, and by more than is negligible, are off by half of that at most."""
+    material = before.material()
+    if before.groups is None or after.groups is None or not material.any():
+        return True
+    now = dict(zip(after.groups.name, np.abs(np.nan_to_num(after.groups.mean)).tolist(), strict=True))
+    places = np.flatnonzero(material).tolist()
+    was = sum(float(before.groups.rows[j] * abs(before.groups.mean[j])) for j in places)
+    left = sum(float(before.groups.rows[j]) * now.get(before.groups.name[j], 0.0) for j in places)
+    return bool(left <= HEALED * was)
+
+
+def _dearer(before: ColumnSummary, after: ColumnSummary) -> str:
+    """What the log loss has become, where it has risen: the Brier score of rare events hardly moves."""
+    if before.scores is None or after.scores is None or not before.scores.log_loss > 0.0:
+        return ""
+    rise = after.scores.log_loss / before.scores.log_loss - 1.0
+    return f"the log loss is {100 * rise:.1f} % higher" if rise > DEARER else ""
 
 
 def _counts(before: ColumnSummary, after: ColumnSummary) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from swapcal.errors import MissingExtra
 from swapcal.intervals import group_coverage, interval_score
+from swapcal_benchmarks.intervals.interval_streams import STREAMS, recorded
 from swapcal_benchmarks.intervals.methods import METHODS
-from swapcal_benchmarks.intervals.recorded import STREAMS, recorded
 
 _SMALLEST = 500
 

@@ -12,14 +12,14 @@ from swapcal.intervals import Interval
 from swapcal.rivals import MVP, AdaptiveConformal, GroupConformal
 from swapcal.tables.extras import package
 from swapcal.typing import Float64Array
-from swapcal_benchmarks.intervals.recorded import Stream
+from swapcal_benchmarks.intervals.interval_streams import IntervalStream
 
 __all__ = ["METHODS"]
 
 Ends = tuple[Float64Array, Float64Array]
 
 
-def ours(stream: Stream, coverage: float, seed: int) -> Ends:
+def ours(stream: IntervalStream, coverage: float, seed: int) -> Ends:
     """`Interval` around the model, or for two outcomes `ClassSet` with the model's probabilities."""
     X, n = stream.members, len(stream.y)
     if stream.binary:
@@ -32,10 +32,10 @@ def ours(stream: Stream, coverage: float, seed: int) -> Ends:
     return ends[:, 0], ends[:, 1]
 
 
-def _by_distance(rival: Callable[..., Any]) -> Callable[[Stream, float, int], Ends]:
+def _by_distance(rival: Callable[..., Any]) -> Callable[[IntervalStream, float, int], Ends]:
     """A rival's threshold of the distance to the model: symmetric intervals."""
 
-    def method(stream: Stream, coverage: float, seed: int) -> Ends:
+    def method(stream: IntervalStream, coverage: float, seed: int) -> Ends:
         distance = np.abs(stream.y - stream.hints)
         most = 1.001 * float(distance.max())  # a gift to the rivals, who need a range: ours is given none
         X = stream.members
@@ -66,7 +66,7 @@ class _Given:
         return {}
 
 
-def mapie_split(stream: Stream, coverage: float, seed: int) -> Ends:
+def mapie_split(stream: IntervalStream, coverage: float, seed: int) -> Ends:
     """MAPIE's split conformal intervals: conformalized on rows before the stream, then frozen."""
     regression = package("mapie.regression", "MAPIE", extra="bench")
     y, hints = stream.earlier
@@ -75,7 +75,7 @@ def mapie_split(stream: Stream, coverage: float, seed: int) -> Ends:
     return _cut(stream, ends[:, 0, 0], ends[:, 1, 0])
 
 
-def mapie_adaptive(stream: Stream, coverage: float, seed: int) -> Ends:
+def mapie_adaptive(stream: IntervalStream, coverage: float, seed: int) -> Ends:
     """MAPIE's adaptive conformal inference for time series, with a day of rows between its updates."""
     regression = package("mapie.regression", "MAPIE", extra="bench")
     resampling = package("mapie.subsample", "MAPIE", extra="bench")
@@ -95,7 +95,7 @@ def mapie_adaptive(stream: Stream, coverage: float, seed: int) -> Ends:
     return _cut(stream, np.maximum(lower, -most), np.minimum(upper, 2.0 * most))
 
 
-def _cut(stream: Stream, lower: Float64Array, upper: Float64Array) -> Ends:
+def _cut(stream: IntervalStream, lower: Float64Array, upper: Float64Array) -> Ends:
     """All outcomes here are 0 or more; of two outcomes, an interval counts as the hull of those that it contains."""
     if not stream.binary:
         return np.maximum(lower, 0.0), np.maximum(upper, 0.0)
@@ -103,10 +103,10 @@ def _cut(stream: Stream, lower: Float64Array, upper: Float64Array) -> Ends:
     return np.where(zero, 0.0, np.where(one, 1.0, likely)), np.where(one, 1.0, np.where(zero, 0.0, likely))
 
 
-def quietly(method: Callable[[Stream, float, int], Ends]) -> Callable[[Stream, float, int], Ends]:
+def quietly(method: Callable[[IntervalStream, float, int], Ends]) -> Callable[[IntervalStream, float, int], Ends]:
     """Without the warnings of other packages."""
 
-    def run(stream: Stream, coverage: float, seed: int) -> Ends:
+    def run(stream: IntervalStream, coverage: float, seed: int) -> Ends:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return method(stream, coverage, seed)
@@ -114,7 +114,7 @@ def quietly(method: Callable[[Stream, float, int], Ends]) -> Callable[[Stream, f
     return run
 
 
-METHODS: dict[str, Callable[[Stream, float, int], Ends]] = {
+METHODS: dict[str, Callable[[IntervalStream, float, int], Ends]] = {
     "swapcal": quietly(ours),
     "adaptive conformal": quietly(_by_distance(AdaptiveConformal)),
     "group conformal": quietly(_by_distance(GroupConformal)),

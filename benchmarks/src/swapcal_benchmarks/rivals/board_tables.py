@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal_benchmarks.exponents import Interval
+from swapcal_benchmarks.exponents import ConfidenceInterval
 from swapcal_benchmarks.rivals.standings import Standing, Summary, geometric
 
 __all__ = ["TextTable", "cards_table", "claims_table", "reasons", "scores_table", "streams_table"]
@@ -169,7 +169,7 @@ def reasons(summary: Summary, board: str) -> list[str]:
     return [f"{row.contestant.name}: {row.refused}" for row in summary.rows[board] if row.refused is not None]
 
 
-def verdict(measured: Interval | None, claimed: float | None) -> str:
+def verdict(measured: ConfidenceInterval | None, claimed: float | None) -> str:
     """Whether the interval leaves room for the claim, which is an upper bound."""
     if measured is None or claimed is None:
         return "-"
@@ -209,7 +209,7 @@ def _short(stream: str) -> str:
     return _SHORT.get(stream, stream)[:12]
 
 
-def _interval(interval: Interval | None) -> str:
+def _interval(interval: ConfidenceInterval | None) -> str:
     return "-" if interval is None else f"{interval.value:.2f} ±{0.5 * (interval.high - interval.low):.2f}"
 
 

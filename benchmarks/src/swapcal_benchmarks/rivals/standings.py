@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from swapcal.typing import Float64Array
-from swapcal_benchmarks.exponents import Interval, exponent
+from swapcal_benchmarks.exponents import ConfidenceInterval, exponent
 from swapcal_benchmarks.rivals.contestants import Contestant
 from swapcal_benchmarks.rivals.fixtures import Fixtures
 from swapcal_benchmarks.rivals.match import Result
@@ -69,7 +69,7 @@ class Standing:
             return None
         return np.array(horizons, dtype=np.float64), table.mean(axis=2)
 
-    def exponent(self, streams: Iterable[str], name: str) -> Interval | None:
+    def exponent(self, streams: Iterable[str], name: str) -> ConfidenceInterval | None:
         """The slope of the mean over streams against T, with its interval over seeds; None if it cannot be had."""
         found = self.curve(streams, name)
         if found is None or len(found[0]) < 2 or not (found[1] > 0.0).all():

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Outcome", "cpu_seconds", "drive", "resident_megabytes"]
+__all__ = ["Burst", "cpu_seconds", "drive", "resident_megabytes"]
 
 Body = Callable[[int], bytes]
 """The body of request number k."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Burst:
     """What a burst of requests gave: how many, how many failed, seconds, the server's CPU seconds, and latencies."""
 
     requests: int
@@ -27,7 +27,7 @@ class Outcome:
 class _Connection(asyncio.Protocol):
     """One kept connection: sends the next request when the last one has been answered."""
 
-    def __init__(self, head: bytes, body: Body, numbers: "_Numbers", done: asyncio.Future[None]) -> None:
+    def __init__(self, head: bytes, body: Body, numbers: "_RequestNumbers", done: asyncio.Future[None]) -> None:
         self.head, self.body, self.numbers, self.done = head, body, numbers, done
         self.transport: asyncio.Transport | None = None
         self.buffer, self.sent = b"", 0.0
@@ -69,7 +69,7 @@ class _Connection(asyncio.Protocol):
             self.done.set_exception(error or ConnectionError("the server closed a connection"))
 
 
-class _Numbers:
+class _RequestNumbers:
     """Hands out request numbers until time is up, and collects what became of them."""
 
     def __init__(self, first: int, until: float, most: int | None) -> None:
@@ -94,7 +94,7 @@ async def drive(
     first: int = 0,
     pid: int | None = None,
     most: int | None = None,
-) -> Outcome:
+) -> Burst:
     """Send `POST path` over `connections` kept connections for so many seconds, or so many requests at `most`.
 
     Requests are numbered from `first` + 1 on; `pid` is the server, for its CPU time.
@@ -104,7 +104,7 @@ async def drive(
     ).encode()
     loop = asyncio.get_running_loop()
     start, cpu = time.perf_counter(), 0.0 if pid is None else cpu_seconds(pid)
-    numbers = _Numbers(first, start + seconds, most)
+    numbers = _RequestNumbers(first, start + seconds, most)
     ends: list[asyncio.Future[None]] = []
     for _ in range(connections):
         done: asyncio.Future[None] = loop.create_future()
@@ -112,7 +112,7 @@ async def drive(
         await loop.create_connection(lambda done=done: _Connection(head, body, numbers, done), "127.0.0.1", port)  # type: ignore[misc]
     await asyncio.gather(*ends)
     took, used = time.perf_counter() - start, (0.0 if pid is None else cpu_seconds(pid)) - cpu
-    return Outcome(len(numbers.latencies), numbers.failed, took, used, numbers.latencies)
+    return Burst(len(numbers.latencies), numbers.failed, took, used, numbers.latencies)
 
 
 def cpu_seconds(pid: int) -> float:

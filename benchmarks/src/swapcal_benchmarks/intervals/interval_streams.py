@@ -9,13 +9,13 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["STREAMS", "Stream", "recorded"]
+__all__ = ["STREAMS", "IntervalStream", "recorded"]
 
 STREAMS = ("elec2", "bike_hour", "fte_games")
 
 
 @dataclass(frozen=True)
-class Stream:
+class IntervalStream:
     """Outcomes with a model's forecasts, and who is in which group."""
 
     name: str
@@ -40,7 +40,7 @@ class Stream:
         return ["all", *(f"{name}={v}" for name, codes in self.groups.items() for v in np.unique(codes))]
 
 
-def recorded(directory: Path, name: str) -> Stream:
+def recorded(directory: Path, name: str) -> IntervalStream:
     """One of the three."""
     if name == "fte_games":
         return _games(pd.read_csv(directory / "fte_games.csv"))
@@ -48,7 +48,7 @@ def recorded(directory: Path, name: str) -> Stream:
     return _prices(frame) if name == "elec2" else _rentals(frame)
 
 
-def _games(frame: pd.DataFrame) -> Stream:
+def _games(frame: pd.DataFrame) -> IntervalStream:
     frame = frame[frame["prob1_outcome"].isin([0.0, 1.0])].sort_values("date", kind="stable")
     y, hints = frame["prob1_outcome"].to_numpy(float), frame["prob1"].to_numpy(float)
     levels = np.minimum((10 * hints).astype(int), 9)
@@ -56,7 +56,7 @@ def _games(frame: pd.DataFrame) -> Stream:
     return _stream("fte_games", "home team wins", y, hints, hints, groups, binary=True)
 
 
-def _prices(frame: pd.DataFrame) -> Stream:
+def _prices(frame: pd.DataFrame) -> IntervalStream:
     y, half_hour = frame["nswprice"].to_numpy(float), np.arange(len(frame)) % 48
     weekday, demand = (np.arange(len(frame)) // 48) % 7, frame["nswdemand"].to_numpy(float)
     quartile = np.searchsorted(np.quantile(demand[: len(frame) // 5], [0.25, 0.5, 0.75]), demand)
@@ -66,7 +66,7 @@ def _prices(frame: pd.DataFrame) -> Stream:
     return _modeled("elec2", "price", y, features, groups)
 
 
-def _rentals(frame: pd.DataFrame) -> Stream:
+def _rentals(frame: pd.DataFrame) -> IntervalStream:
     y = frame["cnt"].to_numpy(float)
     names = ["season", "mnth", "hr", "holiday", "weekday", "workingday", "weathersit"]
     names += ["temp", "atemp", "hum", "windspeed"]
@@ -75,7 +75,7 @@ def _rentals(frame: pd.DataFrame) -> Stream:
     return _modeled("bike_hour", "rentals", y, features, {column: _codes(frame[column]) for column in columns})
 
 
-def _modeled(name: str, outcome: str, y: Float64Array, X: Float64Array, groups: dict[str, IntArray]) -> Stream:
+def _modeled(name: str, outcome: str, y: Float64Array, X: Float64Array, groups: dict[str, IntArray]) -> IntervalStream:
     n, half = len(y) // 5, len(y) // 10
     hints = HistGradientBoostingRegressor(random_state=0).fit(X[:n], y[:n]).predict(X)
     fresh = HistGradientBoostingRegressor(random_state=0).fit(X[:half], y[:half]).predict(X)
@@ -91,11 +91,11 @@ def _stream(
     groups: dict[str, IntArray],
     *,
     binary: bool = False,
-) -> Stream:
+) -> IntervalStream:
     n = len(y) // 5
     known = np.flatnonzero(~np.isnan(fresh[:n]))
     later = {column: codes[n:] for column, codes in groups.items()}
-    return Stream(name, outcome, y[n:], hints[n:], later, (y[known], fresh[known]), binary)
+    return IntervalStream(name, outcome, y[n:], hints[n:], later, (y[known], fresh[known]), binary)
 
 
 def _past(y: Float64Array, lag: int) -> Float64Array:

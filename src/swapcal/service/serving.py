@@ -9,9 +9,9 @@ import uvicorn
 
 import swapcal as sc
 from swapcal.service import logs
-from swapcal.service.app import Application
+from swapcal.service.application import Application
 from swapcal.service.config import Config, is_loopback
-from swapcal.service.store import open_store, opened
+from swapcal.service.event_store import open_store, opened
 
 __all__ = ["run"]
 

@@ -14,13 +14,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from swapcal.service.access import OPEN_PATHS
 from swapcal.service.bodies import json
 from swapcal.service.config import Config
+from swapcal.service.event_store import Elsewhere, EventStore
 from swapcal.service.forward import pass_on
 from swapcal.service.openapi import document
 from swapcal.service.operations import Operation
 from swapcal.service.problems import MEDIA_TYPE, Problem, body_of
 from swapcal.service.routes import OPERATIONS
 from swapcal.service.server import Server
-from swapcal.service.store import Elsewhere, Store
 from swapcal.service.tracing import traced
 
 __all__ = ["Application"]
@@ -42,7 +42,7 @@ class Application:
         As for `Server`.
     """
 
-    def __init__(self, config: Config, store: Store) -> None:
+    def __init__(self, config: Config, store: EventStore) -> None:
         self.config, self.store = config, store
         self._server: Server | None = None
         described = json(document(OPERATIONS)).body

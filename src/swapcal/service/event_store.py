@@ -12,17 +12,19 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 import swapcal as sc
+from swapcal.forecast import Identity
 from swapcal.service.problems import StoreDown
 from swapcal.service.schemas import Case, Context
+from swapcal.service.stored_forecast import unpack
 
 __all__ = [
     "CaseRow",
     "Commit",
     "Elsewhere",
     "Event",
+    "EventStore",
     "Request",
-    "Store",
-    "StreamRow",
+    "StoredStream",
     "TokenRow",
     "open_store",
     "opened",
@@ -69,18 +71,17 @@ class CaseRow:
         """The request."""
         return _REQUEST.decode(self.request)
 
-    def forecast(self) -> sc.Forecast:
-        """The forecast."""
+    def forecast(self, identity: Identity) -> sc.Forecast:
+        """The forecast, which the forecaster of this identity has made."""
         if self._forecast is None:
-            self._forecast = _FORECAST.decode(self.packed)
+            self._forecast = unpack(self.packed, identity)
         return self._forecast
 
 
 _REQUEST = msgspec.json.Decoder(Request)
-_FORECAST = msgspec.msgpack.Decoder(sc.Forecast)
 
 
-class StreamRow(NamedTuple):
+class StoredStream(NamedTuple):
     """A stream as it is stored; with its snapshot only for whoever owns it."""
 
     name: str
@@ -129,7 +130,7 @@ class Elsewhere(Exception):
         self.name, self.address = name, address
 
 
-class Store(Protocol):
+class EventStore(Protocol):
     """Where everything is kept. One thread uses it; every method may raise `StoreDown`, and then changed nothing."""
 
     kind: str
@@ -149,7 +150,7 @@ class Store(Protocol):
     def drop(self, name: str, epoch: int) -> None:
         """Delete a stream and its cases; its owner may."""
 
-    def acquire(self, name: str) -> StreamRow | None:
+    def acquire(self, name: str) -> StoredStream | None:
         """Become the owner under a new epoch; None if there is no such stream, `Elsewhere` if it has an owner."""
 
     def release(self, name: str) -> None:
@@ -177,7 +178,7 @@ class Store(Protocol):
         """Delete a token; False if there is none."""
 
 
-def open_store(address: str, *, owner: str | None = None) -> Store:
+def open_store(address: str, *, owner: str | None = None) -> EventStore:
     """The store at an address: `postgresql://...`, or the path of a SQLite file."""
     if address.startswith(("postgresql://", "postgres://")):
         try:
@@ -191,7 +192,7 @@ def open_store(address: str, *, owner: str | None = None) -> Store:
 
 
 @contextmanager
-def opened(address: str) -> Iterator[Store]:
+def opened(address: str) -> Iterator[EventStore]:
     """The store at an address, opened, and closed at the end; failures are told as `InvalidInput`."""
     store = open_store(address)
     try:

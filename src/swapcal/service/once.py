@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 import swapcal as sc
+from swapcal.service.event_store import CaseRow, Commit, Elsewhere, Request
 from swapcal.service.problems import Problem
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import Case, Forecasted, Learned, Outcome, Refused
-from swapcal.service.store import CaseRow, Commit, Elsewhere, Request
-from swapcal.service.stream import Asked, Stream
+from swapcal.service.served_stream import Asked, ServedStream
+from swapcal.service.stored_forecast import pack
 
-__all__ = ["Answer", "ForecastJob", "OutcomeJob", "Played", "play"]
+__all__ = ["Answer", "ForecastJob", "OutcomeJob", "PlayedJobs", "play"]
 
 
 class ForecastJob(NamedTuple):
@@ -33,18 +34,17 @@ class OutcomeJob(NamedTuple):
 Answer = list[Forecasted | Refused] | list[Learned | Refused] | Problem | Elsewhere
 
 
-class Played(NamedTuple):
+class PlayedJobs(NamedTuple):
     """One answer for each job, and what must be stored before any of them is given."""
 
     answers: list[Answer]
     commits: list[Commit]
 
 
-_pack = msgspec.msgpack.Encoder().encode
 _json = msgspec.json.Encoder().encode
 
 
-def play(jobs: Sequence[ForecastJob | OutcomeJob], registry: Registry, now: float, snapshot_every: int) -> Played:
+def play(jobs: Sequence[ForecastJob | OutcomeJob], registry: Registry, now: float, snapshot_every: int) -> PlayedJobs:
     """Play jobs in order, in memory. Whoever cannot store the commits must forget the streams."""
     answers: list[Answer] = [[] for _ in jobs]
     commits: list[Commit] = []
@@ -59,15 +59,16 @@ def play(jobs: Sequence[ForecastJob | OutcomeJob], registry: Registry, now: floa
                 answers[place] = refusal
             continue
         known = registry.store.find(name, list({item.id for place in here for item in jobs[place].items}))
-        turn = _Turn(stream, known, now)
+        turn = _Turn(stream, known, stream.fresh_time(now))
         for place in here:
             answers[place] = turn.job(jobs[place])
         turn.settle()
+        stream.end()
         if turn.cases or turn.outcomes:
             due = stream.seq - stream.snapshot_seq >= snapshot_every
             snapshot = stream.dump() if due else None
             commits.append(Commit(name, stream.epoch, stream.seq, turn.cases, turn.outcomes, snapshot))
-    return Played(answers, commits)
+    return PlayedJobs(answers, commits)
 
 
 class _Fresh(NamedTuple):
@@ -83,9 +84,10 @@ class _Fresh(NamedTuple):
 class _Turn:
     """One stream's part of a transaction. New cases are gathered and forecast together, in the order they came."""
 
-    def __init__(self, stream: Stream, known: dict[str, CaseRow], now: float) -> None:
+    def __init__(self, stream: ServedStream, known: dict[str, CaseRow], now: float) -> None:
         self.stream, self.known, self.now = stream, known, now
         self.oldest = now - stream.delay
+        stream.begin(now)
         self.cases: list[CaseRow] = []
         self.outcomes: list[CaseRow] = []
         self._fresh: dict[str, _Fresh] = {}
@@ -112,7 +114,7 @@ class _Turn:
             asked = row.asked()
             if not asked.same_as(case):
                 return _refused(409, case.id, "this id was forecast with another context or hint; take a new id")
-            return _answer(case.id, row.forecast(), asked.used(), replayed=True)
+            return _answer(case.id, row.forecast(self.stream.identity), asked.used(), replayed=True)
         try:
             ready = self.stream.asked(case.context, fetched if case.hint is None else case.hint)
         except sc.SwapcalError as error:
@@ -125,12 +127,12 @@ class _Turn:
         fresh, self._fresh = self._fresh, {}
         if not fresh:
             return
-        seq = self.stream.seq
+        seq, identity = self.stream.seq, self.stream.identity
         made = self.stream.predict([one.asked for one in fresh.values()])
         for one, forecast in zip(fresh.values(), made, strict=True):
             seq += 1
             request = _json(Request(one.case.context, one.case.hint, one.fetched))
-            row = CaseRow(one.case.id, seq, request, _pack(forecast.outside()), self.now, forecast=forecast)
+            row = CaseRow(one.case.id, seq, request, pack(forecast, identity), self.now, forecast=forecast)
             self.known[row.id] = row
             self.cases.append(row)
             one.answers[one.place] = _answer(row.id, forecast, one.asked.hint, replayed=False)
@@ -144,11 +146,14 @@ class _Turn:
             if row.y == outcome.y:
                 return Learned(wanted, row.y, replayed=True)
             return _refused(409, wanted, "the outcome of this case is known and another; it was learned for good")
-        forecast = row.forecast()
+        try:
+            forecast = row.forecast(self.stream.identity)
+        except sc.SwapcalError as error:
+            return _refused(422, wanted, str(error))
         if row.created < self.oldest or self.stream.is_expired(forecast):
             return _refused(410, wanted, "this case has waited too long; raise `delay` or `pending` of the stream")
         try:
-            self.stream.learn(forecast, row.asked().used(), outcome.y, self.now)
+            self.stream.learn(forecast, row.asked().used(), outcome.y)
         except sc.SwapcalError as error:
             return _refused(422, wanted, str(error))
         row.y, row.y_seq, row.learned = outcome.y, self.stream.seq, self.now

@@ -1,4 +1,4 @@
-"""What the mean of the two points loses: `python -m swapcal_benchmarks.deterministic` prints the table of the docs."""
+"""What the mean of the two points loses: `python -m swapcal_benchmarks.mean_of_two` prints the table of the docs."""
 
 import numpy as np
 
@@ -28,10 +28,10 @@ def measured(stream: str, n: int = 20_000, n_groups: int = 20, seed: int = 1) ->
             shift = 0.0 if stream == "independent" else 2.0 * np.sin(12.0 * t / n)
             labels[t] = float(chances[t] < 1.0 / (1.0 + np.exp(-X[t, 1:] @ slope[1:] - shift)))
         forecaster.update(forecast, labels[t])
-    n_bins, values = forecaster.grid.n, _values(forecaster)
+    values = forecaster.values
     return {
-        "drawn": _swap(labels, drawn, X, n_bins),
-        "mean": _swap(labels, means, X, n_bins),
+        "drawn": _swap(labels, drawn, X, values),
+        "mean": _swap(labels, means, X, values),
         "smooth": smooth_error(means, labels, X, values, sc.Probability()),
         "worst bias, drawn": _bias(labels, drawn, X),
         "worst bias, mean": _bias(labels, means, X),
@@ -42,14 +42,10 @@ def measured(stream: str, n: int = 20_000, n_groups: int = 20, seed: int = 1) ->
     }
 
 
-def _values(forecaster: sc.Forecaster) -> Float64Array:
-    return np.array([forecaster.grid.midpoint(i) for i in range(forecaster.grid.n)])
-
-
-def _swap(y: Float64Array, p: Float64Array, X: Float64Array, n_bins: int) -> float:
-    audit = sc.Audit(sc.Probability(), sc.Finite(X.shape[1]), bins=n_bins)
-    audit.update_many(y, p, X)
-    return audit.swap_multicalibration()
+def _swap(y: Float64Array, p: Float64Array, X: Float64Array, values: Float64Array) -> float:
+    """The swap error of the forecasts, each rounded to the nearest of the values that the run has ended with."""
+    nearest = np.searchsorted(0.5 * (values[1:] + values[:-1]), p)
+    return sc.swap_multicalibration_error(y, values[nearest], X, property=sc.Probability())
 
 
 def _bias(y: Float64Array, p: Float64Array, X: Float64Array) -> float:

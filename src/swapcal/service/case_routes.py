@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from swapcal.service.bodies import decode, json, read_body
-from swapcal.service.play import ForecastJob, OutcomeJob
+from swapcal.service.once import ForecastJob, OutcomeJob
 from swapcal.service.problems import Problem
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import (
@@ -111,8 +112,12 @@ async def stored_case(server: Server, request: Request) -> Response:
         row = server.writer.store.find(name, [wanted]).get(wanted)
         if row is None:
             raise Problem(404, "no such case was forecast in this stream, or it was too long ago to be kept")
-        asked, made = row.asked(), row.forecast()
-        expired = row.created < time.time() - stream.delay or stream.is_expired(made)
+        asked, made = row.asked(), row.forecast(stream.identity)
+        state: Literal["pending", "held", "learned", "expired"] = "pending"
+        if row.y is not None:
+            state = "held" if stream.is_held(made) else "learned"
+        elif row.created < time.time() - stream.delay or stream.is_expired(made):
+            state = "expired"
         return StoredCase(
             id=row.id,
             context=asked.context,
@@ -120,7 +125,7 @@ async def stored_case(server: Server, request: Request) -> Response:
             forecast=made.value,
             round=made.round,
             y=row.y,
-            state="learned" if row.y is not None else "expired" if expired else "pending",
+            state=state,
             created=row.created,
             learned=row.learned,
         )

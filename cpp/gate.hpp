@@ -1,0 +1,188 @@
+// Standing back, and delays that depend on outcomes: twin of engine/gate.py, engine/lateness.py and engine/stakes.py.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "property.hpp"
+
+namespace swapcal {
+
+// Losses: c (p - z) V(p, z) with z the property of the outcome alone.
+struct Stakes {
+    Property property;
+    double low, high;  // of the domain
+    double share;
+
+    double loss(double p, double z) const { return share * ((p - z) * property.identification_at(p, z)); }
+
+    double worst(double said, double model) const {
+        double end = said > model ? low : high;
+        return loss(said, end) - loss(model, end);
+    }
+};
+
+struct Gate {
+    enum Total {
+        kPaper, kSpent, kModel, kJudged, kRisk, kSquares, kBlock, kLags, kLagSquares, kKnown, kDistance, kSize,
+        kCross, kCrossSquares, kCrossings, kSpread, kTotals
+    };
+    enum Count { kBegin, kFront, kSince, kMarker, kTried, kBack, kBackSince, kFlagged, kCounts };
+    enum Column { kCPaper, kCSpent, kCModel, kCRisk, kCN, kCV, kCG, kCVG, kCGG, kCFirst, kColumns };
+
+    Stakes stakes;
+    bool stand_back;
+    double spare, cap, losses, deviations, proof, alarm;
+    int64_t width;  // rounds of a cohort
+    double *totals;
+    int64_t *counts;
+    double *ring;
+    int64_t size;  // cohorts for which there is room
+
+    bool open() const { return counts[kBegin] >= 0; }
+
+    void begin(int64_t t) {
+        counts[kBegin] = counts[kMarker] = t;
+        counts[kFront] = counts[kSince] = t / width;
+        counts[kTried] = 0;
+    }
+
+    bool full(int64_t issued) const { return open() && issued / width - counts[kFront] >= size; }
+
+    // Enters round t: whether what was said is shown.
+    bool show(int64_t t, double said, double model) {
+        double *c = cohort(t / width), worst = stakes.worst(said, model), risk = risk_of(said, model);
+        Room r = room();
+        double spent = totals[kSpent], out = totals[kRisk];
+        bool ready = tried(), follow = !stand_back || (ready && spent + out + risk <= r.room);
+        if (!follow && counts[kTried] && spent > r.earned) {
+            totals[kPaper] = totals[kSquares] = totals[kBlock] = 0.0;
+            counts[kSince] = counts[kFront];
+            counts[kMarker] = t;
+        }
+        counts[kTried] = follow || (counts[kTried] && spent <= r.earned);
+        bool shut = stand_back && !(ready && spent + out <= r.room);
+        if (!shut) {
+            counts[kBackSince] = -1;
+        } else if (counts[kBackSince] < 0) {
+            counts[kBackSince] = t;
+        }
+        c[kCPaper] += worst;
+        if (follow) {
+            c[kCSpent] += worst;
+            c[kCRisk] += risk;
+            totals[kRisk] += risk;
+        } else if (said != model) {
+            counts[kBack] += 1;
+        }
+        return follow || said == model;
+    }
+
+    void learn(int64_t t, double said, double model, double y, bool followed, int64_t lag) {
+        if (!holds(t)) return;
+        double z = stakes.property.raised(y), loss = stakes.loss(model, z);
+        double difference = stakes.loss(said, z) - loss, v = stakes.property.identification_at(model, z);
+        double change = difference - stakes.worst(said, model), late = double(lag);
+        totals[kDistance] += std::fabs(z - model);
+        totals[kSize] += std::fabs(v);
+        totals[kLags] += late;
+        totals[kLagSquares] += late * late;
+        totals[kKnown] += 1.0;
+        int64_t number = t / width;
+        if (number < counts[kFront]) {
+            totals[kModel] += loss;
+            totals[kJudged] += 1.0;
+            if (followed) totals[kSpent] += change;
+            if (number >= counts[kSince]) totals[kPaper] += change;
+            return;
+        }
+        double *c = cohort(number);
+        c[kCPaper] += change;
+        c[kCModel] += loss;
+        if (followed) c[kCSpent] += change;
+        double g = std::log(1.0 + late);
+        if (c[kCN] == 0.0) c[kCFirst] = g;
+        g -= c[kCFirst];
+        c[kCN] += 1.0;
+        c[kCV] += v;
+        c[kCG] += g;
+        c[kCVG] += v * g;
+        c[kCGG] += g * g;
+    }
+
+    void drop(int64_t t, double said, double model, bool followed) {
+        if (!holds(t)) return;
+        double *c = cohort(t / width), worst = stakes.worst(said, model);
+        c[kCPaper] -= worst;
+        if (followed) c[kCSpent] -= worst;
+    }
+
+    void judge(int64_t t) {
+        if (!open() || totals[kKnown] == 0.0 || double((counts[kFront] + 1) * width) > double(t)) return;
+        double wait = age();
+        while (double((counts[kFront] + 1) * width) + wait <= double(t)) {
+            double *c = cohort(counts[kFront]);
+            totals[kPaper] += c[kCPaper];
+            totals[kSpent] += c[kCSpent];
+            totals[kModel] += c[kCModel];
+            totals[kJudged] += c[kCN];
+            totals[kRisk] -= c[kCRisk];
+            totals[kBlock] += c[kCPaper];
+            if (depends(c) && counts[kFlagged] < 0) counts[kFlagged] = t;
+            for (int k = 0; k < kColumns; ++k) c[k] = 0.0;
+            counts[kFront] += 1;
+            if (counts[kFront] * width > counts[kMarker]) {
+                totals[kSquares] += totals[kBlock] * totals[kBlock];
+                totals[kBlock] = 0.0;
+                counts[kMarker] = t;
+            }
+        }
+    }
+
+  private:
+    struct Room {
+        double room, earned;
+    };
+
+    bool holds(int64_t t) const { return 0 <= counts[kBegin] && counts[kBegin] <= t; }
+
+    double *cohort(int64_t number) const { return ring + (number % size) * kColumns; }
+
+    bool tried() const { return counts[kFront] > counts[kBegin] / width && totals[kDistance] > 0.0; }
+
+    double risk_of(double said, double model) const {
+        double size = totals[kSize], distance = totals[kDistance];
+        return distance > 0.0 ? 0.5 * (size / distance) * ((said - model) * (said - model)) : 0.0;
+    }
+
+    Room room() const {
+        double loss = totals[kModel], block = totals[kBlock];
+        double mean = losses * (loss / (totals[kJudged] > 1.0 ? totals[kJudged] : 1.0));
+        double free = counts[kFlagged] >= 0 ? 0.0 : spare * loss + mean;
+        double shown = -totals[kPaper] - proof * std::sqrt(totals[kSquares] + block * block);
+        double earned = free + (shown > 0.0 ? shown : 0.0), most = cap * loss + mean;
+        return {earned < most ? earned : most, earned};
+    }
+
+    double age() const {
+        double n = totals[kKnown], lags = totals[kLags], spread = n * totals[kLagSquares] - lags * lags;
+        return (lags + deviations * std::sqrt(spread > 0.0 ? spread : 0.0)) / (n > 1.0 ? n : 1.0);
+    }
+
+    bool depends(const double *c) {
+        double n = c[kCN];
+        if (n < 2.0) return false;
+        double x = c[kCVG] - c[kCV] * c[kCG] / n;
+        totals[kCross] += x;
+        totals[kCrossSquares] += x * x;
+        totals[kCrossings] += x != 0.0 ? 1.0 : 0.0;
+        totals[kSpread] += c[kCGG] - c[kCG] * c[kCG] / n;
+        double cross = totals[kCross], squares = totals[kCrossSquares];
+        if (squares <= 0.0) return false;
+        double rho = squares / totals[kCrossings];
+        return cross * cross / (2.0 * (squares + rho)) - 0.5 * std::log((squares + rho) / rho) > alarm;
+    }
+};
+
+}  // namespace swapcal

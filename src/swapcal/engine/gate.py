@@ -1,0 +1,263 @@
+"""Standing back: while outcomes are out, the model's own number is shown where the record does not speak for another.
+
+The engine goes on as if nothing stood between it and the world: it says a number, keeps its evidence of that number and
+learns from its outcome. Only what is *shown* is decided here: what was said, or the model's own number h, the hint that
+the caller gave. So the record of what is said stays complete, and the forecaster can come back. The gate opens its book
+with the first forecast that is made while the outcome of an earlier one is out. Where every outcome comes before the
+next forecast it never does, and not a bit changes. Rounds without a hint have nothing to stand back to.
+
+Let d be the loss of what was said over that of h, w the most that d can be whatever the outcome is (`stakes`), and r
+what the correction costs on average if the model is right, to second order: slope (said - h)^2 / 2, with the slope of V
+estimated by mean |V| over mean distance of outcomes from h. Rounds are kept in *cohorts* of 32 in a row. A round that
+is made is charged w, and RISK r if it is shown; its outcome replaces w by d. A cohort is *judged* when it is older than
+the mean delay and two standard deviations of it, whether or not all of its outcomes are known; those that come later
+replace their w then. Of the judged cohorts there are
+
+    PAPER    the sum over all rounds since the trial began, of d, or w where the outcome is not known
+    SPENT    the same over the rounds that were shown as said, since the book was opened
+    MODEL    the loss of the model on the outcomes that are known
+    SQUARES  the sum over generations of the square of their share of PAPER; a generation are the rounds that were made
+             while the one before matured, as errors made on the same knowledge are one observation.
+
+    proof = max(0, -PAPER - 2 sqrt(SQUARES)),  spare = 0.1 % MODEL + 2 mean losses,  cap = 0.4 % MODEL + 2 mean losses
+    shown as said  if and only if  something was judged and SPENT + RISK + r <= min(spare + proof, cap)
+
+and a new trial begins, PAPER = SQUARES = 0, when what was shown has cost more than spare + proof. Once delays are found
+to depend on outcomes (`lateness`), spare is 0.
+
+What it promises
+----------------
+1. *For every sequence of outcomes and delays.* Let s be the last round that was shown as said. The loss of what was
+   shown over that of the model, on the outcomes known at any later time, is at most 0.4 % of the model's judged loss at
+   s, plus 2 mean losses, plus the sum of w over the rounds shown as said that were not judged at s.
+   *Proof.* Rounds that stood back cost exactly 0, and none after s was shown as said. Judged rounds that were shown as
+   said cost at most SPENT at s, since those whose outcome is not known count w >= d; and SPENT <= SPENT + RISK + r <=
+   cap, as RISK and r are not negative. The rest were not judged at s, and cost at most w each. []
+   Nothing is assumed of how delays and outcomes hang together: an outcome that holds itself back is charged its worst.
+2. *If the model is right in the rounds that are not judged at s*, they cost RISK on average (to second order, with the
+   slope as estimated), so the total is at most 0.4 % and 2 mean losses on average, however long the delay is; and at
+   most 0.1 % and 2 mean losses while there is no proof.
+3. *It comes back by itself.* What is said is scored whether it is shown or not. With equal gains g in every generation
+   proof is j g - 2 sqrt(j) g after j of them, positive from the fifth on.
+
+The first outcome can be judged only when it is there: until then the model is shown, and what was made before the book
+was opened is in no promise; there the engine knew no outcome that was late.
+
+Cost: O(1) for each round, and 80 bytes for 32 rounds that are not judged yet.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swapcal.engine import lateness
+from swapcal.engine.stakes import RoundCost, Stakes
+from swapcal.typing import Float64Array
+
+__all__ = ["Gate"]
+
+COHORT = 32
+SPARE, CAP, LOSSES = 0.001, 0.004, 2.0
+"""Shares of the model's loss that may be spent without proof and at all, and mean losses beside either."""
+
+DEVIATIONS, PROOF = 2.0, 2.0
+"""Standard deviations of the delay until a cohort is judged, and of a gain that is no proof."""
+
+ROOM = 4
+
+PAPER, SPENT, MODEL, JUDGED, RISK, SQUARES, BLOCK, LAGS, LAG_SQUARES, KNOWN, DISTANCE, SIZE = range(12)
+N_TOTALS = 12 + lateness.N_TOTALS
+BEGIN, FRONT, SINCE, MARKER, TRIED, N_BACK, BACK_SINCE, FLAGGED = range(8)
+C_PAPER, C_SPENT, C_MODEL, C_RISK = range(4)
+WIDTH = 4 + lateness.WIDTH
+
+
+class Gate:
+    """The book: totals of what was judged, and the cohorts that are not.
+
+    Parameters
+    ----------
+    stakes : Stakes
+        Losses.
+    stand_back : bool
+        False: the book is kept, and what was said is always shown.
+    """
+
+    __slots__ = ("counts", "ring", "stakes", "stand_back", "totals")
+
+    def __init__(self, stakes: Stakes, stand_back: bool) -> None:
+        self.stakes, self.stand_back = stakes, stand_back
+        self.totals = np.zeros(N_TOTALS)
+        # When the book was opened, the first cohort that is not judged, the one with which the trial began, rounds made
+        # when the generation began, whether it was tried, rounds that stood back, since when, and when delays were
+        # found to depend on outcomes; -1 for never. In an array, because kernels count too.
+        self.counts: npt.NDArray[np.int64] = np.array([-1, 0, 0, 0, 0, 0, -1, -1], dtype=np.int64)
+        self.ring: Float64Array = np.zeros((ROOM, WIDTH))
+
+    @property
+    def open(self) -> bool:
+        """Whether a forecast was made while an earlier outcome was out."""
+        return bool(self.counts[BEGIN] >= 0)
+
+    def begin(self, t: int) -> None:
+        """Open the book before round `t`."""
+        cohort = t // COHORT
+        self.counts[: TRIED + 1] = t, cohort, cohort, t, 0
+
+    def full(self, issued: int) -> bool:
+        """Whether a round more needs more room."""
+        return self.open and issued // COHORT - int(self.counts[FRONT]) >= len(self.ring)
+
+    def grow(self, issued: int) -> None:
+        """Make room for twice as many cohorts."""
+        cohorts = self.cohorts(issued)
+        self._take(cohorts, max(2 * len(self.ring), 2 * len(cohorts)))
+
+    def follows(self, said: float, model: float) -> bool:
+        """Whether `said` would be shown; changes nothing."""
+        if not self.open or not self.stand_back:
+            return True
+        room, _ = self._room()
+        risk = self._risk(said, model)
+        return self._tried and float(self.totals[SPENT]) + float(self.totals[RISK]) + risk <= room
+
+    def show(self, t: int, said: float, model: float) -> bool:
+        """Enter round `t`, which was just made: what the engine said, and the model; whether what was said is shown."""
+        totals, counts, cohort = self.totals, self.counts, self._cohort(t // COHORT)
+        worst, risk = self.stakes.worst(said, model), self._risk(said, model)
+        room, earned = self._room()
+        spent, out = float(totals[SPENT]), float(totals[RISK])
+        follow = not self.stand_back or (self._tried and spent + out + risk <= room)
+        if not follow and counts[TRIED] and spent > earned:
+            totals[PAPER] = totals[SQUARES] = totals[BLOCK] = 0.0
+            counts[SINCE], counts[MARKER] = counts[FRONT], t
+        counts[TRIED] = follow or (counts[TRIED] and spent <= earned)
+        shut = self.stand_back and not (self._tried and spent + out <= room)
+        if not shut:
+            counts[BACK_SINCE] = -1
+        elif counts[BACK_SINCE] < 0:
+            counts[BACK_SINCE] = t
+        cohort[C_PAPER] += worst
+        if follow:
+            cohort[C_SPENT] += worst
+            cohort[C_RISK] += risk
+            totals[RISK] += risk
+        elif said != model:
+            counts[N_BACK] += 1
+        return follow or said == model
+
+    def holds(self, t: int) -> bool:
+        """Whether round `t` is in the book."""
+        return bool(0 <= self.counts[BEGIN] <= t)
+
+    def learn(self, t: int, outcome: RoundCost, worst: float, followed: bool, lag: int) -> None:
+        """What the outcome of round `t` says, after `lag` later forecasts; it was charged `worst` until now."""
+        totals, counts = self.totals, self.counts
+        difference, loss, v, distance = outcome
+        change = difference - worst
+        totals[DISTANCE] += distance
+        totals[SIZE] += abs(v)
+        totals[LAGS] += lag
+        totals[LAG_SQUARES] += float(lag) * float(lag)
+        totals[KNOWN] += 1.0
+        number = t // COHORT
+        if number < counts[FRONT]:
+            totals[MODEL] += loss
+            totals[JUDGED] += 1.0
+            if followed:
+                totals[SPENT] += change
+            if number >= counts[SINCE]:
+                totals[PAPER] += change
+            return
+        cohort = self._cohort(number)
+        cohort[C_PAPER] += change
+        cohort[C_MODEL] += loss
+        if followed:
+            cohort[C_SPENT] += change
+        lateness.add(cohort[C_RISK + 1 :], v, lag)
+
+    def drop(self, t: int, said: float, model: float, followed: bool) -> None:
+        """Round `t`, the last one, has no outcome and will have none: it costs nothing."""
+        if not self.holds(t):
+            return
+        cohort, worst = self._cohort(t // COHORT), self.stakes.worst(said, model)
+        cohort[C_PAPER] -= worst
+        if followed:
+            cohort[C_SPENT] -= worst
+
+    def judge(self, t: int) -> None:
+        """Before round `t`: judge the cohorts that are old enough; none before an outcome has told how old that is."""
+        if not self.open or not self.totals[KNOWN]:
+            return
+        totals, counts, age = self.totals, self.counts, self.age
+        while (int(counts[FRONT]) + 1) * COHORT + age <= t:
+            cohort = self._cohort(int(counts[FRONT]))
+            totals[PAPER] += cohort[C_PAPER]
+            totals[SPENT] += cohort[C_SPENT]
+            totals[MODEL] += cohort[C_MODEL]
+            totals[JUDGED] += cohort[C_RISK + 1 + lateness.C_N]
+            totals[RISK] -= cohort[C_RISK]
+            totals[BLOCK] += cohort[C_PAPER]
+            found = lateness.judge(totals[SIZE + 1 :], cohort[C_RISK + 1 :])
+            if found and counts[FLAGGED] < 0:
+                counts[FLAGGED] = t
+            cohort[:] = 0.0
+            counts[FRONT] += 1
+            if counts[FRONT] * COHORT > counts[MARKER]:
+                totals[SQUARES] += totals[BLOCK] * totals[BLOCK]
+                totals[BLOCK], counts[MARKER] = 0.0, t
+
+    @property
+    def age(self) -> float:
+        """Rounds until a cohort is judged: the mean delay and two standard deviations."""
+        totals = self.totals
+        n, lags, squares = float(totals[KNOWN]), float(totals[LAGS]), float(totals[LAG_SQUARES])
+        return (lags + DEVIATIONS * math.sqrt(max(n * squares - lags * lags, 0.0))) / max(n, 1.0)
+
+    @property
+    def shut(self) -> bool:
+        """Whether even the smallest correction would not be shown."""
+        return bool(self.counts[BACK_SINCE] >= 0)
+
+    @property
+    def _tried(self) -> bool:
+        """Whether something was judged, and the model was ever wrong."""
+        return bool(self.counts[FRONT] > self.counts[BEGIN] // COHORT and self.totals[DISTANCE] > 0.0)
+
+    def _risk(self, said: float, model: float) -> float:
+        size, distance = float(self.totals[SIZE]), float(self.totals[DISTANCE])
+        return 0.5 * (size / distance) * ((said - model) * (said - model)) if distance > 0.0 else 0.0
+
+    def _room(self) -> tuple[float, float]:
+        """How much may be spent, and how much of that without the cap."""
+        totals = self.totals
+        loss, block = float(totals[MODEL]), float(totals[BLOCK])
+        mean = LOSSES * (loss / max(float(totals[JUDGED]), 1.0))
+        spare = 0.0 if self.counts[FLAGGED] >= 0 else SPARE * loss + mean
+        proof = max(0.0, -float(totals[PAPER]) - PROOF * math.sqrt(float(totals[SQUARES]) + block * block))
+        earned = spare + proof
+        return min(earned, CAP * loss + mean), earned
+
+    def _cohort(self, number: int) -> Float64Array:
+        cohort: Float64Array = self.ring[number % len(self.ring)]
+        return cohort
+
+    def cohorts(self, issued: int) -> Float64Array:
+        """Those that are not judged, in order, up to the one of the last of `issued` rounds."""
+        n = max((issued - 1) // COHORT - int(self.counts[FRONT]) + 1, 0) if self.open else 0
+        return self.ring[(int(self.counts[FRONT]) + np.arange(n)) % len(self.ring)]
+
+    def arrays(self, issued: int) -> dict[str, Any]:
+        """The whole state."""
+        return {"totals": self.totals, "counts": self.counts, "cohorts": self.cohorts(issued)}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """Continue from the state in `arrays`."""
+        self.totals[:], self.counts[:] = arrays["totals"], arrays["counts"]
+        self._take(arrays["cohorts"], max(ROOM, 1 << len(arrays["cohorts"]).bit_length()))
+
+    def _take(self, cohorts: Float64Array, size: int) -> None:
+        first, self.ring = int(self.counts[FRONT]), np.zeros((size, WIDTH))
+        self.ring[(first + np.arange(len(cohorts))) % size] = cohorts

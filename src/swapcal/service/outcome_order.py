@@ -1,0 +1,85 @@
+"""Outcomes in the order of their forecasts: for delays that depend on the outcome, where the first to come mislead."""
+
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+import swapcal as sc
+from swapcal.forecast import Identity
+from swapcal.service.stored_forecast import pack, unpack
+
+__all__ = ["HeldOutcome", "OutcomeOrder"]
+
+
+class HeldOutcome(NamedTuple):
+    """An outcome that has come: of this forecast, which had this hint."""
+
+    forecast: sc.Forecast
+    hint: float | None
+    y: float
+
+
+class OutcomeOrder:
+    """Holds an outcome back until those of all earlier forecasts have come, or have had `settle` rounds to come.
+
+    The rule of `Forecaster.run` with `order="forecast"`, for outcomes that come one by one.
+
+    Parameters
+    ----------
+    settle
+        After so many further forecasts nobody waits for an outcome any more.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> forecaster, order = sc.Forecaster(sc.Mean(), sc.Finite(1), seed=1), OutcomeOrder(settle=10)
+    >>> early, late = (forecaster.predict([1.0]) for _ in range(2))
+    >>> order.take(HeldOutcome(late, None, 0.3))
+    >>> order.due(issued=2)
+    []
+    >>> order.take(HeldOutcome(early, None, 0.9))
+    >>> [held.y for held in order.due(issued=2)]
+    [0.9, 0.3]
+    """
+
+    def __init__(self, settle: int) -> None:
+        self.settle = settle
+        self._front = 0
+        """Nobody waits for the outcome of an earlier round than this."""
+        self._held: dict[int, HeldOutcome] = {}
+        self._rounds: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __contains__(self, round: int) -> bool:
+        return round in self._held
+
+    def take(self, outcome: HeldOutcome) -> None:
+        """One more outcome."""
+        self._held[outcome.forecast.round] = outcome
+        heappush(self._rounds, outcome.forecast.round)
+
+    def due(self, issued: int) -> list[HeldOutcome]:
+        """The outcomes to be learned before round number `issued` is forecast, in order; they are held no more."""
+        due: list[HeldOutcome] = []
+        if self._held:
+            self._front = max(self._front, issued - self.settle + 1)
+            while self._front in self._held:
+                self._front += 1
+            while self._rounds and self._rounds[0] < self._front:
+                due.append(self._held.pop(heappop(self._rounds)))
+        return due
+
+    def to_dict(self, identity: Identity) -> dict[str, Any]:
+        """All of it, as plain data; forecasts are those of a forecaster of this identity."""
+        held = [[pack(one.forecast, identity), one.hint, one.y] for _, one in sorted(self._held.items())]
+        return {"front": self._front, "held": held}
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any], settle: int, identity: Identity) -> "OutcomeOrder":
+        """What `to_dict` wrote."""
+        order = cls(settle)
+        order._front = state["front"]
+        for packed, hint, y in state["held"]:
+            order.take(HeldOutcome(unpack(packed, identity), hint, y))
+        return order

@@ -1,0 +1,75 @@
+"""One line from a frame to forecasts and to a verdict."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+
+import swapcal as sc
+
+
+def table(n: int = 3000) -> dict[str, Any]:
+    """A score that is right for nobody: too high for the free plan, too low for the paid one."""
+    rng = np.random.default_rng(0)
+    paid, score = rng.random(n) < 0.4, rng.uniform(0.2, 0.6, n)
+    left = (rng.random(n) < score + np.where(paid, 0.3, -0.15)).astype(float)
+    return {"plan": np.where(paid, "paid", "free"), "score": score, "left": left}
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, polars.DataFrame])
+def test_a_column_of_better_forecasts_is_that_of_the_loop(kind: Any) -> None:
+    columns = table()
+    out = sc.recalibrated(kind(columns), y="left", hint="score", groups=["plan"], seed=1)
+    assert isinstance(out, kind)
+    assert list(out.columns) == ["plan", "score", "left", "forecast"]
+    after, left = out["forecast"].to_numpy(), columns["left"]
+    for plan in ("free", "paid"):
+        inside = columns["plan"] == plan
+        assert abs(np.mean((after - left)[inside])) < 0.03 < abs(np.mean((columns["score"] - left)[inside]))
+    groups = sc.Groups(["plan"])
+    groups.fit(columns)
+    loop = sc.Forecaster(sc.Mean(), groups, outside="clip", seed=1)
+    for plan, score, outcome, number in zip(columns["plan"], columns["score"], left, after, strict=True):
+        forecast = loop.predict({"plan": plan}, hint=float(score))
+        assert float(forecast) == number
+        loop.update(forecast, float(outcome))
+
+
+def test_the_next_row_comes_from_a_forecaster_that_has_seen_the_frame() -> None:
+    frame = pd.DataFrame(table())
+    frame.loc[5, "left"] = np.nan  # teaches nothing
+    forecaster = sc.forecaster_for(frame, y="left", hint="score", groups=["plan"], seed=1)
+    assert forecaster.n_rounds == len(frame) - 1
+    assert forecaster.predict(frame.iloc[0], hint=0.4) > 0.5 or frame["plan"][0] == "free"
+    with pytest.raises(sc.InvalidInput, match="no column 'nobody'"):
+        sc.forecaster_for(frame, y="nobody")
+    with pytest.raises(sc.InvalidInput, match="no outcome"):
+        sc.forecaster_for(frame.assign(left=np.nan), y="left")
+
+
+def test_the_verdict_before_and_after() -> None:
+    frame = sc.recalibrated(pd.DataFrame(table()), y="left", hint="score", groups=["plan"], seed=1)
+    before = sc.audit_table(frame, y="left", p="score", groups=["plan"])
+    after = sc.audit_table(frame, y="left", p="forecast", groups=["plan"])
+    assert before.verdict.kind == "recalibrate"
+    assert after.before.swap_error < before.before.swap_error / 3
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, polars.DataFrame])
+def test_rows_of_frames_are_contexts(kind: Any) -> None:
+    columns = table(50)
+    frame = kind(columns)
+    if kind is pd.DataFrame:
+        rows = (
+            [frame.iloc[i] for i in range(40)]
+            + list(frame.itertuples())[40:45]
+            + [frame[i : i + 1] for i in range(45, 50)]
+        )
+    else:
+        rows = [frame[i] for i in range(25)] + list(frame.iter_rows(named=True))[25:]
+    one, other = (sc.Forecaster(sc.Mean(), sc.Groups(["plan"]), seed=1) for _ in range(2))
+    for i, row in enumerate(rows):
+        numbers = float(one.predict(row)), float(other.predict({"plan": columns["plan"][i]}))
+        assert numbers[0] == numbers[1]

@@ -1,0 +1,133 @@
+"""What comes back from outside is taken only as it was made, under a key that is still good."""
+
+import copy
+import dataclasses
+import io
+import json
+from typing import Any
+
+import pytest
+
+import swapcal as sc
+
+
+def asked(n: int = 3, **parts: Any) -> tuple[sc.Forecaster, list[str]]:
+    """A forecaster and stored forecasts of it that wait."""
+    forecaster = sc.Forecaster(sc.Mean(), sc.Finite(2), seed=1, **parts)
+    for k in range(50):
+        forecaster.update(forecaster.predict([1.0, k % 2], 0.4), float(k % 2))
+    return forecaster, [forecaster.predict([1.0, k % 2], 0.4).to_json() for k in range(n)]
+
+
+def reloaded(forecaster: sc.Forecaster) -> sc.Forecaster:
+    file = io.BytesIO()
+    forecaster.save(file)
+    file.seek(0)
+    return sc.Forecaster.load(file)
+
+
+CHANGES: dict[str, Any] = {
+    "value": 0.9,
+    "round": 52,
+    "other": 0.9,
+    "probability": 0.5,
+    "evidence_at": 0.3,
+    "values": [1.0, 1.0],
+    "kind": "pair",
+    "phi": 0.01,
+    "hint": 0.41,
+    "base": 0.41,
+    "seal": "00" * 32,
+}
+
+
+@pytest.mark.parametrize("field", CHANGES)
+def test_fault_08_a_forecast_that_was_changed_is_refused(field: str) -> None:
+    forecaster, [first, second, _] = asked()
+    data = json.loads(second)
+    assert data[field] != CHANGES[field]
+    forged = {**data, field: CHANGES[field], **({"indices": [0, 1]} if field == "values" else {})}
+    before = forecaster.error()
+    with pytest.raises(sc.UnknownForecast, match="not as this forecaster made it"):
+        forecaster.update(sc.Forecast.from_dict(forged), 1.0)
+    assert forecaster.error() == before
+    for whole in (first, second):
+        forecaster.update(sc.Forecast.from_json(whole), 1.0)
+
+
+def test_fault_08_the_identity_alone_seals_nothing() -> None:
+    """Whoever has seen one forecast knows the identity, and cannot make another one."""
+    forecaster, [leaked, *_] = asked()
+    real = sc.Forecast.from_json(leaked)
+    for forged in (dataclasses.replace(real, value=0.1, seal=None), dataclasses.replace(real, round=real.round + 1)):
+        with pytest.raises(sc.UnknownForecast, match="seal"):
+            forecaster.update(forged, 1.0)
+    own = forecaster.predict([1.0, 0.0])
+    with pytest.raises(sc.UnknownForecast, match="seal"):
+        forecaster.update(dataclasses.replace(own, value=0.1), 1.0)
+
+
+def test_fault_08_keys_are_rotated_and_former_seals_stay_good_until_forgotten() -> None:
+    forecaster, [first, second, third] = asked()
+    inside = forecaster.predict([1.0, 1.0])
+    forecaster.rotate_key()
+    after = forecaster.predict([1.0, 0.0])
+    forecaster.update(sc.Forecast.from_json(first), 1.0)
+    forecaster.update(inside, 1.0)
+    twin = reloaded(forecaster)
+    for each in (forecaster, twin):
+        each.update(sc.Forecast.from_json(second), 1.0)
+        each.forget_keys()
+        each.update(sc.Forecast.from_json(after.to_json()), 1.0)
+        with pytest.raises(sc.UnknownForecast, match="of a key that was forgotten"):
+            each.update(sc.Forecast.from_json(third), 1.0)
+    with pytest.raises(sc.UnknownForecast, match="forgotten"):
+        reloaded(forecaster).update(sc.Forecast.from_json(third), 1.0)
+
+
+def test_fault_08_a_key_that_leaked_forges_nothing_once_forgotten() -> None:
+    forecaster, _ = asked()
+    leaked = forecaster.state.identity
+    forecaster.rotate_key()
+    waiting = forecaster.predict([1.0, 1.0]).outside()
+    forged = dataclasses.replace(waiting, value=waiting.other, seal=leaked.seal(waiting.signed))
+    forecaster.forget_keys()
+    with pytest.raises(sc.UnknownForecast, match="seal"):
+        forecaster.update(forged, 1.0)
+    forecaster.update(waiting, 1.0)
+
+
+def test_fault_08_forecasters_that_share_a_key() -> None:
+    """A key that all copies were given; and forecasters of different identities never take each other's rounds."""
+    forecaster, [text, *_] = asked()
+    twin, stranger = copy.deepcopy(forecaster), asked()[0]
+    for each in (forecaster, twin, stranger):
+        each.rotate_key(b"sixteen bytes or more")
+        each.rotate_key(b"sixteen bytes or more")
+        assert len(each.state.identity.former) == 1
+    made = forecaster.predict([1.0, 0.0], 0.2).to_json()
+    assert twin.predict([1.0, 0.0], 0.2).to_json() == made
+    twin.update(sc.Forecast.from_json(made), 0.0)
+    twin.update(sc.Forecast.from_json(text), 0.0)
+    with pytest.raises(sc.UnknownForecast, match="made by another forecaster"):
+        stranger.update(sc.Forecast.from_json(made), 0.0)
+
+
+@pytest.mark.parametrize("key", [b"short", "a text is no key of bytes", 7])
+def test_a_key_is_bytes_enough(key: Any) -> None:
+    forecaster, _ = asked()
+    with pytest.raises(sc.InvalidInput, match="at least 16 random bytes"):
+        forecaster.rotate_key(key)
+
+
+def test_rotating_keys_changes_no_forecast() -> None:
+    forecaster, _ = asked()
+    twin = copy.deepcopy(forecaster)
+    for k in range(200):
+        if k % 50 == 0:
+            forecaster.rotate_key()
+        first, second = (each.predict([1.0, k % 2], 0.3) for each in (forecaster, twin))
+        assert (first.value, first.phi, first.round) == (second.value, second.phi, second.round)
+        forecaster.update(first, float(k % 3 == 0))
+        twin.update(second, float(k % 3 == 0))
+    assert forecaster.error() == twin.error()

@@ -1,0 +1,120 @@
+"""Tables whose outcomes come late: what is learned when, what is said, what is refused, and runs that are killed."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import killed_runs
+import swapcal as sc
+from swapcal.cli import app
+from swapcal.errors import DataError, InvalidInput
+from swapcal.jobs import running
+from swapcal.jobs.question import Question
+from swapcal.jobs.storage import from_json, to_json
+
+N = 900
+
+
+def table(seed: int = 1) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.1, 0.9, N)
+    day = np.datetime64("2026-01-01") + (np.arange(N) // 30).astype("timedelta64[D]")
+    return {"y": (rng.random(N) < p**2).astype(float), "p": p, "g": rng.integers(0, 3, N), "day": day.astype(str)}
+
+
+def test_a_delay_in_rows_is_that_of_the_forecaster() -> None:
+    columns = table()
+    result = running.run(columns, Question("y", "p", delay="50"), seed=4, out=None)
+    forecaster = sc.Forecaster(sc.Mean(), sc.Groups([]), seed=4)
+    known = np.arange(N) + 50.0
+    shown = forecaster.run(columns, columns["y"], columns["p"], known=known)
+    assert result.after is not None
+    assert result.after.loss == pytest.approx(np.mean((shown - columns["y"]) ** 2))
+    assert result.settings["outcomes_waiting"] == 50
+    assert result.settings["outcomes_late"] == N - 50
+
+
+def test_delay_column_and_rows_are_one_thing(tmp_path: Path) -> None:
+    """A day later by --delay 1d, and by a column that says so."""
+    columns = table()
+    known = (columns["day"].astype("datetime64[D]") + np.timedelta64(1, "D")).astype(str)
+    found = []
+    for k, question in enumerate(
+        (Question("y", "p", time="day", delay="1d"), Question("y", "p", time="day", known="known"))
+    ):
+        out = tmp_path / f"{k}.csv"
+        running.run({**columns, "known": known}, question, seed=4, out=out)
+        found.append(out.read_bytes())
+    assert found[0] == found[1]
+
+
+def test_sentences_reach_the_verdict_json_and_terminal(tmp_path: Path) -> None:
+    columns = table()
+    path = tmp_path / "in.csv"
+    rows = zip(*columns.values(), strict=True)
+    path.write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n")
+    at_once = running.run(str(path), Question("y", "p"), seed=1)
+    assert "--time day and --delay 2d" in at_once.verdict.sentences[-1]
+    assert "taken as known at once" in at_once.verdict.sentences[-1]
+    late = running.run(str(path), Question("y", "p", delay="880"), seed=1)
+    said = late.verdict.sentences
+    assert any(each.startswith("20 outcomes were learned after later rows, after 879 later rows") for each in said)
+    assert any(each.startswith("Standing back since row 2:") for each in said)
+    assert from_json(to_json(late)).verdict == late.verdict
+    shown = CliRunner().invoke(app, ["run", str(path), "--y", "y", "--p", "p", "--delay", "880", "--seed", "1"])
+    assert shown.exit_code == 0, shown.output
+    assert "Standing back since row 2" in " ".join(shown.output.split())
+
+
+def test_dependent_delays_are_said() -> None:
+    columns = table()
+    known = np.arange(1, N + 1) + np.where(columns["y"] > 0.5, 2.0, 120.0)
+    result = running.run({**columns, "k": known}, Question("y", "p", known="k"), seed=1)
+    assert any(each.startswith("Outcomes that come late are not like") for each in result.verdict.sentences)
+    assert result.settings["delays_depend_on_outcomes"]
+
+
+@pytest.mark.parametrize(
+    ("change", "question", "sentence"),
+    [
+        (
+            {"day": ["2026-01-02"] * 5 + ["2026-01-01"] * (N - 5)},
+            {"time": "day", "delay": "1d"},
+            "row 6 of .* an earlier",
+        ),
+        ({"day": ["2026-01-02", *["soon"] * (N - 1)]}, {"time": "day", "delay": "1d"}, "'soon', which is no time"),
+        ({"k": [1.0] * N}, {"known": "k"}, "row 2 of .* is known before the row itself"),
+        ({}, {"delay": "1d"}, "add --time COLUMN"),
+        ({}, {"delay": "tomorrow"}, "a delay is a number of rows"),
+        ({"k": [1.0] * N}, {"known": "k", "delay": "5"}, "not both"),
+    ],
+)
+def test_impossible_times_get_a_sentence(change: dict[str, Any], question: dict[str, Any], sentence: str) -> None:
+    with pytest.raises((DataError, InvalidInput), match=sentence):
+        running.run({**table(), **change}, Question("y", "p", **question), seed=1)
+
+
+def test_unknown_times_wait_and_nothing_is_lost() -> None:
+    columns = table()
+    known = np.where(np.arange(N) % 7 == 0, np.nan, np.arange(1, N + 1) + 3.0)
+    result = running.run({**columns, "k": known}, Question("y", "p", known="k"), seed=1)
+    never = np.count_nonzero(np.isnan(known))
+    assert result.settings["outcomes_waiting"] == never + np.count_nonzero(known > N)
+    assert result.settings["outcomes_expired"] == 0
+
+
+@pytest.mark.parametrize("mode", ["often", "random"])
+def test_a_late_run_that_is_killed_goes_on_bit_for_bit(tmp_path: Path, mode: str) -> None:
+    command = [sys.executable, killed_runs.__file__, str(tmp_path), "csv", mode, "late"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["different"] == []
+    assert any(killed_runs.KILLED in codes for codes in report["codes"])
+    assert all(codes[-1] == 0 for codes in report["codes"])

@@ -1,0 +1,65 @@
+"""Alarms over the network: raised when it is sure, the same after a crash, and seen wherever one looks."""
+
+from pathlib import Path
+
+import pytest
+
+from service_running import start
+
+
+@pytest.mark.parametrize("order", ["arrival", "forecast"])
+def test_alarms_are_the_same_after_a_crash(tmp_path: Path, order: str) -> None:
+    spec = {"groups": ["carrier"], "outcome_order": order, "monitor": {"tolerance": 0.1, "alpha": 0.01}}
+    settings = {"store": str(tmp_path / "swapcal.db"), "snapshot_every": 70, "config": {"streams": {"late": spec}}}
+    server = start(tmp_path, 0, settings)
+    for k in range(0, 120, 3):
+        cases = [{"id": f"c{j}", "context": {"carrier": "AB"[j % 2]}, "hint": 0.7} for j in range(k, k + 3)]
+        assert server.post("/v1/streams/late/forecasts", {"cases": cases}).status_code == 200
+        # The model is right for A on average, and much too high for B.
+        outcomes = [{"id": f"c{j}", "y": 0.0 if j % 2 else float(j % 20 < 14)} for j in (k + 2, k, k + 1)]
+        assert server.post("/v1/streams/late/outcomes", {"outcomes": outcomes}).status_code == 200
+    before = server.http.get("/v1/streams/late/alarms").json()
+    status = server.status()
+    server.kill()
+    server = start(tmp_path, 1, settings)
+    try:
+        assert server.http.get("/v1/streams/late/alarms").json() == before
+        assert server.status() == status
+        assert "carrier=B" in {one["group"] for one in before["model"]}
+        assert "carrier=A" not in {one["group"] for one in before["model"]}
+        assert all(one["side"] == "too high" for one in before["model"])
+        assert status["model_alarms"] == len(before["model"])
+        metrics = server.http.get("/metrics").text
+        assert f'swapcal_stream_model_alarms{{stream="late"}} {float(len(before["model"]))}' in metrics
+        assert f'swapcal_stream_alarms{{stream="late"}} {float(len(before["alarms"]))}' in metrics
+    finally:
+        server.kill()
+
+
+def test_held_outcomes_are_told(tmp_path: Path) -> None:
+    spec = {"outcome_order": "forecast", "settle": 3, "pending": 4}
+    server = start(tmp_path, 0, {"store": str(tmp_path / "swapcal.db"), "config": {"streams": {"late": spec}}})
+    try:
+        for k in range(2):
+            server.forecast(f"c{k}")
+        assert server.outcome("c1", 1.0).json() == {"result": "learned", "id": "c1", "y": 1.0, "replayed": False}
+        assert server.http.get("/v1/streams/late/cases/c1").json()["state"] == "held"
+        assert (server.status()["held"], server.status()["outcomes"]) == (1, 0)
+        assert server.outcome("c1", 1.0).json()["replayed"]
+        assert server.outcome("c1", 0.0).status_code == 409
+        server.forecast("c2")
+        assert server.status()["held"] == 1
+        # The outcome of c0 has had its time when c3 is forecast.
+        server.forecast("c3")
+        assert server.http.get("/v1/streams/late/cases/c1").json()["state"] == "learned"
+        assert (server.status()["held"], server.status()["outcomes"]) == (0, 1)
+        server.forecast("c4")
+        assert server.status()["expired"] == 1
+        assert server.http.get("/v1/streams/late/cases/c0").json()["state"] == "expired"
+        assert server.outcome("c0", 1.0).status_code == 410
+        assert 'swapcal_stream_expired{stream="late"} 1.0' in server.http.get("/metrics").text
+        assert (
+            'swapcal_cases_total{result="expired",stream="late",what="outcome"} 1.0' in server.http.get("/metrics").text
+        )
+    finally:
+        server.kill()
