@@ -204,6 +204,28 @@ class Forecaster:
                 self._round.follow(forecast.hint)
                 self._round.notice(float(y))
 
+    def forget(self, forecast: Forecast) -> None:
+        """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it.
+
+        Where outcomes come late, those that are out count as the worst they could be (`engine/gate.py`); forecasts that
+        wait for nothing would keep a forecaster from showing its corrections.
+
+        Parameters
+        ----------
+        forecast : Forecast
+            What `predict` returned, or what was stored of it.
+
+        Examples
+        --------
+        >>> import swapcal as sc
+        >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(1), seed=1)
+        >>> forecaster.forget(forecaster.predict([1.0]))
+        >>> forecaster.n_pending, forecaster.n_rounds
+        (0, 0)
+        """
+        with self._turns:
+            self._round.forget(forecast)
+
     def run(
         self,
         X: Any,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
+from swapcal.engine import kernels
 from swapcal.errors import StateFileError, UnknownForecast
 from swapcal.forecast import Identity
 from swapcal.packing import framed, unframed
@@ -59,6 +60,73 @@ def test_it_goes_on_bit_for_bit(name: str) -> None:
     stream = io.BytesIO()
     again.save(stream)
     assert sc.Forecaster.load(io.BytesIO(stream.getvalue())).to_bytes() == again.to_bytes()
+
+
+def played_late(target: Any, **settings: Any) -> sc.Forecaster:
+    """One that stands back, with rounds that wait; among them some at which it stood back."""
+    forecaster = sc.Forecaster(target, sc.Finite(20), seed=6, **settings)
+    rng = np.random.default_rng(8)
+    forecaster.run(X[:300], Y[:300], HINTS[:300], known=np.arange(300) + rng.integers(10, 600, 300))
+    return forecaster
+
+
+@pytest.mark.filterwarnings("ignore::swapcal.errors.AtomsWarning")
+@pytest.mark.parametrize("backend", ["native", "python"])
+@pytest.mark.parametrize("target", [sc.Probability(), sc.Mean()], ids=repr)
+@pytest.mark.parametrize("identity", [None, "store 7"])
+def test_late_outcomes_marks_and_former_keys_come_along(backend: str, target: Any, identity: str | None) -> None:
+    if backend == "native" and kernels.native is None:
+        pytest.skip("no kernels here")
+    with kernels.using(backend):
+        whole = played_late(target, identity=identity)
+        sealed = whole.predict(X[300], hint=0.9).to_bytes()
+        for key in (b"k" * 16, None):
+            whole.rotate_key(key)
+        asked = [whole.predict(x, hint=0.1 + 0.01 * i) for i, x in enumerate(X[301:341])]
+        state = whole.state
+        assert whole.standing_back
+        assert any(forecast.said is not None for forecast in asked)
+        assert state.ledger.apart.any()
+        assert (state.waiting.arrays()["whole"][:, -1] == 0).any()
+        data = whole.to_bytes()
+        again = sc.Forecaster.from_bytes(data)
+        assert again.to_bytes() == data
+        (counters, arrays), (own_counters, own_arrays) = again.state.snapshot(), state.snapshot()
+        assert counters == own_counters
+        assert counters["n_cohorts"] > 0 < counters["n_apart"]
+        assert len(counters["former_keys"]) == 2
+        assert {name: (a.dtype, a.shape, a.tobytes()) for name, a in arrays.items()} == {
+            name: (a.dtype, a.shape, a.tobytes()) for name, a in own_arrays.items()
+        }
+        assert (arrays["pending.marks"] > 1).sum() == 41
+        stored = [sc.Forecast.from_bytes(forecast.to_bytes()) for forecast in asked]
+        assert stored == asked
+        for forecaster in (whole, again):
+            forecaster.update(sc.Forecast.from_bytes(sealed), 1.0)
+            for forecast, y in zip(reversed(stored), Y[301:341].tolist(), strict=True):
+                forecaster.update(forecast, y)
+        rest = X[341:], Y[341:], HINTS[341:]
+        late = np.arange(259) + 20
+        assert (whole.run(*rest, known=late) == again.run(*rest, known=late)).all()
+        assert whole.to_bytes() == again.to_bytes()
+        assert whole.lateness() == again.lateness()
+        parted = again.predict(X[0], hint=0.2).to_bytes()
+        whole.predict(X[1], hint=0.3)
+        with pytest.raises(UnknownForecast, match="copy of this forecaster"):
+            whole.update(sc.Forecast.from_bytes(parted), 1.0)
+        whole.forget_keys()
+        assert sc.Forecaster.from_bytes(whole.to_bytes()).state.identity.former == ()
+
+
+def test_keys_that_are_too_short_are_refused() -> None:
+    forecaster = several()["groups of a vector"]
+    forecaster.rotate_key(b"k" * 16)
+    payload = bytes(unframed("forecaster", forecaster.to_bytes()))
+    long, short = (b'"' + (b"k" * n).hex().encode() + b'"' for n in (16, 15))
+    for changed in (payload.replace(long, short + b"  "), payload.replace(b',["', b',"["')):
+        assert changed != payload
+        with pytest.raises(StateFileError):
+            sc.Forecaster.from_bytes(framed("forecaster", changed))
 
 
 def test_it_is_small_and_fast() -> None:

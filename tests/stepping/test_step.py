@@ -110,6 +110,11 @@ def test_it_is_the_loop_however_events_are_cut(kind: str, sizes: tuple[int, ...]
     assert stream.state.ledger.n_rounds == by_loop.n_rounds
     assert stream.state.hinted == by_loop.state.hinted
     assert float(stream.state.ledger.drift.sum()) == float(by_loop.state.ledger.drift.sum())
+    # Where it stood back, the caller's own number is the forecast of a case, and stays it.
+    own, other = (each.gate.arrays(each.pending.issued) for each in (stream.state, by_loop.state))
+    assert all((own[name] == other[name]).all() for name in own)
+    assert (stream.state.ledger.apart == by_loop.state.ledger.apart).all()
+    assert by_loop.lateness().n_stood_back > 0
 
 
 def test_what_waits_and_what_is_remembered_are_bounded() -> None:

@@ -36,6 +36,7 @@ def audit(
         ),
     ] = None,
     r: options.Power = 2.0,
+    costs: options.Costs = None,
     limit: options.Limit = 2_500,
     time: options.Time = None,
     cluster: options.Cluster = None,
@@ -85,6 +86,7 @@ def audit(
             "positive": positive,
             "weight": weight,
             "r": r,
+            "costs": costs,
         }
         asked |= {"categories": categories, "bins": bins, "limit": limit, "time": time, "cluster": cluster}
         models = parse_columns(p)
@@ -94,8 +96,11 @@ def audit(
         check_page(report)
         if merge:
             refused = {"--report": report, "--json": json, "--fail-above": fail_above, "--discover": discover}
+            refused |= {"--costs": costs, "--time": time, "--cluster": cluster}
             if given := [name for name, value in refused.items() if value]:
                 raise InvalidInput(f"--merge goes without {', '.join(given)}")
+            if len(models) > 1:
+                raise InvalidInput(f"--merge adds up audits of one model at a time; got {p!r}, name one column in --p")
             total = merge_audits(files, question, save=save)
             for sentence in merged_sentences(total, len(files)):
                 typer.echo(printable(sentence))

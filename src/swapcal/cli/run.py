@@ -66,6 +66,7 @@ def run(
         int | None, typer.Option(min=1, help="Values to forecast; else what rows and hint suggest.")
     ] = None,
     r: options.Power = 2.0,
+    costs: options.Costs = None,
     limit: options.Limit = 2_500,
     out: Annotated[Path | None, typer.Option(help="Forecasts of all rows: .csv, .jsonl or .parquet.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an --out that is there already.")] = False,
@@ -108,6 +109,7 @@ def run(
             "positive": positive,
             "weight": weight,
             "r": r,
+            "costs": costs,
         }
         asked |= {"categories": categories, "limit": limit, "time": time, "known": known, "delay": delay}
         question = options.question(y, hint, groups, linear, **asked)
@@ -121,7 +123,7 @@ def run(
                 "--fail-above": fail_above,
                 "--horizon": horizon,
             }
-            refused |= {"--bins": bins, "--jitter": jitter, "--learn": learn}
+            refused |= {"--bins": bins, "--jitter": jitter, "--learn": learn, "--costs": costs}
             if given := [name for name, value in refused.items() if value]:
                 raise InvalidInput(f"--by goes without {', '.join(given)}; audit its output for tables and a page")
             with _interruptible() as stop:

@@ -163,6 +163,8 @@ def _check_sizes(header: dict[str, Any], sizes: dict[str, int], size: int, own: 
     n_values, bins = counters["n_values"], settings["bins"]
     levels = settings["levels"] if spec["kind"] in ("Finite", "Groups") else 0
     described = spec["learner"] if spec["kind"] == "Oracle" else spec
+    if own is None and "n" not in described:
+        hypotheses.from_spec(spec)  # of the user's own making: this says what to pass
     n = described["n"] + levels if own is None else own.n
     n_features = 0 if header["hint"] is None else header["hint"].get("n_features", 0)
     fits = bins is None or bins == n_values

@@ -87,7 +87,7 @@ class Keyed:
     the secret that seals the key's forecasts (`Identity.derived`). So both are the same wherever and in whatever order
     keys are served, and draws are independent between keys; give the template a secret seed. A forecast that waits when
     its key expires can no longer be updated. Cost of an event: two rounds of a forecaster, and a state written and one
-    read where the key is not resident. `max_pending` of the template costs a byte for each key and pending forecast:
+    read where the key is not resident. `max_pending` of the template costs 4 bytes for each key and pending forecast:
     make it small. Not for several threads.
 
     Examples
