@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import odd_files
 import resealed
 import swapcal as sc
 from odd_files import archived, entries, header_of, packed, with_header
@@ -315,7 +314,7 @@ def test_resealed_files_by_the_thousand(seed: int) -> None:
 
 def test_fault_19_a_run_that_does_not_say_where_its_output_stands(tmp_path: Path) -> None:
     runs = resealed.Runs(tmp_path)
-    parts = odd_files.entries(runs.state)
+    parts = entries(runs.state)
     parts["run.json"] = json.dumps(json.loads(parts["run.json"]) | {"output": None}).encode()
     with pytest.raises(StateFileError, match="does not say where its output stands"):
-        runs.attempt(odd_files.archived(parts))
+        runs.attempt(archived(parts))

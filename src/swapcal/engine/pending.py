@@ -14,10 +14,6 @@ UNMARKED = 1
 _FIRST = 1 << 10
 
 
-UNMARKED = 1
-"""The flag of open rounds that never leave: those that `run` keeps itself."""
-
-
 class Pending:
     """Makes every forecast good for exactly one update.
 

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from swapcal import bundle, checked, hypotheses
+from swapcal.engine.randomness import seed_for
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
@@ -119,14 +120,14 @@ class Quantiles:
         settings: dict[str, Any] = {"horizon": horizon, "max_pending": max_pending, "stand_back": False}
         guide = OnlineRegression() if learn else None
         self._size = Forecaster(
-            Mean(), functions, hint=guide, seed=bundle.seed_for(self.seed, "size"), outside="clip", **settings
+            Mean(), functions, hint=guide, seed=seed_for(self.seed, "size"), outside="clip", **settings
         )
         self._ends = [
             Forecaster(
                 Quantile(node.share, density=_density(self.levels[node.position])),
                 functions,
                 hint=guide,
-                seed=bundle.seed_for(self.seed, node.position),
+                seed=seed_for(self.seed, node.position),
                 outside="clip",
                 **settings,
             )
