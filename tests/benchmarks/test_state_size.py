@@ -8,7 +8,7 @@ import pytest
 
 import swapcal as sc
 from swapcal.learners import GradientDescent, MultiplicativeWeights
-from swapcal_benchmarks.speed.state_bytes import array_bytes, file_bound, formula
+from swapcal_benchmarks.speed.sizes_of_state import array_bytes, file_bound, formula
 
 CLASSES: dict[str, Any] = {
     "finite": sc.Finite(7),

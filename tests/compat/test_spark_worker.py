@@ -10,7 +10,7 @@ import swapcal as sc
 from swapcal.compat.spark.on_workers import merged_audits, partial_audit, play_bucket, recalibrated
 from swapcal.compat.spark.spark_columns import SparkColumns
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.keyed import Bucket, key_text, sibling
+from swapcal.keyed import KeyBucket, key_text, sibling
 
 pa: Any = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.compute")
@@ -85,7 +85,7 @@ def test_a_bucket_is_the_loop_however_events_are_cut(cuts: int) -> None:
     columns = SparkColumns("store", "y", "p", ("sex", "age"), ("at",), None, "case")
     state, parts = None, []
     for k in range(cuts):
-        bucket = Bucket(template())
+        bucket = KeyBucket(template())
         if state is not None:
             bucket.filled(state)
         size = -(-events.num_rows // cuts)
@@ -103,21 +103,21 @@ def test_a_bucket_is_the_loop_however_events_are_cut(cuts: int) -> None:
 def test_idle_keys_start_anew_and_unknown_outcomes_are_told() -> None:
     columns = SparkColumns("store", "y", None, (), ("t",), None, "case")
 
-    def at(times: list[float], bucket: Bucket) -> list[str]:
+    def at(times: list[float], bucket: KeyBucket) -> list[str]:
         n = len(times)
         table = {"store": ["a"] * n, "t": times, "y": [None if t < 100 else 1.0 for t in times]}
         played = play_bucket(bucket, pa.table({**table, "case": [str(t % 100) for t in times]}), columns)
         return [str(word) for word in played["status"].to_pylist()]
 
     own = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1, max_pending=8)
-    assert at([1.0, 2.0, 101.0], Bucket(own)) == ["forecast", "forecast", "learned"]
-    assert at([1.0, 2.0, 101.0], Bucket(own, idle=50.0)) == ["forecast", "forecast", "unknown"]
-    bucket = Bucket(own, idle=50.0)
+    assert at([1.0, 2.0, 101.0], KeyBucket(own)) == ["forecast", "forecast", "learned"]
+    assert at([1.0, 2.0, 101.0], KeyBucket(own, idle=50.0)) == ["forecast", "forecast", "unknown"]
+    bucket = KeyBucket(own, idle=50.0)
     at([1.0], bucket)
     assert bucket.expire(40.0) == 0
     assert bucket.expire(60.0) == 1
     with pytest.raises(StateFileError, match="damaged"):
-        Bucket(own).filled(Bucket(own).to_bytes()[:-1])
+        KeyBucket(own).filled(KeyBucket(own).to_bytes()[:-1])
 
 
 def test_audits_of_parts_are_those_of_all_rows() -> None:

@@ -11,16 +11,16 @@ from swapcal.errors import InvalidInput, StateFileError
 from swapcal.forecaster import Forecaster
 from swapcal.keyed.siblings import key_text, sibling
 from swapcal.packing import framed, unframed
-from swapcal.stepping import Events, EventStream, Played
+from swapcal.stepping import Events, EventStream, PlayedEvents
 from swapcal.typing import Float64Array
 
-__all__ = ["Bucket"]
+__all__ = ["KeyBucket"]
 
 Key = str | int
 _LENGTH = struct.Struct("<I")
 
 
-class Bucket:
+class KeyBucket:
     """The streams of some keys, each as bytes, with the time of its last event.
 
     Parameters
@@ -36,11 +36,11 @@ class Bucket:
     --------
     >>> import swapcal as sc
     >>> template = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1, max_pending=64)
-    >>> bucket = Bucket(template)
+    >>> bucket = KeyBucket(template)
     >>> case = Events(["case 1"], [float("nan")], [[1.0]], [0.3])
     >>> bucket.play("Paris", np.array([0.0]), 1, lambda some: case).forecast
     array([0.3])
-    >>> again = Bucket(template).filled(bucket.to_bytes())
+    >>> again = KeyBucket(template).filled(bucket.to_bytes())
     >>> again.play("Paris", np.array([5.0]), 1, lambda some: Events(["case 1"], [1.0], [])).status
     ['learned']
     """
@@ -49,7 +49,7 @@ class Bucket:
         self.template, self.idle, self.remember = template, idle, remember
         self.states: dict[Key, tuple[float, bytes]] = {}
 
-    def play(self, key: Key, times: Float64Array, n: int, events: Callable[[slice], Events]) -> Played:
+    def play(self, key: Key, times: Float64Array, n: int, events: Callable[[slice], Events]) -> PlayedEvents:
         """The next events of a key, in the order of their times; `events(slice)` gives some of the `n` of them."""
         if len(times) != n or np.isnan(times).any() or (n and np.diff(times).min(initial=0.0) < 0.0):
             raise InvalidInput(f"the events of key {key!r} need one time each, in order and without gaps")
@@ -59,7 +59,7 @@ class Bucket:
             stream = self._stream(key, float(times[start]))
             parts.append(stream.play(events(slice(start, stop))))
             self.states[key] = float(times[stop - 1]), stream.to_bytes()
-        return Played(np.concatenate([p.forecast for p in parts]), np.concatenate([p.codes for p in parts]))
+        return PlayedEvents(np.concatenate([p.forecast for p in parts]), np.concatenate([p.codes for p in parts]))
 
     def _stream(self, key: Key, now: float) -> EventStream:
         used, state = self.states.get(key, (now, None))
@@ -80,7 +80,7 @@ class Bucket:
         header = json.dumps(listed, separators=(",", ":")).encode()
         return framed("bucket", b"".join((_LENGTH.pack(len(header)), header, *(s for _, s in self.states.values()))))
 
-    def filled(self, data: bytes) -> "Bucket":
+    def filled(self, data: bytes) -> "KeyBucket":
         """Itself, with the states that `to_bytes` wrote."""
         payload = unframed("bucket", data)
         try:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array
 
-__all__ = ["FORECAST", "STATUSES", "Events", "Played"]
+__all__ = ["FORECAST", "STATUSES", "Events", "PlayedEvents"]
 
 Id = str | int
 
@@ -50,7 +50,7 @@ class Events:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedEvents:
     """What came of each event.
 
     forecast: of a case, its forecast; of an outcome, the forecast that its case had had; NaN where there is none.

@@ -18,7 +18,7 @@ from swapcal.forecaster import Forecaster
 from swapcal.packing import kind_of, packed, unpacked
 from swapcal.roles import Rows
 from swapcal.stepping.book import Book, Done
-from swapcal.stepping.case_events import EXPIRED, Events, Played
+from swapcal.stepping.case_events import EXPIRED, Events, PlayedEvents
 from swapcal.stepping.event_plan import EventPlan, planned
 from swapcal.typing import Float64Array, IntArray
 
@@ -72,7 +72,7 @@ class EventStream:
         self.rules, self.state, self.book = rules, state, book
         self._round = Round(rules, state, native=kernels.native)
 
-    def play(self, events: Events) -> Played:
+    def play(self, events: Events) -> PlayedEvents:
         """What comes of each event; after an error the stream is of no further use."""
         state = self.state
         cases = np.flatnonzero(np.isnan(events.y))
@@ -91,7 +91,7 @@ class EventStream:
             self._round.engine.assemble()
         self.book.close((name, Done(float(forecast[i]), int(plan.codes[i]))) for name, i in plan.closed.items())
         self._let_go()
-        return Played(forecast, plan.codes)
+        return PlayedEvents(forecast, plan.codes)
 
     def _inputs(self, events: Events, n_cases: int) -> CaseInputs:
         rules = self.rules

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from swapcal.stepping.case_events import Events, Played
+from swapcal.stepping.case_events import Events, PlayedEvents
 from swapcal.stepping.event_stream import EventStream
 
 __all__ = ["step"]
 
 
-def step(state: bytes, events: Events, **parts: Any) -> tuple[bytes, Played]:
+def step(state: bytes, events: Events, **parts: Any) -> tuple[bytes, PlayedEvents]:
     """The state after some events, and what came of each; the same for the same bytes and events, wherever it runs.
 
     Parameters
@@ -22,7 +22,7 @@ def step(state: bytes, events: Events, **parts: Any) -> tuple[bytes, Played]:
 
     Returns
     -------
-    tuple of bytes and Played
+    tuple of bytes and PlayedEvents
         The next state, and what came of each event.
 
     Examples

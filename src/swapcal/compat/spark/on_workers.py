@@ -12,7 +12,7 @@ from swapcal.compat.spark.spark_columns import SparkColumns
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite
-from swapcal.keyed.bucket import Bucket
+from swapcal.keyed.bucket import KeyBucket
 from swapcal.keyed.siblings import key_text, sibling
 from swapcal.stepping import Events
 from swapcal.tables.extras import package
@@ -46,7 +46,7 @@ def recalibrated(table: Any, columns: SparkColumns, template: bytes, most_rows: 
     return table.append_column(columns.output, pa.array(forecasts))
 
 
-def play_bucket(bucket: Bucket, table: Any, columns: SparkColumns) -> Any:
+def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
     """The events of some keys: cases, whose y is null, and outcomes. One row for each event, with what came of it."""
     pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
     pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")

@@ -6,7 +6,7 @@ from typing import Any
 from swapcal.compat.spark.on_workers import play_bucket
 from swapcal.compat.spark.spark_columns import SparkColumns
 from swapcal.forecaster import Forecaster
-from swapcal.keyed.bucket import Bucket
+from swapcal.keyed.bucket import KeyBucket
 from swapcal.tables.extras import package
 
 __all__ = ["BucketProcessor"]
@@ -29,7 +29,7 @@ class BucketProcessor:
 
         tables = [pa.Table.from_pandas(frame, preserve_index=False) for frame in rows]
         table = pa.concat_tables(tables, promote_options="permissive")
-        bucket = Bucket(self._made, idle=self.idle, remember=self.remember)
+        bucket = KeyBucket(self._made, idle=self.idle, remember=self.remember)
         if self._state.exists():
             bucket.filled(bytes(self._state.get()[0]))
         played = play_bucket(bucket, table, self.columns)
