@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install check format test test-python bits slow kills sanitize soak bench demo clean
+.PHONY: install check format test test-python bits slow spark kills sanitize soak bench demo clean
 
 install: $(STAMP)
 
@@ -36,8 +36,16 @@ test-python: install
 bits: install
 	$(BIN)/python -W ignore tests/bits/runs.py
 
-slow: install
+# Spark is half a gigabyte and needs Java: it comes with the slow tests alone.
+slow: install spark
 	$(BIN)/python -m pytest -n 2 -m slow
+
+JAVA := command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null; }
+
+spark: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark]'
+	$(JAVA) || echo "no Java could be installed: the tests of Spark are skipped"
 
 # Runs that are killed at random moments, at the pace at which they commit by default: 500 for each format.
 kills: install

@@ -132,14 +132,16 @@ struct EngineOf final : AnyEngine {
              int64_t n_rows, const Arrivals *late, int64_t *progress) override {
         Books &books = engine.books;
         int64_t *lines = progress + 3;
-        for (int64_t &i = progress[0]; i < n_rows; ++i) {
-            if (late) {
-                for (int64_t &k = progress[1]; k < late->ends[i + 1]; ++k) {
-                    if (engine.crowded()) return;
-                    int64_t line = late->codes[k] < 0 ? -1 - late->codes[k] : lines[late->codes[k]] - 1;
-                    if (line >= 0) take(line);
-                }
+        auto learned = [&](int64_t end) {
+            for (int64_t &k = progress[1]; k < end; ++k) {
+                if (engine.crowded()) return false;
+                int64_t line = late->codes[k] < 0 ? -1 - late->codes[k] : lines[late->codes[k]] - 1;
+                if (line >= 0) take(line);
             }
+            return true;
+        };
+        for (int64_t &i = progress[0]; i < n_rows; ++i) {
+            if (late && !learned(late->ends[i + 1])) return;
             if (!engine.ready()) return;
             int64_t m = x.dense ? reader.dense(x.dense + i * reader.n_own)
                                 : reader.sparse(x.indices + x.indptr[i], x.values + x.indptr[i],
@@ -179,6 +181,7 @@ struct EngineOf final : AnyEngine {
             engine.learn(row, played, errors, hinted, hint, true);
             books.close(drawn.t);
         }
+        if (late) learned(late->n_codes);
     }
 
   private:

@@ -193,7 +193,8 @@ class Handle {
     int64_t read(nb::handle x) {
         Reader &reader = engine_->reader;
         PyObject *o = x.ptr();
-        if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2) {
+        // A class of columns that scales its rows gives them scaled: those are for Python.
+        if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2 && (reads_dense_ || reader.radius == 0.0)) {
             const int64_t *index;
             const double *value;
             int64_t m = arrays().pair(PyTuple_GET_ITEM(o, 0), PyTuple_GET_ITEM(o, 1), index, value);
@@ -385,13 +386,15 @@ class Handle {
         fits(int64_t(ends.shape(0)) == n_rows + 1 && int64_t(flags.shape(0)) == n_rows && int64_t(due.shape(0)) == n_rows);
         fits(rises_within(ends.data(), n_rows, int64_t(codes.shape(0))) && ends.data()[0] == 0, "ends must increase");
         int64_t n_lines = int64_t(nb::cast<AnyShape<double>>(arrays_["waiting.entries"], false).shape(0));
-        for (int64_t i = 0; i < n_rows; ++i) {
-            for (int64_t k = ends.data()[i]; k < ends.data()[i + 1]; ++k) {
+        int64_t n_codes = int64_t(codes.shape(0));
+        for (int64_t i = 0; i <= n_rows; ++i) {
+            int64_t end = i < n_rows ? ends.data()[i + 1] : n_codes;
+            for (int64_t k = ends.data()[i]; k < end; ++k) {
                 int64_t code = codes.data()[k];
                 fits(code < i && -1 - code < n_lines, "an outcome is learned before its forecast");
             }
         }
-        return {codes.data(), ends.data(), flags.data(), due.data()};
+        return {codes.data(), ends.data(), flags.data(), due.data(), n_codes};
     }
 
     void run(const Contexts &x, const Vector<const double> &y, nb::object hints, nb::object features,

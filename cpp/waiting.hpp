@@ -66,11 +66,12 @@ struct Waiting {
     }
 };
 
-// What is learned before which row: twin of arrivals.Arrivals.
+// What is learned before which row, and what behind the last one: twin of arrivals.Arrivals.
 struct Arrivals {
     const int64_t *codes, *ends;
     const uint8_t *late;
     const double *due;
+    int64_t n_codes;
 };
 
 }  // namespace swapcal

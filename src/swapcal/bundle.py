@@ -1,7 +1,5 @@
 """Several forecasters and plain data in one archive, for what is assembled from forecasters. No pickle anywhere."""
 
-import hashlib
-import io
 import json
 import os
 import zipfile
@@ -12,31 +10,7 @@ from typing import Any, BinaryIO
 from swapcal.errors import StateFileError
 from swapcal.forecaster import Forecaster
 
-__all__ = ["from_bytes", "read", "seed_for", "to_bytes", "write"]
-
-
-def to_bytes(forecaster: Forecaster) -> bytes:
-    """The state of a forecaster, as `Forecaster.save` writes it."""
-    stream = io.BytesIO()
-    forecaster.save(stream)
-    return stream.getvalue()
-
-
-def from_bytes(data: bytes) -> Forecaster:
-    """The forecaster that `to_bytes` wrote."""
-    return Forecaster.load(io.BytesIO(data))
-
-
-def seed_for(seed: int, *names: object) -> int:
-    """A seed for a part: a hash of the seed of the whole and of the part's names, so that parts draw independently.
-
-    Examples
-    --------
-    >>> seed_for(1, "lower") == seed_for(1, "lower"), seed_for(1, "lower") == seed_for(1, "upper")
-    (True, False)
-    """
-    text = json.dumps([seed, *map(str, names)]).encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 1
+__all__ = ["read", "write"]
 
 
 def write(
@@ -60,16 +34,20 @@ def _fill(file: BinaryIO, kind: str, plain: Mapping[str, Any], parts: Mapping[st
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("plain.json", json.dumps({"kind": kind, **plain}))
         for name, part in parts.items():
-            archive.writestr(f"{name}.npz", to_bytes(part))
+            archive.writestr(f"{name}.state", part.to_bytes())
 
 
 def read(path: str | PathLike[str] | BinaryIO, kind: str) -> tuple[dict[str, Any], dict[str, Forecaster]]:
     """The JSON and the parts that `write` wrote for this kind of object."""
     try:
         with zipfile.ZipFile(path) as archive:
+            if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+                raise StateFileError("this is not a state file of swapcal: it is packed, and could unpack to anything")
+            if any(name.endswith(".npz") for name in archive.namelist()):
+                raise StateFileError("this state file was written by an earlier version of swapcal; make it again")
             plain = json.loads(archive.read("plain.json"))
-            names = [name for name in archive.namelist() if name.endswith(".npz")]
-            parts = {name.removesuffix(".npz"): from_bytes(archive.read(name)) for name in names}
+            names = [name for name in archive.namelist() if name.endswith(".state")]
+            parts = {name.removesuffix(".state"): Forecaster.from_bytes(archive.read(name)) for name in names}
     except StateFileError:
         raise
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any, BinaryIO
 
 from swapcal import checked
-from swapcal.engine import kernels, persistence, promises, randomness, stream
+from swapcal.engine import kernels, persistence, promises, randomness, state_bytes, stream
 from swapcal.engine.bounds import Guarantee
 from swapcal.engine.late_look import Lateness, look
 from swapcal.engine.round import Round
@@ -63,6 +63,10 @@ class Forecaster:
     stand_back : bool
         Where outcomes come late, show the caller's own hint in place of what the engine says, while the record does not
         speak for that (`engine/gate.py` has the rule, and what it promises); learning goes on. False: never.
+    identity : str, optional
+        The name that its forecasts carry. None: a random one, with a random key. A name of your own gets a key that is
+        a hash of the seed and the name, so that whoever has both, on another machine or in a replay, makes the same
+        forecasts and takes those that were stored. Give a secret `seed` with it.
 
     Notes
     -----
@@ -97,6 +101,7 @@ class Forecaster:
         jitter: float = 0.0,
         max_pending: int = 1 << 20,
         stand_back: bool = True,
+        identity: str | None = None,
     ) -> None:
         rules = Rules(
             property,
@@ -113,7 +118,10 @@ class Forecaster:
             max_pending=max_pending,
             stand_back=stand_back,
         )
-        self._assemble(rules, State(rules))
+        if identity is not None and (not isinstance(identity, str) or not identity):
+            raise InvalidInput(f"identity is a name, such as 'store 7', or None; got {checked.shown(identity)}")
+        who = None if identity is None else Identity.derived(identity, rules.seed)
+        self._assemble(rules, State(rules, identity=who))
         kernels.remind()
 
     def _assemble(self, rules: Rules, state: State) -> None:
@@ -248,6 +256,28 @@ class Forecaster:
             with self._turns:
                 self._round.follow(forecast.hint)
                 self._round.notice(float(y))
+
+    def forget(self, forecast: Forecast) -> None:
+        """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it.
+
+        Where outcomes come late, those that are out count as the worst they could be (`engine/gate.py`); forecasts that
+        wait for nothing would keep a forecaster from showing its corrections.
+
+        Parameters
+        ----------
+        forecast : Forecast
+            What `predict` returned, or what was stored of it.
+
+        Examples
+        --------
+        >>> import swapcal as sc
+        >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(1), seed=1)
+        >>> forecaster.forget(forecaster.predict([1.0]))
+        >>> forecaster.n_pending, forecaster.n_rounds
+        (0, 0)
+        """
+        with self._turns:
+            self._round.forget(forecast)
 
     def update_many(self, forecasts: Sequence[Forecast], y: Any) -> None:
         """Learn the outcomes of many forecasts, one after the other.
@@ -492,4 +522,51 @@ class Forecaster:
         """
         forecaster = cls.__new__(cls)
         forecaster._assemble(*persistence.load(path, property=property, hypotheses=hypotheses, hint=hint))
+        return forecaster
+
+    def to_bytes(self) -> bytes:
+        """The whole state as bytes: versioned, with a checksum, no pickle; a kilobyte for a fresh one.
+
+        Returns
+        -------
+        bytes
+            For `from_bytes`, here or on any other machine.
+
+        Examples
+        --------
+        >>> import swapcal as sc
+        >>> forecaster = sc.Forecaster(sc.Probability(), sc.Finite(20), seed=1, identity="store 7")
+        >>> again = sc.Forecaster.from_bytes(forecaster.to_bytes())
+        >>> forecast = again.predict([1.0] * 20, hint=0.3)
+        >>> forecaster.predict([1.0] * 20, hint=0.3) == forecast
+        True
+        """
+        with self._turns:
+            return state_bytes.to_bytes(self.rules, self.state)
+
+    @classmethod
+    def from_bytes(
+        cls,
+        data: bytes,
+        *,
+        property: Elicitable | None = None,
+        hypotheses: Hypotheses | None = None,
+        hint: LearningHint | None = None,
+    ) -> "Forecaster":
+        """The forecaster that `to_bytes` wrote; it continues bit for bit.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` gave.
+        property, hypotheses, hint : optional
+            Parts of your own making, which no bytes hold, are passed in again.
+
+        Returns
+        -------
+        Forecaster
+            One that gives the forecasts that the other one would have given.
+        """
+        forecaster = cls.__new__(cls)
+        forecaster._assemble(*state_bytes.from_bytes(data, property=property, hypotheses=hypotheses, hint=hint))
         return forecaster

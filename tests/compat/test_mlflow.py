@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # the small MLflow has no database
     before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
+    mlflow.set_tracking_uri((tmp_path / "runs").as_uri())  # a folder that is there already gets no experiment
     yield tmp_path
     mlflow.set_tracking_uri(before)
 

@@ -126,7 +126,10 @@ def test_the_model_learns_from_what_is_known_alone_and_not_from_canceled_flights
     x, y = rng.normal(size=(300, 2)), rng.random(300)
     y[rng.random(300) < 0.2] = np.nan
     y[:2] = np.nan
-    nobody, state = Row(np.zeros(0, dtype=np.int64), np.zeros(0)), OnlineRegression(n_features=2).start(Mean(), 0)
+    nobody, state = (
+        Row(np.zeros(0, dtype=np.int64), np.zeros(0)),
+        OnlineRegression(n_features=2, rates=(plain_model.RATE,)).start(Mean(), 0),
+    )
     known = np.arange(300) + rng.integers(1, 40, 300)
     expected, learned = [], set[int]()
     for t, features in enumerate(x):

@@ -146,7 +146,9 @@ def pair(
 ) -> tuple[sc.Forecaster, Naive]:
     """The engine and the oracle with the same settings."""
     each = CLASSES[kind]
-    engine = sc.Forecaster(property, each.hypotheses(n), bins=bins, seed=seed, levels=levels, trust=trust, **options)
+    engine = sc.Forecaster(
+        property, each.hypotheses(n), bins=bins, seed=seed, levels=levels, trust=trust, stand_back=False, **options
+    )
     n_levels = levels if each.finite else 0
     oracle = Naive(
         property,

@@ -4,7 +4,8 @@ import io
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,11 +82,41 @@ def shared(name: str, seconds: float, n_threads: int = 8) -> None:
 
 
 @pytest.mark.parametrize("name", FORECASTERS)
-def test_shared_by_threads_nothing_is_lost(name: str) -> None:
+def test_fault_02_shared_by_threads_nothing_is_lost(name: str) -> None:
     shared(name, 1.0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORECASTERS)
-def test_shared_by_threads_for_minutes(name: str) -> None:
+def test_fault_02_shared_by_threads_for_minutes(name: str) -> None:
     shared(name, 120.0)
+
+
+def test_fault_03_threads_that_save_to_one_path_leave_a_whole_file_at_every_moment(tmp_path: Path) -> None:
+    make, context = FORECASTERS["groups"]
+    forecaster, path, end = make(), tmp_path / "state", time.monotonic() + 1.5
+    forecaster.save(path)
+    failures: list[BaseException] = []
+    counts = {"saved": 0, "loaded": 0, "played": 0}
+
+    def guarded(what: str, act: Callable[[], object]) -> None:
+        try:
+            while time.monotonic() < end:
+                act()
+                counts[what] += 1
+        except BaseException as error:
+            failures.append(error)
+
+    def play() -> None:
+        forecaster.update(forecaster.predict(context(counts["played"]), 0.3), 1.0)
+
+    acts: list[tuple[str, Callable[[], object]]] = [("played", play)]
+    acts += [("saved", lambda: forecaster.save(path))] * 2 + [("loaded", lambda: sc.Forecaster.load(path))] * 2
+    threads = [threading.Thread(target=guarded, args=act) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[:3]
+    assert min(counts.values()) > 0
+    assert [each.name for each in tmp_path.iterdir()] == ["state"]

@@ -102,8 +102,8 @@ def test_fault_09_any_difference_is_noticed(changed: str) -> None:
     if changed == "features":
         ours["features"], theirs["features"] = [0.1], [0.2]
     else:
-        other_ones: dict[str, dict[str, Any]] = {"context": {"x": [1.0, 0.0, 1e-9]}, "hint": {"hint": 0.3 + 1e-12}}
-        theirs |= other_ones[changed]
+        others: dict[str, dict[str, Any]] = {"context": {"x": [1.0, 0.0, 1e-9]}, "hint": {"hint": 0.3 + 1e-12}}
+        theirs |= others[changed]
     made, other = forecaster.predict(**ours), twin.predict(**theirs)
     assert made.round == other.round
     with pytest.raises(sc.UnknownForecast, match="copy"):

@@ -310,3 +310,11 @@ def test_resealed_files() -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_resealed_files_by_the_thousand(seed: int) -> None:
     thrown(2_000, seed=100 + seed)
+
+
+def test_fault_19_a_run_that_does_not_say_where_its_output_stands(tmp_path: Path) -> None:
+    runs = resealed.Runs(tmp_path)
+    parts = entries(runs.state)
+    parts["run.json"] = json.dumps(json.loads(parts["run.json"]) | {"output": None}).encode()
+    with pytest.raises(StateFileError, match="does not say where its output stands"):
+        runs.attempt(archived(parts))

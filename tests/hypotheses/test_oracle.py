@@ -329,7 +329,7 @@ def test_a_learner_of_your_own_is_passed_to_load_again() -> None:
     forecaster.run(X, y)
     with pytest.raises(StateFileError, match="pass hypotheses=Oracle"):
         loaded(forecaster)
-    with pytest.raises(StateFileError, match="is not the one in the file"):
+    with pytest.raises(StateFileError, match="is not the one that was stored"):
         loaded(forecaster, hypotheses=Oracle(GradientDescent(2)))
     again = loaded(forecaster, hypotheses=Oracle(Leader()))
     assert np.array_equal(again.run(X, y), forecaster.run(X, y))

@@ -160,3 +160,20 @@ def test_wrong_use_is_named(tmp_path: Path) -> None:
         made.predict("a", [1.0, 0.0])
     with pytest.raises(sc.StateFileError, match="another class"):
         Keyed(sc.Forecaster(sc.Probability(), sc.Finite(3), horizon=400, seed=1), spill=tmp_path / "s.db")
+
+
+def test_cold_keys_inherit_what_the_learning_hint_has_learned() -> None:
+    def loss(cold: int) -> float:
+        own = template(hint=sc.OnlineRegression(), horizon=None)
+        keyed, rng, losses = Keyed(own, cold=cold), np.random.default_rng(1), []
+        for key in range(50):
+            for _ in range(30):
+                x = [1.0, float(rng.random() < 0.5)]
+                y = float(rng.random() < 0.1 + 0.7 * x[1])
+                forecast = keyed.predict(key, x)
+                if key >= 20:
+                    losses.append((float(forecast) - y) ** 2)
+                keyed.update(forecast, y)
+        return float(np.mean(losses))
+
+    assert loss(100) < loss(0) - 0.005

@@ -195,6 +195,21 @@ def test_a_held_outcome_that_could_not_be_learned_is_refused_when_it_comes() -> 
         check(StreamSpec(settle=5))
 
 
+@pytest.mark.parametrize("stand_back", [True, False])
+def test_where_outcomes_come_late_a_stream_stands_back_and_says_so(stand_back: bool) -> None:
+    stream = ServedStream("s", StreamSpec(property="mean", seed=1, stand_back=stand_back))
+    made = [*stream.predict([stream.asked({}, 0.4)] * 4)]
+    for k in range(8):
+        stream.learn(made[k], 0.4, 0.2)
+        made += stream.predict([stream.asked({}, 0.4)])
+    status = stream.status()
+    assert status.late == 8
+    assert status.standing_back == stand_back == bool(status.lateness)
+    assert made[-1].value == 0.4 or not stand_back
+    again = ServedStream.load("s", stream.spec, stream.dump())
+    assert again.status() == status
+
+
 def test_a_stream_built_anew_takes_the_stored_forecasts_for_its_own() -> None:
     spec = SPECS["probability"]
     [stored] = ServedStream("s", spec).predict([Asked({"carrier": "A"}, 0.5, None)])

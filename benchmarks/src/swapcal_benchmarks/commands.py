@@ -257,3 +257,21 @@ def bench_service(
 
         code = load_service(store=store, turns=turns, minutes=soak, rate=rate, docs=docs, echo=typer.echo)
     raise typer.Exit(code)
+
+
+@bench.command("scale")
+def bench_scale(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer keys and rows.")] = False,
+    spark: Annotated[bool, typer.Option("--spark/--no-spark", help="With Spark, where it and Java are there.")] = True,
+    docs: Annotated[Path | None, typer.Option(help="Write scale.md into this directory.")] = None,
+) -> None:
+    """What many keys cost: a key, a row, two cores, Spark, cold keys; and ten billion rows a day on paper.
+
+    Takes some minutes, with Spark some more. Ratios are of one run; times are of processors.
+
+    Example: swapcal bench scale --docs docs
+    """
+    with guarded():
+        from swapcal_benchmarks.scale.scale_command import show as show_scale
+
+        show_scale(quick=quick, spark=spark, docs=docs, echo=typer.echo)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.audit import totals
+from swapcal.audit import audit_bytes, totals
 from swapcal.audit.cells import Assumption, Cells, cell_radii, ends_of, make_cells
 from swapcal.audit.functions import Constant, Functions
 from swapcal.audit.linear_bounds import Bounds
 from swapcal.audit.rounds import RoundReader
-from swapcal.audit.stored import dump, plain_bins, same, same_class, undump
+from swapcal.audit.stored import Stored, dump, plain_bins, same, same_class, undump
 from swapcal.audit.sums import Sums, SumTable
 from swapcal.audit.witness import Witness, find_witness
 from swapcal.checked import whole
@@ -141,14 +141,29 @@ class Audit:
     def merge(self, other: "Audit") -> None:
         """Add the rounds of another audit with the same settings.
 
+        Groups are matched by name, whatever values each part has found: `hypotheses` is then a new object that knows
+        all of them, with room for all.
+
         Parameters
         ----------
         other : Audit
             Stays as it is.
         """
         self._check_mergeable(other)
-        if other._reader.functions is not None and other._sums is not None:
-            self._begun(other._reader.functions).merge(other._sums)
+        theirs = other._reader.functions
+        if theirs is None or other._sums is None:
+            return
+        sums = self._begun(theirs)
+        mine: Any = self._reader.functions
+        if mine is theirs or not hasattr(mine, "united"):
+            sums.merge(other._sums)
+            return
+        united, columns = mine.united(theirs)
+        if united.names != mine.names:
+            self._reader.functions = united
+            self.hypotheses = united if self.hypotheses is not None else None
+            sums.n = united.n
+        sums.merge(other._sums, columns)
 
     def __add__(self, other: "Audit") -> "Audit":
         if not isinstance(other, Audit):
@@ -421,6 +436,41 @@ class Audit:
         """Plain data, fit for JSON: to be stored, sent to another machine, and merged there."""
         return dump(self._current(), self.property, self._reader.functions, bins=self.bins, names=self.names)
 
+    def to_bytes(self) -> bytes:
+        """The same, compact: versioned, with a checksum, no pickle.
+
+        Returns
+        -------
+        bytes
+            For `from_bytes`, here or on any other machine.
+        """
+        return audit_bytes.pack(
+            self._current(), self.property, self._reader.functions, bins=self.bins, names=self.names
+        )
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, property: Elicitable | None = None, hypotheses: Functions | None = None
+    ) -> "Audit":
+        """Rebuild what `to_bytes` wrote; a property or functions of your own making must be given again.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` returned.
+        property : Elicitable, optional
+            What was forecast, if it is of your own making.
+        hypotheses : Hypotheses, optional
+            The class of functions, if it is of your own making.
+
+        Returns
+        -------
+        Audit
+            It goes on where the stored one stopped.
+        """
+        made, functions, stored = audit_bytes.unpack(data, property, hypotheses)
+        return cls(made, functions, bins=stored.bins, names=stored.names)._filled(stored)
+
     @classmethod
     def from_dict(cls, data: Any, property: Elicitable = MEAN, hypotheses: Functions | None = None) -> "Audit":
         """Rebuild what `to_dict` wrote. `property` and `hypotheses` must be what it had; they are compared by spec.
@@ -440,10 +490,12 @@ class Audit:
             It goes on where the stored one stopped.
         """
         stored = undump(data, property, hypotheses)
-        audit = cls(property, hypotheses, bins=stored.bins, names=stored.names)
+        return cls(property, hypotheses, bins=stored.bins, names=stored.names)._filled(stored)
+
+    def _filled(self, stored: Stored) -> "Audit":
         if stored.functions is not None:
-            audit._begun(stored.functions).merge(stored.sums)
-        return audit
+            self._begun(stored.functions).merge(stored.sums)
+        return self
 
     def __repr__(self) -> str:
         if self._reader.functions is None:
@@ -485,7 +537,13 @@ class Audit:
         mine, theirs = self._reader.functions, other._reader.functions
         for what, equal in (
             ("property", same(self.property.spec(), other.property.spec())),
-            ("hypotheses", mine is None or theirs is None or same_class(mine.spec(), theirs.spec())),
+            (
+                "hypotheses",
+                mine is None
+                or theirs is None
+                or mine is theirs
+                or same_class(mine.spec(), theirs.spec(), learned=not hasattr(mine, "united")),
+            ),
             ("bins", plain_bins(self.bins) == plain_bins(other.bins)),
             ("names", self.names == other.names),
         ):

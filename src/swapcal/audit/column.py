@@ -12,6 +12,7 @@ from swapcal.audit.histograms import Histograms
 from swapcal.audit.sums import PER_CELL, SumTable
 from swapcal.audit.timeline import Timeline, Times
 from swapcal.audit.unit_sample import UnitSample
+from swapcal.decisions import Decisions
 from swapcal.properties import Mean, Probability, Quantile
 from swapcal.roles import Rows
 from swapcal.typing import Float64Array, IntArray
@@ -84,6 +85,8 @@ class ColumnAudit:
         self.scores = ScoreSums(fine) if events and fine is not None else None
         n = 1 if audit.hypotheses is None else audit.hypotheses.n
         self.clusters = ClusterSums(n) if clusters else None
+        self.acted: Decisions | None = None
+        """What somebody who acts on the column loses, where that is asked; not part of the state."""
         self._forecasts = CellForecasts() if events and self.slot_edges is not None else None
         self._binary = events or isinstance(self.property, Quantile)
         self._totals = np.zeros(6)
@@ -165,6 +168,8 @@ class ColumnAudit:
             self.scores = None
         if self.scores is not None:
             self.scores.add(y, p, weights)
+        if self.acted is not None:
+            self.acted.update_many(y, p, weights)
         self._binary &= events and weights is None and bool((rows.values == 1.0).all())
         self._by_group(slots, p, v, rows, linear, weights, clusters, time)
         return losses

@@ -34,11 +34,15 @@ def same(one: Spec | None, two: Spec | None) -> bool:
     return _text(one) == _text(two)
 
 
-def same_class(one: Spec, two: Spec) -> bool:
-    """Whether two specs name the same functions; how a forecaster weighs them, and their names, make no difference."""
+def same_class(one: Spec, two: Spec, *, learned: bool = True) -> bool:
+    """Whether two specs name the same functions; how a forecaster weighs them, and their names, make no difference.
+
+    Without `learned`, groups may have found different values so far, and have room for more or fewer of them.
+    """
+    left_out = ("potential", "names") if learned else ("potential", "names", "vocabulary", "n", "limit")
 
     def functions(spec: Spec) -> Spec:
-        return {key: value for key, value in spec.items() if key not in ("potential", "names")}
+        return {key: value for key, value in spec.items() if key not in left_out}
 
     return isinstance(one, Mapping) and isinstance(two, Mapping) and same(functions(one), functions(two))
 
@@ -134,8 +138,9 @@ def _sums(stored: Any, n: int, bins: Any) -> Sums:
     arrays = {}
     for name in names:
         array = np.asarray(stored[name], dtype=np.float64)
-        # JSON keeps no shape of a matrix without rows.
-        arrays[name] = array.reshape((n_slots, n) if name in PER_CELL else (n_slots,))
+        # JSON keeps no shape of a matrix without rows; columns behind the last one that is used may be left out.
+        narrow = array.ndim == 2 and len(array) == n_slots and array.shape[1] <= n
+        arrays[name] = array if narrow else array.reshape((n_slots, n) if name in PER_CELL else (n_slots,))
         if not np.isfinite(array).all():
             raise ValueError(f"{name} is not finite")
     if edges is None and (len(np.unique(arrays["value"])) != n_slots or np.any(arrays["rounds"] < 1)):
@@ -153,16 +158,20 @@ def check_possible(arrays: dict[str, Float64Array]) -> None:
     All of it holds for functions with any values, as `weight` sums up |x|.
     """
     most, tiny = 1.0 + 1e-9, 1e-9
-    rounds, count, v, vv = (arrays[name] for name in PER_VALUE)
-    xv, active, weight, xvxv = (arrays[name] for name in PER_CELL)
-    for what, possible in (
-        ("rounds are whole numbers", (rounds == np.floor(rounds)) & (rounds >= 0) & (rounds < 2.0**53)),
-        ("V is in [-1, 1]", (np.abs(v) <= most * count + tiny) & (vv >= 0) & (vv <= most * count + tiny)),
-        ("sums fit their squares", v * v <= most * rounds * vv + tiny),
-        ("functions are active in rounds", (active == np.floor(active)) & (active >= 0) & (active <= rounds[:, None])),
-        ("functions fit their weight", (weight >= 0) & (np.abs(xv) <= most * weight + tiny) & (xvxv >= 0)),
-        ("sums of functions fit their squares", xv * xv <= most * active * xvxv + tiny),
-        ("nothing is where nothing was", (active > 0) | ((weight == 0) & (xv == 0) & (xvxv == 0))),
-    ):
-        if not possible.all():
-            raise ValueError(f"it is not true of them that {what}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounds, count, v, vv = (arrays[name] for name in PER_VALUE)
+        xv, active, weight, xvxv = (arrays[name] for name in PER_CELL)
+        for what, possible in (
+            ("rounds are whole numbers", (rounds == np.floor(rounds)) & (rounds >= 0) & (rounds < 2.0**53)),
+            ("V is in [-1, 1]", (np.abs(v) <= most * count + tiny) & (vv >= 0) & (vv <= most * count + tiny)),
+            ("sums fit their squares", v * v <= most * rounds * vv + tiny),
+            (
+                "functions are active in rounds",
+                (active == np.floor(active)) & (active >= 0) & (active <= rounds[:, None]),
+            ),
+            ("functions fit their weight", (weight >= 0) & (np.abs(xv) <= most * weight + tiny) & (xvxv >= 0)),
+            ("sums of functions fit their squares", xv * xv <= most * active * xvxv + tiny),
+            ("nothing is where nothing was", (active > 0) | ((weight == 0) & (xv == 0) & (xvxv == 0))),
+        ):
+            if not possible.all():
+                raise ValueError(f"it is not true of them that {what}")

@@ -149,16 +149,18 @@ class Sums:
         located: IntArray = np.array(found, dtype=np.int64)[codes]
         return located
 
-    def merge(self, other: "Sums") -> None:
-        """Add the sums of another stream over the same functions and edges."""
+    def merge(self, other: "Sums", columns: IntArray | None = None) -> None:
+        """Add the sums of another stream over the same edges; its function j is `columns[j]` here, j by default."""
         theirs = other.arrays()
         slots = self.slots(theirs["value"]) if self._inner is None else np.arange(self.n_slots)
-        self._grow(0, theirs["xv"].shape[1])
+        n_used = theirs["xv"].shape[1] if columns is None else other.n_used
+        where = np.arange(n_used) if columns is None else columns[:n_used]
+        self._grow(0, int(where.max(initial=-1)) + 1)
         for name, array in self._arrays.items():
             if array.ndim == 1:
                 array[slots] += theirs[name]
             else:
-                array[slots, : theirs[name].shape[1]] += theirs[name]
+                array[slots[:, None], where] += theirs[name][:, :n_used]
 
     def table(self, n: int | None = None) -> SumTable:
         """The sums of all values with any weight and of the first `n` functions (default all), as copies."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from swapcal import bundle, checked, hypotheses
 from swapcal.classes.simplex import projected
+from swapcal.engine.randomness import seed_for
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
@@ -129,7 +130,7 @@ class Classes:
         self.seed = secrets.randbits(63) if seed is None else checked.whole(seed, "seed", 0)
 
         def forecaster(functions: Hypotheses, name: object) -> Forecaster:
-            part = bundle.seed_for(self.seed, name)
+            part = seed_for(self.seed, name)
             settings: dict[str, Any] = {"horizon": horizon, "hint": hint, "max_pending": max_pending}
             return Forecaster(Probability(), functions, seed=part, outside="clip", **settings)
 

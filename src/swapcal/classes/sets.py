@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal import bundle, checked, hypotheses
+from swapcal.engine.randomness import seed_for
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
@@ -100,7 +101,7 @@ class ClassSet:
             Quantile(self.coverage, density=_DENSITY),
             hypotheses,
             horizon=horizon,
-            seed=bundle.seed_for(self.seed, "threshold"),
+            seed=seed_for(self.seed, "threshold"),
             hint=OnlineRegression() if learn else None,
             max_pending=max_pending,
             stand_back=False,  # the hint is a guess of ours

@@ -1,18 +1,22 @@
 """`swapcal audit`: whether forecasts can be trusted for everybody."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from swapcal.cli import options
 from swapcal.cli.exits import guarded, listen_alone, needs
+from swapcal.cli.plain_text import printable
 from swapcal.errors import InvalidInput
 
 __all__ = ["audit"]
 
 
 def audit(
-    file: options.File,
+    files: Annotated[
+        list[str], typer.Argument(help="CSV, Parquet or JSON lines; - for standard input. With --merge, several.")
+    ],
     y: options.Outcome,
     p: Annotated[
         str, typer.Option("--p", "--hint", help="Column of forecasts; several (a,b,c) are compared with the first.")
@@ -32,12 +36,19 @@ def audit(
         ),
     ] = None,
     r: options.Power = 2.0,
+    costs: options.Costs = None,
     limit: options.Limit = 2_500,
     time: options.Time = None,
     cluster: options.Cluster = None,
     discover: Annotated[
         bool, typer.Option("--discover", help="Search all columns for subgroups with bias that nobody listed.")
     ] = False,
+    merge: Annotated[
+        bool, typer.Option("--merge", help="One audit over several files, and over audits that --save has kept.")
+    ] = False,
+    save: Annotated[
+        Path | None, typer.Option(help="With --merge: keep the sums in a file (.audit) that can be added to others.")
+    ] = None,
     report: options.Page = None,
     json: options.AsJson = False,
     fail_above: options.FailAbove = None,
@@ -50,6 +61,9 @@ def audit(
 
     Exit codes: 0 fine, 1 above --fail-above, 2 bad input, 130 stopped with Ctrl-C.
 
+    With --merge every file is audited by itself, and the audits are added up: swapcal audit monday.parquet
+    tuesday.parquet --merge --y late --p score --save both.audit. Such files add up, too, whoever made them.
+
     Example: swapcal audit scores.csv --y late --p score --groups carrier,origin,carrier*origin
     """
     with guarded() as stopped:
@@ -59,6 +73,7 @@ def audit(
         from swapcal.cli.progress import following
         from swapcal.jobs import auditing, comparing
         from swapcal.jobs.guard import apart, check_page
+        from swapcal.jobs.merging import merge_audits, merged_sentences
         from swapcal.jobs.passes import Passes
         from swapcal.jobs.question import parse_columns
         from swapcal.jobs.threshold import parse_threshold
@@ -71,6 +86,7 @@ def audit(
             "positive": positive,
             "weight": weight,
             "r": r,
+            "costs": costs,
         }
         asked |= {"categories": categories, "bins": bins, "limit": limit, "time": time, "cluster": cluster}
         models = parse_columns(p)
@@ -78,6 +94,20 @@ def audit(
         if fail_above is not None:
             parse_threshold(fail_above)
         check_page(report)
+        if merge:
+            refused = {"--report": report, "--json": json, "--fail-above": fail_above, "--discover": discover}
+            refused |= {"--costs": costs, "--time": time, "--cluster": cluster}
+            if given := [name for name, value in refused.items() if value]:
+                raise InvalidInput(f"--merge goes without {', '.join(given)}")
+            if len(models) > 1:
+                raise InvalidInput(f"--merge adds up audits of one model at a time; got {p!r}, name one column in --p")
+            total = merge_audits(files, question, save=save)
+            for sentence in merged_sentences(total, len(files)):
+                typer.echo(printable(sentence))
+            return
+        if len(files) > 1 or save is not None:
+            raise InvalidInput("several files, and --save, need --merge, which adds up their audits")
+        file = files[0]
         several = len(models) > 1
         if several and discover:
             raise InvalidInput("--discover searches for one model at a time; name one column in --p")

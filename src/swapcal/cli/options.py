@@ -12,6 +12,7 @@ __all__ = [
     "AsJson",
     "Categories",
     "Cluster",
+    "Costs",
     "FailAbove",
     "File",
     "Groups",
@@ -55,6 +56,9 @@ FailAbove = Annotated[
 Positive = Annotated[str | None, typer.Option(help="The outcome is 1 where the column equals this text.")]
 Weight = Annotated[str | None, typer.Option(help="Column of weights.")]
 Power = Annotated[float, typer.Option(help="Power of the error, 1 or more.")]
+Costs = Annotated[
+    str | None, typer.Option(help="What a false alarm and a missed event cost who acts on the forecasts, as 1:5.")
+]
 Limit = Annotated[int, typer.Option(min=1, help="Largest number of groups.")]
 Page = Annotated[Path | None, typer.Option(help="Also write the page to this HTML file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]

@@ -196,7 +196,7 @@ def _notes(result: Result) -> list[RenderableType]:
         if "range" in settings
         else []
     )
-    notes += [str(settings[name]) for name in ("binning", "clusters") if settings.get(name)]
+    notes += [str(settings[name]) for name in ("binning", "clusters", "decisions") if settings.get(name)]
     bands = settings.get("bands") or {}
     if bands:
         listed = ",".join(bands)

@@ -15,6 +15,7 @@ import typer
 from swapcal.cli import options
 from swapcal.cli.exits import guarded, listen_alone, needs
 from swapcal.cli.plain_text import printable
+from swapcal.errors import InvalidInput
 
 __all__ = ["run"]
 
@@ -65,11 +66,16 @@ def run(
         int | None, typer.Option(min=1, help="Values to forecast; else what rows and hint suggest.")
     ] = None,
     r: options.Power = 2.0,
+    costs: options.Costs = None,
     limit: options.Limit = 2_500,
     out: Annotated[Path | None, typer.Option(help="Forecasts of all rows: .csv, .jsonl or .parquet.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an --out that is there already.")] = False,
     state: Annotated[Path | None, typer.Option(help="Keeps how far it is; the same command then goes on.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over, whatever is in --state.")] = False,
+    by: Annotated[
+        str | None, typer.Option(help="Column of keys: one forecaster for each, on all cores; no other tables then.")
+    ] = None,
+    processes: Annotated[int | None, typer.Option(min=1, help="With --by: how many; else one for each core.")] = None,
     report: options.Page = None,
     json: options.AsJson = False,
     fail_above: options.FailAbove = None,
@@ -78,7 +84,8 @@ def run(
 
     Rows without an outcome are forecast and not learned from. With --state, a run that was stopped or killed at any
     moment goes on with the same command, no row lost and none twice; when it is done, rows that were added to the file
-    since are next. Without --out there is only the summary.
+    since are next. Without --out there is only the summary. With --by store every store has a forecaster of its own,
+    and a process for each core plays its share of them.
 
     Exit codes: 0 fine, 1 above --fail-above, 2 bad input, 130 stopped with Ctrl-C.
 
@@ -89,6 +96,7 @@ def run(
         from swapcal.cli.output import tell
         from swapcal.cli.progress import following
         from swapcal.jobs import running
+        from swapcal.jobs.by_key import run_by_key
         from swapcal.jobs.guard import apart, check_page
         from swapcal.jobs.threshold import parse_threshold
         from swapcal.tables.records import read
@@ -101,12 +109,42 @@ def run(
             "positive": positive,
             "weight": weight,
             "r": r,
+            "costs": costs,
         }
         asked |= {"categories": categories, "limit": limit, "time": time, "known": known, "delay": delay}
         question = options.question(y, hint, groups, linear, **asked)
         if fail_above is not None:
             parse_threshold(fail_above)
         check_page(report)
+        if by is not None:
+            refused: dict[str, Any] = {
+                "--report": report,
+                "--json": json,
+                "--fail-above": fail_above,
+                "--horizon": horizon,
+            }
+            refused |= {"--bins": bins, "--jitter": jitter, "--learn": learn, "--costs": costs}
+            if given := [name for name, value in refused.items() if value]:
+                raise InvalidInput(f"--by goes without {', '.join(given)}; audit its output for tables and a page")
+            with _interruptible() as stop:
+                found = run_by_key(
+                    file,
+                    question,
+                    by,
+                    out=out,
+                    state=state,
+                    seed=seed,
+                    processes=processes,
+                    trust=trust,
+                    levels=levels,
+                    fresh=fresh,
+                    overwrite=overwrite,
+                    stop=stop,
+                    say=lambda sentence: typer.echo(printable(sentence), err=True),
+                )
+            for sentence in found.sentences():
+                typer.echo(printable(sentence))
+            return
         records = read(file, columns=question.columns, whole_lines=state is not None)
         apart({"the input": records.file, "the output": out, "the state": state, "the page": report})
         with following(records, "forecasting", stopped, _afterwards(out, state)) as progress, _interruptible() as stop:

@@ -13,8 +13,8 @@ import numpy as np
 from river import base, conf, linear_model, metrics, preprocessing
 
 from swapcal.audit import Audit
-from swapcal.bundle import seed_for
 from swapcal.classes import projected
+from swapcal.engine.randomness import seed_for
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Groups

@@ -25,9 +25,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from swapcal.bundle import seed_for
 from swapcal.classes import projected
 from swapcal.compat.online_to_batch import FixedPredictor, chosen, fitted, play, rows_of, steady
+from swapcal.engine.randomness import seed_for
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression

@@ -59,7 +59,7 @@ def scene(path: Path, rows: int | None = None) -> Scene:
         n_rows=len(delay),
         columns={**columns, "late": late, "arr_delay": delay, "leaves": leaves, "landed": landed},
         about={
-            "model": "OnlineRegression by itself on hour, distance, weekday and season; no groups",
+            "model": "OnlineRegression by itself, with one slow rate, on hour, distance, weekday and season; no groups",
             "order": "by month, day, scheduled departure, carrier and flight number",
             "feedback": "an outcome is known when the plane has landed",
         },

@@ -13,18 +13,21 @@ __all__ = ["forecasts", "rows_until"]
 _NOBODY = Row(np.zeros(0, dtype=np.int64), np.zeros(0))
 """No groups: the regression has features and nothing else."""
 
-_EVERY = 1_000
-"""Rows after which the model learns what is known by then: about a day of flights."""
+_EVERY = 20
+"""Rows after which the model learns what is known by then: about half an hour of flights."""
+
+RATE = 0.005
+"""One slow rate: what is learned in one go must not follow the last of it."""
 
 
 def forecasts(
     property: Elicitable, x: Float64Array, y: Float64Array, done: Callable[[int], None] | None, known: IntArray
 ) -> Float64Array:
-    """Forecast every row by a model that learns every 1,000 rows from what is known by then; NaN is no outcome.
+    """Forecast every row by a model that learns every 20 rows from what is known by then; NaN is no outcome.
 
     `known` are the rows before which outcomes are known. `done` is called with the number of rows, now and then.
     """
-    state, p = OnlineRegression(n_features=x.shape[1]).start(property, 0), np.empty(len(y))
+    state, p = OnlineRegression(n_features=x.shape[1], rates=(RATE,)).start(property, 0), np.empty(len(y))
     order = np.argsort(np.where(np.isnan(y), len(y), known), kind="stable")
     order = order[~np.isnan(y[order])]
     learned = 0
@@ -35,7 +38,7 @@ def forecasts(
             state.run(Rows(np.zeros(len(part) + 1, dtype=np.int64), *_NOBODY), x[part], None, y[part])
             learned = ready
         p[start : start + _EVERY] = _said(state, x[start : start + _EVERY])
-        if done is not None:
+        if done is not None and start % 10_000 == 0:
             done(min(start + _EVERY, len(y)))
     return p
 

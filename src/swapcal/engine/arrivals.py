@@ -14,7 +14,7 @@ NEVER = np.iinfo(np.int64).max
 
 
 class Arrivals(NamedTuple):
-    """What is learned before each row: `codes[ends[i]:ends[i + 1]]` before row i.
+    """What is learned before each row: `codes[ends[i]:ends[i + 1]]` before row i, and the rest behind the last.
 
     A code of 0 or more is a row of the stream; below that, -1 - code is a line of those that wait from before. `late`
     tells the rows whose outcome is not simply learned next, and `due` until when they wait.

@@ -40,6 +40,9 @@ What it promises
 3. *It comes back by itself.* What is said is scored whether it is shown or not. With equal gains g in every generation
    proof is j g - 2 sqrt(j) g after j of them, positive from the fifth on.
 
+An outcome that never comes is charged its worst for good, and some in a hundred of them keep the gate shut: say so with
+`Forecaster.forget`, or in a recorded stream by an outcome that is NaN.
+
 The first outcome can be judged only when it is there: until then the model is shown, and what was made before the book
 was opened is in no promise; there the engine knew no outcome that was late.
 
@@ -179,10 +182,17 @@ class Gate:
         lateness.add(cohort[C_RISK + 1 :], v, lag)
 
     def drop(self, t: int, said: float, model: float, followed: bool) -> None:
-        """Round `t`, the last one, has no outcome and will have none: it costs nothing."""
+        """Round `t` has no outcome and will have none: it costs nothing."""
         if not self.holds(t):
             return
-        cohort, worst = self._cohort(t // COHORT), self.stakes.worst(said, model)
+        number, worst = t // COHORT, self.stakes.worst(said, model)
+        if number < self.counts[FRONT]:
+            if followed:
+                self.totals[SPENT] -= worst
+            if number >= self.counts[SINCE]:
+                self.totals[PAPER] -= worst
+            return
+        cohort = self._cohort(number)
         cohort[C_PAPER] -= worst
         if followed:
             cohort[C_SPENT] -= worst

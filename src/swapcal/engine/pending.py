@@ -6,13 +6,12 @@ import numpy.typing as npt
 from swapcal.errors import AlreadyUpdated, ExpiredForecast, UnknownForecast
 from swapcal.typing import IntArray
 
-__all__ = ["Pending"]
-
-_FIRST = 1 << 10
-
+__all__ = ["UNMARKED", "Pending"]
 
 UNMARKED = 1
-"""The flag of open rounds that never leave: those that `run` keeps itself."""
+"""The mark of open rounds that never leave: those that `run` keeps itself."""
+
+_FIRST = 1 << 10
 
 
 class Pending:

@@ -5,9 +5,11 @@ function is SplitMix64's finalizer (Steele, Lea, Flood 2014), applied once to th
 seed and the counter's multiple of the golden gamma. NumPy's counter-based Philox takes far longer to set up per draw.
 """
 
+import hashlib
+import json
 import secrets
 
-__all__ = ["GOLDEN", "fresh_seed", "mix64", "uniform"]
+__all__ = ["GOLDEN", "fresh_seed", "mix64", "seed_for", "uniform"]
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 GOLDEN = 0x9E3779B97F4A7C15
@@ -17,6 +19,20 @@ GOLDEN = 0x9E3779B97F4A7C15
 def fresh_seed() -> int:
     """A seed that nobody can know."""
     return secrets.randbits(63)
+
+
+def seed_for(seed: int, *names: object) -> int:
+    """A seed for a part: a hash of the seed of the whole and of the part's names, so that parts draw independently.
+
+    It is the first 63 bits of the BLAKE2b hash (8 bytes) of the JSON list of the seed and the names as text.
+
+    Examples
+    --------
+    >>> seed_for(1, "lower") == seed_for(1, "lower"), seed_for(1, "lower") == seed_for(1, "upper")
+    (True, False)
+    """
+    text = json.dumps([seed, *map(str, names)]).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 1
 
 
 def mix64(z: int) -> int:

@@ -102,6 +102,18 @@ class Round:
 
     def update(self, forecast: Any, y: Any) -> None:
         """Learn the outcome of a forecast that was made here and has not had one."""
+        case, played = self.recalled(forecast)
+        label = self.rules.label(y)
+        self.learn(case, played, label, forecast.round)
+        self.notice(label)
+
+    def forget(self, forecast: Any) -> None:
+        """Close a forecast whose outcome will not come."""
+        case, played = self.recalled(forecast)
+        self.drop(forecast.round, float(self.state.values.born[played.slot]), case.base, played)
+
+    def recalled(self, forecast: Any) -> tuple[Case, Learned]:
+        """The round of a forecast that was made here and is open."""
         state = self.state
         if not isinstance(forecast, Forecast):
             raise UnknownForecast(
@@ -133,10 +145,8 @@ class Round:
             raise UnknownForecast(f"{forecast!r} is not on this forecaster's grid; it was changed after it was made")
         extra = None if forecast.features is None else np.array(forecast.features)
         case = Case(row, forecast.hint, forecast.base, extra, forecast.scores)
-        label = self.rules.label(y)
-        played = Learned(slot, forecast.other, forecast.evidence_at, forecast.kind, forecast.phi, forecast.said is None)
-        self.learn(case, played, label, forecast.round)
-        self.notice(label)
+        followed = forecast.said is None
+        return case, Learned(slot, forecast.other, forecast.evidence_at, forecast.kind, forecast.phi, followed)
 
     def see(self, row: Row, base: float | None, extra: Float64Array | None) -> Case:
         """All that is known before the forecast: the learning hint's word, and its level set in the context."""
@@ -253,7 +263,7 @@ class Round:
         return self.state.values.add(value)
 
     def drop(self, t: int, said: float, base: float | None, played: Learned) -> None:
-        """Close a round, the last one, whose outcome is not known and will not be."""
+        """Close a round whose outcome is not known and will not be."""
         state = self.state
         if base is not None:
             state.gate.drop(t, said, base, played.followed)

@@ -47,8 +47,8 @@ class State:
         "waiting",
     )
 
-    def __init__(self, rules: Rules, capacity: int | None = None) -> None:
-        self.identity = Identity(secrets.token_hex(8), secrets.token_bytes(32))
+    def __init__(self, rules: Rules, capacity: int | None = None, identity: Identity | None = None) -> None:
+        self.identity = Identity(secrets.token_hex(8), secrets.token_bytes(32)) if identity is None else identity
         self.start(rules, capacity)
 
     def start(self, rules: Rules, capacity: int | None = None) -> None:
@@ -81,8 +81,8 @@ class State:
         for part in (self.values, self.evidence, self.ledger):
             part.grow(capacity)
 
-    def snapshot(self) -> tuple[dict[str, Any], Arrays]:
-        """Counters and arrays, as copies, without the room behind them."""
+    def snapshot(self, *, copies: bool = True) -> tuple[dict[str, Any], Arrays]:
+        """Counters and arrays, as copies or as they are, without the room behind them."""
         n, ledger, rounds = self.values.n, self.ledger, self.pending.waiting()
         counters = {
             "n_values": n,
@@ -101,42 +101,51 @@ class State:
             "former_keys": [key.hex() for key in self.identity.former],
         }
         arrays: Arrays = {
-            "ledger.sums": ledger.sums[:n].copy(),
-            "ledger.rounding": ledger.rounding[:n].copy(),
-            "ledger.apart": ledger.apart[:n].copy(),
-            "ledger.moved": ledger.moved[:n].copy(),
-            "ledger.drift": ledger.drift.copy(),
-            "ledger.totals": ledger.totals.copy(),
+            "ledger.sums": ledger.sums[:n],
+            "ledger.rounding": ledger.rounding[:n],
+            "ledger.apart": ledger.apart[:n],
+            "ledger.moved": ledger.moved[:n],
+            "ledger.drift": ledger.drift,
+            "ledger.totals": ledger.totals,
             "pending.rounds": rounds,
             "pending.marks": self.pending.marks(rounds),
         }
-        arrays |= {f"gate.{key}": each.copy() for key, each in self.gate.arrays(self.pending.issued).items()}
+        arrays |= {f"gate.{key}": each for key, each in self.gate.arrays(self.pending.issued).items()}
         for name in PARTS:
             part = getattr(self, name)
             if part is not None:
                 by_slot = name == "evidence"
-                arrays |= {f"{name}.{k}": (a[:n] if by_slot else a).copy() for k, a in part.arrays().items()}
-        return counters, arrays
+                arrays |= {f"{name}.{k}": a[:n] if by_slot else a for k, a in part.arrays().items()}
+        return counters, {name: a.copy() for name, a in arrays.items()} if copies else arrays
 
     def restore(self, rules: Rules, counters: dict[str, Any], arrays: Arrays) -> None:
         """Put a `snapshot` back."""
-        n = counters["n_values"]
-        self.start(rules, 1 << max(n - 1, 0).bit_length())
-        room = self.values.capacity
+        self.start(rules, 1 << max(counters["n_values"] - 1, 0).bit_length())
+        key, *former = (bytes.fromhex(each) for each in (counters["key"], *counters["former_keys"]))
+        self.identity = Identity(counters["identity"], key, tuple(former))
+        self.fill(counters, arrays)
+
+    def fill(self, counters: dict[str, Any], arrays: Arrays) -> None:
+        """Put a `snapshot` into a state that has just been started, with room for its values."""
+        n, room = counters["n_values"], self.values.capacity
+        parts: dict[str, Arrays] = {name: {} for name in (*PARTS, "ledger", "pending", "gate")}
+        for name, array in arrays.items():
+            owner, _, key = name.partition(".")
+            parts[owner][key] = array
         for name in PARTS:
             part = getattr(self, name)
-            if part is not None:
-                part.restore({k.partition(".")[2]: each for k, each in arrays.items() if k.startswith(f"{name}.")})
-        self.evidence.grow(room)
+            if part is not None and parts[name]:
+                part.restore(parts[name])
+        if len(self.evidence.counts) < room:
+            self.evidence.grow(room)
         ledger = self.ledger
         ledger.sums[:n], ledger.rounding[:n] = arrays["ledger.sums"], arrays["ledger.rounding"]
         ledger.drift[:], ledger.totals[:] = arrays["ledger.drift"], arrays["ledger.totals"]
         ledger.moved[:n] = arrays["ledger.moved"]
-        self.gate.restore({key: arrays[f"gate.{key}"] for key in ("totals", "counts", "cohorts")})
+        self.gate.restore(parts["gate"])
         if self.gate.open:
             ledger.spread_out()
             ledger.apart[: counters["n_apart"]] = arrays["ledger.apart"]
         ledger.rounds[:] = counters["n_rounds"], counters["n_late"], counters["n_expired"]
         self.pending.restore(counters["issued"], arrays["pending.rounds"], arrays["pending.marks"])
-        key, *former = (bytes.fromhex(each) for each in (counters["key"], *counters["former_keys"]))
-        self.hinted, self.identity = counters["hinted"], Identity(counters["identity"], key, tuple(former))
+        self.hinted = counters["hinted"]

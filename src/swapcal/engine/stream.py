@@ -14,9 +14,9 @@ from swapcal.engine.rules import Rules
 from swapcal.engine.waiting import Waiting
 from swapcal.hypotheses.rows import can_be_cut, cut
 from swapcal.roles import Row, Rows
-from swapcal.typing import Float64Array
+from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["Late", "run"]
+__all__ = ["Late", "allowed_hints", "play", "run"]
 
 _CHUNK = 1 << 16
 _FEW = 1 << 12
@@ -44,7 +44,7 @@ def run(
     else:
         labels, learned = labels.copy(), rules.labels(labels[known])
         labels[known] = learned
-    given = None if hints is None else _hints(rules, checked.vector(hints, "hints", len(labels), missing=skip))
+    given = None if hints is None else allowed_hints(rules, checked.vector(hints, "hints", len(labels), missing=skip))
     extras = checked.feature_rows(features, len(labels), rules.n_features)
     out = np.empty(len(labels))
     alone = engine.alone and engine.takes(extras)
@@ -83,7 +83,8 @@ def _chunk(n: int) -> int:
     return min(max((1 << 23) // n, 1 << 10), _CHUNK)
 
 
-def _hints(rules: Rules, hints: Float64Array) -> Float64Array:
+def allowed_hints(rules: Rules, hints: Float64Array) -> Float64Array:
+    """Hints in the property's domain; NaN is none."""
     low, high = rules.property.domain
     if rules.outside == "clip":
         return np.clip(hints, low, high)
@@ -137,11 +138,17 @@ def _plan(round: Round, late: Late, labels: Float64Array) -> ArrivalPlan:
     return ArrivalPlan(arrivals(known, late.times, n, first, round.state.waiting.dues(), order, settle), first)
 
 
+def play(round: Round, part: StreamPart) -> None:
+    """Rounds that were checked, by the engine alone where it can; nothing is undone on an error."""
+    alone = round.engine.alone and round.engine.takes(part.features)
+    (play_alone if alone else _each)(round, part)
+
+
 def play_alone(round: Round, part: StreamPart) -> None:
     """The engine plays by itself, and stops where more room is needed, which replaces the arrays."""
-    n_rows = len(part.labels)
+    n_rows, n_codes = len(part.labels), 0 if part.arrivals is None else len(part.arrivals.codes)
     progress = np.zeros(3 + (0 if part.arrivals is None else n_rows), dtype=np.int64)
-    while progress[0] < n_rows:
+    while progress[0] < n_rows or progress[1] < n_codes:
         round.engine.run(part, progress)
         round.make_room(int(progress[2]))
         progress[2] = 0
@@ -155,10 +162,7 @@ def _each(round: Round, part: StreamPart) -> None:
     lines: dict[int, int] = {}
     for t, (label, hint) in enumerate(zip(part.labels.tolist(), given, strict=True)):
         if late is not None:
-            for code in late.codes[late.ends[t] : late.ends[t + 1]].tolist():
-                line = -1 - code if code < 0 else lines.pop(code, -1)
-                if line >= 0:
-                    round.take(line)
+            _learned(round, late.codes[late.ends[t] : late.ends[t + 1]], lines)
         inside = slice(ends[t], ends[t + 1])
         row = Row(contexts.indices[inside], contexts.values[inside])
         extra = None if part.features is None else part.features[t]
@@ -179,3 +183,12 @@ def _each(round: Round, part: StreamPart) -> None:
             lines[t] = state.waiting.add(case, played, opened, label, float(late.due[t]))
         else:
             round.learn(case, played, label, opened)
+    if late is not None:
+        _learned(round, late.codes[late.ends[len(part.labels)] :], lines)
+
+
+def _learned(round: Round, codes: IntArray, lines: dict[int, int]) -> None:
+    for code in codes.tolist():
+        line = -1 - code if code < 0 else lines.pop(code, -1)
+        if line >= 0:
+            round.take(line)

@@ -89,6 +89,11 @@ class Waiting:
         self.indices[line, : len(row.indices)], self.entries[line, : len(row.indices)] = row.indices, row.values
         return line
 
+    def shown(self, line: int, born: Float64Array) -> float:
+        """The forecast of a round: the value in its slot, or the caller's own number where it stood back."""
+        whole = self.whole[line]
+        return float(born[whole[SLOT]] if whole[FOLLOWED] else self.numbers[line, BASE])
+
     def take(self, line: int) -> tuple[Case, Learned, int, float]:
         """Give a round back, and free its line."""
         t, slot, kind, length, followed = self.whole[line].tolist()
@@ -109,7 +114,11 @@ class Waiting:
         """The lines in use, in the order of their rounds."""
         lines = self.lines
         names = ("whole", "numbers", "scores", "features", "indices", "entries")
-        return {name: np.ascontiguousarray(getattr(self, name)[lines]) for name in names}
+        arrays = {name: np.ascontiguousarray(getattr(self, name)[lines]) for name in names}
+        # A line that was used before may have had more entries.
+        beyond = np.arange(self.indices.shape[1]) >= arrays["whole"][:, LENGTH, None]
+        arrays["indices"][beyond], arrays["entries"][beyond] = 0, 0.0
+        return arrays
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Continue from the lines in `arrays`."""

@@ -216,14 +216,20 @@ class FiniteEvidence:
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
         """Take the state of `arrays` over; the weights depend on nothing else and are computed anew."""
-        self.sums, self.spreads, self.counts = (arrays[name].copy() for name in ("sums", "spreads", "counts"))
-        self.weights = np.zeros_like(self.sums)
-        where = np.nonzero(self.sums)
-        self.weights[where] = self.potential.weights(self.sums[where], self.spreads[where])
-        for i in np.flatnonzero(self.counts):
+        m = len(arrays["counts"])
+        if m > len(self.counts):
+            self.grow(m)
+        for name in ("sums", "spreads", "counts"):
+            own = getattr(self, name)
+            own[:m], own[m:] = arrays[name], 0.0
+        self.weights[:] = 0.0
+        where, sums, spreads = np.flatnonzero(self.sums[:m]), self.sums.reshape(-1), self.spreads.reshape(-1)
+        self.weights.reshape(-1)[where] = self.potential.weights(sums[where], spreads[where])
+        for i in np.flatnonzero(self.counts).tolist():
             together = self.potential.row_weights(self.sums[i], float(self.counts[i]))
-            if together is not None:
-                self.weights[i] = together
+            if together is None:
+                break  # a potential weighs the functions of all bins together, or of none
+            self.weights[i] = together
 
 
 def _level(potential: Potential, sums: Float64Array, spreads: Float64Array, row: Row) -> float:

@@ -25,7 +25,7 @@ from swapcal.tables.definitions import Function, definitions, groups_from_spec
 from swapcal.tables.fitting import frequent, listed, quantities
 from swapcal.tables.sparse_rows import assembled
 from swapcal.tables.vocabulary import KeyedColumn, Token, Vocabulary
-from swapcal.typing import Float64Array, Spec
+from swapcal.typing import Float64Array, IntArray, Spec
 
 __all__ = ["Groups"]
 
@@ -368,6 +368,42 @@ class Groups:
         self._vocabulary, self._edges = snapshot[0].copy(), dict(snapshot[1])
         if self._memory is not None:
             self._memory.clear()
+
+    def united(self, other: "Groups") -> tuple["Groups", IntArray]:
+        """Groups of the same definitions that know the values of both; and where the other's positions are there.
+
+        Own positions stay. Where `limit` is too small for all, it is raised. Bands must have the same edges: `fit` once
+        and copy.
+
+        Parameters
+        ----------
+        other : Groups
+            Stays as it is.
+
+        Returns
+        -------
+        tuple of Groups and array
+            The new groups, and the position there of each of the other's names.
+        """
+        if self._edges != other._edges:
+            raise InvalidInput(
+                f"these groups have other bands, {other.edges} instead of {self.edges}: fit groups once, on one part, "
+                "and give copies of them to all parts"
+            )
+        vocabulary = self._vocabulary.copy()
+        positions = vocabulary.unite(other._vocabulary)
+        twin = Groups(
+            self.groups,
+            limit=vocabulary.n - 1,
+            rare=self.rare,
+            bands=self.bands,
+            potential=self._finite.potential,
+            categories=self.categories,
+        )
+        twin._edges, twin._warned = dict(self._edges), self._warned
+        vocabulary.label = twin._name
+        twin._vocabulary = vocabulary
+        return twin, positions
 
     def spec(self) -> Spec:
         """Plain data: the definitions and all that was learned. Functions of your own are in it by name only."""

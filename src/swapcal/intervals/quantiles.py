@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from swapcal import bundle, checked, hypotheses
+from swapcal.engine.randomness import seed_for
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
@@ -115,18 +116,18 @@ class Quantiles:
         self._contexts = Contexts(hypotheses)
         self._nodes = tree(self.levels)
         functions = self._contexts.functions
-        # Guesses are ours, not the caller's, and a node gets no outcome that misses its cell: no need to stand back.
+        # Hints here are guesses of this class and no model's own forecasts: there is nothing to stand back to.
         settings: dict[str, Any] = {"horizon": horizon, "max_pending": max_pending, "stand_back": False}
         guide = OnlineRegression() if learn else None
         self._size = Forecaster(
-            Mean(), functions, hint=guide, seed=bundle.seed_for(self.seed, "size"), outside="clip", **settings
+            Mean(), functions, hint=guide, seed=seed_for(self.seed, "size"), outside="clip", **settings
         )
         self._ends = [
             Forecaster(
                 Quantile(node.share, density=_density(self.levels[node.position])),
                 functions,
                 hint=guide,
-                seed=bundle.seed_for(self.seed, node.position),
+                seed=seed_for(self.seed, node.position),
                 outside="clip",
                 **settings,
             )
@@ -211,6 +212,9 @@ class Quantiles:
             positions[node.position] = _at(part.value, start, stop)
             if start < u <= stop:
                 forecaster.update(part, _inside(u, start, stop))
+            else:
+                # The label says nothing of this part, and is not out: a forecaster whose outcomes are out stands back.
+                forecaster.forget(part)
         assert self.spread is not None  # there was one when the forecast was made
         self._size.update(forecast.size, size(abs(label - forecast.center), self.spread))
 

@@ -15,6 +15,7 @@ from swapcal.audit.column import ColumnAudit
 from swapcal.audit.outcomes import root
 from swapcal.audit.summary import ColumnSummary, summarize
 from swapcal.audit.timeline import Times
+from swapcal.decisions import Decisions, lost
 from swapcal.errors import DataError, InvalidInput
 from swapcal.jobs.audience import Audience
 from swapcal.jobs.binning import Binning, binning
@@ -100,6 +101,7 @@ def audited(
         fine=fine_edges(np.clip(survey.p, *values.property.domain)),
         clusters=clusters is not None,
     )
+    column.acted = None if question.costs is None else Decisions.parsed(question.costs)
     column.histograms.settle(np.clip(survey.y, values.low, values.high))
     history, counts = ErrorHistory(), _Counts()
     for batch in passes.batches():
@@ -130,6 +132,7 @@ def audited(
         "forecasts_outside": values.n_clipped_forecasts,
         "weights_outside": values.n_clipped_weights,
         "clusters": _stated(clusters),
+        **({} if column.acted is None else {"decisions": lost(column.acted, str(question.costs))}),
     }
     result = _result(passes.name, question, values, column, summary, history, counts, settings)
     return _searched(result, passes, question, values) if discover else result

@@ -1,6 +1,7 @@
 """Before and after beside each other: the audits of both columns of forecasts, their losses in pairs, the history."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +9,7 @@ import numpy.typing as npt
 from swapcal.audit.binary_scores import fine_edges
 from swapcal.audit.column import ColumnAudit, part_of
 from swapcal.audit.paired import PairedLosses
+from swapcal.decisions import Decisions
 from swapcal.forecaster import Forecaster
 from swapcal.jobs.audience import Audience, AudienceRows
 from swapcal.jobs.binning import Binning
@@ -44,6 +46,8 @@ class BeforeAfter:
         Power of the error.
     late : bool
         Where outcomes come late, swapcal may show numbers of the hint, which are on no grid: both have the same bins.
+    costs : str, optional
+        Of those who act on the forecasts, as `Decisions.parsed` takes them.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class BeforeAfter:
         first: Float64Array,
         r: float,
         hints: Float64Array | None = None,
+        costs: str | None = None,
         *,
         late: bool = False,
     ) -> None:
@@ -70,6 +75,7 @@ class BeforeAfter:
                 column.histograms.settle(first)
         self.losses = PairedLosses()
         self._history = ErrorHistory()
+        self.acted = {} if costs is None else {name: Decisions.parsed(costs) for name in ("before", "after")}
 
     def parts(self, known: npt.NDArray[np.bool_]) -> Iterator[slice]:
         """Parts of the next rows, cut where errors are to be noted; `known` says which of them have an outcome."""
@@ -92,12 +98,17 @@ class BeforeAfter:
             weights = None if weights is None else weights[kept]
         losses = self.after.add(y, after, *rows, weights)
         if before is None or self.before is None:
+            if self.acted:
+                self.acted["after"].update_many(y, after, weights)
             return
         hinted = ~np.isnan(before)
         if not hinted.all():
             kept = np.flatnonzero(hinted)
             y, before, losses, rows = y[kept], before[kept], losses[kept], rows.taken(kept)
+            after = after[kept]
             weights = None if weights is None else weights[kept]
+        for name, decisions in self.acted.items():
+            decisions.update_many(y, before if name == "before" else after, weights)
         self.losses.add(self.before.add(y, before, *rows, weights), losses, weights)
 
     def note(self, forecaster: Forecaster) -> None:
@@ -123,6 +134,8 @@ class BeforeAfter:
         for name, part in self._kept().items():
             part.restore(part_of(arrays, f"{name}."))
 
-    def _kept(self) -> dict[str, ColumnAudit | PairedLosses | ErrorHistory]:
-        before = {} if self.before is None else {"before": self.before}
-        return {"after": self.after, **before, "losses": self.losses, "history": self._history}
+    def _kept(self) -> dict[str, ColumnAudit | PairedLosses | ErrorHistory | Decisions]:
+        before: dict[str, Any] = {} if self.before is None else {"before": self.before}
+        return {"after": self.after, **before, "losses": self.losses, "history": self._history} | {
+            f"acted_{name}": decisions for name, decisions in self.acted.items()
+        }

@@ -29,9 +29,9 @@ def check_details(sums: Arrays, fresh: Arrays, n_functions: int) -> None:
         sound.append(_scores(_part(sums, "scores."), fresh["scores.edges"]))
     if "forecasts.sums" in sums:
         cells = sums["forecasts.sums"]
-        places = sums["audit.xv"].shape[0]
-        # Nothing was counted where no row had only 0/1 outcomes behind it.
-        sound.append(cells.shape[1] <= n_functions and (cells.shape[0] >= places or not cells.size))
+        last = int(np.flatnonzero(sums["audit.rounds"]).max(initial=-1))
+        # Places beyond the last that was forecast have no row, and nothing is read once an outcome was not 0 or 1.
+        sound.append(cells.shape[1] <= n_functions and (cells.shape[0] > last or not sums["binary"].flat[0]))
     if "clusters.terms" in sums:
         sound.append(_clusters(_part(sums, "clusters.")))
     if not all(sound):

@@ -56,8 +56,9 @@ def check_kept(arrays: Arrays, fresh: Arrays, n_functions: int) -> None:
         elif name.endswith(".by_slot"):
             prefix = name.removesuffix("by_slot")
             _check_histograms(_part(arrays, prefix), _part(fresh, prefix), n_functions)
-        elif name.endswith(".totals") and (arrays[name].shape != fresh[name].shape or (arrays[name] < 0).any()):
-            raise ValueError(f"{name} holds {arrays[name]}")
+        elif name.endswith(".totals") or name.startswith("acted_"):
+            if arrays[name].shape != fresh[name].shape or (arrays[name] < 0).any():
+                raise ValueError(f"{name} holds {arrays[name]}")
         elif name.endswith("losses.sums"):
             _check_losses(arrays[name], arrays[name.removesuffix("sums") + "length"])
         elif name.endswith("history.noted"):
@@ -115,6 +116,6 @@ def _check_losses(sums: Float64Array, length: Float64Array) -> None:
 
 
 def _check_history(noted: Float64Array, due: Float64Array) -> None:
-    shaped = noted.size == 0 or (noted.ndim == 2 and noted.shape[1] == 4 and len(noted) < 10_000)
+    shaped = len(noted) == 0 or (noted.ndim == 2 and noted.shape[1] == 4 and len(noted) < 10_000)
     if not shaped or due.shape != (1,) or not 1 <= due[0] < 2**63 or not float(due[0]).is_integer():
         raise ValueError("the history of errors contradicts itself")

@@ -126,6 +126,11 @@ class RunFiles:
             checkpoint.write(self.state, Checkpoint(self.asked, 0, "", self._where, claim, False, {}, b""))
         if self.out is not None:
             position = None if self.begun is None else self.begun.output
+            if self.begun is not None and position is None:
+                raise StateFileError(
+                    f"the state file {self.state} has {self.begun.rows:,} rows done and does not say where its output "
+                    "stands; give another --state"
+                )
             try:
                 self._output = open_output(self.out, self.names, position, replace=self._replace, claimed=self._claimed)
             except (KeyError, TypeError, ValueError) as error:

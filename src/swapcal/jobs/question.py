@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from swapcal.checked import column_names, real, shown, whole
+from swapcal.decisions import Decisions
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.groups import Groups
 from swapcal.jobs.late_outcomes import LateOutcomes
@@ -63,6 +64,8 @@ class Question:
         itself, also where there is a time.
     known, delay : str, optional
         For runs: when outcomes are known, if not at once; see `LateOutcomes`.
+    costs : str, optional
+        What a false alarm and a missed event cost somebody who acts on the forecasts, as "1:5"; see `Decisions`.
 
     Examples
     --------
@@ -90,6 +93,7 @@ class Question:
     cluster: str | None = None
     known: str | None = None
     delay: str | None = None
+    costs: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("y", "p", "weight", "time", "cluster", "known"):
@@ -117,6 +121,8 @@ class Question:
         # What is wrong with these is said now, not after the file was opened.
         self.grouping()
         LateOutcomes(self.time, self.known, self.delay)
+        if self.costs is not None:
+            Decisions.parsed(self.costs)
         if isinstance(self.property, str):
             parse_property(self.property, 0.0, 1.0)
 
@@ -162,6 +168,7 @@ class Question:
             "positive": self.positive,
             "weight": self.weight,
             "r": self.r,
+            "costs": self.costs,
             "prefix": self.prefix,
             "bins": self.bins,
             "limit": self.limit,

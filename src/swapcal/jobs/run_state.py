@@ -105,7 +105,14 @@ class RunState:
         known = labels[~np.isnan(labels)]
         hinted = None if hints is None else hints[~np.isnan(hints)]
         self.comparison = BeforeAfter(
-            self.values.property, self.audience, self.binning, known, question.r, hinted, late=question.late.given
+            self.values.property,
+            self.audience,
+            self.binning,
+            known,
+            question.r,
+            hinted,
+            question.costs,
+            late=question.late.given,
         )
         self.fingerprint = Fingerprint(question.columns)
         self.n_rows = self.n_missing = self.n_unhinted = 0

@@ -8,9 +8,10 @@ from typing import Any
 
 from swapcal.audit.summary import summarize
 from swapcal.checked import whole
+from swapcal.decisions import lost, saved
 from swapcal.errors import DataError, StateFileError
 from swapcal.jobs.auditing import opening, versions
-from swapcal.jobs.before_after import DELTA
+from swapcal.jobs.before_after import DELTA, BeforeAfter
 from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.jobs.guard import regular
 from swapcal.jobs.kept_sums import understood
@@ -278,6 +279,7 @@ def _result(source: str, current: RunState, files: RunFiles, time: str | None) -
             "bins": len(current.forecaster.values),
             "jitter": current.jitter,
             "guarantee": why_not or guarantee_sentence(DELTA),
+            **_decided(comparison, question.costs),
             "limit": current.audience.groups.limit,
             "range": values.stated,
             **({} if current.binning is None else {"binning": _binning(current)}),
@@ -296,6 +298,16 @@ def _result(source: str, current: RunState, files: RunFiles, time: str | None) -
         },
         versions=versions(),
     )
+
+
+def _decided(comparison: BeforeAfter, costs: str | None) -> dict[str, Any]:
+    """What those who act on the forecasts lose, as a sentence and as numbers."""
+    if costs is None:
+        return {}
+    before, after = comparison.acted["before"], comparison.acted["after"]
+    if not before.weight > 0.0:
+        return {"decisions": lost(after, costs)}
+    return {"decisions": saved(before, after, costs), "decision_losses": [before.mean_loss, after.mean_loss]}
 
 
 def _no_guarantee(weight: str | None, jitter: float) -> str:

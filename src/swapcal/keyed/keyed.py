@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, NamedTuple
 
-from swapcal import bundle, checked
+from swapcal import checked
 from swapcal.audit import Audit
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite
+from swapcal.keyed.siblings import heir, key_text, sibling
 from swapcal.keyed.store import Store
 from swapcal.number import Number
 from swapcal.roles import Hypotheses, Row
@@ -59,9 +60,10 @@ class _Entry(NamedTuple):
 class Keyed:
     """One forecaster per key, all with the configuration of a template; and one that learns from all keys together.
 
-    A cold key starts from what the others have learned: while it has had fewer than `cold` outcomes, the forecast of
-    the pooled forecaster for the same context is its hint. A hint is free to the theorem, so every key keeps the
-    template's guarantee for its own rounds, from its first. Afterwards the hint is the one that you give.
+    A cold key starts from what the others have learned. Where the template has a learning hint, that of a new key goes
+    on from the state of the pooled one; else, while the key has had fewer than `cold` outcomes, the forecast of the
+    pooled forecaster for the same context is its hint, and afterwards the one that you give. A hint is free to the
+    theorem, so every key keeps the template's guarantee for its own rounds, from its first.
 
     Parameters
     ----------
@@ -75,17 +77,18 @@ class Keyed:
     time_to_live : float, optional
         Seconds after which a key that was not used is forgotten; it starts anew, as a cold key, when it comes back.
     cold : int
-        Outcomes after which a key no longer takes the pooled forecast as its hint; 0 for never.
+        Outcomes after which a key no longer takes the pooled forecast as its hint; 0: keys start from nothing.
     clock : callable
         What time it is, in seconds.
 
     Notes
     -----
-    The seed of a key is a hash of the template's seed and the key, so its draws are the same wherever and in whatever
-    order keys are served, and independent between keys. A forecast that waits when its key expires can no longer be
-    updated. Cost of an event: two rounds of a forecaster, and a state written and one read where the key is not
-    resident. `max_pending` of the template costs a byte for each key and pending forecast: make it small. Not for
-    several threads.
+    The seed of a key is a hash of the template's seed and the key (`engine.randomness.seed_for`), and from it follows
+    the secret that seals the key's forecasts (`Identity.derived`). So both are the same wherever and in whatever order
+    keys are served, and draws are independent between keys; give the template a secret seed. A forecast that waits when
+    its key expires can no longer be updated. Cost of an event: two rounds of a forecaster, and a state written and one
+    read where the key is not resident. `max_pending` of the template costs 4 bytes for each key and pending forecast:
+    make it small. Not for several threads.
 
     Examples
     --------
@@ -147,16 +150,20 @@ class Keyed:
         entry = self._entries.pop(key, None)
         stale = now if self.time_to_live is None else now - self.time_to_live
         if entry is None and (stored := self._store.get(text)) is not None:
-            entry = _Entry(bundle.from_bytes(stored[1]), stored[0])
+            entry = _Entry(Forecaster.from_bytes(stored[1]), stored[0])
         if entry is not None and self.time_to_live is not None and entry.used < stale:
             self._store.forget(text)
             entry = None
-        forecaster = self._sibling("key", text) if entry is None else entry.forecaster
+        if entry is None:
+            fresh = self._sibling("key", text)
+            forecaster = heir(fresh, self.pooled) if self.cold else fresh
+        else:
+            forecaster = entry.forecaster
         self._entries[key] = _Entry(forecaster, now)
         self._known.add(text)
         while len(self._entries) > self.resident:
             oldest, left = self._entries.popitem(last=False)
-            self._store.put([(_text(oldest), left.used, bundle.to_bytes(left.forecaster))])
+            self._store.put([(_text(oldest), left.used, left.forecaster.to_bytes())])
         return forecaster
 
     def predict(self, key: Key, x: Any, hint: float | None = None) -> KeyedForecast:
@@ -179,7 +186,8 @@ class Keyed:
         context = self._read(x)
         own = self.forecaster(key)
         pooled = self.pooled.predict(context, hint=hint)
-        if own.n_rounds < self.cold:
+        # A learning hint that was handed down knows what the pooled forecast would tell it, and would add both up.
+        if own.n_rounds < self.cold and own.hint is None:
             hint = pooled.probability * pooled.value + (1.0 - pooled.probability) * pooled.other
         return KeyedForecast(key, own.predict(context, hint=hint), pooled)
 
@@ -218,10 +226,10 @@ class Keyed:
 
     def flush(self) -> None:
         """Write everything to the store, so that a `Keyed` with the same file goes on from here, bit for bit."""
-        self._store.put([(_text(k), e.used, bundle.to_bytes(e.forecaster)) for k, e in self._entries.items()])
-        self._store.write("pooled", bundle.to_bytes(self.pooled))
+        self._store.put([(_text(k), e.used, e.forecaster.to_bytes()) for k, e in self._entries.items()])
+        self._store.write("pooled", self.pooled.to_bytes())
         self._store.write("hypotheses", json.dumps(dict(self._hypotheses.spec())).encode())
-        self._store.write("audit", json.dumps(self.audit.to_dict()).encode())
+        self._store.write("audit", self.audit.to_bytes())
         self._store.settle()
 
     def close(self) -> None:
@@ -235,11 +243,9 @@ class Keyed:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _sibling(self, *names: object) -> Forecaster:
+    def _sibling(self, *names: str) -> Forecaster:
         """A forecaster with the template's configuration and a seed of its own."""
-        settings = dict(self.template.rules.settings())
-        settings["seed"] = bundle.seed_for(settings["seed"], *names)
-        return Forecaster(self.template.property, self._functions, hint=self.template.hint, **settings)
+        return sibling(self.template, *names, hypotheses=self._functions)
 
     def _read(self, x: Any) -> Any:
         return x if self._functions is self._hypotheses else self._hypotheses.row(x)
@@ -255,14 +261,14 @@ class Keyed:
             self._hypotheses = self._hypotheses.resumed(learned)
         elif learned != json.loads(json.dumps(dict(self._hypotheses.spec()))):
             raise StateFileError(f"the store {self._store.path} was made with another class of functions: {learned}")
-        self.pooled = bundle.from_bytes(stored)
-        self.audit = Audit.from_dict(json.loads(audit), self.template.property, self._functions)
+        self.pooled = Forecaster.from_bytes(stored)
+        self.audit = Audit.from_bytes(audit, self.template.property, self._functions)
 
 
 def _text(key: Key) -> str:
     if isinstance(key, bool) or not isinstance(key, (str, int)):
         raise InvalidInput(f"a key is a string or a whole number; got {checked.shown(key)}")
-    return json.dumps(key)
+    return key_text(key)
 
 
 def _key(text: str) -> Key:

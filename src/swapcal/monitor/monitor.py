@@ -270,9 +270,43 @@ class Monitor:
         Monitor
             It goes on where the stored one stopped.
         """
-        settings, arrays, n_known, cluster_id = stored_monitor.undump(
-            data, property, Constant() if groups is None else groups
-        )
+        stored = stored_monitor.undump(data, property, Constant() if groups is None else groups)
+        return cls._from(stored, property, groups)
+
+    def to_bytes(self) -> bytes:
+        """The same, compact: versioned, with a checksum, no pickle.
+
+        Returns
+        -------
+        bytes
+            For `from_bytes`, here or on any other machine.
+        """
+        return stored_monitor.pack(self, self._arrays(), n_known=self._n_known, cluster_id=self._id)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, property: Elicitable | None = None, groups: Functions | None = None) -> "Monitor":
+        """Rebuild what `to_bytes` wrote; a property or groups of your own making must be given again.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` returned.
+        property : Elicitable, optional
+            What is forecast, if it is of your own making.
+        groups : Functions, optional
+            The groups, if they are of your own making.
+
+        Returns
+        -------
+        Monitor
+            It goes on where the stored one stopped.
+        """
+        stored, made, functions = stored_monitor.unpack(data, property, groups)
+        return cls._from(stored, made, functions)
+
+    @classmethod
+    def _from(cls, stored: stored_monitor.Stored, property: Elicitable, groups: Functions | None) -> "Monitor":
+        settings, arrays, n_known, cluster_id = stored
         monitor = cls(property, groups, **settings)
         # The groups may have grown since the promise was shared out.
         monitor._wealth = monitor._start(n_known)

@@ -28,7 +28,14 @@ class HeadlineNumber:
 
 def headline_numbers(result: Result) -> list[HeadlineNumber]:
     """What people ask first: how many groups are off, the worst of them, everybody, the loss, coverage or AUC."""
-    found = [_groups_off(result), _worst_group(result), _everybody(result), _loss(result), *_scores(result)]
+    found = [
+        _groups_off(result),
+        _worst_group(result),
+        _everybody(result),
+        _loss(result),
+        _decisions(result),
+        *_scores(result),
+    ]
     return [card for card in found if card is not None]
 
 
@@ -89,6 +96,15 @@ def _everybody(result: Result) -> HeadlineNumber:
     side = list(result.columns.values())[-1]
     low, high = float(side.known_groups.low[0]), float(side.known_groups.high[0])
     return HeadlineNumber("Bias of all rows", before, after, f"interval {words.interval(low, high)}")
+
+
+def _decisions(result: Result) -> HeadlineNumber | None:
+    """What those who act on the forecasts lose a row, where costs were given."""
+    told, losses = result.settings.get("decisions"), result.settings.get("decision_losses")
+    if not told:
+        return None
+    before, after = map(precise, losses) if isinstance(losses, list) and len(losses) == 2 else ("", "")
+    return HeadlineNumber("Cost of decisions a row", before, after, str(told))
 
 
 def _scores(result: Result) -> list[HeadlineNumber]:

@@ -144,6 +144,8 @@ class _Snapshot(Collector):
             ("held", "Outcomes that wait for those of earlier cases"),
             ("expired", "Cases that had no outcome before their room was needed"),
             ("late", "Outcomes that came after a later case was forecast"),
+            ("standing_back", "Whether hints are shown as they are, as outcomes come late"),
+            ("stood_back", "Cases whose hint was shown as it is for that"),
             ("groups", "Groups found"),
             ("alarms", "Alarms raised"),
             ("groups_alarmed", "Groups in the alarms that are kept"),
@@ -155,5 +157,5 @@ class _Snapshot(Collector):
             for status in self.statuses:
                 number = getattr(status, field)
                 if number is not None:
-                    family.add_metric([status.name], number)
+                    family.add_metric([status.name], float(number))
             yield family

@@ -97,6 +97,7 @@ class Pulses:
             "held": status.held,
             "expired": status.expired,
             "late": status.late,
+            "lateness": status.lateness,
             "room": status.room,
             "groups": status.groups,
             "loss_before": recent_before,

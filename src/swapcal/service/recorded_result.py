@@ -115,5 +115,5 @@ def _settings(spec: StreamSpec, cases: LearnedCases, status: dict[str, Any]) -> 
     yield "last case", time.strftime(moment, time.gmtime(cases.last)) + " UTC"
     yield "groups", [one if isinstance(one, str) else list(one) for one in spec.groups]
     yield "outcome_order", spec.outcome_order
-    for field in ("forecasts", "outcomes", "pending", "held", "expired", "late", "alarms"):
+    for field in ("forecasts", "outcomes", "pending", "held", "expired", "late", "stood_back", "alarms"):
         yield f"{field} of the stream", status[field]

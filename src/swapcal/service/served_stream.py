@@ -173,7 +173,7 @@ class ServedStream:
 
     def status(self) -> StreamStatus:
         """Where it stands."""
-        totals, ledger = self.scores.totals, self.forecaster.state.ledger
+        totals, lateness = self.scores.totals, self.forecaster.lateness()
         watch, model = self.watch, self.model_watch
         compared = totals.compared or None
         return StreamStatus(
@@ -181,10 +181,13 @@ class ServedStream:
             property=repr(self.property),
             forecasts=totals.forecasts,
             outcomes=totals.outcomes,
-            pending=self.forecaster.n_pending,
+            pending=lateness.n_pending,
             held=0 if self.order is None else len(self.order),
-            expired=ledger.n_expired,
-            late=ledger.n_late,
+            expired=lateness.n_expired,
+            late=lateness.n_late,
+            standing_back=lateness.standing_back,
+            stood_back=lateness.n_stood_back,
+            lateness=list(lateness.sentences),
             room=self._room,
             groups=len(self.groups.names),
             loss_before=compared and totals.loss_before / compared,

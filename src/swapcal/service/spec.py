@@ -84,6 +84,13 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     delay: Annotated[Span, Meta(description="Outcomes may come so late; then the case has expired.")] = "30d"
     cases_per_day: Annotated[int, Meta(ge=1, le=10**9, description="With `delay`, gives `pending`.")] | None = None
     keep: Annotated[Span, Meta(description="Cases are deleted when they are older.")] = "90d"
+    stand_back: Annotated[
+        bool,
+        Meta(
+            description="Where outcomes come late: show the model's own number while the record does not speak for a "
+            "correction; learning goes on."
+        ),
+    ] = True
     outcome_order: Annotated[
         Literal["arrival", "forecast"],
         Meta(

@@ -66,6 +66,7 @@ def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
         outside=spec.outside,
         jitter=spec.jitter,
         max_pending=spec.room(),
+        stand_back=spec.stand_back,
     )
     parts = made.__getstate__()
     counters, _ = parts["snapshot"]

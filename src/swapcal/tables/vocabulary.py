@@ -196,6 +196,29 @@ class Vocabulary:
         twin.other, twin.missing, twin.refused = list(self.other), list(self.missing), self.refused
         return twin
 
+    def unite(self, other: "Vocabulary") -> IntArray:
+        """Take in the values that another one of the same keys has found; where each of its positions is here.
+
+        Its own positions stay; room is made for all. Values that were too rare in both stay so until they are seen.
+        """
+        owners = [(at, key, token) for key, one in enumerate(other.known) for token, at in one.items()]
+        self.n += max(0, sum(token not in self.known[key] for _, key, token in owners) - self.free)
+        positions = np.arange(len(other.names), dtype=np.int64)
+        found: list[tuple[int, int, Token | str]] = list(owners)
+        found += [(at, key, "other") for key, at in enumerate(other.other) if at > 0]
+        found += [(at, key, "missing") for key, at in enumerate(other.missing) if at > 0]
+        for at, key, what in sorted(found, key=lambda one: one[0]):
+            if isinstance(what, str):
+                positions[at] = self._other(key) if what == "other" else self._missing(key)
+            else:
+                positions[at] = self.known[key][what] if what in self.known[key] else self.add(key, what)
+        for mine, theirs, known in zip(self.counts, other.counts, self.known, strict=True):
+            for token, count in theirs.items():
+                if token not in known and self.free > 0:
+                    mine[token] = min(mine.get(token, 0) + count, self.rare - 1)
+        self.refused = self.refused or other.refused
+        return positions
+
     def spec(self) -> dict[str, Any]:
         """Plain data."""
         listed = [[[[*token], at] for token, at in one.items()] for one in self.known]

@@ -13,7 +13,7 @@ from swapcal.hypotheses import Finite
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.delay.late_cases import LateCase
 
-__all__ = ["LATE_RATES", "LateRow", "Scored", "measure_late", "refitted"]
+__all__ = ["LATE_RATES", "LateRow", "LateScore", "measure_late", "refitted"]
 
 LATE_RATES = tuple(2.5**-k for k in range(9))
 """Fixed rates, the best of which in hindsight is the yardstick at a delay of 100 rows."""
@@ -23,7 +23,7 @@ _FEWEST = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class LateScore:
     """Loss over the model's, less 1, and swap error over the model's: means over seeds, and the worst seed."""
 
     loss: float
@@ -46,12 +46,12 @@ class LateRow:
     n_rounds: int
     model_loss: float
     model_swap: float
-    hint_at_once: Scored
-    hint_late: Scored
-    learning_at_once: Scored
-    learning_late: Scored
-    ungated: Scored
-    refitted: Scored
+    hint_at_once: LateScore
+    hint_late: LateScore
+    learning_at_once: LateScore
+    learning_late: LateScore
+    ungated: LateScore
+    refitted: LateScore
     best: float | None
     best_rate: float | None
     shown: float
@@ -72,7 +72,7 @@ def measure_late(
 ) -> list[LateRow]:
     """All rows, one for each case; `done` is told each case when it is finished."""
     rows: list[LateRow] = []
-    at_once: dict[str, tuple[Scored, Scored]] = {}
+    at_once: dict[str, tuple[LateScore, LateScore]] = {}
     for case in cases:
         judge = _Judge(case)
         if case.stream not in at_once:
@@ -130,16 +130,16 @@ class _Judge:
         audit.update_many(case.y[self.there], p[self.there], case.x[self.there])
         return audit.swap_multicalibration()
 
-    def scored(self, forecasts: list[Float64Array]) -> Scored:
+    def scored(self, forecasts: list[Float64Array]) -> LateScore:
         """Loss and swap error beside the model's."""
         model = self.swap(self.case.model)
         losses = [self._loss(each) / self.loss - 1.0 for each in forecasts]
         swaps = [self.swap(each) / model for each in forecasts]
-        return Scored(float(np.mean(losses)), float(np.mean(swaps)), max(losses), max(swaps))
+        return LateScore(float(np.mean(losses)), float(np.mean(swaps)), max(losses), max(swaps))
 
     def played(
         self, hint: OnlineRegression | None, known: Float64Array | None, seeds: int, *, stand_back: bool = True
-    ) -> tuple[Scored, Forecaster]:
+    ) -> tuple[LateScore, Forecaster]:
         """Our forecasts, with the defaults; and the forecaster of the last seed."""
         case, made = self.case, []
         for seed in range(seeds):

@@ -11,8 +11,8 @@ from swapcal_benchmarks.speed import (
     long_streams,
     memory,
     peers,
+    sizes_of_state,
     startup,
-    state_bytes,
     threads,
     whole_streams,
 )
@@ -50,7 +50,7 @@ SECTIONS = (
     Section("growth", "Longer streams", long_streams.measure, 50.0),
     Section("memory", "Peak memory of a long run", memory.measure, 35.0),
     Section("files", "A long file, from the command line", long_file.measure, 60.0),
-    Section("state", "Bytes of state", state_bytes.measure, 0.1),
+    Section("state", "Bytes of state", sizes_of_state.measure, 0.1),
     Section("startup", "Starting", startup.measure, 15.0),
     Section("peers", "Beside other packages", peers.measure, 15.0),
     Section("threads", "Two forecasters, two threads", threads.measure, 5.0),

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from swapcal_benchmarks.speed.sizes_of_state import FILE_EXTRA, FORMULAS
 from swapcal_benchmarks.speed.speed_tables import markdown, verdict_sentence
-from swapcal_benchmarks.speed.state_bytes import FILE_EXTRA, FORMULAS
 from swapcal_benchmarks.speed.target_row import TargetRow
 
 __all__ = ["page"]

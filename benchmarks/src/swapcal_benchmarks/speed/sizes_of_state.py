@@ -15,12 +15,17 @@ from swapcal_benchmarks.speed.target_row import TargetRow
 __all__ = ["FILE_EXTRA", "FORMULAS", "array_bytes", "file_bound", "formula", "measure"]
 
 FORMULAS = (
-    ("`Finite`", "8 (C (5 m + 7) + 2 m)", "m = n + levels: functions with the level sets of the hint, 10 by default"),
-    ("`Linear`", "8 (C (3 n + 7) + 2 n)", "n: length of the context; levels do not join a linear class"),
-    ("`Oracle`", "8 (C (k (s + 1) + 2 n + 7) + 2 n)", "k copies (1 if the learner is odd, else 2) of s numbers each"),
+    ("`Finite`", "8 (C (5 m + 8) + 2 m)", "m = n + levels: functions with the level sets of the hint, 10 by default"),
+    ("`Linear`", "8 (C (3 n + 8) + 2 n)", "n: length of the context; levels do not join a linear class"),
+    ("`Oracle`", "8 (C (k (s + 1) + 2 n + 8) + 2 n)", "k copies (1 if the learner is odd, else 2) of s numbers each"),
     ("`OnlineRegression`", "8 (K (n + f + 7) + 4 f + 15)", "K experts, 19 by default; f extra features"),
-    ("waiting in `run`", "W (8 (12 + 2 w + f) + 2 K)", "W lines of w entries, 16 and 4 at first, doubled when needed"),
-    ("always", "P + 152", "P: one byte for each forecast that may wait, 1,024 at first, and 19 counters"),
+    ("waiting in `run`", "W (8 (13 + 2 w + f) + 2 K)", "W lines of w entries, 16 and 4 at first, doubled when needed"),
+    (
+        "outcomes that are late",
+        "80 R + 8 C m'",
+        "R cohorts of 32 rounds that are out, 4 at first; m' = m once one is late",
+    ),
+    ("always", "4 P + 360", "P: four bytes for each forecast that may wait, 1,024 at first, and 45 counters"),
 )
 """Part, bytes, and what the letters mean; C is for how many values there is room."""
 
@@ -34,12 +39,12 @@ def formula(forecaster: Forecaster) -> int:
     C, n, m = state.values.capacity, hypotheses.n, hypotheses.n
     if isinstance(hypotheses, Finite):
         m = n + forecaster.rules.levels
-        numbers = C * (5 * m + 7)
+        numbers = C * (5 * m + 8)
     elif isinstance(hypotheses, Oracle):
         copies, length = 1 if hypotheses.learner.odd else 2, len(hypotheses.learner.start())
-        numbers = C * (copies * (length + 1) + 2 * n + 7)
+        numbers = C * (copies * (length + 1) + 2 * n + 8)
     else:
-        numbers = C * (3 * n + 7)
+        numbers = C * (3 * n + 8)
     experts = features = 0
     hint = forecaster.hint
     if isinstance(hint, OnlineRegression):
@@ -47,8 +52,9 @@ def formula(forecaster: Forecaster) -> int:
         experts = 1 + n_rates * (2 if hint.link is None else 1)
         numbers += experts * (n + features + 7) + 4 * features + 15
     lines, width = (int(size) for size in state.waiting.indices.shape)
-    waiting = lines * (8 * (12 + 2 * width + features) + 2 * experts)
-    return 8 * (numbers + 2 * m) + waiting + len(state.pending.flags) + 152
+    waiting = lines * (8 * (13 + 2 * width + features) + 2 * experts)
+    late = 80 * len(state.gate.ring) + (8 * C * m if state.gate.open else 0)
+    return 8 * (numbers + 2 * m) + waiting + late + 4 * len(state.pending.flags) + 360
 
 
 def array_bytes(item: Any) -> int:

@@ -1,0 +1,1 @@
+"""What many keys cost, on this machine and on paper."""

@@ -1,0 +1,170 @@
+"""What Spark adds: processor time of all its processes, beside that of the same core without it, in the same run."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swapcal.forecast import Forecast
+from swapcal.forecaster import Forecaster
+from swapcal.hypotheses import Groups
+from swapcal.keyed import key_text, sibling
+from swapcal.properties import Probability
+from swapcal.tables.extras import package
+
+__all__ = ["SparkCost", "spark_costs"]
+
+_SETTINGS: dict[str, Any] = {"key": "store", "y": "y", "hint": "p", "groups": ["sex", "age"], "time": "t", "seed": 1}
+_FILES = 5
+
+
+class SparkCost(NamedTuple):
+    """Processor seconds of the core alone, and of Spark beyond what a small job of the same kind takes to start."""
+
+    what: str
+    rows: int
+    alone: float
+    spark: float
+    target: float
+
+
+def spark_costs(n_keys: int, n_rows: int) -> list[SparkCost]:
+    """A batch of `n_keys` times `n_rows`, and the same rows as a stream of cases and outcomes in 5 micro-batches.
+
+    Needs pyspark, Java, and a system whose processes are files under /proc.
+    """
+    costs = []
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, alone, target in (("batch", _batch_alone, 8.0), ("stream", _stream_alone, 6.0)):
+            small, large = Path(folder) / f"{kind} small", Path(folder) / f"{kind} large"
+            _write(small, 10, 10, kind)
+            _write(large, n_keys, n_rows, kind)
+            begun = time.process_time()
+            alone(large)
+            own = time.process_time() - begun
+            spark = _processor_seconds(kind, large) - _processor_seconds(kind, small)
+            costs.append(SparkCost(kind, n_keys * n_rows, own, spark, target))
+    return costs
+
+
+def _write(folder: Path, n_keys: int, n_rows: int, kind: str) -> None:
+    pa, parquet = (package(name, "swapcal bench scale", extra="spark") for name in ("pyarrow", "pyarrow.parquet"))
+    rng, total = np.random.default_rng(0), n_keys * n_rows
+    t = np.repeat(np.arange(n_rows), n_keys)
+    store = np.tile(np.arange(n_keys), n_rows)
+    columns: dict[str, Any] = {"store": store, "t": t.astype(np.float64), "p": rng.random(total)}
+    columns["y"] = (rng.random(total) < 0.4).astype(np.float64)
+    columns |= {"sex": rng.choice(["f", "m"], total), "age": rng.choice(["old", "young"], total)}
+    table = pa.table(columns | {"case": t * n_keys + store})
+    if kind == "stream":
+        none = table.set_column(3, "y", pa.nulls(total, pa.float64()))
+        late = table.set_column(1, "t", pa.array(table["t"].to_numpy() + 1.5))
+        table = pa.concat_tables([none, late]).sort_by("t")
+    folder.mkdir()
+    size = -(-table.num_rows // _FILES)
+    for k in range(_FILES):
+        parquet.write_table(table.slice(k * size, size), folder / f"{k}.parquet")
+        os.utime(folder / f"{k}.parquet", (1_700_000_000 + k, 1_700_000_000 + k))
+
+
+def _template() -> Forecaster:
+    return Forecaster(Probability(), Groups(_SETTINGS["groups"], limit=20), seed=1, max_pending=4096)
+
+
+def _batch_alone(folder: Path) -> None:
+    """`run` for each key, over a table that is sorted by key."""
+    parquet = package("pyarrow.parquet", "swapcal bench scale", extra="spark")
+    table = parquet.read_table(folder).sort_by([("store", "ascending"), ("t", "ascending")]).combine_chunks()
+    stores = table["store"].to_numpy()
+    ends = [*np.flatnonzero(np.diff(stores, prepend=-1)).tolist(), len(stores)]
+    made = _template()
+    for start, stop in pairwise(ends):
+        part = table.slice(start, stop - start)
+        x = {name: part[name].combine_chunks() for name in _SETTINGS["groups"]}
+        own = sibling(made, "key", key_text(int(stores[start])))
+        own.run(x, part["y"].to_numpy(), part["p"].to_numpy())
+
+
+def _stream_alone(folder: Path) -> None:
+    """`predict` and `update` for each event, with every key's state as bytes between micro-batches."""
+    parquet = package("pyarrow.parquet", "swapcal bench scale", extra="spark")
+    made = _template()
+    states: dict[int, bytes] = {}
+    waiting: dict[int, bytes] = {}
+    for path in sorted(folder.iterdir()):
+        live: dict[int, Forecaster] = {}
+        for row in parquet.read_table(path).to_pylist():
+            store = row["store"]
+            if store not in live:
+                known = store in states
+                live[store] = Forecaster.from_bytes(states[store]) if known else sibling(made, "key", key_text(store))
+            if row["y"] is None:
+                waiting[row["case"]] = (
+                    live[store].predict({"sex": row["sex"], "age": row["age"]}, hint=row["p"]).to_bytes()
+                )
+            else:
+                live[store].update(Forecast.from_bytes(waiting.pop(row["case"])), row["y"])
+        states |= {store: forecaster.to_bytes() for store, forecaster in live.items()}
+
+
+def _processor_seconds(kind: str, folder: Path) -> float:
+    """Of a process, its JVM and its workers: what each had used when it was last seen."""
+    command = [sys.executable, "-W", "ignore", "-m", "swapcal_benchmarks.scale.spark_costs", kind, str(folder)]
+    process = subprocess.Popen(
+        command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    seen: dict[int, float] = {}
+    while process.poll() is None:
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                except OSError:
+                    continue
+                if int(fields[3]) == process.pid:  # its session
+                    seen[int(entry.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        time.sleep(0.1)
+    if process.returncode:
+        raise RuntimeError("Spark failed: " + (process.stderr.read() if process.stderr else "")[-2000:])
+    return sum(seen.values())
+
+
+def _on_spark(kind: str, folder: str) -> None:
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    sql = package("pyspark.sql", "swapcal bench scale", extra="spark")
+    from swapcal.compat import spark as on_spark
+
+    builder = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    for name, value in {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    }.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    if kind == "batch":
+        played = on_spark.recalibrate(session.read.parquet(folder), limit=20, **_SETTINGS)
+        played.write.format("noop").mode("overwrite").save()
+        return
+    schema = session.read.parquet(folder).schema
+    found = session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
+    played = on_spark.recalibrate(found, id="case", limit=20, buckets=32, **_SETTINGS)
+    with tempfile.TemporaryDirectory() as checkpoint:
+        writer = played.writeStream.format("noop").option("checkpointLocation", checkpoint)
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "measure":
+        found = spark_costs(int(sys.argv[2]), int(sys.argv[3]))
+        sys.stdout.write(json.dumps([cost._asdict() for cost in found]) + "\n")
+    else:
+        _on_spark(*sys.argv[1:3])

@@ -1,0 +1,168 @@
+"""A forecaster as bytes: what `save` writes, a third as large and many times faster; for stores that hold many.
+
+The header is JSON: first the rules (specs, and settings that differ from the defaults), which many forecasters share
+word for word, then the counters of this one. Of the arrays nothing is stored that follows from the rest: weights follow
+from the sums, values from a number of bins, a derived identity from its seed, and the ledger differs from the evidence
+only where rounding was owed.
+"""
+
+import inspect
+import json
+import struct
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swapcal import hints, hypotheses, properties
+from swapcal.engine import soundness
+from swapcal.engine.grid import Grid
+from swapcal.engine.rules import Rules
+from swapcal.engine.state import Arrays, State
+from swapcal.errors import StateFileError
+from swapcal.forecast import Identity
+from swapcal.packing import Shape, packed, unpacked
+from swapcal.roles import Elicitable, Hypotheses, LearningHint
+
+__all__ = ["from_bytes", "to_bytes"]
+
+_DEFAULTS = {
+    name: each.default
+    for name, each in inspect.signature(Rules).parameters.items()
+    if name not in ("property", "hypotheses", "hint", "seed")
+}
+_LENGTH = struct.Struct("<I")
+_MOST_ATOMS = 1 << 11
+_LINES = tuple(f"waiting.{name}" for name in ("whole", "numbers", "scores", "features", "indices", "entries"))
+_LEARNING = (b'"kind":"Groups"', b'"kind":"Numeric"')
+_MAY_BE_NONE = "waiting.numbers"
+
+
+class _Parts(NamedTuple):
+    property: Elicitable
+    hypotheses: Hypotheses
+    hint: LearningHint | None
+    settings: dict[str, Any]
+
+
+def to_bytes(rules: Rules, state: State) -> bytes:
+    """Rules and state; they are not changed, and nothing in the result refers to them."""
+    counters, arrays = state.snapshot(copies=False)
+    settings = {name: value for name, value in rules.settings().items() if value != _DEFAULTS.get(name, value)}
+    hint = None if rules.hint is None else dict(rules.hint.spec())
+    shared = _json([dict(rules.property.spec()), dict(rules.hypotheses.spec()), hint, settings])
+    derived = state.identity.key == Identity.derived(state.identity, rules.seed).key
+    own = [counters[name] for name in soundness.COUNTERS]
+    own += [counters["hinted"], rules.seed, str(state.identity), None if derived else counters["key"]]
+    own += [counters["former_keys"], len(arrays["atoms.labels"])]
+    header = b"".join((_LENGTH.pack(len(shared)), shared, _json(own)))
+    for name in _implied(rules, counters):
+        del arrays[name]
+    _against_evidence(arrays)
+    return packed("forecaster", header, [arrays[name] for name in sorted(arrays)])
+
+
+def from_bytes(
+    data: bytes,
+    *,
+    property: Elicitable | None = None,
+    hypotheses: Hypotheses | None = None,
+    hint: LearningHint | None = None,
+) -> tuple[Rules, State]:
+    """The rules and the state that `to_bytes` wrote; parts of the user's own making are passed in again."""
+    header, words = unpacked("forecaster", data)
+    try:
+        (n_shared,) = _LENGTH.unpack_from(header)
+        shared, own = header[4 : 4 + n_shared], json.loads(header[4 + n_shared :])
+        n_counters = len(soundness.COUNTERS)
+        counters: dict[str, Any] = dict(zip(soundness.COUNTERS, own[:n_counters], strict=True))
+        hinted, seed, identity, key, former, n_atoms = own[n_counters:]
+        soundness.check_counters(counters)
+        rules = _rules(shared, seed, property, hypotheses, hint, len(data))
+        n, n_values = rules.functions.n, counters["n_values"]
+        if n > words.n or n_values * n > words.n or (rules.bins is not None and rules.bins != n_values):
+            raise StateFileError("these bytes are damaged: their arrays do not fit their settings")
+        own_key = Identity.derived(identity, seed).key.hex() if key is None else key
+        counters |= {"hinted": hinted, "identity": identity, "key": own_key, "former_keys": former}
+        soundness.check_identity(counters)
+        if type(n_atoms) is not int or not 2 <= n_atoms <= _MOST_ATOMS:
+            raise StateFileError("these bytes are damaged: they hold too many labels")
+        who = Identity(identity, bytes.fromhex(own_key), tuple(bytes.fromhex(each) for each in former))
+        state = State(rules, 1 << max(n_values - 1, 0).bit_length(), who)
+        shapes = soundness.expected(rules, state, counters) | {"atoms.labels": (n_atoms,)}
+        for name in _implied(rules, counters):
+            del shapes[name]
+        kinds = soundness.KINDS
+        arrays = words.arrays({name: Shape(shapes[name], kinds.get(name, np.float64)) for name in sorted(shapes)})
+        _against_evidence(arrays)
+        if rules.bins is not None:
+            arrays["values.born"] = Grid(*rules.property.domain, rules.bins).midpoints
+        _check_finite(arrays)
+        soundness.check_values(rules, counters, arrays)
+        state.fill(counters, arrays)
+    except StateFileError:
+        raise
+    except Exception as error:
+        # The checksum is right, so these bytes were made by hand; json and our own constructors raise nearly anything.
+        raise StateFileError(f"these bytes hold no forecaster ({type(error).__name__}: {error})") from error
+    return rules, state
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, separators=(",", ":")).encode()
+
+
+def _rules(
+    shared: bytes,
+    seed: Any,
+    property: Elicitable | None,
+    own: Hypotheses | None,
+    hint: LearningHint | None,
+    size: int,
+) -> Rules:
+    """The rules; from a cache where no part can change and many forecasters share them."""
+    # A class that learns belongs to one forecaster.
+    shareable = property is None and own is None and hint is None and not any(kind in shared for kind in _LEARNING)
+    parts = _cached(shared) if shareable else _read(shared, property, own, hint)
+    soundness.check_room(parts.hypotheses.n, parts.settings.get("max_pending", 1), size)
+    return Rules(parts.property, parts.hypotheses, parts.hint, seed=seed, **parts.settings)
+
+
+def _read(shared: bytes, property: Elicitable | None, own: Hypotheses | None, hint: LearningHint | None) -> _Parts:
+    specs = json.loads(shared)
+    resumed = getattr(own, "resumed", None)
+    parts = _Parts(
+        properties.from_spec(specs[0]) if property is None else property,
+        hypotheses.from_spec(specs[1]) if own is None else own if resumed is None else resumed(specs[1]),
+        hint if hint is not None or specs[2] is None else hints.OnlineRegression.from_spec(specs[2]),
+        {str(name): value for name, value in specs[3].items()},
+    )
+    soundness.check_specs(parts[:3], specs[:3])
+    if not parts.settings.keys() <= _DEFAULTS.keys():
+        raise StateFileError(f"these bytes are damaged: their settings are {sorted(parts.settings)}")
+    return parts
+
+
+@lru_cache(maxsize=64)
+def _cached(shared: bytes) -> _Parts:
+    return _read(shared, None, None, None)
+
+
+def _implied(rules: Rules, counters: dict[str, Any]) -> tuple[str, ...]:
+    """Arrays that are not stored: values that are given by their number, and the lines of no rounds that wait."""
+    return (() if rules.bins is None else ("values.born",)) + (() if counters["n_waiting"] else _LINES)
+
+
+def _against_evidence(arrays: Arrays) -> None:
+    """The ledger's sums as the bits in which they differ from the evidence's; done twice, it is undone."""
+    evidence, sums = arrays.get("evidence.sums"), arrays["ledger.sums"]
+    if evidence is not None and evidence.shape == sums.shape:
+        bits = np.ascontiguousarray(sums).view(np.uint64) ^ np.ascontiguousarray(evidence).view(np.uint64)
+        arrays["ledger.sums"] = bits.view(np.float64)
+
+
+def _check_finite(arrays: Arrays) -> None:
+    """One look at all of them together: many small arrays cost more than the numbers in them."""
+    floats = [array.ravel() for name, array in arrays.items() if name not in soundness.KINDS and name != _MAY_BE_NONE]
+    if not np.isfinite(np.concatenate(floats)).all():
+        raise StateFileError("these bytes are damaged: they hold something other than finite numbers")

@@ -1,0 +1,97 @@
+"""Many keys in one piece of state, for engines whose state costs by the piece: bytes in, events by key, bytes out."""
+
+import json
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from swapcal.errors import InvalidInput, StateFileError
+from swapcal.forecaster import Forecaster
+from swapcal.keyed.siblings import key_text, sibling
+from swapcal.packing import framed, unframed
+from swapcal.stepping import Events, EventStream, PlayedEvents
+from swapcal.typing import Float64Array
+
+__all__ = ["KeyBucket"]
+
+Key = str | int
+_LENGTH = struct.Struct("<I")
+
+
+class KeyBucket:
+    """The streams of some keys, each as bytes, with the time of its last event.
+
+    Parameters
+    ----------
+    template : Forecaster
+        The configuration of every key.
+    idle : float, optional
+        A key without an event for longer than this starts anew, in the unit of the times.
+    remember : int
+        How many cases of a key that no longer wait are remembered.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> template = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1, max_pending=64)
+    >>> bucket = KeyBucket(template)
+    >>> case = Events(["case 1"], [float("nan")], [[1.0]], [0.3])
+    >>> bucket.play("Paris", np.array([0.0]), 1, lambda some: case).forecast
+    array([0.3])
+    >>> again = KeyBucket(template).filled(bucket.to_bytes())
+    >>> again.play("Paris", np.array([5.0]), 1, lambda some: Events(["case 1"], [1.0], [])).status
+    ['learned']
+    """
+
+    def __init__(self, template: Forecaster, *, idle: float | None = None, remember: int = 256) -> None:
+        self.template, self.idle, self.remember = template, idle, remember
+        self.states: dict[Key, tuple[float, bytes]] = {}
+
+    def play(self, key: Key, times: Float64Array, n: int, events: Callable[[slice], Events]) -> PlayedEvents:
+        """The next events of a key, in the order of their times; `events(slice)` gives some of the `n` of them."""
+        if len(times) != n or np.isnan(times).any() or (n and np.diff(times).min(initial=0.0) < 0.0):
+            raise InvalidInput(f"the events of key {key!r} need one time each, in order and without gaps")
+        gaps = [] if self.idle is None else (1 + np.flatnonzero(np.diff(times) > self.idle)).tolist()
+        parts = []
+        for start, stop in zip([0, *gaps], [*gaps, n], strict=True):
+            stream = self._stream(key, float(times[start]))
+            parts.append(stream.play(events(slice(start, stop))))
+            self.states[key] = float(times[stop - 1]), stream.to_bytes()
+        return PlayedEvents(np.concatenate([p.forecast for p in parts]), np.concatenate([p.codes for p in parts]))
+
+    def _stream(self, key: Key, now: float) -> EventStream:
+        used, state = self.states.get(key, (now, None))
+        if state is None or (self.idle is not None and now - used > self.idle):
+            return EventStream(sibling(self.template, "key", key_text(key)), remember=self.remember)
+        return EventStream.from_bytes(state)
+
+    def expire(self, now: float) -> int:
+        """Forget keys that would start anew anyway; how many."""
+        gone = [] if self.idle is None else [k for k, (used, _) in self.states.items() if now - used > self.idle]
+        for key in gone:
+            del self.states[key]
+        return len(gone)
+
+    def to_bytes(self) -> bytes:
+        """All keys' states."""
+        listed = [[key, used, len(state)] for key, (used, state) in self.states.items()]
+        header = json.dumps(listed, separators=(",", ":")).encode()
+        return framed("bucket", b"".join((_LENGTH.pack(len(header)), header, *(s for _, s in self.states.values()))))
+
+    def filled(self, data: bytes) -> "KeyBucket":
+        """Itself, with the states that `to_bytes` wrote."""
+        payload = unframed("bucket", data)
+        try:
+            (size,) = _LENGTH.unpack_from(payload)
+            listed: list[Any] = json.loads(bytes(payload[4 : 4 + size]))
+            at = 4 + size
+            for key, used, length in listed:
+                if type(key) not in (str, int) or type(length) is not int or not 0 <= length <= len(payload) - at:
+                    raise ValueError("its keys and states do not fit")
+                self.states[key] = float(used), bytes(payload[at : at + length])
+                at += length
+        except (struct.error, ValueError, TypeError) as error:
+            raise StateFileError(f"these bytes hold no bucket of keys ({error})") from error
+        return self

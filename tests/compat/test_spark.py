@@ -1,0 +1,165 @@
+"""Spark in local mode, with Java: the loop's numbers in batch and in streams, also when the driver is killed."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import pytest
+
+import spark_sessions
+import swapcal as sc
+from swapcal.errors import InvalidInput
+from swapcal.keyed import key_text, sibling
+
+pytestmark = [
+    pytest.mark.slow,  # a download of half a gigabyte, and a minute to start
+    pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17, which is not installed here"),
+    pytest.mark.filterwarnings("ignore"),
+]
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'swapcal[spark]'")
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    session = spark_sessions.session()
+    yield session
+    session.stop()
+
+
+def template() -> sc.Forecaster:
+    return sc.Forecaster(sc.Probability(), sc.Groups(["sex", "age"], limit=20), seed=7)
+
+
+def rows(n_keys: int, n: int) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    total = n_keys * n
+    return {
+        "store": np.repeat(np.arange(n_keys), n),
+        "t": np.tile(np.arange(n), n_keys),
+        "p": rng.random(total),
+        "y": (rng.random(total) < 0.4).astype(float),
+        "sex": rng.choice(["f", "m"], total),
+        "age": rng.choice(["old", "young", "none"], total),
+    }
+
+
+def test_a_thousand_keys_of_a_thousand_rows_are_the_loop_over_keys(spark: Any, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    from swapcal.compat import spark as on_spark
+
+    data = rows(1000, 1000)
+    order = np.random.default_rng(1).permutation(len(data["y"]))
+    parquet.write_table(pa.table({name: column[order] for name, column in data.items()}), tmp_path / "rows.parquet")
+    df = spark.read.parquet(str(tmp_path / "rows.parquet"))
+    found = on_spark.recalibrate(df, key="store", y="y", hint="p", groups=["sex", "age"], time="t", seed=7, limit=20)
+    assert found.columns == ["store", "t", "p", "y", "sex", "age", "forecast"]
+    table = found.select("store", "t", "forecast").toArrow().sort_by([("store", "ascending"), ("t", "ascending")])
+    expected = np.empty(len(data["y"]))
+    for k in range(1000):
+        part = slice(k * 1000, (k + 1) * 1000)
+        x = {name: data[name][part] for name in ("sex", "age")}
+        expected[part] = sibling(template(), "key", key_text(k)).run(x, data["y"][part], data["p"][part])
+    assert (table["forecast"].to_numpy() == expected).all()
+
+    total = on_spark.audit(found.repartition(40), forecast="forecast", y="y", groups=["sex", "age"], bins=20)
+    whole = sc.Audit(sc.Probability(), sc.Groups(["sex", "age"]), bins=20)
+    whole.update_many(data["y"], expected, {name: data[name] for name in ("sex", "age")})
+    assert total.n_rounds == whole.n_rounds == 1_000_000
+    assert set(total.function_names) == set(whole.function_names)
+    columns = [total.function_names.index(name) for name in whole.function_names]
+    for name in ("xv", "weight", "xvxv"):
+        mine, theirs = getattr(total.table(), name)[:, columns], getattr(whole.table(), name)
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
+    assert (total.table().active[:, columns] == whole.table().active).all()
+
+
+def test_empty_tables_null_keys_and_wrong_schemas_get_sentences(spark: Any) -> None:
+    from swapcal.compat import spark as on_spark
+
+    schema = "store string, t int, y double, p double"
+    settings: dict[str, Any] = {"key": "store", "y": "y", "hint": "p", "time": "t", "seed": 1}
+    empty = spark.createDataFrame([], schema)
+    assert on_spark.recalibrate(empty, **settings).count() == 0
+    assert on_spark.audit(empty, forecast="p", y="y").n_rounds == 0
+    broken = spark.createDataFrame([(None, 1, 1.0, 0.5), ("a", 1, 1.0, 0.5)], schema)
+    with pytest.raises(Exception, match="rows have no key"):
+        on_spark.recalibrate(broken, **settings).collect()
+    with pytest.raises(InvalidInput, match="there is no column 'stor'; did you mean 'store'"):
+        on_spark.recalibrate(empty, **{**settings, "key": "stor"})
+    with pytest.raises(InvalidInput, match="must be a number: cast it first"):
+        on_spark.recalibrate(empty, **{**settings, "y": "store"})
+
+
+def played(sink: Path) -> list[tuple[Any, ...]]:
+    """What Spark says that it has written; files that a killed attempt has left are not among it."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    paths = set()
+    for log in (sink / "_spark_metadata").iterdir():
+        if log.name.partition(".")[0].isdigit():
+            listed = (json.loads(line) for line in log.read_text().splitlines()[1:])
+            paths |= {unquote(urlparse(each["path"]).path) for each in listed if each["action"] == "add"}
+    table = pa.concat_tables([parquet.read_table(path) for path in sorted(paths)])
+    names = ("store", "case", "t", "status", "forecast")
+    return sorted(zip(*(table[name].to_pylist() for name in names), strict=True), key=repr)
+
+
+def expected(source: Path) -> dict[str, float]:
+    """The forecasts of a plain loop in Python over all events."""
+    events = [json.loads(line) for path in sorted(source.iterdir()) for line in path.read_text().splitlines()]
+    events.sort(key=lambda row: (row["t"], row["y"] is not None, row["case"]))
+    keys: dict[str, sc.Forecaster] = {}
+    waiting: dict[str, Any] = {}
+    out: dict[str, float] = {}
+    for row in events:
+        if row["store"] not in keys:
+            own = sc.Forecaster(sc.Probability(), sc.Groups(["sex"], limit=10), seed=7, max_pending=4096)
+            keys[row["store"]] = sibling(own, "key", key_text(row["store"]))
+        if row["y"] is None:
+            waiting[row["case"]] = keys[row["store"]].predict({"sex": row["sex"]}, hint=row["p"])
+            out[row["case"]] = float(waiting[row["case"]])
+        elif row["case"] in waiting:
+            keys[row["store"]].update(waiting.pop(row["case"]), row["y"])
+    return out
+
+
+def test_a_stream_is_the_loop_also_when_the_driver_is_killed(spark: Any, tmp_path: Path) -> None:
+    source = tmp_path / "events"
+    spark_sessions.events(source, 12)
+    query = spark_sessions.stream(spark, source, tmp_path / "calm", tmp_path / "calm checkpoint")
+    query.awaitTermination()
+    calm = played(tmp_path / "calm")
+    statuses = {row[3] for row in calm}
+    assert statuses == {"forecast", "learned", "repeated", "unknown"}
+    assert {row[1]: row[4] for row in calm if row[3] == "forecast"} == expected(source)
+
+    command = [sys.executable, spark_sessions.__file__, *(str(tmp_path / n) for n in ("events", "wild", "wild check"))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    draw, kills = random.Random(0), 0
+    for _ in range(8):
+        process = subprocess.Popen(command, env=environment, start_new_session=True, stderr=subprocess.DEVNULL)
+        done = len(list((tmp_path / "wild check" / "commits").glob("[0-9]*")))
+        wanted, deadline = done + draw.randint(2, 4), time.monotonic() + 600
+        while process.poll() is None and time.monotonic() < deadline:
+            if len(list((tmp_path / "wild check" / "commits").glob("[0-9]*"))) >= wanted:
+                time.sleep(draw.random() * 0.3)
+                break
+            time.sleep(0.05)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)  # the driver, its JVM and its workers
+            kills += 1
+        if process.wait() == 0:
+            break
+    assert process.returncode == 0
+    assert kills >= 2
+    assert played(tmp_path / "wild") == calm

@@ -1,0 +1,165 @@
+"""What Spark's workers run, without Spark: the loop over keys, however events are cut; and sentences."""
+
+import datetime as dt
+from typing import Any
+
+import numpy as np
+import pytest
+
+import swapcal as sc
+from swapcal.compat.spark.on_workers import merged_audits, partial_audit, play_bucket, recalibrated
+from swapcal.compat.spark.spark_columns import SparkColumns
+from swapcal.errors import InvalidInput, StateFileError
+from swapcal.keyed import KeyBucket, key_text, sibling
+
+pa: Any = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.compute")
+COLUMNS = SparkColumns("store", "y", "p", ("sex", "age"), ("t",), None, "case")
+
+
+def template(**settings: Any) -> sc.Forecaster:
+    groups = sc.Groups(["sex", ("sex", "age")], limit=30)
+    return sc.Forecaster(sc.Probability(), groups, seed=11, **{"max_pending": 256, **settings})
+
+
+def rows(n_keys: int, n: int, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    total = n_keys * n
+    return pa.table(
+        {
+            "store": np.repeat([f"store {k}" for k in range(n_keys)], n),
+            "t": np.tile(np.arange(n), n_keys),
+            "p": rng.random(total),
+            "y": (rng.random(total) < 0.4).astype(float),
+            "sex": rng.choice(["f", "m"], total),
+            "age": pa.array([("old", "young", None)[k] for k in rng.integers(0, 3, total).tolist()]),
+        }
+    )
+
+
+def loop(table: Any, name: str) -> np.ndarray[Any, Any]:
+    part = table.filter(pa.compute.equal(table["store"], name)).sort_by("t")
+    forecaster, out = sibling(template(), "key", key_text(name)), []
+    for row in part.to_pylist():
+        forecast = forecaster.predict({"sex": row["sex"], "age": row["age"]}, hint=row["p"])
+        out.append(float(forecast))
+        forecaster.update(forecast, row["y"])
+    return np.array(out)
+
+
+def test_a_key_is_the_loop_whatever_the_order_of_its_rows() -> None:
+    table = rows(3, 200)
+    for name in ("store 0", "store 2"):
+        part = table.filter(pa.compute.equal(table["store"], name))
+        shuffled = part.take(np.random.default_rng(1).permutation(part.num_rows))
+        found = recalibrated(shuffled, COLUMNS, template().to_bytes(), 10**6)
+        assert found["t"].to_pylist() == list(range(200))
+        assert (found["forecast"].to_numpy() == loop(table, name)).all()
+
+
+def test_outcomes_known_later() -> None:
+    part = rows(1, 100)
+    start = dt.datetime(2026, 1, 1)
+    at = [start + dt.timedelta(hours=t) for t in range(100)]
+    known = [None if t % 10 == 0 else at[t] + dt.timedelta(hours=5) for t in range(100)]
+    part = part.set_column(1, "t", pa.array(at)).append_column("known", pa.array(known))
+    columns = SparkColumns("store", "y", "p", ("sex", "age"), ("t",), "known")
+    found = recalibrated(part, columns, template().to_bytes(), 10**6)["forecast"].to_numpy()
+    x = {"sex": part["sex"], "age": part["age"]}
+    own = sibling(template(), "key", key_text("store 0"))
+    due = [np.nan if t % 10 == 0 else t + 5 for t in range(100)]
+    assert (found == own.run(x, part["y"].to_numpy(), part["p"].to_numpy(), known=due)).all()
+
+
+@pytest.mark.parametrize("cuts", [1, 4, 37])
+def test_a_bucket_is_the_loop_however_events_are_cut(cuts: int) -> None:
+    table = rows(4, 60)
+    cases = table.set_column(3, "y", pa.nulls(table.num_rows, pa.float64()))
+    name = pa.array([f"{s}/{t}" for s, t in zip(table["store"].to_pylist(), table["t"].to_pylist(), strict=True)])
+    cases = cases.append_column("case", name).append_column("at", pa.array(table["t"].to_numpy() * 1.0))
+    empty = pa.nulls(table.num_rows, pa.string())
+    outcomes = table.append_column("case", name).append_column("at", pa.array(table["t"].to_numpy() + 0.5))
+    outcomes = outcomes.set_column(4, "sex", empty).set_column(5, "age", empty)
+    again = outcomes.slice(0, 10).set_column(7, "at", pa.array(outcomes["at"].to_numpy()[:10] + 0.1))
+    events = pa.concat_tables([cases, outcomes, again]).sort_by([("at", "ascending"), ("store", "ascending")])
+    columns = SparkColumns("store", "y", "p", ("sex", "age"), ("at",), None, "case")
+    state, parts = None, []
+    for k in range(cuts):
+        bucket = KeyBucket(template())
+        if state is not None:
+            bucket.filled(state)
+        size = -(-events.num_rows // cuts)
+        part = events.slice(k * size, size)
+        parts.append(play_bucket(bucket, part.take(np.random.default_rng(k).permutation(part.num_rows)), columns))
+        state = bucket.to_bytes()
+    played = pa.concat_tables(parts).to_pylist()
+    counts = {word: sum(row["status"] == word for row in played) for word in ("forecast", "learned", "repeated")}
+    assert counts == {"forecast": 240, "learned": 240, "repeated": 10}
+    for name in ("store 0", "store 3"):
+        own = sorted((r["at"], r["forecast"]) for r in played if r["store"] == name and r["status"] == "forecast")
+        assert [value for _, value in own] == loop(table, name).tolist()
+
+
+def test_idle_keys_start_anew_and_unknown_outcomes_are_told() -> None:
+    columns = SparkColumns("store", "y", None, (), ("t",), None, "case")
+
+    def at(times: list[float], bucket: KeyBucket) -> list[str]:
+        n = len(times)
+        table = {"store": ["a"] * n, "t": times, "y": [None if t < 100 else 1.0 for t in times]}
+        played = play_bucket(bucket, pa.table({**table, "case": [str(t % 100) for t in times]}), columns)
+        return [str(word) for word in played["status"].to_pylist()]
+
+    own = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1, max_pending=8)
+    assert at([1.0, 2.0, 101.0], KeyBucket(own)) == ["forecast", "forecast", "learned"]
+    assert at([1.0, 2.0, 101.0], KeyBucket(own, idle=50.0)) == ["forecast", "forecast", "unknown"]
+    bucket = KeyBucket(own, idle=50.0)
+    at([1.0], bucket)
+    assert bucket.expire(40.0) == 0
+    assert bucket.expire(60.0) == 1
+    with pytest.raises(StateFileError, match="damaged"):
+        KeyBucket(own).filled(KeyBucket(own).to_bytes()[:-1])
+
+
+def test_audits_of_parts_are_those_of_all_rows() -> None:
+    table = rows(8, 100)
+    table = table.set_column(2, "p", pa.array(np.round(table["p"].to_numpy() * 8) / 8))
+    empty = sc.Audit(sc.Probability(), sc.Groups(["sex", "age"])).to_bytes()
+    size = table.num_rows // 5
+    parts = [partial_audit([table.slice(k * size, size)], empty, "p", "y", ("sex", "age")) for k in range(5)]
+    parts.append(partial_audit([], empty, "p", "y", ("sex", "age")))
+    merged = merged_audits(reversed(parts))
+    assert merged is not None
+    whole = sc.Audit.from_bytes(partial_audit([table], empty, "p", "y", ("sex", "age")))
+    found = sc.Audit.from_bytes(merged)
+    assert set(found.function_names) == set(whole.function_names)
+    mine, theirs = found.table(), whole.table()
+    for j, name in enumerate(whole.function_names):
+        assert (mine.xv[:, found.function_names.index(name)] == theirs.xv[:, j]).all()
+    assert merged_audits([]) is None
+
+
+def test_sentences() -> None:
+    table, data = rows(1, 20), template().to_bytes()
+    with pytest.raises(InvalidInput, match=r"rows have no key: the column 'store' is null"):
+        recalibrated(table.set_column(0, "store", pa.nulls(20, pa.string())), COLUMNS, data, 100)
+    with pytest.raises(InvalidInput, match=r"more than most_rows=10: a key is one sequence"):
+        recalibrated(table, COLUMNS, data, 10)
+    with pytest.raises(InvalidInput, match=r"two rows of key 'store 0' have the same 't', \[1\]"):
+        recalibrated(table.set_column(1, "t", pa.array(np.maximum(np.arange(20), 1))), COLUMNS, data, 100)
+    with pytest.raises(InvalidInput, match=r"1 rows of key 'store 0' have no 't'"):
+        recalibrated(table.set_column(1, "t", pa.array([None, *range(19)])), COLUMNS, data, 100)
+    types = [("store", "string"), ("y", "double"), ("p", "double"), ("sex", "string"), ("age", "string")]
+    types += [("t", "timestamp"), ("case", "bigint")]
+    COLUMNS.check(types)
+    for change, words in (
+        ({"store": "double"}, "key='store' is a column of type double; it must be a string or a whole number"),
+        ({"y": "string"}, "y='y' is a column of type string; it must be a number: cast it first"),
+        ({"sex": "array<string>"}, "groups are made from plain columns; 'sex' is of type array<string>"),
+        ({"forecast": "double"}, "there is a column 'forecast' already; name the new one with output="),
+        ({"t": "binary"}, "time='t' is a column of type binary"),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            COLUMNS.check([*(dict(types) | change).items()])
+        assert words in str(caught.value)
+    with pytest.raises(InvalidInput, match=r"there is no column 'sex'; did you mean 'sexe'\?"):
+        COLUMNS.check([("sexe" if name == "sex" else name, kind) for name, kind in types])

@@ -1,0 +1,165 @@
+"""Decisions against an oracle in plain NumPy, and the inequality that makes calibration worth having."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import swapcal as sc
+from swapcal.cli import app
+from swapcal.decisions import Decisions, saved
+
+UTILITIES = {
+    "costs": [[0.0, -5.0], [-1.0, 0.0]],
+    "three": [[0.0, -5.0], [-0.5, -2.0], [-2.0, 0.5]],
+    "never": [[1.0, 1.0], [0.0, 0.5]],
+}
+
+
+def naive_regret(utility: Any, y: Any, p: Any, w: Any) -> tuple[float, float]:
+    """Loss and swap regret, action by action and round by round."""
+    taken = []
+    for forecast in p:
+        worth = [(1 - forecast) * u[0] + forecast * u[1] for u in utility]
+        taken.append(worth.index(max(worth)))
+    loss = sum(
+        weight * (max(u[int(label)] for u in utility) - utility[a][int(label)])
+        for a, label, weight in zip(taken, y, w, strict=True)
+    )
+    regret = 0.0
+    for action in set(taken):
+        here = [(label, weight) for a, label, weight in zip(taken, y, w, strict=True) if a == action]
+        regret += max(
+            sum(weight * (other[int(label)] - utility[action][int(label)]) for label, weight in here)
+            for other in utility
+        )
+    return loss / sum(w), regret
+
+
+@pytest.mark.parametrize("name", UTILITIES)
+@pytest.mark.parametrize("seed", range(3))
+def test_against_the_oracle(name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    p, w = rng.random(300).round(1), rng.random(300)
+    y = (rng.random(300) < 0.4).astype(float)
+    found = Decisions(UTILITIES[name])
+    found.update_many(y[:100], p[:100], w[:100])
+    other = Decisions(UTILITIES[name])
+    other.update_many(y[100:], p[100:], w[100:])
+    both = found + Decisions.from_dict(json.loads(json.dumps(other.to_dict())))
+    loss, regret = naive_regret(UTILITIES[name], y, p, w)
+    assert both.mean_loss == pytest.approx(loss, rel=1e-12)
+    assert both.swap_regret == pytest.approx(regret, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", UTILITIES)
+def test_thresholds_are_where_actions_change(name: str) -> None:
+    decisions = Decisions(UTILITIES[name])
+    grid = np.linspace(0.0, 1.0, 100_001)
+    taken = decisions.actions(grid)
+    changes = grid[1:][np.diff(taken) != 0]
+    assert decisions.thresholds == pytest.approx(changes.tolist(), abs=2e-5)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_swap_error_bounds_the_swap_regret_of_any_utility(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    decisions = Decisions(rng.normal(size=(int(rng.integers(2, 6)), 2)))
+    p = rng.random(8)[rng.integers(8, size=500)]
+    y = (rng.random(500) < rng.random(8)[rng.integers(8, size=500)]).astype(float)
+    decisions.update_many(y, p)
+    for r in (1.0, 1.5, 2.0):
+        error = sc.swap_multicalibration_error(y, p, np.ones((500, 1)), property=sc.Probability(), r=r)
+        assert decisions.swap_regret <= decisions.regret_bound(error, r) + 1e-9
+
+
+def test_the_bound_is_met_where_one_action_is_wrong_everywhere() -> None:
+    decisions = Decisions([[0.0, 0.0], [-1.0, 1.0]])
+    y, p = np.ones(100), np.full(100, 0.5 - 1e-12)
+    decisions.update_many(y, p)
+    assert decisions.swap_regret == pytest.approx(100.0)
+    assert decisions.regret_bound(50.0, 1.0) == pytest.approx(100.0)
+
+
+def test_following_a_forecaster_leaves_little_to_regret() -> None:
+    rng = np.random.default_rng(0)
+    x = np.stack([np.ones(20_000), rng.integers(2, size=20_000)], axis=1)
+    y = (rng.random(20_000) < 0.1 + 0.3 * x[:, 1]).astype(float)
+    forecaster = sc.Forecaster(sc.Probability(), sc.Finite(2), seed=1)
+    decisions = Decisions.from_costs(1.0, 5.0)
+    decisions.update_many(y, forecaster.run(x, y))
+    assert decisions.swap_regret <= decisions.regret_bound(forecaster.error(2.0), 2.0)
+    assert decisions.swap_regret / decisions.weight < 0.01
+
+
+@pytest.mark.parametrize("wrong", ["1", "1:", "a:b", "0:1", "1:-2", "1:2:3", "nan:1"])
+def test_costs_that_are_none(wrong: str) -> None:
+    with pytest.raises(sc.InvalidInput):
+        Decisions.parsed(wrong)
+
+
+def test_what_is_no_event_is_refused() -> None:
+    decisions = Decisions.parsed("1:5")
+    for y, p in (([0.5], [0.5]), ([1.0], [1.5]), ([1.0], [np.nan]), ([1.0, 0.0], [0.5])):
+        with pytest.raises(sc.InvalidInput):
+            decisions.update_many(y, p)
+    for utility in ([], [[1.0]], [[np.inf, 0.0]], "abc"):
+        with pytest.raises((sc.InvalidInput, ValueError)):
+            Decisions(utility)
+    with pytest.raises(sc.StateFileError):
+        Decisions.from_dict({"utility": [[0.0, 1.0]], "sums": [[-1.0, 0.0]]})
+
+
+def _write(path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = ["y,p,g"]
+    for _ in range(4000):
+        truth = rng.uniform(0.05, 0.6)
+        rows.append(f"{int(rng.random() < truth)},{min(truth + 0.25, 1.0):.3f},{'ab'[int(rng.integers(2))]}")
+    path.write_text("\n".join(rows) + "\n")
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    _write(path)
+    asked = ["--y", "y", "--hint", "p", "--groups", "g", "--costs", "3:5"]
+    done = CliRunner().invoke(app, ["run", str(path), *asked, "--seed", "1", "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)["result"]["settings"]["decisions"]
+    assert "acting on the new forecasts would have saved" in told
+    text = CliRunner().invoke(app, ["run", str(path), *asked, "--seed", "1"])
+    assert "would have saved" in " ".join(text.stdout.split())
+    alone = CliRunner().invoke(app, ["audit", str(path), *asked, "--json"])
+    assert alone.exit_code == 0, alone.output
+    assert "swap regret" in json.loads(alone.stdout)["result"]["settings"]["decisions"]
+
+
+def _told(text: str) -> str:
+    told: str = json.loads(text)["result"]["settings"]["decisions"]
+    return told
+
+
+def test_on_the_command_line_a_run_goes_on(tmp_path: Path) -> None:
+    path, first = tmp_path / "in.csv", tmp_path / "half.csv"
+    _write(path)
+    lines = path.read_text().splitlines()
+    first.write_text("\n".join(lines[:2001]) + "\n")
+    asked = ["--y", "y", "--hint", "p", "--costs", "3:5", "--seed", "1", "--json"]
+    whole = CliRunner().invoke(app, ["run", str(path), *asked])
+    kept = [*asked, "--state", str(tmp_path / "s"), "--out", str(tmp_path / "o.csv")]
+    assert CliRunner().invoke(app, ["run", str(first), *kept]).exit_code == 0
+    first.write_text(path.read_text())
+    resumed = CliRunner().invoke(app, ["run", str(first), *kept])
+    assert resumed.exit_code == 0, resumed.output
+    assert _told(resumed.stdout) == _told(whole.stdout)
+
+
+def test_sentences() -> None:
+    before, after = Decisions.parsed("1:5"), Decisions.parsed("1:5")
+    before.update_many([0, 1], [0.9, 0.1])
+    after.update_many([0, 1], [0.1, 0.1])
+    assert "would have saved 16.7 %" in saved(before, after, "1:5")
+    assert "would have cost 20.0 % more" in saved(after, before, "1:5")

@@ -1,0 +1,108 @@
+"""Runs by key: every key is a forecaster alone with its rows, whatever the number of processes, also after a stop."""
+
+import contextlib
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from swapcal.errors import DataError, InvalidInput, StateFileError
+from swapcal.jobs.by_key import run_by_key
+from swapcal.jobs.by_key import run_by_key as module
+from swapcal.jobs.by_key.kept_keys import KeptKeys
+from swapcal.jobs.by_key.shares import shares
+from swapcal.jobs.question import Question
+from swapcal.jobs.running import Stopped
+from swapcal.keyed import key_text, sibling
+
+N = 3000
+
+
+def written(path: Path, n: int = N) -> dict[str, list[Any]]:
+    rng = np.random.default_rng(0)
+    table: dict[str, list[Any]] = {
+        "store": [f"s{k}" for k in rng.zipf(1.5, n).clip(0, 15).tolist()],
+        "late": (rng.random(n) < 0.4).astype(int).tolist(),
+        "score": rng.random(n).round(3).tolist(),
+        "sex": rng.choice(["f", "m"], n).tolist(),
+    }
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(table)
+        writer.writerows(zip(*table.values(), strict=True))
+    return table
+
+
+QUESTION = Question("late", "score", ["sex"], low=0.0, high=1.0)
+
+
+def read(path: Path) -> list[float]:
+    with path.open() as file:
+        return [float(row["forecast"]) for row in csv.DictReader(file)]
+
+
+def test_it_is_the_loop_over_keys_whatever_the_number_of_processes(tmp_path: Path) -> None:
+    table = written(tmp_path / "rows.csv")
+    found = {}
+    for processes in (1, 2):
+        out, state = tmp_path / f"{processes}.csv", tmp_path / f"{processes}.db"
+        result = run_by_key(
+            tmp_path / "rows.csv", QUESTION, "store", out=out, state=state, seed=5, processes=processes, resident=3
+        )
+        found[processes] = read(out)
+        assert (result.rows, result.keys, result.seed) == (N, len(set(table["store"])), 5)
+        assert result.after.n_rounds == N
+        assert result.before is not None
+        assert result.before.n_rounds == N
+        assert len(result.sentences()) == 3
+    assert found[1] == found[2]
+    begun = KeptKeys(tmp_path / "1.db").begun()
+    assert begun is not None
+    template = module.__globals__["Forecaster"].from_bytes(bytes.fromhex(begun["template"]))
+    for key in ("s1", "s2", "s9"):
+        rows = [t for t, store in enumerate(table["store"]) if store == key]
+        own = sibling(template, "key", key_text(key))
+        x = {"sex": [table["sex"][t] for t in rows]}
+        forecasts = own.run(x, [table["late"][t] for t in rows], [table["score"][t] for t in rows])
+        assert forecasts.tolist() == [found[1][t] for t in rows]
+
+
+def test_it_goes_on_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "rows.csv")
+    run_by_key(tmp_path / "rows.csv", QUESTION, "store", out=tmp_path / "whole.csv", seed=5, processes=2)
+    monkeypatch.setitem(module.__globals__, "_TOGETHER", 500)
+    # One batch is one file here, so the rows are made to come in smaller ones.
+    real = module.__globals__["read"]
+    monkeypatch.setitem(
+        module.__globals__, "read", lambda source, columns: real(source, columns=columns, batch_rows=400)
+    )
+    out, state = tmp_path / "parts.csv", tmp_path / "run.db"
+    asked = {"n": 0}
+
+    def stop() -> bool:
+        asked["n"] += 1
+        return asked["n"] % 2 == 0
+
+    settings: dict[str, Any] = {"out": out, "state": state, "stop": stop, "seed": 5}
+    result = None
+    while result is None:
+        with contextlib.suppress(Stopped):
+            result = run_by_key(tmp_path / "rows.csv", QUESTION, "store", processes=1 + asked["n"] // 2 % 2, **settings)
+    assert asked["n"] > 2
+    assert result.rows == N
+    assert result.after.n_rounds == N
+    assert read(out) == read(tmp_path / "whole.csv")
+    with pytest.raises(StateFileError, match="other settings"):
+        run_by_key(tmp_path / "rows.csv", Question("late", None, ["sex"]), "store", state=state)
+
+
+def test_what_cannot_be_played(tmp_path: Path) -> None:
+    written(tmp_path / "rows.csv", 50)
+    with pytest.raises(InvalidInput, match="without --linear"):
+        run_by_key(tmp_path / "rows.csv", Question("late", linear=["score"]), "store")
+    (tmp_path / "gap.csv").write_text("store,late\na,1\n,0\n")
+    with pytest.raises(DataError, match=r"row 2 of .* has no key: 'store' is empty"):
+        run_by_key(tmp_path / "gap.csv", Question("late"), "store")
+    assert max(shares({str(k): 10 for k in range(10)}, 3).values()) == 2
