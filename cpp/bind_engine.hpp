@@ -193,7 +193,8 @@ class Handle {
     int64_t read(nb::handle x) {
         Reader &reader = engine_->reader;
         PyObject *o = x.ptr();
-        if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2) {
+        // A class of columns that scales its rows gives them scaled: those are for Python.
+        if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2 && (reads_dense_ || reader.radius == 0.0)) {
             const int64_t *index;
             const double *value;
             int64_t m = arrays().pair(PyTuple_GET_ITEM(o, 0), PyTuple_GET_ITEM(o, 1), index, value);
@@ -213,7 +214,7 @@ class Handle {
         if (n != reader.n_own) return -1;
         for (int64_t j = 0; j < n; ++j) {
             PyObject *entry = listed ? PyList_GET_ITEM(o, j) : PyTuple_GET_ITEM(o, j);
-            if (!arrays().number(entry, reader.value[j])) return -1;
+            if (!arrays().entry(entry, reader.value[j])) return -1;
             reader.index[j] = j;
         }
         return reader.entries(n);
@@ -226,7 +227,7 @@ class Handle {
         int64_t m = 0;
         if (PyDict_GET_SIZE(o) > reader.n_own) return -1;
         for (; PyDict_Next(o, &at, &key, &entry); ++m) {
-            if (!PyLong_CheckExact(key) || !arrays().number(entry, reader.value[m])) return -1;
+            if (!PyLong_CheckExact(key) || !arrays().entry(entry, reader.value[m])) return -1;
             int overflow = 0;
             reader.index[m] = PyLong_AsLongLongAndOverflow(key, &overflow);
             if (overflow) return -1;

@@ -34,6 +34,13 @@ class PlainArrays {
         return n;
     }
 
+    // An entry of a context: a number, or whether a case is in a group.
+    bool entry(PyObject *x, double &value) const {
+        if (!PyBool_Check(x)) return number(x, value);
+        value = x == Py_True;
+        return true;
+    }
+
     // A float, NumPy's float64 (which is one to Python), or a whole number; false for anything else.
     bool number(PyObject *x, double &value) const {
         if (PyFloat_CheckExact(x) || Py_TYPE(x) == reinterpret_cast<PyTypeObject *>(scalar_.ptr())) {

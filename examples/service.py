@@ -78,13 +78,13 @@ def month(days: int = 30, cases: int = 60) -> None:
         bias = [float(np.mean((made - y)[late & (coast == k)])) for k in (1, 0)]
         print(f"{name:>6}: mean error on the coast {bias[0]:+.3f}, in the hills {bias[1]:+.3f}, in the second half")
     drawn, axes = figure(width=6.5)
-    for k, place in ((1, "coast"), (0, "hills")):
+    for k, place, color in ((1, "coast", "tab:blue"), (0, "hills", "tab:green")):
         for made, line, name in ((score, ":", "model"), (p, "-", "service")):
             error = [np.mean((made - y)[(day == d) & (coast == k)]) for d in range(days)]
-            axes.plot(np.cumsum(error) / (np.arange(days) + 1), line, label=f"{name}, {place}", lw=1)
+            axes.plot(np.cumsum(error) / (np.arange(days) + 1), line, color=color, label=f"{name}, {place}", lw=1)
     axes.axhline(0, color="black", lw=0.5)
     axes.set(title="mean error so far; outcomes come a day late", xlabel="day")
-    axes.legend(frameon=False, fontsize=7)
+    axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     saved(drawn, "service")
 
 

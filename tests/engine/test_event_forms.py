@@ -15,6 +15,7 @@ FORMS: dict[str, Form] = {
     "tuple": lambda x: tuple(x.tolist()),
     "list of whole numbers where they are": lambda x: [int(v) if v == int(v) else v for v in x.tolist()],
     "list of np.float64": list,
+    "list with truth values": lambda x: [bool(v) if v in (0.0, 1.0) else v for v in x.tolist()],
     "mapping": lambda x: {j: v for j, v in enumerate(x.tolist()) if v},
     "mapping in another order, with a zero": lambda x: {j: x.tolist()[j] for j in reversed(range(len(x)))},
     "pair": lambda x: (np.flatnonzero(x), x[np.flatnonzero(x)]),

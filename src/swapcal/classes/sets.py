@@ -104,6 +104,7 @@ class ClassSet:
             seed=seed_for(self.seed, "threshold"),
             hint=OnlineRegression() if learn else None,
             max_pending=max_pending,
+            stand_back=False,  # the hint is a guess of ours
         )
         self._made = 0
 
