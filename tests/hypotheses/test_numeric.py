@@ -82,7 +82,7 @@ def test_spec_round_trip_and_snapshot() -> None:
     assert isinstance(again, Numeric)
     assert again.row({"x": 0.3}).values.tobytes() == numeric.peek({"x": 0.3}).values.tobytes()
     assert Numeric(["x"], cut=2.5).resumed(stored).spec() == numeric.spec()
-    with pytest.raises(StateFileError, match="not the one that was stored"):
+    with pytest.raises(StateFileError, match="is not the one"):
         Numeric(["y"], cut=2.5).resumed(stored)
     for broken in ({"firsts": [1.0, 2.0]}, 3):
         with pytest.raises(StateFileError):
