@@ -7,6 +7,7 @@ Weights are not stored: they follow from the sums.
 import io
 import json
 import math
+import threading
 import zipfile
 from os import PathLike
 from typing import Any, BinaryIO
@@ -28,6 +29,7 @@ __all__ = ["SCHEMA_VERSION", "load", "packed", "write"]
 
 SCHEMA_VERSION = 4
 _FORMAT = "swapcal.Forecaster"
+_PARSING = threading.Lock()
 _LARGEST_HEADER = 1 << 26
 _LARGEST_ATOMS = 1 << 14
 _LARGEST_LABEL = 1 << 10
@@ -136,7 +138,10 @@ def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
 
 def _array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
     # Reading the whole entry makes zipfile compare its checksum, which reading as much as an array needs does not.
-    array: npt.NDArray[Any] = np.lib.format.read_array(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
+    stored = io.BytesIO(archive.read(f"{name}.npy"))
+    # NumPy parses the head of an array as a literal of Python, which CPython 3.11 does for one thread at a time only.
+    with _PARSING:
+        array: npt.NDArray[Any] = np.lib.format.read_array(stored, allow_pickle=False)
     return array
 
 
