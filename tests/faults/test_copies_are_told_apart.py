@@ -150,3 +150,5 @@ def test_fault_09_marks_outlive_a_file_and_a_crowd() -> None:
     for each in (forecaster, twin):
         for forecast in waiting[::7]:
             each.update(sc.Forecast.from_json(forecast.to_json()), 0.5)
+        assert each.n_rounds == forecaster.n_rounds >= len(waiting[::7])
+        assert each.n_pending == len(waiting) - len(waiting[::7])

@@ -1,5 +1,6 @@
 """One column of forecasts: its audits, and what is kept beside them for losses and pictures, in bounded memory."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -290,6 +291,6 @@ class ColumnAudit:
         return {name: part for name, part in parts.items() if part is not None}
 
 
-def part_of(arrays: dict[str, Float64Array], prefix: str) -> dict[str, Float64Array]:
+def part_of(arrays: Mapping[str, Float64Array], prefix: str) -> dict[str, Float64Array]:
     """The arrays whose names begin with `prefix`, under the rest of their names."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

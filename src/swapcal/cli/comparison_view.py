@@ -15,7 +15,7 @@ from swapcal.jobs.comparing import Comparison
 from swapcal.jobs.comparison_rows import comparison_json, group_lines, headline, model_lines, sentences
 from swapcal.jobs.threshold import above, parse_threshold
 from swapcal.words.names import group_name, shortened
-from swapcal.words.numbers import MISSING, aligned, count, number, precise, relative, signed
+from swapcal.words.numbers import MISSING, aligned, count, number, precise, relative
 from swapcal.words.property_words import property_words
 
 __all__ = ["tell_comparison"]
@@ -67,7 +67,7 @@ def _models(comparison: Comparison) -> Table:
         auc = MISSING if line["auc"] is None else number(line["auc"])
         cells = [
             f"{line['groups_off']:,} of {line['groups']:,}",
-            _short(line["bias"], words.scale),
+            words.signed(line["bias"]),
             precise(line["loss"]),
             change,
         ]
@@ -97,10 +97,6 @@ def _groups(comparison: Comparison, width: int) -> RenderableType:
     if len(lines) > len(shown):
         table.caption, table.caption_justify = f"{len(lines) - len(shown):,} more with --report or --json", "left"
     return table
-
-
-def _short(bias: float, scale: float) -> str:
-    return signed(round(bias, 2) if scale == 100.0 else bias)
 
 
 def _table(title: str) -> Table:

@@ -7,13 +7,11 @@ Weights are not stored: they follow from the sums.
 import io
 import json
 import math
-import threading
 import zipfile
 from os import PathLike
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from swapcal import hints, hypotheses, properties
 from swapcal.engine import soundness
@@ -23,13 +21,13 @@ from swapcal.engine.state import Arrays, State
 from swapcal.errors import StateFileError
 from swapcal.replacing import replacing
 from swapcal.roles import Elicitable, Hypotheses, LearningHint
+from swapcal.stored_arrays import read_array, write_array
 from swapcal.version import __version__
 
 __all__ = ["SCHEMA_VERSION", "load", "packed", "write"]
 
 SCHEMA_VERSION = 4
 _FORMAT = "swapcal.Forecaster"
-_PARSING = threading.Lock()
 _LARGEST_HEADER = 1 << 26
 _LARGEST_ATOMS = 1 << 14
 _LARGEST_LABEL = 1 << 10
@@ -72,8 +70,7 @@ def _write(file: Any, arrays: Arrays) -> None:
             info = zipfile.ZipInfo(f"{name}.npy")
             info.external_attr = 0o600 << 16
             info.compress_type = zipfile.ZIP_STORED if array.nbytes > _PACKED else zipfile.ZIP_DEFLATED
-            with archive.open(info, "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, array, allow_pickle=False)
+            write_array(archive, info, array)
 
 
 def load(
@@ -125,7 +122,7 @@ def _hint(spec: Any) -> LearningHint | None:
 def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
     if archive.getinfo("header.npy").file_size > _LARGEST_HEADER:
         raise StateFileError("this is not a state file of swapcal: its header is too large")
-    header = json.loads(_array(archive, "header").tobytes())
+    header = json.loads(read_array(archive, "header.npy").tobytes())
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
         raise StateFileError("this file was not written by Forecaster.save")
     if header.get("schema_version") != SCHEMA_VERSION:
@@ -134,15 +131,6 @@ def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
             f"{header.get('library_version')!r}; this version reads {SCHEMA_VERSION}"
         )
     return header
-
-
-def _array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
-    # Reading the whole entry makes zipfile compare its checksum, which reading as much as an array needs does not.
-    stored = io.BytesIO(archive.read(f"{name}.npy"))
-    # NumPy parses the head of an array as a literal of Python, which CPython 3.11 does for one thread at a time only.
-    with _PARSING:
-        array: npt.NDArray[Any] = np.lib.format.read_array(stored, allow_pickle=False)
-    return array
 
 
 def _sizes(archive: zipfile.ZipFile) -> tuple[dict[str, int], int]:
@@ -196,7 +184,7 @@ def _arrays(archive: zipfile.ZipFile, sizes: dict[str, int], expected: dict[str,
         fits = fits and n_bytes <= sizes[name] <= n_bytes + _LARGEST_LABEL
     if not fits:
         raise StateFileError("this state file is damaged: its arrays do not fit its settings")
-    arrays = {name: _array(archive, name) for name in (*expected, "atoms.labels")}
+    arrays = {name: read_array(archive, f"{name}.npy") for name in (*expected, "atoms.labels")}
     for name, array in arrays.items():
         fits = fits and array.shape == expected.get(name, (array.size,))
         if array.dtype != soundness.KINDS.get(name, np.float64) or not (

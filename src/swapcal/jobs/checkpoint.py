@@ -19,6 +19,7 @@ import numpy.typing as npt
 from swapcal.checked import shown
 from swapcal.errors import StateFileError
 from swapcal.replacing import replacing
+from swapcal.stored_arrays import read_array, write_array
 from swapcal.version import __version__
 
 __all__ = ["SCHEMA_VERSION", "Checkpoint", "check_same", "read", "refuse_foreign", "write"]
@@ -87,8 +88,7 @@ def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
             archive.writestr("run.json", json.dumps(header))
             archive.writestr("forecaster", checkpoint.forecaster)
             for name, array in checkpoint.arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                    np.lib.format.write_array(entry, array, allow_pickle=False)
+                write_array(archive, f"{name}.npy", array)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise StateFileError(
@@ -178,7 +178,7 @@ def _typed(header: dict[str, Any], name: str, kinds: tuple[type, ...]) -> Any:
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any] = np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
+    array = read_array(archive, name)
     if array.dtype != np.float64 or np.isnan(array).any():
         raise ValueError(f"{name} holds something other than numbers")
     return array

@@ -1,12 +1,11 @@
 """A comparison as rows of tables: one for each model, and one for each group with the bias of every model."""
 
-import json
 from typing import Any
 
 import numpy as np
 
 from swapcal.jobs.comparing import Comparison, LossDifference
-from swapcal.jobs.storage import to_json
+from swapcal.jobs.storage import dumped, plain_data, plain_result
 from swapcal.words.names import group_name, shortened
 from swapcal.words.numbers import count, number, relative
 from swapcal.words.property_words import property_words
@@ -131,24 +130,14 @@ def sentences(comparison: Comparison) -> list[str]:
 
 def comparison_json(comparison: Comparison) -> str:
     """Everything as JSON: models, groups, and the audit of each model as `swapcal audit --json` gives it."""
-    audits = {model: json.loads(to_json(result))["result"] for model, result in comparison.results.items()}
     data = {
         "format": FORMAT,
         "version": VERSION,
         "headline": headline(comparison),
         "sentences": sentences(comparison),
-        "models": model_lines(comparison),
-        "group_table": _finite(group_lines(comparison)),
+        "models": plain_data(model_lines(comparison)),
+        "group_table": plain_data(group_lines(comparison)),
         "rows_compared": comparison.n_paired,
-        "audits": audits,
+        "audits": {model: plain_result(result) for model, result in comparison.results.items()},
     }
-    return json.dumps(_finite(data), allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    """The same with null for what is no number."""
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    return dumped(data)

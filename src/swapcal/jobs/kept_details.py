@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from swapcal.audit.column import part_of
 from swapcal.audit.timeline import N_BLOCKS
 from swapcal.typing import Float64Array
 
@@ -22,24 +23,20 @@ def check_details(sums: Arrays, fresh: Arrays, n_functions: int) -> None:
     n_functions : int
         No array of functions has more columns.
     """
-    sound = [_sample(_part(sums, "sample."), sums["units"], n_functions), _flags(sums["binary"])]
+    sound = [_sample(part_of(sums, "sample."), sums["units"], n_functions), _flags(sums["binary"])]
     if "timeline.sums" in sums:
-        sound.append(_timeline(_part(sums, "timeline."), n_functions))
+        sound.append(_timeline(part_of(sums, "timeline."), n_functions))
     if "scores.sums" in sums:
-        sound.append(_scores(_part(sums, "scores."), fresh["scores.edges"]))
+        sound.append(_scores(part_of(sums, "scores."), fresh["scores.edges"]))
     if "forecasts.sums" in sums:
         cells = sums["forecasts.sums"]
         last = int(np.flatnonzero(sums["audit.rounds"]).max(initial=-1))
         # Places beyond the last that was forecast have no row, and nothing is read once an outcome was not 0 or 1.
         sound.append(cells.shape[1] <= n_functions and (cells.shape[0] > last or not sums["binary"].flat[0]))
     if "clusters.terms" in sums:
-        sound.append(_clusters(_part(sums, "clusters.")))
+        sound.append(_clusters(part_of(sums, "clusters.")))
     if not all(sound):
         raise ValueError("the details of a column contradict each other")
-
-
-def _part(arrays: Arrays, prefix: str) -> dict[str, Float64Array]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _whole(array: Float64Array, below: float) -> bool:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from swapcal.audit.column import part_of
 from swapcal.audit.stored import check_possible
 from swapcal.audit.sums import PER_CELL, PER_VALUE
 from swapcal.errors import StateFileError, SwapcalError
@@ -50,12 +51,12 @@ def check_kept(arrays: Arrays, fresh: Arrays, n_functions: int) -> None:
     for name in arrays:
         if name.endswith(".units"):
             side = name.removesuffix("units")
-            check_details(_part(arrays, side), _part(fresh, side), n_functions)
+            check_details(part_of(arrays, side), part_of(fresh, side), n_functions)
         elif name.endswith(".rounds"):
-            _check_audit(_part(arrays, name.removesuffix("rounds")), n_functions)
+            _check_audit(part_of(arrays, name.removesuffix("rounds")), n_functions)
         elif name.endswith(".by_slot"):
             prefix = name.removesuffix("by_slot")
-            _check_histograms(_part(arrays, prefix), _part(fresh, prefix), n_functions)
+            _check_histograms(part_of(arrays, prefix), part_of(fresh, prefix), n_functions)
         elif name.endswith(".totals") or name.startswith("acted_"):
             if arrays[name].shape != fresh[name].shape or (arrays[name] < 0).any():
                 raise ValueError(f"{name} holds {arrays[name]}")
@@ -70,10 +71,6 @@ def _dropped(name: str, arrays: Arrays) -> bool:
     side, _, rest = name.partition(".scores.")
     flags = arrays.get(f"{side}.binary", np.zeros(0))
     return bool(rest) and flags.shape == (2,) and not flags[1]
-
-
-def _part(arrays: Arrays, prefix: str) -> dict[str, Float64Array]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _check_audit(sums: Arrays, n_functions: int) -> None:

@@ -28,7 +28,7 @@ from swapcal.typing import Float64Array
 from swapcal.words.property_words import NamedProperty, property_words
 from swapcal.words.verdicts import Verdict
 
-__all__ = ["from_json", "read_result", "to_json"]
+__all__ = ["dumped", "from_json", "plain_data", "plain_result", "read_result", "to_json"]
 
 FORMAT = "swapcal.result"
 VERSION = 3
@@ -38,17 +38,25 @@ _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud8
 
 
 def to_json(result: Result) -> str:
-    """The result as JSON text, all numbers as they are; what is not a number (empty cells) becomes null.
+    """The result as JSON text, all numbers as they are; what is not a number (empty cells) becomes null."""
+    return dumped({"format": FORMAT, "version": VERSION, "result": plain_result(result)})
+
+
+def plain_result(result: Result) -> dict[str, Any]:
+    """The result as plain data.
 
     The table of groups comes second, in the units that people read; the rest is what it was made from.
     """
-    plain = {
-        "verdict": _plain(result.verdict),
-        "group_table": _plain(group_rows(result)),
-        **_plain(result),
-        "property": _plain(_described(result.property)),
+    return {
+        "verdict": plain_data(result.verdict),
+        "group_table": plain_data(group_rows(result)),
+        **plain_data(result),
+        "property": plain_data(_described(result.property)),
     }
-    data = {"format": FORMAT, "version": VERSION, "result": plain}
+
+
+def dumped(data: dict[str, Any]) -> str:
+    """Plain data as JSON text that no terminal can be steered with."""
     return _UNSAFE.sub(_escaped, json.dumps(data, allow_nan=False, ensure_ascii=False))
 
 
@@ -89,18 +97,18 @@ def read_result(path: str | Path) -> Result:
         ) from None
 
 
-def _plain(value: Any) -> Any:
-    """JSON types only; a property is described by `_described`."""
+def plain_data(value: Any) -> Any:
+    """JSON types only, null for what is not a number; a property is described by `_described`."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: plain_data(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): plain_data(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [plain_data(each) for each in value]
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return plain_data(value.tolist())
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain_data(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if value is None or isinstance(value, (str, int, float)):

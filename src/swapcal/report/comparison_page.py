@@ -13,7 +13,7 @@ from swapcal.report.page import environment, safe_parts, write_text
 from swapcal.report.palette import LIGHT
 from swapcal.report.svg import svg
 from swapcal.words.numbers import MISSING, count, interval, number, precise, relative, signed
-from swapcal.words.property_words import property_words
+from swapcal.words.property_words import PropertyWords, property_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ def comparison_html(comparison: Comparison) -> str:
     from markupsafe import Markup
 
     words = property_words(comparison.first.property)
-    lines = group_lines(comparison)
+    lines, models = group_lines(comparison), model_lines(comparison)
     page = (
         environment()
         .get_template("comparison.html.j2")
@@ -51,9 +51,9 @@ def comparison_html(comparison: Comparison) -> str:
             words=words,
             loss=comparison.first.loss_name,
             rows=count(comparison.first.n_rounds),
-            models=[_model(line, words.scale) for line in model_lines(comparison)],
-            ordered=any(line["auc"] is not None for line in model_lines(comparison)),
-            groups=[_group(line, comparison, words.scale) for line in lines[: MOST + 1]],
+            models=[_model(line, words) for line in models],
+            ordered=any(line["auc"] is not None for line in models),
+            groups=[_group(line, comparison, words) for line in lines[: MOST + 1]],
             left_out=max(len(lines) - MOST - 1, 0),
             at_first=AT_FIRST,
             drawing=Markup(svg(reliability_of_models(comparison), "m")),
@@ -88,7 +88,7 @@ def reliability_of_models(comparison: Comparison, group: str = "all", ax: "Axes 
     return ax
 
 
-def _model(line: dict[str, Any], scale: float) -> dict[str, str]:
+def _model(line: dict[str, Any], words: PropertyWords) -> dict[str, str]:
     pair = line["difference"]
     change = low = high = ""
     if pair is not None:
@@ -98,9 +98,9 @@ def _model(line: dict[str, Any], scale: float) -> dict[str, str]:
         "kind": line["kind"],
         "headline": line["headline"],
         "off": f"{line['groups_off']:,} of {line['groups']:,}",
-        "bias": _bias(line["bias"], scale),
+        "bias": words.signed(line["bias"]),
         "worst": line["worst_group"] or "",
-        "worst_bias": "" if line["worst_bias"] is None else _bias(line["worst_bias"], scale),
+        "worst_bias": "" if line["worst_bias"] is None else words.signed(line["worst_bias"]),
         "loss": precise(line["loss"]),
         "change": change,
         "interval": f"{low} to {high}" if change else "",
@@ -109,14 +109,14 @@ def _model(line: dict[str, Any], scale: float) -> dict[str, str]:
     }
 
 
-def _group(line: dict[str, Any], comparison: Comparison, scale: float) -> dict[str, Any]:
+def _group(line: dict[str, Any], comparison: Comparison, words: PropertyWords) -> dict[str, Any]:
     cells = []
     for k, model in enumerate(comparison.models):
         side = line.get(model)
         if side is None:
             cells.append({"key": f"m{k}", "text": MISSING, "off": False, "loss": "", "there": False})
             continue
-        cell = {"key": f"m{k}", "text": _bias(side["bias"], scale), "off": side["off"], "there": True, "loss": ""}
+        cell = {"key": f"m{k}", "text": words.signed(side["bias"]), "off": side["off"], "there": True, "loss": ""}
         cell |= {name: f"{side[name]:.5g}" for name in ("bias", "low", "high")}
         cell["interval"] = interval(side["low"], side["high"])
         if k and "loss" in side:
@@ -125,7 +125,3 @@ def _group(line: dict[str, Any], comparison: Comparison, scale: float) -> dict[s
             cell["loss_interval"] = interval(side["loss_low"], side["loss_high"])
         cells.append(cell)
     return {"name": line["group"], "rows": line["rows"], "count": count(line["rows"]), "cells": cells}
-
-
-def _bias(bias: float, scale: float) -> str:
-    return signed(round(bias, 2) if scale == 100.0 else bias)

@@ -9,7 +9,7 @@ from swapcal.jobs.group_rows import group_rows
 from swapcal.jobs.result import Result
 from swapcal.report.worst_groups import WorstGroups
 from swapcal.words.numbers import count, interval, signed
-from swapcal.words.property_words import property_words
+from swapcal.words.property_words import PropertyWords, property_words
 
 __all__ = ["GroupRow", "GroupTable", "Mark", "group_table"]
 
@@ -86,7 +86,7 @@ def group_table(result: Result, limit: int = MOST) -> GroupTable | None:
 
     table = []
     for row in kept:
-        marks = {w: _mark(w, row[w], words.scale, place) for w in sides if w in row}
+        marks = {w: _mark(w, row[w], words, place) for w in sides if w in row}
         table.append(GroupRow(row["group"], row["rows"], count(row["rows"]), marks))
     low_text, high_text = (f"{signed(v, 2)} {words.unit}".strip() for v in (least + room, greatest - room))
     groups = next(iter(result.columns.values())).known_groups
@@ -109,10 +109,9 @@ def _clipped(value: float) -> float:
     return value if np.isfinite(value) else 0.0
 
 
-def _mark(which: str, side: dict[str, Any], scale: float, place: Any) -> Mark:
+def _mark(which: str, side: dict[str, Any], words: PropertyWords, place: Any) -> Mark:
     bias, low, high = (float(side[name]) for name in ("bias", "low", "high"))
     coverage = f"{100.0 * side['coverage']:.1f} %" if "coverage" in side else ""
-    text = signed(round(bias, 2) if scale == 100.0 else bias)
     return Mark(
         which,
         place(low),
@@ -121,7 +120,7 @@ def _mark(which: str, side: dict[str, Any], scale: float, place: Any) -> Mark:
         f"{bias:.5g}",
         f"{low:.5g}",
         f"{high:.5g}",
-        text,
+        words.signed(bias),
         interval(low, high),
         bool(side["off"]),
         coverage,

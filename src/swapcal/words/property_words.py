@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from swapcal.properties import Expectile, Mean, Moment, Probability, Quantile
 from swapcal.roles import Elicitable
-from swapcal.words.numbers import interval, number
+from swapcal.words.numbers import interval, number, signed
 
 __all__ = ["NamedProperty", "PropertyWords", "loss_name", "property_words"]
 
@@ -47,6 +47,16 @@ class PropertyWords:
         # More than hundredths of a point say nothing to anybody.
         text = number(abs(bias) * self.scale) if self.scale != 100.0 else number(round(abs(bias) * self.scale, 2))
         return f"{text} {self.unit}".strip()
+
+    def signed(self, told: float) -> str:
+        """A bias that is in `unit` already, with its sign and without it.
+
+        Examples
+        --------
+        >>> property_words(Probability()).signed(-1.3125), property_words(Mean(high=20.0)).signed(0.0123)
+        ('\u22121.31', '+0.0123')
+        """
+        return signed(round(told, 2) if self.scale == 100.0 else told)
 
     def bias(self, bias: float) -> str:
         """A bias in words.
