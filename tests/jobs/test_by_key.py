@@ -12,10 +12,11 @@ from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.jobs.by_key import run_by_key
 from swapcal.jobs.by_key import run_by_key as module
 from swapcal.jobs.by_key.kept_keys import KeptKeys
-from swapcal.jobs.by_key.shares import shares
+from swapcal.jobs.by_key.owners import Owners
 from swapcal.jobs.question import Question
 from swapcal.jobs.running import Stopped
 from swapcal.keyed import key_text, sibling
+from swapcal.tables.coded import Coded
 
 N = 3000
 
@@ -105,4 +106,16 @@ def test_what_cannot_be_played(tmp_path: Path) -> None:
     (tmp_path / "gap.csv").write_text("store,late\na,1\n,0\n")
     with pytest.raises(DataError, match=r"row 2 of .* has no key: 'store' is empty"):
         run_by_key(tmp_path / "gap.csv", Question("late"), "store")
-    assert max(shares({str(k): 10 for k in range(10)}, 3).values()) == 2
+
+
+def test_keys_are_spread_evenly_in_every_part() -> None:
+    owners = Owners(3)
+    rng = np.random.default_rng(1)
+    for start in (0, 20):
+        names = tuple(str(k) for k in range(start, start + 40))
+        codes = rng.choice(40, 10_000, p=rng.dirichlet(np.full(40, 2.0)))
+        owner, fresh = owners.deal(Coded(codes, names))
+        loads = np.bincount(owner[codes], minlength=3)
+        assert loads.max() < 1.06 * loads.mean()
+        assert len(fresh) == (40 if start == 0 else 20)
+    assert len(owners) == 60
