@@ -182,7 +182,9 @@ def test_keys_that_are_idle_leave_by_a_timer(spark: Any, tmp_path: Path) -> None
     source = tmp_path / "events"
     spark_sessions.events(source, 1, n_keys=3, n=3)
     # No event comes any more: Spark starts batches for the timers alone.
-    query = spark_sessions.stream(spark, source, tmp_path / "out", tmp_path / "check", forget_after=1.0, trigger="1 second")
+    query = spark_sessions.stream(
+        spark, source, tmp_path / "out", tmp_path / "check", forget_after=1.0, trigger="1 second"
+    )
     deadline = time.monotonic() + 120
     while not (left := [row for row in _played(tmp_path / "out") if row[3] == "idle"]) and time.monotonic() < deadline:
         time.sleep(0.5)

@@ -117,15 +117,11 @@ def run(
             parse_threshold(fail_above)
         check_page(report)
         if by is not None:
-            refused: dict[str, Any] = {
-                "--report": report,
-                "--json": json,
-                "--fail-above": fail_above,
-                "--horizon": horizon,
-            }
-            refused |= {"--bins": bins, "--jitter": jitter, "--learn": learn, "--costs": costs}
+            refused = {"--horizon": horizon, "--bins": bins, "--jitter": jitter, "--costs": costs}
             if given := [name for name, value in refused.items() if value]:
-                raise InvalidInput(f"--by goes without {', '.join(given)}; audit its output for tables and a page")
+                raise InvalidInput(
+                    f"--by goes without {', '.join(given)}, which would be of one stream: keys have one each"
+                )
             with _interruptible() as stop:
                 found = run_by_key(
                     file,
@@ -135,6 +131,7 @@ def run(
                     state=state,
                     seed=seed,
                     processes=processes,
+                    learn=bool(learn),
                     trust=trust,
                     levels=levels,
                     fresh=fresh,
@@ -142,6 +139,10 @@ def run(
                     stop=stop,
                     say=lambda sentence: typer.echo(printable(sentence), err=True),
                 )
+            if report is not None or json or fail_above is not None:
+                settings = {**question.settings(), "by": by}
+                tell(found.result(file, settings, r), report=report, json=json, fail_above=fail_above)
+                return
             for sentence in found.sentences():
                 typer.echo(printable(sentence))
             return

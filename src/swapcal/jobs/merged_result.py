@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from swapcal.audit import Audit
+from swapcal.audit.column import ColumnAudit
 from swapcal.audit.column_of_sums import column_of_sums
-from swapcal.audit.summary import summarize
+from swapcal.audit.summary import ColumnSummary, summarize
 from swapcal.errors import DataError
 from swapcal.hypotheses import Groups
 from swapcal.jobs.auditing import versions
@@ -24,13 +25,21 @@ def has_verdict(audit: Audit) -> bool:
     return isinstance(audit.property, (Mean, Probability))
 
 
-def merged_result(audit: Audit, *, source: str, settings: Mapping[str, Any] | None = None, r: float = 2.0) -> Result:
-    """What `auditing.audit` says of the rows of one table, of an audit that was merged from parts.
+def merged_result(
+    before: Audit | None,
+    after: Audit | None = None,
+    *,
+    source: str,
+    settings: Mapping[str, Any] | None = None,
+    r: float = 2.0,
+) -> Result:
+    """What `auditing.audit` or `running.run` says of the rows of one table, of audits that were merged from parts.
 
     Parameters
     ----------
-    audit : Audit
-        Of a mean or a probability, over groups; each forecast by itself, or with a whole number of `bins`.
+    before, after : Audit, optional
+        Of a model's forecasts and of swapcal's, one or both: of a mean or a probability, over groups; each forecast by
+        itself, or with a whole number of `bins`.
     source : str
         What the page calls the rows.
     settings : mapping, optional
@@ -44,16 +53,21 @@ def merged_result(audit: Audit, *, source: str, settings: Mapping[str, Any] | No
         For the terminal, JSON and the page. Groups, intervals, errors and cells are those of one audit of all rows with
         the same bins. A sentence says what sums do not tell.
     """
-    if not audit.n_rounds:
+    audit = before if after is None else after
+    if audit is None or not audit.n_rounds:
         raise DataError(f"{source}: there is no row with both an outcome and a forecast; check the columns")
     target, table = audit.property, audit.table()
     n_bins = audit.bins if isinstance(audit.bins, int) else None
     bins = binning(target, table.value, n_bins)
     if n_bins is None:
         bins = bins._replace(stated=f"every one of the {len(table.value):,} forecast values was judged by itself")
-    column = column_of_sums(_named(audit), label="the model", shown=bins.shown)
-    summary = replace(summarize(column, r), histories=None, since=None)
-    said = verdict(summary, property=target, r=r)
+    columns = [
+        None if each is None or not each.n_rounds else column_of_sums(_named(each), label=label, shown=bins.shown)
+        for each, label in ((before, "the model"), (after, "swapcal"))
+    ]
+    sides = [None if column is None else _summary(column, r) for column in columns]
+    column = next(column for column in reversed(columns) if column is not None)
+    said = verdict(*sides, property=target, r=r)
     left_out = [
         "This is a sum of audits: bias over time and rows without an outcome or a forecast are not in it, and what "
         "chance alone would give was drawn for each group by itself, which is too much where groups overlap"
@@ -61,12 +75,11 @@ def merged_result(audit: Audit, *, source: str, settings: Mapping[str, Any] | No
     if n_bins is not None:
         left_out.append(f"losses and scores are those of forecasts rounded to the mid-points of {n_bins} bins")
     if column.scores is None:
-        summary = replace(summary, curves={})
         left_out.append("curves need the outcomes themselves, and are left out")
     said = replace(said, sentences=(*said.sentences, "; ".join(left_out) + "."))
     edges = audit.hypotheses.edges if isinstance(audit.hypotheses, Groups) else {}
     return Result(
-        kind="audit",
+        kind="audit" if after is None else "run",
         source=source,
         property=target,
         loss_name=loss_name(target),
@@ -76,8 +89,8 @@ def merged_result(audit: Audit, *, source: str, settings: Mapping[str, Any] | No
         n_rounds=audit.n_rounds,
         n_missing=0,
         n_clipped=0,
-        before=summary,
-        after=None,
+        before=sides[0],
+        after=sides[1],
         history=None,
         paired=None,
         verdict=said,
@@ -94,6 +107,11 @@ def merged_result(audit: Audit, *, source: str, settings: Mapping[str, Any] | No
         },
         versions=versions(),
     )
+
+
+def _summary(column: ColumnAudit, r: float) -> ColumnSummary:
+    found = replace(summarize(column, r), histories=None, since=None)
+    return found if column.scores is not None else replace(found, curves={})
 
 
 def _named(audit: Audit) -> Audit:

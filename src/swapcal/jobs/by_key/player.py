@@ -22,18 +22,23 @@ __all__ = ["Part", "Player", "serve", "taken"]
 
 
 class Part(NamedTuple):
-    """Rows of some keys: the key of each by its code, outcomes, hints, and the columns of the groups."""
+    """Rows of some keys: the key of each by its code, outcomes, hints, and the columns of the groups.
+
+    `more` is what else `Forecaster.run` takes by name: weights, times, and when outcomes are known.
+    """
 
     keys: Coded
     y: Float64Array
     hints: Float64Array | None
     columns: dict[str, Coded | Float64Array]
+    more: dict[str, Any]
 
     def taken(self, rows: IntArray) -> "Part":
         """Some of the rows."""
         columns = {name: taken(column, rows) for name, column in self.columns.items()}
         hints = None if self.hints is None else self.hints[rows]
-        return Part(Coded(self.keys.codes[rows], self.keys.values), self.y[rows], hints, columns)
+        more = {name: each[rows] for name, each in self.more.items()}
+        return Part(Coded(self.keys.codes[rows], self.keys.values), self.y[rows], hints, columns, more)
 
 
 class Player:
@@ -71,18 +76,19 @@ class Player:
             key = str(part.keys.values[part.keys.codes[rows[0]]])
             own = part.taken(rows)
             x: Any = own.columns if own.columns else np.ones((len(rows), 1))
-            out[rows] = self._forecaster(key).run(x, own.y, own.hints, missing="skip")
+            out[rows] = self._forecaster(key).run(x, own.y, own.hints, missing="skip", **own.more)
             self._dirty[key] = None
         known = np.flatnonzero(~np.isnan(part.y))
         if len(known):
             whole = part.taken(known)
             x = whole.columns if whole.columns else np.ones((len(known), 1))
-            self._after.update_many(whole.y, out[known], x)
+            self._after.update_many(whole.y, out[known], x, weights=whole.more.get("weights"))
             if whole.hints is not None and self._before is not None:
                 hinted = np.flatnonzero(~np.isnan(whole.hints))
                 own = whole.taken(hinted)
                 given = np.zeros(0) if own.hints is None else own.hints
-                self._before.update_many(own.y, given, own.columns if own.columns else np.ones((len(hinted), 1)))
+                x = own.columns if own.columns else np.ones((len(hinted), 1))
+                self._before.update_many(own.y, given, x, weights=own.more.get("weights"))
         return out
 
     def commit(self) -> tuple[list[tuple[str, bytes]], bytes, bytes, float]:

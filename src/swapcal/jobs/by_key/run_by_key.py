@@ -1,5 +1,6 @@
 """`swapcal run --by`: every key's rows forecast from the rows of that key before them, on all cores."""
 
+import math
 import os
 import time
 from collections import deque
@@ -14,6 +15,7 @@ from swapcal.audit import Audit
 from swapcal.checked import whole
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.forecaster import Forecaster
+from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite
 from swapcal.jobs.audience import Audience
 from swapcal.jobs.auditing import opening
@@ -22,14 +24,16 @@ from swapcal.jobs.by_key.owners import Owners
 from swapcal.jobs.by_key.player import Part
 from swapcal.jobs.by_key.team import Team
 from swapcal.jobs.fingerprint import Fingerprint
+from swapcal.jobs.merged_result import merged_result
 from swapcal.jobs.outputs import Output, open_output
 from swapcal.jobs.question import Question
+from swapcal.jobs.result import Result
 from swapcal.jobs.row_values import RowValues
 from swapcal.jobs.running import Stopped
 from swapcal.roles import Hypotheses
 from swapcal.tables.coded import Coded, text
 from swapcal.tables.records import Batch, Records, read
-from swapcal.typing import IntArray
+from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["ByKey", "run_by_key"]
 
@@ -56,6 +60,11 @@ class ByKey:
     before: Audit | None
     after: Audit
 
+    def result(self, source: str, settings: dict[str, Any], r: float = 2.0) -> Result:
+        """For JSON and a page: what the audits of all keys together come to, before and after."""
+        said = {**settings, "keys": self.keys, "seed": self.seed}
+        return merged_result(self.before, self.after, source=source, settings=said, r=r)
+
     def sentences(self) -> list[str]:
         """In words."""
         told = [
@@ -78,7 +87,8 @@ def run_by_key(
     seed: int | None = None,
     processes: int | None = None,
     resident: int = 2000,
-    max_pending: int = 64,
+    learn: bool = False,
+    max_pending: int | None = None,
     trust: float | None = None,
     levels: int = 10,
     fresh: bool = False,
@@ -108,7 +118,11 @@ def run_by_key(
         How many; one for each core that may be used by default.
     resident : int
         Keys that a process keeps in memory; others are on disk, in the folder for temporary files.
-    max_pending, trust, levels
+    learn : bool
+        Put a model that learns between a key's hint and its engine.
+    max_pending : int, optional
+        How many rows of a key can wait for their outcomes. None: 64, or 4,096 where outcomes are known late.
+    trust, levels
         As for `Forecaster`.
     fresh, overwrite, progress, stop, say
         As for `running.run`.
@@ -125,8 +139,13 @@ def run_by_key(
     The forecasts of a key are those of a `Forecaster` alone with its rows, `keyed.sibling` of one template, whatever
     the number of processes. Memory: `resident` states a process, and a few hundred thousand rows.
     """
-    if question.linear or question.weight or question.late.given:
-        raise InvalidInput("--by plays groups of columns, without --linear, --weight, --known and --delay")
+    if question.linear:
+        raise InvalidInput(
+            "--by plays groups of columns, without --linear: the scales of these columns would be those of a few rows "
+            "of each key; cut them into bands, as --groups does"
+        )
+    if max_pending is None:
+        max_pending = 4096 if question.late.given else 64
     columns = None if question.columns is None else (*dict.fromkeys((by, *question.columns)),)
     n_processes = whole(len(_cores()) if processes is None else processes, "processes", 1)
     kept = KeptKeys(state)
@@ -139,13 +158,14 @@ def run_by_key(
             kept = KeptKeys(state)
         begun = kept.begun()
         asked = {**question.settings(), "by": by, "levels": levels, "trust": trust, "max_pending": max_pending}
+        asked["learn"] = learn
         if begun is not None and begun["asked"] != asked:
             raise StateFileError(
                 f"{state} was made with other settings; give another --state, or --fresh to start over"
             )
         with read(source, columns=columns) as records:
             first, rest = opening(records, question.prefix)
-            template = _template(question, first, records.name, begun, seed, trust, levels, max_pending)
+            template = _template(question, first, records.name, begun, seed, trust, levels, max_pending, learn)
             team.begin(template.to_bytes(), resident, _BINS)
             job = _Job(question, by, columns, first, records, template, asked, kept, team)
             return job.run(chain(first, rest), out, begun, overwrite, pause, progress, stop, say)
@@ -184,6 +204,7 @@ def _template(
     trust: float | None,
     levels: int,
     max_pending: int,
+    learn: bool,
 ) -> Forecaster:
     if begun is not None:
         return Forecaster.from_bytes(bytes.fromhex(begun["template"]))
@@ -193,6 +214,7 @@ def _template(
         n = len(audience.groups.names) - 1
         hypotheses = audience.limited(question, min(question.limit, n + 16)).groups
     given: dict[str, Any] = {} if trust is None else {"trust": trust}
+    given |= {"hint": OnlineRegression()} if learn else {}
     target = RowValues(question, first, source).property
     return Forecaster(target, hypotheses, seed=seed, r=question.r, levels=levels, max_pending=max_pending, **given)
 
@@ -224,6 +246,7 @@ class _Job:
         self.values = RowValues(replace(question, prefix=settled), first, records.name)
         # Only who goes on later compares rows with those of before.
         self.fingerprint, self.n_rows = None if kept.path is None else Fingerprint(columns), 0
+        self.last_time = -math.inf
         hypotheses: Any = template.hypotheses
         self.group_columns = tuple(getattr(hypotheses, "columns", ()))
         self.names = ("row", "forecast") if question.p is None else ("row", "before", "forecast")
@@ -312,7 +335,14 @@ class _Job:
     def _part(self, batch: Batch) -> Part:
         p = self.question.p
         hints = None if p is None else self.values.forecasts(batch, p)
-        return Part(_keys(batch, self.by), self.values.labels(batch), hints, {n: batch[n] for n in self.group_columns})
+        y, weights, more = self.values.labels(batch), self.values.weights(batch), dict[str, Float64Array]()
+        if weights is not None:
+            y = np.where(weights > 0.0, y, np.nan)  # rows of no weight are forecast, and not learned from
+            more["weights"] = weights
+        if self.question.late.given:
+            more["times"], more["known"] = self.question.late.moments(batch, self.last_time)
+            self.last_time = float(more["times"][-1]) if batch.n else self.last_time
+        return Part(_keys(batch, self.by), y, hints, {n: batch[n] for n in self.group_columns}, more)
 
     def _commit(self, audits: list[Audit], output: Output | None, *, last: bool = False) -> None:
         self.team.ask("commit", [None] * len(self.team))
@@ -341,6 +371,8 @@ class _Job:
             left = min(begun["rows"] - self.n_rows, batch.n)
             assert self.fingerprint is not None
             self.fingerprint.add(batch.cut(0, left))
+            if self.question.late.given:
+                self.last_time = float(self.question.late.moments(batch.cut(0, left), self.last_time)[0][-1])
             self.n_rows += left
             if left < batch.n:
                 ahead.append(batch.cut(left, batch.n))
@@ -372,7 +404,8 @@ def _joined(parts: list[Part]) -> Part:
     hints = None
     if parts[0].hints is not None:
         hints = np.concatenate([part.hints for part in parts if part.hints is not None])
-    return Part(keys, np.concatenate([part.y for part in parts]), hints, columns)
+    more = {name: np.concatenate([part.more[name] for part in parts]) for name in parts[0].more}
+    return Part(keys, np.concatenate([part.y for part in parts]), hints, columns, more)
 
 
 def _concatenated(columns: list[Any]) -> Any:
