@@ -73,7 +73,8 @@ def run(
     state: Annotated[Path | None, typer.Option(help="Keeps how far it is; the same command then goes on.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over, whatever is in --state.")] = False,
     by: Annotated[
-        str | None, typer.Option(help="Column of keys: one forecaster for each, on all cores; no other tables then.")
+        str | None,
+        typer.Option(help="Column of keys: one forecaster for each, on all cores. A page: --report."),
     ] = None,
     processes: Annotated[int | None, typer.Option(min=1, help="With --by: how many; else one for each core.")] = None,
     report: options.Page = None,
