@@ -17,11 +17,11 @@ __all__ = ["show"]
 def show(*, quick: bool, spark: bool, docs: Path | None, echo: Callable[[str], None]) -> None:
     """Measure everything and tell it; `quick` takes fewer keys and rows."""
     sizes = [(10, 1000), (1000, 1000), (100_000, 1000)]
-    costs = [key_cost(n, rows, sampled=20 if quick else 200) for n, rows in sizes]
+    costs = [key_cost(n, rows, sampled=20 if quick else 100) for n, rows in sizes]
     cold = [cold_keys(100, learning=learning, n_keys=70 if quick else 150) for learning in (False, True)]
     cores = two_cores(200 if quick else 1000, 500 if quick else 1000, repetitions=1 if quick else 2)
     able = spark and find_spec("pyspark") is not None and shutil.which("java") is not None
-    found = spark_costs(*((100, 100) if quick else (1000, 1000))) if able else []
+    found = spark_costs(*((100, 100) if quick else (1000, 1000)), streamed=None if quick else 100) if able else []
     command = "swapcal bench scale" + (" --quick" if quick else "") + ("" if spark else " --no-spark") + " --docs docs"
     text = scale_page(costs, cold, cores, found, command)
     if docs is not None:

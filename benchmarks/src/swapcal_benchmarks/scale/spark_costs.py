@@ -35,8 +35,10 @@ class SparkCost(NamedTuple):
     target: float
 
 
-def spark_costs(n_keys: int, n_rows: int) -> list[SparkCost]:
-    """A batch of `n_keys` times `n_rows`, and the same rows as a stream of cases and outcomes in 5 micro-batches.
+def spark_costs(n_keys: int, n_rows: int, *, streamed: int | None = None) -> list[SparkCost]:
+    """A batch of `n_keys` times `n_rows`, and such rows as a stream of cases and outcomes in 5 micro-batches.
+
+    Of the stream there are `streamed` rows a key, where that is given: a loop over events takes long.
 
     Needs pyspark, Java, and a system whose processes are files under /proc.
     """
@@ -45,12 +47,13 @@ def spark_costs(n_keys: int, n_rows: int) -> list[SparkCost]:
         for kind, alone, target in (("batch", _batch_alone, 8.0), ("stream", _stream_alone, 6.0)):
             small, large = Path(folder) / f"{kind} small", Path(folder) / f"{kind} large"
             _write(small, 10, 10, kind)
-            _write(large, n_keys, n_rows, kind)
+            rows = n_rows if kind == "batch" or streamed is None else streamed
+            _write(large, n_keys, rows, kind)
             begun = time.process_time()
             alone(large)
             own = time.process_time() - begun
             spark = _processor_seconds(kind, small, large)
-            costs.append(SparkCost(kind, n_keys * n_rows, own, spark, target))
+            costs.append(SparkCost(kind, n_keys * rows, own, spark, target))
     return costs
 
 
