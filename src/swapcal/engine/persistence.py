@@ -26,7 +26,7 @@ from swapcal.version import __version__
 
 __all__ = ["SCHEMA_VERSION", "load", "packed", "write"]
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 _FORMAT = "swapcal.Forecaster"
 _LARGEST_HEADER = 1 << 26
 _LARGEST_ATOMS = 1 << 14

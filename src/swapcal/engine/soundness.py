@@ -141,7 +141,7 @@ def check_values(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> None
     sound = sound and bool(((low <= born) & (born <= high)).all()) and bool((np.diff(np.sort(born)) > 0.0).all())
     if rules.bins is not None:
         sound = sound and bool((born == Grid(low, high, rules.bins).midpoints).all())
-    sound = sound and bool((arrays["values.gaps"] >= 0.0).all()) and arrays["ledger.totals"][2] >= 0.0
+    sound = sound and bool((arrays["values.gaps"] >= 0.0).all()) and bool((arrays["ledger.totals"][2:] >= 0.0).all())
     visits = arrays.get("evidence.counts")
     if visits is not None and visits.shape == born.shape and len(born):
         sound = sound and visits.min() >= 0.0 and visits.sum() == rounds
