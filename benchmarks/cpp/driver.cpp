@@ -105,7 +105,7 @@ struct State {
     }
 
     Books books(int64_t n) {
-        return {zeros<double>(kRoom * n), zeros<double>(kRoom * n), nullptr, zeros<double>(kRoom), zeros<double>(3), zeros<double>(1),
+        return {zeros<double>(kRoom * n), zeros<double>(kRoom * n), nullptr, zeros<double>(kRoom), zeros<double>(3), zeros<double>(4),
                 zeros<int64_t>(3), zeros<uint32_t>(kWindow), zeros<int64_t>(2), n, kWindow, kWindow};
     }
 };
