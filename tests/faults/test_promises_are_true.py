@@ -182,7 +182,7 @@ def test_situation_7_late_outcomes_are_in_the_number_itself(delay: int) -> None:
             assert not any("before the next forecast" in each for each in guarantee.assumptions)
 
 
-LIMITS = {"none": 10.0, "given": 25.0, "learned": 25.0, "Linear": 20.0}
+LIMITS = {"none": 7.0, "given": 10.0, "learned": 10.0, "Linear": 5.0}
 """Times the error on ordinary streams of 20,000 rounds."""
 
 
