@@ -1,83 +1,85 @@
-"""`python event_cost.py`: what turns and marks cost an event, as a share of the instructions that it takes.
+"""`python event_cost.py`: what marks and turns cost an event, as shares of it.
 
-Needs valgrind, and a minute and a half. Each kind of call is counted in a process of its own, beside one that calls
-nothing, so that the start of the interpreter does not count, and a busy machine does not matter.
+Marks in instructions, which valgrind counts (a minute of it): those of a mark in a program of the kernels alone, beside
+those of a whole event, its call from Python included. Turns in nanoseconds, as threads do not count alike there: events
+and turns alternate in one process, and the least of many times counts.
 """
 
-import os
 import re
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
 import swapcal as sc
+from swapcal_benchmarks.speed.driver import Driver
 
-N_CALLS = 1000
-
-
-def calls(kind: str) -> Callable[[], object]:
-    """What is repeated."""
-    forecaster, array = sc.Forecaster(sc.Mean(), sc.Finite(3), seed=1), np.array([1.0, 0.0, 1.0])
-    single, kept = array.astype(np.float32), forecaster.predict(array, 0.3)
-    for _ in range(50):
-        forecaster.update(forecaster.predict(array, 0.3), 0.5)
-
-    def event() -> None:
-        forecaster.update(forecaster.predict(array, 0.3), 0.5)
-
-    def read() -> None:
-        forecaster.update(forecaster.predict(single, 0.3), 0.5)
-
-    def turn() -> None:
-        with forecaster._turns:
-            pass
-
-    # A mark is made within `predict`; called by itself it reads the forecast's fields besides, which `due` does not.
-    made: dict[str, Callable[[], object]] = {
-        "event": event,
-        "read": read,
-        "turn": turn,
-        "mark": lambda: forecaster._engine.mark(kept),
-        "due": lambda: forecaster._engine.due(),
-        "nothing": lambda: None,
-    }
-    return made[kind]
+N_EVENTS, N_CALLS, N_TIMES = 40_000, 100, 400
+N_FUNCTIONS = 20
 
 
-def counted(kind: str) -> int:
-    """Instructions of the whole process."""
+def play(n_events: int) -> None:
+    """Events with arrays, as the compiled engine takes them."""
+    rng = np.random.default_rng(0)
+    rows, y = list(rng.uniform(-1.0, 1.0, (1000, N_FUNCTIONS))), rng.random(1000).tolist()
+    forecaster = sc.Forecaster(sc.Mean(), sc.Finite(N_FUNCTIONS), seed=1)
+    for t in range(n_events):
+        forecaster.update(forecaster.predict(rows[t % 1000], 0.3), y[t % 1000])
+
+
+def instructions(n_events: int) -> int:
+    """Of a process that plays so many."""
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable, "-W", "ignore"]
-    done = subprocess.run(
-        [*command, __file__, kind],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONHASHSEED": "0"},
-    )
+    done = subprocess.run([*command, __file__, str(n_events)], capture_output=True, text=True, check=True)
     found = re.search(r"Collected : (\d+)", done.stderr)
     assert found is not None, done.stderr[-500:]
     return int(found.group(1))
 
 
+def nanoseconds(call: Callable[[], object]) -> float:
+    """Of one call."""
+    began = time.perf_counter_ns()
+    for _ in range(N_CALLS):
+        call()
+    return (time.perf_counter_ns() - began) / N_CALLS
+
+
+def turns() -> tuple[float, float]:
+    """Nanoseconds of an event that Python has to read, and of its two turns."""
+    forecaster = sc.Forecaster(sc.Mean(), sc.Finite(N_FUNCTIONS), seed=1)
+    x = np.linspace(-1.0, 1.0, N_FUNCTIONS, dtype=np.float32)
+    assert forecaster._engine.predict(x, 0.3, None) is None
+
+    def event() -> None:
+        forecaster.update(forecaster.predict(x, 0.3), 0.5)
+
+    def two() -> None:
+        with forecaster._turns:
+            pass
+        with forecaster._turns:
+            pass
+
+    read, taken = np.min([[nanoseconds(event), nanoseconds(two)] for _ in range(N_TIMES)], axis=0).tolist()
+    return read, taken
+
+
 def main() -> None:
-    """Print both shares."""
-    total = {kind: counted(kind) for kind in ("event", "read", "turn", "mark", "due", "nothing")}
-    event, read = ((total[kind] - total["nothing"]) / N_CALLS for kind in ("event", "read"))
-    turns, mark = 2 * (total["turn"] - total["nothing"]) / N_CALLS, (total["mark"] - total["due"]) / N_CALLS
+    """Print both."""
+    with tempfile.TemporaryDirectory() as folder:
+        mark = Driver.built(Path(folder)).instructions("marks")
+    event = (instructions(1000 + N_EVENTS) - instructions(1000)) / N_EVENTS
+    read, taken = turns()
     sys.stdout.write(
-        f"an event with arrays: {event:,.0f} instructions; no turn; its mark at most {mark:,.0f}, "
+        f"an event with an array of {N_FUNCTIONS} takes no turn; its mark is {mark:,.0f} of {event:,.0f} instructions: "
         f"{100.0 * mark / event:.1f} %\n"
-        f"an event that Python has to read: {read:,.0f} instructions; its turns {turns:,.0f}, and with the mark "
-        f"{100.0 * (turns + mark) / read:.1f} %\n"
+        f"an event that Python has to read takes two turns, {taken:,.0f} of {read:,.0f} ns: "
+        f"{100.0 * taken / read:.1f} %\n"
     )
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        main()
-    else:
-        call = calls(sys.argv[1])
-        for _ in range(N_CALLS):
-            call()
+    play(int(sys.argv[1])) if len(sys.argv) > 1 else main()
