@@ -3,7 +3,11 @@
 import io
 import json
 import math
-from dataclasses import replace
+import multiprocessing
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -369,6 +373,51 @@ def test_errors_and_interrupts_in_jobs_reach_the_caller(workers: int) -> None:
     if workers == 1:
         with pytest.raises(KeyboardInterrupt):
             bench_jobs.run_jobs([Interrupted()], workers=1)
+
+
+@dataclass(frozen=True)
+class Sleeping:
+    """Says who it is, and takes long."""
+
+    path: str
+    cost: float = 1.0
+
+    def __call__(self) -> None:
+        Path(self.path).write_text(str(os.getpid()))
+        time.sleep(60.0)
+
+
+def _sleep(paths: list[str]) -> None:
+    bench_jobs.run_jobs([Sleeping(path) for path in paths], workers=2)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes where Linux shows them")
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    files = [tmp_path / "a", tmp_path / "b"]
+    parent = multiprocessing.get_context("spawn").Process(target=_sleep, args=([str(each) for each in files],))
+    parent.start()
+    try:
+        assert _soon(lambda: all(each.exists() and each.read_text() for each in files))
+    finally:
+        parent.kill()
+        parent.join()
+    workers = [int(each.read_text()) for each in files]
+    assert _soon(lambda: not any(_runs(pid) for pid in workers))
+
+
+def _soon(met: Callable[[], bool], seconds: float = 50.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not met():
+        time.sleep(0.05)
+    return met()
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process is there and no mere entry that nobody has asked for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def test_json_and_csv_round_trip(report: paper.Report) -> None:
