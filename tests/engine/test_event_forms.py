@@ -89,6 +89,37 @@ def test_cases_of_groups_are_remembered_and_only_where_nothing_can_change() -> N
     assert [looked.row({"n": n}).indices.tolist() for n in (1, 2, 1)] == [[0, 1], [0], [0, 1]]
 
 
+@pytest.mark.filterwarnings("ignore::swapcal.GroupsWarning")
+def test_rows_of_frames_are_the_records_they_hold() -> None:
+    """In turns from frames whose columns stand in another order, one of them with a column more, one with one less."""
+    pd: Any = pytest.importorskip("pandas")
+    pl: Any = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    records = [{"team": "abc"[rng.integers(3)], "age": int(rng.integers(20, 70)), "n": None} for _ in range(300)]
+    for record in records[::7]:
+        record["team"] = None
+    frame = pd.DataFrame(records)
+    turned = frame[["n", "age", "team"]].assign(extra=1.0)
+    polars = pl.DataFrame(records)
+    without = [{"age": record["age"]} for record in records]
+    forms: list[tuple[Callable[[int], Any], Callable[[int], Any]]] = [
+        (lambda t: records[t], lambda t: frame.iloc[t]),
+        (lambda t: records[t], lambda t: turned.iloc[t]),
+        (lambda t: records[t], lambda t: frame.iloc[[t]]),
+        (lambda t: records[t], lambda t: polars[t]),
+        (lambda t: without[t], lambda t: frame[["age"]].iloc[t]),
+    ]
+    plain, framed = (
+        sc.Forecaster(sc.Probability(), sc.Groups(["team", "age >= 40"], rare=2), seed=1) for _ in range(2)
+    )
+    for t in range(300):
+        record, row = forms[t % len(forms)]
+        expected, found = plain.predict(record(t), hint=0.3), framed.predict(row(t), hint=0.3)
+        assert (found.value, found.context) == (expected.value, expected.context)
+        plain.update(expected, t % 2)
+        framed.update(found, t % 2)
+
+
 @pytest.mark.parametrize("hypotheses", [sc.Finite(4), sc.Linear(4, radius=3.0)], ids=repr)
 @pytest.mark.parametrize("form", [lambda X: X, lambda X: X.tolist()], ids=["array", "list"])
 def test_many_at_once_are_one_after_the_other(hypotheses: Any, form: Form) -> None:
