@@ -113,8 +113,8 @@ def test_rows_of_frames_are_the_records_they_hold() -> None:
         sc.Forecaster(sc.Probability(), sc.Groups(["team", "age >= 40"], rare=2), seed=1) for _ in range(2)
     )
     for t in range(300):
-        record, row = forms[t % len(forms)]
-        expected, found = plain.predict(record(t), hint=0.3), framed.predict(row(t), hint=0.3)
+        plainly, framed_as = forms[t % len(forms)]
+        expected, found = plain.predict(plainly(t), hint=0.3), framed.predict(framed_as(t), hint=0.3)
         assert (found.value, found.context) == (expected.value, expected.context)
         plain.update(expected, t % 2)
         framed.update(found, t % 2)
