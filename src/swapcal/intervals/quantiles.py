@@ -77,6 +77,12 @@ class Quantiles:
 
     Notes
     -----
+    A round whose outcome misses a node's cell is closed there and not learned: the node's level is a share of the
+    outcomes in the cell, of which such an outcome says nothing. One could learn every outcome instead, moved to the end
+    of the cell, at the quantile's own level. Then e_N = E_N without the shares, but sums over all rounds instead of
+    those of the cell, and in forecasts and coverage it makes no difference that shows, in early rounds as in late ones
+    (`tests/intervals`): what early rounds miss is how loud a group is, which the scale's forecaster has to learn first.
+
     Outcomes need no range: they are mapped to (0, 1) around the hint, in units of a scale that a further forecaster
     learns for every context (the mean size of the distance). The map is in the forecast, so outcomes may come late.
     Cost: K + 1 rounds of a forecaster; memory likewise.
