@@ -1,5 +1,6 @@
 """Runs of intervals and of classes: their numbers against plain pandas, output and state, and what they refuse."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from swapcal.classes import Classes
 from swapcal.errors import AtomsWarning, DataError, InvalidInput, StateFileError
 from swapcal.intervals import Interval, interval_score
+from swapcal.jobs import checkpoint
+from swapcal.jobs.binning import binning
 from swapcal.jobs.question import Question
 from swapcal.jobs.row_values import RangeWarning
 from swapcal.jobs.running import Stopped
@@ -17,6 +21,7 @@ from swapcal.jobs.several.class_result import class_json, class_rows
 from swapcal.jobs.several.class_run import run_classes
 from swapcal.jobs.several.interval_result import interval_json, interval_rows
 from swapcal.jobs.several.interval_run import run_interval
+from swapcal.properties import Probability
 from swapcal.report.class_page import class_html
 from swapcal.report.interval_page import interval_html
 
@@ -302,3 +307,41 @@ def test_the_interval_score_is_the_one_of_the_library() -> None:
     frame = demand().dropna()
     hand = by_hand(frame, "lo", "hi").loc["all", "score"]
     assert interval_score(frame["y"], frame["lo"], frame["hi"], 0.9).mean() == pytest.approx(hand)
+
+
+def test_probabilities_that_add_up_but_for_rounding_stay_as_they_are() -> None:
+    frame = flights()
+    rounded = frame.assign(**{name: frame[name].round(2) for name in MODEL})
+    found = run_classes(rounded, ASKED, model=MODEL, seed=1)
+    assert found.top.settings["rows_divided_by_their_sum"] == 0
+    assert found.means["before"]["confidence"][0] == pytest.approx(
+        rounded[MODEL].max(axis=1)[frame["y"].notna()].mean()
+    )
+    with pytest.warns(RangeWarning, match="add up to 100"):
+        percent = run_classes(
+            rounded.assign(**{name: 100 * rounded[name] for name in MODEL}), ASKED, model=MODEL, seed=1
+        )
+    assert percent.top.settings["rows_divided_by_their_sum"] == N
+
+
+def test_neighbors_in_the_last_bit_share_a_bin() -> None:
+    near = np.array([0.3, np.nextafter(0.3, 1.0), np.nextafter(np.nextafter(0.3, 1.0), 1.0), 0.7])
+    edges = binning(Probability(), near, None).audit_bins
+    assert isinstance(edges, np.ndarray)
+    assert (np.diff(edges) > 0).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_without_an_outcome_change_no_other_row(tmp_path: Path, kind: str) -> None:
+    """Forecasts that nobody tells the outcome of must not wait: a forecaster that waits stands back to the model."""
+    make, run, settings = KINDS[kind]
+    frame, out = make().head(1200), tmp_path / "run.state"
+    run(frame, ASKED, **settings, seed=1, state=out)
+    saved = checkpoint.read(out)
+    assert saved is not None
+    kept = (Classes if kind == "classes" else Interval).load(io.BytesIO(saved.forecaster))
+    parts = (
+        (*kept.forecasters, kept.sure) if isinstance(kept, Classes) else (*kept.quantiles._ends, kept.quantiles._size)
+    )
+    assert frame["y"].isna().sum() > 10
+    assert [part.n_pending for part in parts] == [0] * len(parts)

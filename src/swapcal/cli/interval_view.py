@@ -67,9 +67,10 @@ def _groups(result: IntervalResult, width: int) -> Table:
     rows: list[dict[str, Any]] = cleaned(interval_rows(result))
     shown, sides = rows[: N_GROUPS + 1], list(result.covered.columns)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title_justify="left", title_style="bold", show_edge=False)
-    off = sum(bool((row.get(sides[0]) or {}).get("off")) for row in rows[1:])
+    off = [f"{side.known_groups.n_off:,}" for side in result.covered.columns.values()]
     if len(rows) > 1:
-        table.title = f"\nGroups, the worst first: {off:,} of {len(rows) - 1:,} off beyond doubt"
+        told = f"{off[0]} of {len(rows) - 1:,} off beyond doubt"
+        table.title = f"\nGroups, the worst first: {told}{f' before, {off[1]} after' if len(off) == 2 else ''}"
     columns: dict[str, list[str]] = {"rows": [count(row["rows"]) for row in shown]}
     for which in sides:
         cells = [row.get(which) for row in shown]

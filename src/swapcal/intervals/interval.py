@@ -119,6 +119,12 @@ class Interval:
             raise UnknownForecast(f"update takes what predict returned; got {checked.shown(forecast)}")
         self.quantiles.update(forecast.quantiles, y)
 
+    def forget(self, forecast: IntervalForecast) -> None:
+        """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it."""
+        if not isinstance(forecast, IntervalForecast):
+            raise UnknownForecast(f"forget takes what predict returned; got {checked.shown(forecast)}")
+        self.quantiles.forget(forecast.quantiles)
+
     def run(self, X: Any, y: Any, hints: Any = None, *, units: Any = None) -> Float64Array:
         """Forecast and update a whole recorded stream, as `Quantiles.run`; an array with the two ends."""
         return self.quantiles.run(X, y, hints, units=units)

@@ -239,6 +239,15 @@ class Quantiles:
         assert self.spread is not None  # there was one when the forecast was made
         self._size.update(forecast.size, size(abs(label - forecast.center) / forecast.unit, self.spread))
 
+    def forget(self, forecast: QuantilesForecast) -> None:
+        """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it."""
+        if not isinstance(forecast, QuantilesForecast):
+            raise UnknownForecast(f"forget takes what predict returned; got {checked.shown(forecast)}")
+        if forecast.size is not None:
+            for node, forecaster in zip(self._nodes, self._ends, strict=True):
+                forecaster.forget(forecast.parts[node.position])
+            self._size.forget(forecast.size)
+
     def _warm_up(self, label: float, center: float | None, one: float) -> None:
         """The first outcomes, which teach nothing but how large distances are."""
         if self.spread is not None:
@@ -277,7 +286,9 @@ class Quantiles:
             hint, one = None if given is None else given[t], None if sized is None else sized[t]
             forecast = self.predict(context, hint, unit=one)
             out[t] = forecast.values
-            if not math.isnan(labels[t]):
+            if math.isnan(labels[t]):
+                self.forget(forecast)
+            else:
                 self.update(forecast, float(labels[t]))
         return out
 

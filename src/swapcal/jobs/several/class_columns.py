@@ -136,7 +136,8 @@ class ClassColumns:
             )
         total = given.sum(axis=1)
         total[total <= 0] = np.nan
-        rescaled = np.abs(total - 1.0) > 0.01
+        # Numbers that were rounded to hundredths add up to 1 within this.
+        rescaled = np.abs(total - 1.0) > 0.006 * len(self.model)
         if rescaled.any():
             if not self.n_rescaled:
                 at = int(np.argmax(rescaled))
@@ -147,7 +148,7 @@ class ClassColumns:
                     stacklevel=4,
                 )
             self.n_rescaled += int(np.count_nonzero(rescaled))
-        shares: Float64Array = given / total[:, None]
+        shares: Float64Array = given / np.where(rescaled | np.isnan(total), total, 1.0)[:, None]
         return shares
 
     def _counts(self, batch: Batch) -> Counter[str]:

@@ -153,6 +153,8 @@ class ClassState:
             probabilities[t], top[t], sure[t] = forecast.probabilities, forecast.top, forecast.confidence
             if label > MISSING:
                 self.forecaster.update(forecast, label)
+            else:
+                self.forecaster.forget(forecast)  # or it would wait for ever, as for an outcome that is late
         return probabilities, top, sure
 
     def _score(

@@ -157,7 +157,9 @@ class IntervalState:
             inside = slice(indptr[t], indptr[t + 1])
             forecast = self.interval.predict(Row(rows.indices[inside], rows.values[inside]), center, unit=unit)
             ends[t] = forecast.lower, forecast.upper
-            if not math.isnan(y):
+            if math.isnan(y):
+                self.interval.forget(forecast)  # or it would wait for ever, as for an outcome that is late
+            else:
                 self.interval.update(forecast, y)
         whole = np.isfinite(ends).all(axis=1)
         ends[~whole] = np.nan
