@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install check format test test-python bits slow spark kills sanitize soak bench demo clean
+.PHONY: install check format test test-python thorough bits slow spark kills sanitize soak bench demo clean
 
 install: $(STAMP)
 
@@ -28,7 +28,12 @@ TWINS := tests/engine tests/hints tests/hypotheses tests/audit
 
 test: check
 	$(BIN)/python -m pytest -n 2
-	SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2 $(TWINS)
+	SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2 -m "not slow and not once" $(TWINS)
+
+# Tests that repeat something play a fifth of it in `make test`, and all of it here.
+thorough: install
+	SWAPCAL_EFFORT=all $(BIN)/python -m pytest -n 2
+	SWAPCAL_EFFORT=all SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2 $(TWINS)
 
 test-python: install
 	SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2

@@ -55,7 +55,7 @@ def outcome(told: Outcome) -> None:
         raise HTTPException(422, str(error)) from error
 
 
-def month(days: int = 30, cases: int = 60) -> None:
+def month(days: int = 30, cases: int = 30) -> None:
     """Every day: yesterday's outcomes come in, today's cases are forecast."""
     client, rng = TestClient(app), np.random.default_rng(0)
     waiting: list[dict[str, object]] = []

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from effort import some
 from swapcal.audit import Audit
 from swapcal.audit.rounds import first_bad
 from swapcal.audit.sums import Sums, SumTable
@@ -108,7 +109,7 @@ def in_turn(stream: Stream, *, intervals: bool) -> list[bytes]:
     return bits(sums)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some(200), deadline=None)
 @given(stream=streams(), intervals=st.booleans(), parts=st.integers(1, 3))
 def test_all_ways_to_add_rounds_have_the_same_bits(stream: Stream, intervals: bool, parts: int) -> None:
     expected = in_turn(stream, intervals=intervals)
@@ -166,7 +167,7 @@ def test_both_zeros_are_one_forecast(backend: str, signs: tuple[float, float]) -
     assert (table.count.tolist(), table.v.tolist()) == ([2.0], [0.25])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 @given(
     shape=st.tuples(st.integers(1, 40), st.integers(1, 40)),
     bad=st.sampled_from([None, np.nan, np.inf, -np.inf, 1.0 + 2.0**-52, -2.0]),
@@ -274,7 +275,7 @@ def test_sums_go_on_from_their_arrays_and_add_up(weighted: bool) -> None:
 
 
 @native_only
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 @given(values=st.lists(forecasts, max_size=60))
 def test_distinct_values_are_numbered_as_they_appear(values: list[float]) -> None:
     distinct, codes = kernels.native.audit_distinct(np.array(values))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import swapcal as sc
+from effort import some
 from swapcal.classes import Classes, ClassesForecast, ClassSet, projected, shared_out
 
 
@@ -25,7 +26,7 @@ def stream(n: int = 4000, seed: int = 0) -> tuple[Any, Any, Any, Any]:
     return X, y, sharp, truth
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 @given(st.lists(st.floats(-2, 2), min_size=2, max_size=8))
 def test_the_projection_is_the_nearest_probability_vector(raw: list[float]) -> None:
     p = projected(raw)
@@ -38,7 +39,7 @@ def test_the_projection_is_the_nearest_probability_vector(raw: list[float]) -> N
     assert projected(p) == pytest.approx(p)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=8))
 def test_what_is_shared_out_adds_up_and_makes_nothing_impossible(raw: list[float]) -> None:
     p, given = shared_out(raw), np.array(raw)

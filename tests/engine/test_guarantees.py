@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from effort import some
 from games import CLASSES, SOUGHT, STRATEGIES, Watched, branches, every_label, evidence_of, game, row_of
 from instances import PROPERTIES
 from swapcal.audit import swap_multicalibration_error
@@ -18,6 +19,8 @@ from swapcal.properties import Mean, Probability, Quantile
 from swapcal.roles import Elicitable
 from swapcal.simulate.adversaries import AntiHint, Arena, Far, Greedy, ball, play, rounds, signed
 from swapcal.simulate.synthetic import drifting
+
+pytestmark = pytest.mark.once
 
 HINTS = (None, "constant", "alternating", "random")
 
@@ -259,7 +262,7 @@ def test_a_trusted_value_passes_its_allowance_by_one_step_only(
 
 def test_what_a_trusted_round_injects() -> None:
     """The weight of a function whose potential is at most e^L is at most 0.52 e^L: the J of the guarantee."""
-    for s in np.linspace(0.0, 40.0, 161).tolist():
+    for s in np.linspace(0.0, 40.0, some(161)).tolist():
         for c in np.geomspace(max(s, 0.01), max(s, 0.01) * 400.0, 60).tolist():
             assert AdaNormalHedge().weight(s, c) <= 0.52 * math.exp(s * s / (3.0 * c))
             assert Squint().weight(s, c) <= 0.52 * math.exp(s * s / (4.0 * c))

@@ -69,6 +69,7 @@ def looped(forecaster: sc.Forecaster, x: Any, y: Any, h: Any, known: Any, save_a
     return shown, forecaster
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("kind", ["fixed", "geometric", "by outcome", "some at once"])
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_the_same_in_a_run_in_a_loop_and_through_files(name: str, kind: str) -> None:

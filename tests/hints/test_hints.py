@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import ALL
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hints import OnlineRegression, RegressionState
 from swapcal.properties import Expectile, Mean, Moment, Probability, Quantile
@@ -92,7 +93,8 @@ def check_against_fixed_rates(name: str, property: str, *, base: bool, seed: int
         assert loss < float(np.mean(elicitable.loss(stream.hint, stream.y)))
 
 
-@pytest.mark.parametrize(("name", "property"), CASES)
+@pytest.mark.once
+@pytest.mark.parametrize(("name", "property"), CASES if ALL else CASES[::3])
 def test_within_one_percent_of_the_best_fixed_rate(name: str, property: str) -> None:
     check_against_fixed_rates(name, property, base=True, seed=0)
 

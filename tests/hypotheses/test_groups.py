@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import swapcal as sc
+from effort import some
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
 from swapcal.hypotheses import Groups, from_spec
 from swapcal.hypotheses import levels as level_sets
@@ -48,7 +49,7 @@ def learned(groups: Groups) -> Any:
     return spec
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300), deadline=None)
 @given(
     table=st.lists(st.tuples(VALUES, VALUES, VALUES), max_size=40),
     which=st.integers(0, len(GROUPS) - 1),

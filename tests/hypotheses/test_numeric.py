@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import swapcal as sc
+from effort import some
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Numeric, from_spec
 from swapcal.hypotheses import levels as level_sets
@@ -23,7 +24,7 @@ NUMBERS = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some(200), deadline=None)
 @given(
     table=st.lists(st.tuples(NUMBERS, NUMBERS), max_size=30),
     cut=st.floats(0.1, 10.0),

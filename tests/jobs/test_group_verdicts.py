@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from effort import some
 from swapcal.errors import InvalidInput
 from swapcal.jobs.auditing import audit
 from swapcal.jobs.growing_lines import growing_batches
@@ -43,8 +44,9 @@ def test_a_bias_that_is_sure_but_small_is_told_in_the_headline() -> None:
 
 
 def test_calibrated_forecasts_with_many_groups_are_fine() -> None:
-    kinds = [audit(stream(20_000, seed, n_groups=100), Question("y", "p", ["g"])).verdict.kind for seed in range(10)]
-    assert kinds.count("fine") >= 9
+    question, seeds = Question("y", "p", ["g"]), range(some(10, least=3))
+    kinds = [audit(stream(20_000, seed, n_groups=100), question).verdict.kind for seed in seeds]
+    assert len(kinds) - kinds.count("fine") <= len(kinds) // 10
 
 
 def test_run_and_audit_say_the_same_of_the_model() -> None:

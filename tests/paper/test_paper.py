@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import naive_paper
 import swapcal as sc
+from effort import some
 from naive_msmwc import NaiveMaster, NaiveMsMwC
 from naive_paper import NaiveExperts, Played
 from paper_games import ALGORITHMS, PROPERTIES, VARIANTS, Method, Naive, pair, phi_of, stream_of, support_of
@@ -146,7 +147,7 @@ PHI = st.one_of(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=some(500), deadline=None)
 @given(phi=PHI, extra=st.integers(0, 40))
 def test_two_points_without_a_scan(phi: list[float], extra: int) -> None:
     """The N numbers tell what the T + 1 points would; T need not be a multiple of N, but is at least N."""
@@ -245,9 +246,9 @@ class PotentialWeights:
 
     def __post_init__(self) -> None:
         self.sums, self.spreads = np.zeros((self.n_bins, self.n)), np.zeros((self.n_bins, self.n))
+        self.weights = np.zeros(2 * self.n_bins * self.n)
 
-    @property
-    def weights(self) -> Float64Array:
+    def _weights(self) -> Float64Array:
         signed = np.array(
             [
                 [self.potential.weight(float(s), float(c)) for s, c in zip(*each, strict=True)]
@@ -260,6 +261,7 @@ class PotentialWeights:
         plus = gains.reshape(2, self.n_bins, self.n)[0]
         self.sums += plus
         self.spreads += self.potential.spread(plus)
+        self.weights = self._weights()
 
     def regret_bound(self, squares: FloatLike) -> Float64Array:
         return np.full(2 * self.n_bins * self.n, np.inf)
@@ -286,7 +288,7 @@ def from_below(phi: list[float]) -> Play:
     return search(phi.__getitem__, lambda slot: 0.0, values, 0)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300), deadline=None)
 @given(inner=PHI, first=st.floats(-1.0, -1e-3), last=st.floats(1e-3, 1.0), extra=st.integers(0, 40))
 def test_the_lowest_crossing_of_the_engine(inner: list[float], first: float, last: float, extra: int) -> None:
     """The engine's search from the lowest value on is the paper's rule with "such that" read as the lowest."""

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 
+from effort import some
 from naive_msmwc import divergence, naive_projection
 from swapcal.paper import projection
 from swapcal.paper.projection import kkt_residual, project
 from swapcal.typing import Float64Array
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 @given(
     logits=st.lists(st.floats(-30.0, 0.0), min_size=1, max_size=8),
     seed=st.integers(0, 10**6),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import swapcal as sc
+from effort import some
 from rival_citizens import N_GROUPS, N_ROUNDS, Make, check_rival, check_units, learned, stream
 from swapcal.engine.grid import Grid
 from swapcal.errors import InvalidInput
@@ -162,7 +163,7 @@ def test_logistic_starts_at_the_hint_and_improves_it() -> None:
     assert np.all((p >= 0.0) & (p <= 1.0))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), min_size=1, max_size=9))
 def test_isotonic_is_the_max_min_of_averages(points: list[tuple[int, int]]) -> None:
     """The classical formula: at i the largest over starts of the smallest over ends of the weighted average."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import some
 from rival_citizens import N_GROUPS, N_ROUNDS, Data, Make, check_rival, check_units, stream
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite, Linear
@@ -156,7 +157,7 @@ def chain_of(lower: IntArray, share: Float64Array) -> Float64Array:
     return q
 
 
-@settings(max_examples=200)
+@settings(max_examples=some(200))
 @given(
     st.integers(1, 12).flatmap(
         lambda n: st.tuples(

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import some
 from record_files import COLUMNS, N, as_csv, parquet, read_through, saved
 from swapcal.errors import DataError
 from swapcal.hypotheses import Groups
@@ -178,7 +179,7 @@ def test_values_from_csv_stay_text_and_missing_is_missing(tmp_path: Path) -> Non
     assert batch.n == 8
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 @given(
     table=st.lists(st.tuples(*[st.text('ab",;\n 1', max_size=8)] * 2), min_size=1, max_size=30),
     size=st.integers(1, 60),

@@ -76,7 +76,8 @@ class PythonEngine:
         state, slot, row = self.state, played.slot, case.row
         ledger, evidence, values = state.ledger, state.evidence, state.values
         value = float(values.born[slot])
-        ledger.settle(evidence, slot, row, played.phi, errors.evidence, state.pending.open)
+        latest = t == state.pending.issued - 1
+        ledger.settle(evidence, slot, row, played.phi, errors.evidence, state.pending.open, latest=latest)
         evidence.record(slot, row, errors.evidence)
         ledger.record(slot, row, value, errors.forecast, errors.evidence)
         state.pending.close(t)

@@ -89,11 +89,10 @@ def from_bytes(
             raise StateFileError("these bytes are damaged: they hold too many labels")
         who = Identity(identity, bytes.fromhex(own_key), tuple(bytes.fromhex(each) for each in former))
         state = State(rules, 1 << max(n_values - 1, 0).bit_length(), who)
-        shapes = soundness.expected(rules, state, counters) | {"atoms.labels": (n_atoms,)}
-        for name in _implied(rules, counters):
-            del shapes[name]
-        kinds = soundness.KINDS
-        arrays = words.arrays({name: Shape(shapes[name], kinds.get(name, np.float64)) for name in sorted(shapes)})
+        shapes = _shapes(rules, state, counters, n_atoms)
+        if words.n == sum(each.n_words for each in shapes.values()) - 1:
+            shapes = _shapes(rules, state, counters, n_atoms, older=True)
+        arrays = words.arrays(shapes)
         _against_evidence(arrays)
         if rules.bins is not None:
             arrays["values.born"] = Grid(*rules.property.domain, rules.bins).midpoints
@@ -106,6 +105,16 @@ def from_bytes(
         # The checksum is right, so these bytes were made by hand; json and our own constructors raise nearly anything.
         raise StateFileError(f"these bytes hold no forecaster ({type(error).__name__}: {error})") from error
     return rules, state
+
+
+def _shapes(
+    rules: Rules, state: State, counters: dict[str, Any], n_atoms: int, *, older: bool = False
+) -> dict[str, Shape]:
+    """What is stored, in its order."""
+    shapes = soundness.expected(rules, state, counters, older=older) | {"atoms.labels": (n_atoms,)}
+    for name in _implied(rules, counters):
+        del shapes[name]
+    return {name: Shape(shapes[name], soundness.KINDS.get(name, np.float64)) for name in sorted(shapes)}
 
 
 def _json(data: Any) -> bytes:
