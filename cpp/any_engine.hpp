@@ -90,7 +90,7 @@ struct EngineOf final : AnyEngine {
     }
 
     void learn(const Row &row, const Learned &played, const Errors &e, int64_t t, bool hinted, double hint) override {
-        engine.learn(row, played, e, hinted, hint, false);
+        engine.learn(row, played, e, hinted, hint, false, t == engine.books.numbers[0] - 1);
         engine.books.close(t);
     }
 
@@ -178,7 +178,7 @@ struct EngineOf final : AnyEngine {
             Errors errors = engine.errors(played, y[i], drawn.t, hinted, hint);
             engine.score(row, played, errors, based, base, y[i], drawn.t);
             if (model) model->learn_now(y[i]);
-            engine.learn(row, played, errors, hinted, hint, true);
+            engine.learn(row, played, errors, hinted, hint, true, true);
             books.close(drawn.t);
         }
         if (late) learned(late->n_codes);

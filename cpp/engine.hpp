@@ -25,7 +25,7 @@ struct Settings {
 // Twin of ledger.Ledger and pending.Pending.
 struct Books {
     enum Drift { kDrift, kReserved, kPeak };
-    enum Total { kForecasts, kLuck, kVariance };
+    enum Total { kForecasts, kLuck, kVariance, kLatest };
     static constexpr double kMost = 1e300;
 
     double *sums, *rounding;
@@ -94,10 +94,18 @@ struct Books {
     template <class Evidence>
     void draw(const Evidence &evidence, double phi, double other) {
         look();
+        vary(1.0);
         if (phi == 0.0) return;
         drift[kReserved] += evidence.reserve(phi);
-        double variance = totals[kVariance] + (phi * phi / 6.0 + std::fabs(phi * other) / 3.0);
+        double latest = phi * phi / 6.0 + std::fabs(phi * other) / 3.0;
+        totals[kLatest] = latest < kMost ? latest : kMost;
+    }
+
+    // Count the latest draw, once.
+    void vary(double share) {
+        double variance = totals[kVariance] + share * totals[kLatest];
         totals[kVariance] = variance < kMost ? variance : kMost;
+        totals[kLatest] = 0.0;
     }
 
     template <class Evidence>
@@ -232,8 +240,8 @@ struct Engine {
         return {v, v_evidence, v_hint, nearest == hint ? v_hint : property.identification(nearest, spread)};
     }
 
-    // `now`: no outcome was learned since the draw, so that Phi is what it was there.
-    void learn(const Row &row, const Learned &played, const Errors &e, bool hinted, double hint, bool now) {
+    // `now`: no outcome was learned since the draw, so that Phi is what it was there. `latest`: no forecast was made.
+    void learn(const Row &row, const Learned &played, const Errors &e, bool hinted, double hint, bool now, bool latest) {
         int64_t slot = played.slot;
         double value = values.born[slot];
         bool known = now && (played.kind == kPair || played.kind == kZero);
@@ -242,6 +250,7 @@ struct Engine {
         books.unreserve(evidence, played.phi);
         books.look();
         books.totals[Books::kLuck] += played.phi * e.v_evidence;
+        if (latest) books.vary(e.v_evidence * e.v_evidence);
         evidence.record(slot, row, e.v_evidence);
         books.record(slot, row, value, e.v, e.v_evidence);
         bool marked = false;

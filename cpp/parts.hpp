@@ -77,7 +77,7 @@ struct Parts {
         double *apart = array("ledger.apart", rows * n);
         return {array("ledger.sums", m * n), array("ledger.rounding", m * n), rows ? apart : nullptr,
                 array("ledger.moved", m), array("ledger.drift", 3),
-                array("ledger.totals", 3), array<int64_t>("ledger.rounds", 3), array<uint32_t>("pending.flags", size),
+                array("ledger.totals", 4), array<int64_t>("ledger.rounds", 3), array<uint32_t>("pending.flags", size),
                 array<int64_t>("pending.numbers", 2), n, size, whole("window")};
     }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "any_engine.hpp"
+#include "marks.hpp"
 
 using namespace swapcal;
 
@@ -105,7 +106,7 @@ struct State {
     }
 
     Books books(int64_t n) {
-        return {zeros<double>(kRoom * n), zeros<double>(kRoom * n), nullptr, zeros<double>(kRoom), zeros<double>(3), zeros<double>(1),
+        return {zeros<double>(kRoom * n), zeros<double>(kRoom * n), nullptr, zeros<double>(kRoom), zeros<double>(3), zeros<double>(4),
                 zeros<int64_t>(3), zeros<uint32_t>(kWindow), zeros<int64_t>(2), n, kWindow, kWindow};
     }
 };
@@ -190,6 +191,24 @@ double play(AnyEngine &engine, const Stream &stream, int64_t passes) {
     return total;
 }
 
+// The marks of forecasts with these contexts, as `predict` makes them.
+double marks(const Stream &stream, int64_t n, int64_t passes) {
+    std::vector<int64_t> index(n);
+    for (int64_t k = 0; k < n; ++k) index[k] = k;
+    double total = 0.0;
+    for (int64_t k = 0; k < passes; ++k) {
+        for (size_t i = 0; i < stream.y.size(); ++i) {
+            swapcal::Mark mark;
+            for (double x : {stream.y[i], 0.25, 0.5, stream.dense[i * n + 1]}) mark.number(x);
+            mark.number(0.3);
+            mark.number(0.3);
+            mark.row({index.data(), stream.dense.data() + i * n, n});
+            total += mark.result();
+        }
+    }
+    return total;
+}
+
 double seconds() { return double(std::clock()) / CLOCKS_PER_SEC; }
 
 // The median of how much longer double state takes than single, in turns.
@@ -218,7 +237,7 @@ const char *vectors() {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3) return std::fprintf(stderr, "usage: driver finite|linear|sparse|hint|float32 PASSES\n"), 2;
+    if (argc != 3) return std::fprintf(stderr, "usage: driver finite|linear|sparse|hint|marks|float32 PASSES\n"), 2;
     const char *name = argv[1];
     int64_t passes = std::atoll(argv[2]);
     auto is = [&](const char *other) { return std::strcmp(name, other) == 0; };
@@ -237,6 +256,8 @@ int main(int argc, char **argv) {
         total = play(*finite(state, 10000), sparse_stream(kRounds, 10000, 10), passes);
     } else if (is("hint")) {
         total = play(*finite(state, 20, kLevels), dense_stream(kRounds, 20, 1.0, true), passes);
+    } else if (is("marks")) {
+        total = marks(dense_stream(kRounds, 20, 1.0, false), 20, passes);
     } else {
         return std::fprintf(stderr, "no such workload: %s\n", name), 2;
     }

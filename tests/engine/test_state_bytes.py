@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import swapcal as sc
+from odd_files import entries, header_of, packed, with_header
 from swapcal.engine import kernels
+from swapcal.engine.ledger import LATEST, VARIANCE
 from swapcal.errors import StateFileError, UnknownForecast
 from swapcal.forecast import Identity
 from swapcal.packing import framed, unframed
@@ -60,6 +62,33 @@ def test_it_goes_on_bit_for_bit(name: str) -> None:
     stream = io.BytesIO()
     again.save(stream)
     assert sc.Forecaster.load(io.BytesIO(stream.getvalue())).to_bytes() == again.to_bytes()
+
+
+@pytest.mark.parametrize("form", ["file", "bytes"])
+def test_states_of_before_the_latest_draw_was_counted_are_read(form: str) -> None:
+    """They had counted it in full, with all others, so that what is promised can only be larger."""
+    forecaster = sc.Forecaster(sc.Mean(), sc.Finite(20), seed=1)
+    forecaster.run(X, Y)
+    waiting = forecaster.predict(X[0])
+    ledger = forecaster.state.ledger
+    assert ledger.totals[LATEST] > 0.0
+    totals = np.append(ledger.totals[:VARIANCE], ledger.totals[VARIANCE:].sum())
+    if form == "file":
+        file = io.BytesIO()
+        forecaster.save(file)
+        parts = entries(file.getvalue())
+        old = with_header({**parts, "ledger.totals.npy": packed(totals)}, {**header_of(parts), "schema_version": 4})
+        again = sc.Forecaster.load(io.BytesIO(old))
+    else:
+        kept, ledger.totals = ledger.totals, totals
+        data = forecaster.to_bytes()
+        ledger.totals = kept
+        again = sc.Forecaster.from_bytes(data)
+    assert again.guarantee(0.05) == forecaster.guarantee(0.05)
+    forecaster.update(waiting, 0.5)
+    again.update(waiting.outside() if form == "file" else waiting, 0.5)
+    assert again.guarantee(0.05) >= forecaster.guarantee(0.05)
+    assert again.predict(X[1]) == forecaster.predict(X[1])
 
 
 def played_late(target: Any, **settings: Any) -> sc.Forecaster:

@@ -10,7 +10,7 @@ import numpy as np
 import swapcal as sc
 from games import CLASSES, SOUGHT, STRATEGIES, game
 from swapcal.engine.certificates import most_luck
-from swapcal.engine.ledger import LUCK, RESERVED, VARIANCE
+from swapcal.engine.ledger import LATEST, LUCK, RESERVED, VARIANCE
 from swapcal.simulate.adversaries import rounds
 from swapcal.typing import Float64Array
 
@@ -94,7 +94,8 @@ def attacked(n_runs: int, n_rounds: int, *, every: int) -> tuple[int, float]:
         ledger, failed = forecaster.state.ledger, False
         for t, _ in enumerate(rounds(forecaster, adversary, n_rounds), start=1):
             totals = ledger.totals
-            allowed = most_luck(float(totals[VARIANCE]), 0.5 * DELTA) + float(ledger.drift[RESERVED])
+            variance = float(totals[VARIANCE]) + float(totals[LATEST])
+            allowed = most_luck(variance, 0.5 * DELTA) + float(ledger.drift[RESERVED])
             failed = failed or float(totals[LUCK]) > allowed + 1e-9 * (1.0 + allowed)
             if t % every == 0:
                 share = forecaster.error() / float(forecaster.guarantee(DELTA))

@@ -1,8 +1,8 @@
-"""`python kill_many.py ENDING N`: N kills of `swapcal run`, at random moments and with the default pace of commits.
+"""`python kill_many.py ENDING N [SEED]`: N kills of `swapcal run` at random moments, at the default pace of commits.
 
 Every run is the command itself in a process of its own, ended with SIGKILL and started again until it is done; then its
-output must have the bytes of a run that was left alone, and nothing else may be left over. Prints one line of counts,
-and ends with 1 if anything was lost.
+output must have the bytes of a run that was left alone, and nothing else may be left over. Prints the counts after each
+run that came to its end, and ends with 1 if anything was lost.
 """
 
 import random
@@ -26,9 +26,9 @@ def start(folder: Path, ending: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
-def main(ending: str, wanted: int) -> int:
+def main(ending: str, wanted: int, seed: str = "") -> int:
     """Kill until there were enough; 0 if all was well."""
-    rng = random.Random(ending)
+    rng = random.Random(ending + seed)
     with tempfile.TemporaryDirectory() as made:
         root = Path(made)
         write_table(root / "in.csv", N_ROWS)
@@ -40,11 +40,13 @@ def main(ending: str, wanted: int) -> int:
         while kills < wanted:
             folder = root / f"case{cases}"
             folder.mkdir()
-            code = -signal.SIGKILL
+            code, patience_grows = -signal.SIGKILL, 1.0
             while code:
                 running = start(folder, ending)
-                # Later ones get longer, so that every case comes to its end.
-                patience = rng.uniform(0.3, 1.1) * seconds * (1.0 + 0.02 * kills / max(cases + 1, 1))
+                # Around the first two commits of a start, which come a second apart; later ones get longer, so that
+                # every case comes to its end on a busy machine too.
+                patience = rng.uniform(0.3, 1.1) * min(seconds, 3.0) * patience_grows
+                patience_grows *= 1.03
                 try:
                     code = running.wait(patience)
                 except subprocess.TimeoutExpired:
@@ -63,9 +65,10 @@ def main(ending: str, wanted: int) -> int:
             same = not code and (folder / f"out.{ending}").read_bytes() == expected
             wrong += not same or names != sorted([f"out.{ending}", "run.state"])
             cases += 1
-        sys.stdout.write(f"{ending}: {kills} kills in {cases} runs of {N_ROWS:,} rows, {wrong} with a difference\n")
+            sys.stdout.write(f"{ending}: {kills} kills in {cases} runs of {N_ROWS:,} rows, {wrong} with a difference\n")
+            sys.stdout.flush()
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2])))
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:]))

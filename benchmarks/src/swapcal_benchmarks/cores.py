@@ -3,8 +3,10 @@
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing.connection import wait as wait_for
 from typing import Protocol, TypeVar
 
 __all__ = ["Job", "run_jobs"]
@@ -56,7 +58,7 @@ def run_jobs(
 
 def _in_processes(jobs: Sequence[Job[R]], count: int, report: Callable[[float], None]) -> list[R]:
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_ignore_interrupts)
+    pool = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_obey)
     try:
         # Long jobs first, so that no core is left with one at the end.
         order = sorted(range(len(jobs)), key=lambda k: -jobs[k].cost)
@@ -78,6 +80,15 @@ def _in_processes(jobs: Sequence[Job[R]], count: int, report: Callable[[float], 
     return [results[k] for k in range(len(jobs))]
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches every process of a terminal; the one that waits for the others decides."""
+def _obey() -> None:
+    """In a worker: leave Ctrl-C, which reaches every process of a terminal, to the one that waits; and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot end its workers, and they would wait for jobs, and hold its files, forever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait_for([parent.sentinel])
+        os._exit(1)

@@ -10,7 +10,7 @@ from swapcal.typing import Float64Array
 __all__ = ["Ledger"]
 
 DRIFT, RESERVED, PEAK = 0, 1, 2
-FORECASTS, LUCK, VARIANCE = 0, 1, 2
+FORECASTS, LUCK, VARIANCE, LATEST = 0, 1, 2, 3
 _MOST = 1e300
 
 
@@ -45,9 +45,9 @@ class Ledger:
         # Rounds, those whose outcome came late, and those that expired; in an array, because kernels count too.
         self.rounds: npt.NDArray[np.int64] = np.zeros(3, dtype=np.int64)
         self.drift = np.zeros(3)
-        # The sum of forecasts that have had their outcome; what their draws have added to the potential; and how much
-        # that may vary, in the sense of docs/guarantees.md, section 5.
-        self.totals = np.zeros(3)
+        # The sum of forecasts that have had their outcome; what their draws have added to the potential; how much that
+        # may vary, in the sense of docs/guarantees.md, section 5; and how much the latest draw may, before its outcome.
+        self.totals = np.zeros(4)
 
     @property
     def n_rounds(self) -> int:
@@ -78,13 +78,20 @@ class Ledger:
     def draw(self, evidence: Evidence, phi: float, other: float) -> None:
         """A round is drawn: before the draw the peak is looked at, and after it the size of the draw is reserved.
 
-        `other` is the evidence at the value that was not drawn.
+        `other` is the evidence at the value that was not drawn. What the draw before may vary by counts in full if its
+        outcome has not come by now.
         """
         self._look()
+        self._vary(1.0)
         if phi != 0.0:
             self.drift[RESERVED] += evidence.reserve(phi)
-            variance = float(self.totals[VARIANCE]) + (phi * phi / 6.0 + abs(phi * other) / 3.0)
-            self.totals[VARIANCE] = min(variance, _MOST)
+            self.totals[LATEST] = min(phi * phi / 6.0 + abs(phi * other) / 3.0, _MOST)
+
+    def _vary(self, share: float) -> None:
+        """Count the latest draw, once."""
+        totals = self.totals
+        totals[VARIANCE] = min(float(totals[VARIANCE]) + share * float(totals[LATEST]), _MOST)
+        totals[LATEST] = 0.0
 
     def _look(self) -> None:
         """The peak so far. It is looked at before each draw and after each outcome, so that none is missed."""
@@ -111,13 +118,20 @@ class Ledger:
         if not len(self.apart):
             self.apart = np.zeros_like(self.sums)
 
-    def settle(self, evidence: Evidence, slot: int, row: Row, phi: float, v_evidence: float, open_rounds: int) -> None:
-        """What the outcome of a draw adds to the drift, by the evidence in force now; before the evidence learns it."""
+    def settle(
+        self, evidence: Evidence, slot: int, row: Row, phi: float, v_evidence: float, open_rounds: int, *, latest: bool
+    ) -> None:
+        """What the outcome of a draw adds to the drift, by the evidence in force now; before the evidence learns it.
+
+        `latest`: no other forecast has been made since. Then it is known what the draw could have changed.
+        """
         drift = self.drift
         drift[DRIFT] += evidence.drift(slot, row, phi, v_evidence)
         drift[RESERVED] = drift[RESERVED] - evidence.reserve(phi) if open_rounds > 1 else 0.0
         self._look()
         self.totals[LUCK] += phi * v_evidence
+        if latest:
+            self._vary(v_evidence * v_evidence)
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` values."""

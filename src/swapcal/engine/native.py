@@ -111,6 +111,14 @@ class NativeEngine:
         self._held = held
         self._kernel.hold(held)
 
+    def predict_many(self, X: Any, hints: list[Any], features: list[Any], made: list[Forecast]) -> None:
+        """One loop, up to what the twin in Python must look at."""
+        self._kernel.predict_many(X, hints, features, made)
+
+    def update_many(self, forecasts: list[Any], y: list[float], begin: int) -> int:
+        """One loop, up to what the twin in Python must look at."""
+        return self._kernel.update_many(forecasts, y, begin)
+
     def mark(self, forecast: Forecast) -> int:
         """As the twin in Python."""
         return self._kernel.mark(forecast) if type(forecast) is Forecast else marks.mark(forecast)

@@ -26,7 +26,8 @@ from swapcal.version import __version__
 
 __all__ = ["SCHEMA_VERSION", "load", "packed", "write"]
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
+_OLDER = 4
 _FORMAT = "swapcal.Forecaster"
 _LARGEST_HEADER = 1 << 26
 _LARGEST_ATOMS = 1 << 14
@@ -94,7 +95,8 @@ def load(
             )
             soundness.check_parts(rules, header)
             state = State(rules)
-            arrays = _arrays(archive, sizes, soundness.expected(rules, state, header["counters"]))
+            older = header["schema_version"] == _OLDER
+            arrays = _arrays(archive, sizes, soundness.expected(rules, state, header["counters"], older=older))
         soundness.check_values(rules, header["counters"], arrays)
         state.restore(rules, header["counters"], arrays)
     except StateFileError:
@@ -125,10 +127,10 @@ def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
     header = json.loads(read_array(archive, "header.npy").tobytes())
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
         raise StateFileError("this file was not written by Forecaster.save")
-    if header.get("schema_version") != SCHEMA_VERSION:
+    if header.get("schema_version") not in (_OLDER, SCHEMA_VERSION):
         raise StateFileError(
             f"this file has schema version {header.get('schema_version')!r}, written by swapcal "
-            f"{header.get('library_version')!r}; this version reads {SCHEMA_VERSION}"
+            f"{header.get('library_version')!r}; this version reads {_OLDER} and {SCHEMA_VERSION}"
         )
     return header
 

@@ -5,7 +5,7 @@ import math
 from swapcal.engine import cuts
 from swapcal.engine.bounds import Guarantee, Tally, combine
 from swapcal.engine.certificates import most_luck
-from swapcal.engine.ledger import DRIFT, LUCK, PEAK, RESERVED, VARIANCE
+from swapcal.engine.ledger import DRIFT, LATEST, LUCK, PEAK, RESERVED, VARIANCE
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
 
@@ -37,7 +37,8 @@ def so_far(rules: Rules, state: State, delta: float) -> Guarantee:
     stood_back = bool(ledger.apart.any())
     between = ledger.rounding[:n] + ledger.apart[:n] if stood_back else ledger.rounding[:n]
     half = 0.5 * delta
-    luck, most = float(ledger.totals[LUCK]), most_luck(float(ledger.totals[VARIANCE]), half)
+    variance = float(ledger.totals[VARIANCE]) + float(ledger.totals[LATEST])
+    luck, most = float(ledger.totals[LUCK]), most_luck(variance, half)
     tally = Tally(
         n,
         _functions(rules, state),

@@ -37,6 +37,13 @@ class PythonEngine:
         """Nothing is left over, as whole updates are not taken over."""
         return False
 
+    def predict_many(self, X: Any, hints: list[Any], features: list[Any], made: list[Forecast]) -> None:
+        """Left to the round."""
+
+    def update_many(self, forecasts: list[Any], y: list[float], begin: int) -> int:
+        """Left to the round."""
+        return begin
+
     def mark(self, forecast: Forecast) -> int:
         """By which a round is known, see `marks`."""
         return marks.mark(forecast)
@@ -69,7 +76,8 @@ class PythonEngine:
         state, slot, row = self.state, played.slot, case.row
         ledger, evidence, values = state.ledger, state.evidence, state.values
         value = float(values.born[slot])
-        ledger.settle(evidence, slot, row, played.phi, errors.evidence, state.pending.open)
+        latest = t == state.pending.issued - 1
+        ledger.settle(evidence, slot, row, played.phi, errors.evidence, state.pending.open, latest=latest)
         evidence.record(slot, row, errors.evidence)
         ledger.record(slot, row, value, errors.forecast, errors.evidence)
         state.pending.close(t)

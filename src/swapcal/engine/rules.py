@@ -100,6 +100,13 @@ class Rules:
         """The user's own forecast and the extra features of a round, checked."""
         return None if hint is None else self.hint_value(hint), checked.features(features, self.n_features)
 
+    def hint_values(self, hints: Float64Array) -> Float64Array:
+        """Hints that are all finite, in the property's domain; of others, the error of the first."""
+        low, high = self.property.domain
+        for hint in hints[(hints < low) | (hints > high)][:1].tolist():
+            self.hint_value(hint)
+        return hints
+
     def hint_value(self, hint: Any) -> float:
         """A hint in the property's domain."""
         value = checked.real(hint, "hint")

@@ -142,7 +142,8 @@ class State:
             self.evidence.grow(room)
         ledger = self.ledger
         ledger.sums[:n], ledger.rounding[:n] = arrays["ledger.sums"], arrays["ledger.rounding"]
-        ledger.drift[:], ledger.totals[:] = arrays["ledger.drift"], arrays["ledger.totals"]
+        ledger.drift[:] = arrays["ledger.drift"]
+        ledger.totals[: len(arrays["ledger.totals"])] = arrays["ledger.totals"]
         ledger.moved[:n] = arrays["ledger.moved"]
         self.gate.restore(parts["gate"])
         if self.gate.open:

@@ -50,12 +50,12 @@ class _Configuration:
         self.rules = rules
         self._layouts: dict[tuple[int, ...], Layout] = {}
 
-    def layout(self, state: State, counters: dict[str, Any], n_atoms: int) -> Layout:
-        """Where the arrays of a state lie."""
-        sizes = (n_atoms, *(counters[name] for name in _SIZES))
+    def layout(self, state: State, counters: dict[str, Any], n_atoms: int, *, older: bool = False) -> Layout:
+        """Where the arrays of a state lie; `older` as for `soundness.expected`."""
+        sizes = (n_atoms, older, *(counters[name] for name in _SIZES))
         found = self._layouts.get(sizes)
         if found is None:
-            shapes = soundness.expected(self.rules, state, counters) | {"atoms.labels": (n_atoms,)}
+            shapes = soundness.expected(self.rules, state, counters, older=older) | {"atoms.labels": (n_atoms,)}
             for name in _implied(self.rules, counters):
                 del shapes[name]
             kinds = soundness.KINDS
@@ -113,7 +113,10 @@ def from_bytes(
             raise StateFileError("these bytes are damaged: they hold too many labels")
         who = Identity(identity, bytes.fromhex(own_key), tuple(bytes.fromhex(each) for each in former))
         state = State(rules, 1 << max(n_values - 1, 0).bit_length(), who)
-        arrays = words.arrays(known.layout(state, counters, n_atoms))
+        layout = known.layout(state, counters, n_atoms)
+        if words.n == layout.n - 1:
+            layout = known.layout(state, counters, n_atoms, older=True)
+        arrays = words.arrays(layout)
         _against_evidence(arrays)
         if not np.isfinite(arrays["ledger.sums"]).all():
             raise StateFileError("these bytes are damaged: they hold something other than finite numbers")

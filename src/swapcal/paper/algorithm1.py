@@ -37,7 +37,7 @@ def experts_for(make: Callable[[int], Experts] | None, n_experts: int, horizon: 
 class Algorithm1(PublishedMethod):
     """2 N |F| experts, one for each function, bin and sign; slow, and the measure of everything else here.
 
-    Guarantee (theorem 1 of the paper): SMCal_r = O~(rho^r T^(1/(r+1)) + T^(1/(r+1)) (log(|F|/delta))^(r/2)) with
+    Guarantee (theorem 2 of the paper): SMCal_r = O~(rho^r T^(1/(r+1)) + T^(1/(r+1)) (log(|F|/delta))^(r/2)) with
     probability 1 - delta, for r >= 2; the exponent is 1 - r/3 for 1 <= r < 2.
 
     Parameters

@@ -26,9 +26,10 @@ _ROUNDING = 1e-9
 class Algorithm2(PublishedMethod):
     """2N experts (i, sigma), each with a learner OAL_{i,sigma} that supplies the function q to audit against.
 
-    Guarantee (theorem 2 of the paper): SMCal_r = O~((rho^r + (log 1/delta)^(r/2) + comp(F)^r) T^(1/(r+1))) with
+    Guarantee (theorem 1 of the paper): SMCal_r = O~((rho^r + (log 1/delta)^(r/2) + comp(F)^r) T^(1/(r+1))) with
     probability 1 - delta for r >= 2, if the learner's regret is O~(sqrt(n) comp(F)); the exponent is 1 - r/3 for 1 <=
-    r < 2.
+    r < 2. A regret of O~(n^alpha comp(F)) with another alpha in [0, 1) adds T^(1 - r + r/(r+1) + alpha r^2/(r+1))
+    comp(F)^r (theorem 3), or T^(1 + 2r (alpha - 1)/3) comp(F)^r below r = 2; it is the larger one above one half.
 
     Parameters
     ----------

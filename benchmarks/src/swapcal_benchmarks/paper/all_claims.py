@@ -1,13 +1,21 @@
 """All claims of the paper that can be measured, assembled."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
 from swapcal_benchmarks.cores import Job, run_jobs
 from swapcal_benchmarks.measurement import Measurement
-from swapcal_benchmarks.paper import class_growth, examples, inequalities, rates, regrets
+from swapcal_benchmarks.paper import (
+    against_far,
+    class_growth,
+    examples,
+    inequalities,
+    rates,
+    regrets,
+    slow_learners,
+)
 from swapcal_benchmarks.paper.cases import ALGORITHMS, all_cases, narrow_cases
 from swapcal_benchmarks.paper.one_run import Run
 from swapcal_benchmarks.paper.paper_sizes import DEFAULT, PaperSizes
@@ -37,11 +45,14 @@ class ClaimJobs:
     densities: list[class_growth.Density]
     contests: list[regrets.LearnerGame]
     sizes: list[regrets.LearnerGame]
+    duels: list[against_far.Duel]
+    slow_games: list[slow_learners.SlowGame]
+    slow_runs: list[slow_learners.SlowRun]
 
     @property
     def groups(self) -> tuple[list[Any], ...]:
         """The lists of jobs."""
-        return self.runs, self.narrow, self.watches, self.classes, self.densities, self.contests, self.sizes
+        return tuple(getattr(self, field.name) for field in fields(self))
 
     @property
     def cost(self) -> float:
@@ -83,6 +94,9 @@ def plan(sizes: PaperSizes = DEFAULT) -> ClaimJobs:
             for n in sizes.class_sizes
             for seed in seeds
         ],
+        duels=against_far.duels(sizes.roots[2.0], sizes.n_seeds),
+        slow_games=slow_learners.slow_games(sizes.looks, sizes.n_seeds),
+        slow_runs=slow_learners.slow_runs(sizes.roots[2.0], sizes.n_seeds),
     )
 
 
@@ -93,7 +107,7 @@ def measure(
     planned = plan() if jobs is None else jobs
     everything: list[Job[Any]] = [job for group in planned.groups for job in group]
     results = iter(run_jobs(everything, workers=workers, done=done))
-    runs, narrow, watches, classes, densities, contests, sizes = (
+    runs, narrow, watches, classes, densities, contests, sizes, duels, slow_games, slow_runs = (
         [next(results) for _ in group] for group in planned.groups
     )
     found = rates.curves(planned.runs, runs)
@@ -109,5 +123,7 @@ def measure(
         *examples.swap_regret_rows(),
         *regrets.regret_rows(planned.contests, contests),
         *regrets.size_rows(planned.sizes, sizes),
+        *against_far.duel_rows(planned.duels, duels),
+        *slow_learners.slow_rows(planned.slow_games, slow_games, planned.slow_runs, slow_runs),
     ]
     return Report(tuple(rows), tuple(found))

@@ -1,7 +1,7 @@
-r"""Lemmas 1 and 2 of the paper with every constant written out.
+r"""Lemmas 2 and 3 of the paper with every constant written out.
 
 Notation: alpha_i = sum_t P_t(p~_t in I_i), n_i the visits of bin i, dev_i = sup_f |sum_t 1{p_t = z_i} f(x_t) V(z_i,
-y_t)|, M the number of sequences of one kind (|F| N in Lemma 1; 2N in Lemma 2, one for each q_{i,sigma}), s the number
+y_t)|, M the number of sequences of one kind (|F| N in Lemma 2; 2N in Lemma 3, one for each q_{i,sigma}), s the number
 of kinds of events that must not fail, and m, L as in the paper's proof, with the union inside the logarithm:
 
     L = ln(2 (m + 1) M s / delta),    m the least whole number with 2^-m <= sqrt(L / T).
@@ -18,7 +18,7 @@ of kinds of events that must not fail, and m, L as in the paper's proof, with th
    sum_t h_t <= rho where V is Lipschitz for each label. For quantiles it is a sum of terms kappa_t 1{a < y_t <= b} with
    kappa_t <= 1/4 and conditional means of at most rho / 4T, to which Freedman's inequality with mu = 4 applies:
    rho / 4 + rho / 4 + ln(2 s / delta) / 4, at the price of one more kind of event.
-6. Lemma 2 adds Reg(F, n_i), the learner's declared regret.
+6. Lemma 3 adds Reg(F, n_i), the learner's declared regret.
 
 So s = 4 (X, Z, W, A), or 5 for quantiles.
 """
@@ -57,7 +57,7 @@ def bins_of(method: PaperAlgorithm, x: Float64Array, y: Float64Array, p: Float64
 def explicit_bound(
     method: PaperAlgorithm, counts: Float64Array, *, rho: float, lipschitz: bool, delta: float
 ) -> Float64Array:
-    """The bound of Lemma 1 (Algorithm 1) or Lemma 2 (Algorithm 2) on dev_i, for every bin at once.
+    """The bound of Lemma 2 (Algorithm 1) or Lemma 3 (Algorithm 2) on dev_i, for every bin at once.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def explicit_bound(
 def plain_bound(method: PaperAlgorithm, counts: Float64Array, *, rho: float, delta: float) -> Float64Array:
     """What stands inside the O~ of the lemmas: rho n / N + sqrt(n l) + l + Reg(n), with l = ln(|F| N / delta).
 
-    Lemma 2 has no |F| in its logarithm.
+    Lemma 3 has no |F| in its logarithm.
     """
     n_bins = method.grid.n_bins
     functions = 1 if isinstance(method, Algorithm2) else method.hypotheses.n

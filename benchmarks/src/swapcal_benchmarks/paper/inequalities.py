@@ -1,4 +1,4 @@
-"""Claims 2 and 3: Proposition 1 in every round, and Lemmas 1 and 2 with explicit constants."""
+"""Claims 2 and 3: Proposition 1 in every round, and Lemmas 2 and 3 with explicit constants."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -130,7 +130,7 @@ def lemma_rows(runs: Sequence[Run], outcomes: Iterable[Outcome]) -> list[Measure
         table.setdefault(run.case.algorithm, []).append((run, outcome))
     rows = []
     for algorithm, pairs in table.items():
-        lemma = "3 Lemma 1" if algorithm.startswith("Alg. 1") else "3 Lemma 2"
+        lemma = "3 Lemma 2" if algorithm.startswith("Alg. 1") else "3 Lemma 3"
         ratios = [outcome.explicit for _, outcome in pairs]
         share = sum(ratio > 1.0 for ratio in ratios) / len(ratios)
         runs_text = f"{algorithm}, {len(ratios)} runs"

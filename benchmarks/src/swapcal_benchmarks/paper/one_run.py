@@ -30,7 +30,7 @@ class Outcome:
     remark : float
         SMCal_1 / sqrt(T SMCal_2), of Remark 1.
     explicit : float
-        The worst bin's deviation over the bound of Lemma 1 or 2 with explicit constants.
+        The worst bin's deviation over the bound of Lemma 2 or 3 with explicit constants.
     constant : float
         The same over what stands inside the O~ of the lemma.
     """
