@@ -42,13 +42,13 @@ def measured(*, quick: bool) -> dict[str, Callable[[], Sequence[Any]]]:
     """What is measured, by name: about a minute of a processor each."""
     parts: dict[str, Callable[[], Sequence[Any]]] = {}
     for n, rows in SIZES:
-        parts[f"keys {n}"] = partial(key_cost, n, rows, sampled=20 if quick else 100)
+        parts[f"keys {n}"] = partial(key_cost, n, rows, sampled=20 if quick else 50)
     for learning in (False, True):
         parts[f"cold {learning}"] = partial(cold_keys, 100, learning=learning, n_keys=70 if quick else 150)
-    parts["cores"] = partial(two_cores, *((200, 500) if quick else (1000, 1000)), repetitions=1 if quick else 2)
-    parts["spark batch"] = partial(spark_cost, "batch", *((100, 100) if quick else (1000, 1000)))
+    parts["cores"] = partial(two_cores, *((200, 500) if quick else (1000, 1000)), repetitions=1)
+    parts["spark batch"] = partial(spark_cost, "batch", *((100, 100) if quick else (500, 1000)))
     # A loop over events takes long, so there are fewer of them.
-    parts["spark stream"] = partial(spark_cost, "stream", *((100, 100) if quick else (1000, 100)))
+    parts["spark stream"] = partial(spark_cost, "stream", *((100, 100) if quick else (200, 300)))
     return parts
 
 

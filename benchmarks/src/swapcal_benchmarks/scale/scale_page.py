@@ -37,7 +37,7 @@ def _cost_table(costs: Sequence[KeyCost]) -> str:
         "## A key and a row\n",
         _wrapped(
             f"One forecaster a key, for {GROUPS} groups, with a hint. Times are processor microseconds, means over up",
-            "to 100 keys that are played, and of bytes the best of three such means; memory is that of all keys as",
+            "to 50 keys that are played, of bytes each the best of nine; memory is that of all keys as",
             "bytes, which beyond those are copies of them.",
         ),
         "",
