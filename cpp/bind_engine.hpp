@@ -51,24 +51,25 @@ class Handle {
 
     // The forecast for a context of a plain form, or None where the Python twin must look at the arguments.
     nb::object predict(nb::handle x, nb::handle given, nb::handle features) {
-        if (held_ || engine_->crowded() || !runs_alone_) return nb::none();
-        double guide = 0.0;
-        bool hinted = !given.is_none();
-        if (hinted && !plain_hint(given, guide)) return nb::none();
-        // What is kept of a hint is a plain float.
-        bool exact = !hinted || PyFloat_CheckExact(given.ptr());
-        nb::object hint = exact ? nb::borrow(given) : nb::steal(PyFloat_FromDouble(guide));
-        int64_t n_features = engine_->model ? engine_->model->n_features : 0;
-        const double *extra = nullptr;
-        if (features.is_none() ? n_features > 0 : !(extra = plain_features(features, n_features))) return nb::none();
-        int64_t m = read(x);
-        if (m < 0 || !engine_->ready()) return nb::none();
-        // What is at stake with a V of one's own is for Python to say.
-        if (engine_->gated() && settings().property.kind == PropertyKind::Python) return nb::none();
-        bool based = hinted;
-        double base = guide;
-        Row row = engine_->looked_at(m, extra, hinted, guide);
-        return make(row, hinted, guide, hint, based, base, extra, n_features);
+        return seen([&] { return read(x); }, given, features);
+    }
+
+    // Forecasts for the contexts behind those that are `made` already: rows of a matrix, or a list. It stops where the
+    // Python twin must look.
+    void predict_many(nb::handle x, nb::list hints, nb::list features, nb::list made) {
+        size_t n = hints.size();
+        bool listed = nb::isinstance<nb::list>(x);
+        const double *dense = listed ? nullptr : nb::cast<Matrix<const double>>(x, false).data();
+        size_t n_rows = listed ? nb::len(x) : nb::cast<Matrix<const double>>(x, false).shape(0);
+        fits(n_rows == n && features.size() == n && (listed || reads_dense_));
+        for (size_t i = made.size(); i < n; ++i) {
+            auto context = [&] {
+                return listed ? read(PyList_GET_ITEM(x.ptr(), i)) : engine_->reader.dense(dense + i * engine_->reader.n_own);
+            };
+            nb::object forecast = seen(context, PyList_GET_ITEM(hints.ptr(), i), PyList_GET_ITEM(features.ptr(), i));
+            if (forecast.is_none()) return;
+            made.append(forecast);
+        }
     }
 
     // By which the round of a forecast is known.
@@ -140,8 +141,18 @@ class Handle {
         engine_->score(row, played, errors, based, base, label, t);
         engine_->learn(row, played, errors, t, hinted, hint);
         engine_->books().rounds[1] += lag > 0;
-        due_ |= notices_ || (hinted && !hinted_);
+        first_ |= hinted && !hinted_;
+        due_ |= notices_ || first_;
         return true;
+    }
+
+    // Learns outcomes from `begin` on, and says where it stopped: before one that the Python twin must look at, or
+    // behind the first hint. Labels are left for Python to look at.
+    int64_t update_many(nb::list forecasts, nb::list y, int64_t begin) {
+        fits(forecasts.size() == y.size() && begin >= 0);
+        int64_t n = int64_t(y.size()), i = begin;
+        while (i < n && !first_ && update(PyList_GET_ITEM(forecasts.ptr(), i), PyList_GET_ITEM(y.ptr(), i))) ++i;
+        return i;
     }
 
     // A round whose identification Python has computed.
@@ -184,9 +195,32 @@ class Handle {
     nb::object one_ = nb::float_(1.0), zero_ = nb::float_(0.0);
     nb::object model_;
     std::unique_ptr<AnyEngine> engine_;
-    bool reads_dense_, runs_alone_, notices_, hinted_, due_ = false, held_ = false;
+    bool reads_dense_, runs_alone_, notices_, hinted_, due_ = false, first_ = false, held_ = false;
 
     const Settings &settings() const { return static_cast<const AnyEngine &>(*engine_).settings(); }
+
+    // The forecast for the context that `context` puts into the reader's buffer.
+    template <class Read>
+    nb::object seen(const Read &context, nb::handle given, nb::handle features) {
+        if (held_ || engine_->crowded() || !runs_alone_) return nb::none();
+        double guide = 0.0;
+        bool hinted = !given.is_none();
+        if (hinted && !plain_hint(given, guide)) return nb::none();
+        // What is kept of a hint is a plain float.
+        bool exact = !hinted || PyFloat_CheckExact(given.ptr());
+        nb::object hint = exact ? nb::borrow(given) : nb::steal(PyFloat_FromDouble(guide));
+        int64_t n_features = engine_->model ? engine_->model->n_features : 0;
+        const double *extra = nullptr;
+        if (features.is_none() ? n_features > 0 : !(extra = plain_features(features, n_features))) return nb::none();
+        int64_t m = context();
+        if (m < 0 || !engine_->ready()) return nb::none();
+        // What is at stake with a V of one's own is for Python to say.
+        if (engine_->gated() && settings().property.kind == PropertyKind::Python) return nb::none();
+        bool based = hinted;
+        double base = guide;
+        Row row = engine_->looked_at(m, extra, hinted, guide);
+        return make(row, hinted, guide, hint, based, base, extra, n_features);
+    }
 
     // The context in the reader's buffer, from an array, a list or tuple of numbers, a mapping from position to number,
     // or a row: how many entries are not zero; -1 where the Python twin must look.
@@ -464,6 +498,12 @@ inline PyType_Slot fast_slots[] = {{Py_tp_methods, fast_methods}, {0, nullptr}};
 
 inline void bind_engine(nb::module_ &m) {
     m.def("has_forecast_type", [] { return forecast_type().type != nullptr; });
+    m.def("weigh_adanormalhedge", [](Vector<const double> sums, Vector<const double> spreads, Vector<double> weights) {
+        if (spreads.shape(0) != sums.shape(0) || weights.shape(0) != sums.shape(0)) {
+            throw std::invalid_argument("sums, spreads and weights differ in length");
+        }
+        weigh_adanormalhedge(sums.data(), spreads.data(), weights.data(), int64_t(sums.shape(0)));
+    });
     m.def("set_forecast_type", [](nb::handle cls, nb::handle kinds) { forecast_type().learn(cls.ptr(), kinds.ptr()); });
     nb::class_<Handle>(m, "Engine", nb::type_slots(fast_slots))
         .def(nb::init<nb::dict, nb::dict, nb::object, nb::object>(), nb::arg("settings"), nb::arg("arrays"),
@@ -471,6 +511,8 @@ inline void bind_engine(nb::module_ &m) {
         .def("play", &Handle::play, nb::arg("indices"), nb::arg("values"), nb::arg("hint").none())
         .def("mark", &Handle::mark, nb::arg("forecast"))
         .def("hold", &Handle::hold, nb::arg("held"))
+        .def("predict_many", &Handle::predict_many, nb::arg("x"), nb::arg("hints"), nb::arg("features"), nb::arg("made"))
+        .def("update_many", &Handle::update_many, nb::arg("forecasts"), nb::arg("y"), nb::arg("begin"))
         .def_prop_ro("reads_dense", &Handle::reads_dense)
         .def_prop_ro("runs_alone", &Handle::runs_alone)
         .def("learn", &Handle::learn, nb::arg("indices"), nb::arg("values"), nb::arg("slot"), nb::arg("other"),

@@ -17,7 +17,7 @@ struct Cuts {
         if (fixed) return false;
         if (!values.n()) return true;
         double added = record.totals[4], beyond = added - first;
-        if (added * record.totals[1] > spend * record.totals[0]) return false;
+        if (record.totals[0] >= first && added * record.totals[1] > spend * record.totals[0]) return false;
         if (beyond >= 0.0 && beyond * beyond * beyond >= record.totals[0]) return false;
         double unit = values.unit(hint), rest = 1.0 - unit;
         double close = near * (unit < rest ? unit : rest);

@@ -206,21 +206,19 @@ class Forecaster:
         2
         """
         n = how_many(X)
-        given = [None] * n if hints is None else checked.vector(hints, "hints", n).tolist()
-        for hint in given:
-            if hint is not None:
-                self.rules.hint_value(hint)
+        guides = None if hints is None else self.rules.hint_values(checked.vector(hints, "hints", n))
+        given = [None] * n if guides is None else guides.tolist()
         extras = checked.feature_rows(features, n, self.rules.n_features)
         inputs = [None] * n if extras is None else list(extras)
         with self._turns:
-            contexts = list(X) if self._engine.plays(X, n) else cases(self.hypotheses, X, n)
-        made = []
-        for context, hint, extra in zip(contexts, given, inputs, strict=True):
-            forecast = self._engine.predict(context, hint, extra)
-            if forecast is None:
+            contexts = X if self._engine.plays(X, n) else list(cases(self.hypotheses, X, n))
+        made: list[Forecast] = []
+        while len(made) < n:
+            self._engine.predict_many(contexts, given, inputs, made)
+            if len(made) < n:
+                k = len(made)
                 with self._turns:
-                    forecast = self._round.predict(context, hint, extra)
-            made.append(forecast)
+                    made.append(self._round.predict(contexts[k], given[k], inputs[k]))
         return made
 
     def distribution(self, x: Any, hint: float | None = None, *, features: Any = None) -> dict[float, float]:
@@ -292,8 +290,16 @@ class Forecaster:
             Their outcomes.
         """
         labels = self.rules.labels(checked.vector(y, "y", len(forecasts)))
-        for forecast, label in zip(forecasts, labels.tolist(), strict=True):
-            self.update(forecast, label)
+        given, told, done = list(forecasts), labels.tolist(), 0
+        while done < len(told):
+            first, done = done, self._engine.update_many(given, told, done)
+            if done > first and self._engine.due():
+                with self._turns:
+                    self._round.follow(given[done - 1].hint)
+                    self._round.notice_many(labels[first:done])
+            if done < len(told):
+                self.update(given[done], told[done])
+                done += 1
 
     def run(
         self,

@@ -149,7 +149,7 @@ def test_empty_calls_have_the_engines_signatures() -> None:
     ("measure", "n_rows", "targets"),
     [
         (runs.measure, 8, [2.0, None, None, 3.0, None, None, 2.5, None]),
-        (events.measure, 9, [12.0, 20.0, 12.0, 20.0, 3.0, 3.0, 3.0, 3.0, 3.0]),
+        (events.measure, 14, [12.0, 20.0, 12.0, 20.0, *[3.0] * 8, 1.5, 1.0]),
         (long_streams.measure, 3, [2.0, 2.0, 2.0]),
         (threads.measure, 2, [None, None]),
     ],

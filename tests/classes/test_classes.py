@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import swapcal as sc
 from effort import some
-from swapcal.classes import Classes, ClassesForecast, ClassSet, projected
+from swapcal.classes import Classes, ClassesForecast, ClassSet, projected, shared_out
 
 
 def stream(n: int = 4000, seed: int = 0) -> tuple[Any, Any, Any, Any]:
@@ -37,6 +37,39 @@ def test_the_projection_is_the_nearest_probability_vector(raw: list[float]) -> N
         assert np.linalg.norm(p - corner) <= np.linalg.norm(np.array(raw) - corner) + 1e-9
         assert distance <= np.linalg.norm(0.9 * p + 0.1 * corner - raw) + 1e-9
     assert projected(p) == pytest.approx(p)
+
+
+@settings(max_examples=some(100), deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=8))
+def test_what_is_shared_out_adds_up_and_makes_nothing_impossible(raw: list[float]) -> None:
+    p, given = shared_out(raw), np.array(raw)
+    assert p.sum() == pytest.approx(1.0)
+    assert p.min() >= 0.0
+    if sum(raw) > 1e-9:
+        assert (p[given > 1e-12] > 0).sum() >= (given > 1e-12).sum() - (given == 1.0).any() * len(raw)
+    if abs(1.0 - sum(raw)) / len(raw) <= 0.5 * min(raw):
+        assert p == pytest.approx(projected(raw))
+
+
+def test_a_rare_class_keeps_its_probability_and_is_never_called_impossible() -> None:
+    """Equal shares of what is missing would lift it to many times its rate, and cut it to 0 where it comes up."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    scores = rng.normal(size=(n, 4)) + np.array([0.5, 0.3, 0.0, -5.0])
+    truth, said = (np.exp(c * scores) / np.exp(c * scores).sum(axis=1, keepdims=True) for c in (1.0, 1.5))
+    y = np.minimum((truth.cumsum(axis=1) < rng.random(n)[:, None]).sum(axis=1), 3)
+    classes, raw, moved, even = (Classes(4, sc.Finite(1), horizon=n, seed=1), *(np.empty((n, 4)) for _ in range(3)))
+    for t in range(n):
+        forecast = classes.predict([1.0], said[t])
+        raw[t] = [float(part) for part in forecast.parts]
+        moved[t], even[t] = forecast.probabilities, projected(raw[t])
+        classes.update(forecast, int(y[t]))
+    rate = raw[:, 3].mean()
+    assert abs(moved[:, 3].mean() - rate) < 0.3 * rate
+    assert even[:, 3].mean() > 3.0 * rate
+    came = np.arange(n), y
+    assert np.mean(-np.log(np.maximum(moved[came], 1e-12))) < np.mean(-np.log(np.maximum(even[came], 1e-12)))
+    assert ((moved - np.eye(4)[y]) ** 2).sum() < ((even - np.eye(4)[y]) ** 2).sum() * 1.002
 
 
 def test_classes_are_right_in_every_group_and_the_score_improves() -> None:

@@ -15,6 +15,7 @@ import naive
 import naive_audit
 import naive_learners
 import swapcal as sc
+from effort import some
 from naive import Naive, Quadratic
 from naive_regression import NaiveRegression, Said
 from swapcal.learners import GradientDescent, MultiplicativeWeights
@@ -363,7 +364,7 @@ def test_linear_contexts_are_shrunk_to_the_unit_ball() -> None:
         oracle.update(opened, stream.y[t])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(
     kind=st.sampled_from(sorted(CLASSES)),
     name=st.sampled_from(sorted(set(PROPERTIES) - {"quantile, not dyadic"})),

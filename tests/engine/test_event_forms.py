@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
+from swapcal.engine import kernels
 
 Form = Callable[[Any], Any]
 FORMS: dict[str, Form] = {
@@ -88,6 +89,37 @@ def test_cases_of_groups_are_remembered_and_only_where_nothing_can_change() -> N
     assert [looked.row({"n": n}).indices.tolist() for n in (1, 2, 1)] == [[0, 1], [0], [0, 1]]
 
 
+@pytest.mark.filterwarnings("ignore::swapcal.GroupsWarning")
+def test_rows_of_frames_are_the_records_they_hold() -> None:
+    """In turns from frames whose columns stand in another order, one of them with a column more, one with one less."""
+    pd: Any = pytest.importorskip("pandas")
+    pl: Any = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    records = [{"team": "abc"[rng.integers(3)], "age": int(rng.integers(20, 70)), "n": None} for _ in range(300)]
+    for record in records[::7]:
+        record["team"] = None
+    frame = pd.DataFrame(records)
+    turned = frame[["n", "age", "team"]].assign(extra=1.0)
+    polars = pl.DataFrame(records)
+    without = [{"age": record["age"]} for record in records]
+    forms: list[tuple[Callable[[int], Any], Callable[[int], Any]]] = [
+        (lambda t: records[t], lambda t: frame.iloc[t]),
+        (lambda t: records[t], lambda t: turned.iloc[t]),
+        (lambda t: records[t], lambda t: frame.iloc[[t]]),
+        (lambda t: records[t], lambda t: polars[t]),
+        (lambda t: without[t], lambda t: frame[["age"]].iloc[t]),
+    ]
+    plain, framed = (
+        sc.Forecaster(sc.Probability(), sc.Groups(["team", "age >= 40"], rare=2), seed=1) for _ in range(2)
+    )
+    for t in range(300):
+        plainly, framed_as = forms[t % len(forms)]
+        expected, found = plain.predict(plainly(t), hint=0.3), framed.predict(framed_as(t), hint=0.3)
+        assert (found.value, found.context) == (expected.value, expected.context)
+        plain.update(expected, t % 2)
+        framed.update(found, t % 2)
+
+
 @pytest.mark.parametrize("hypotheses", [sc.Finite(4), sc.Linear(4, radius=3.0)], ids=repr)
 @pytest.mark.parametrize("form", [lambda X: X, lambda X: X.tolist()], ids=["array", "list"])
 def test_many_at_once_are_one_after_the_other(hypotheses: Any, form: Form) -> None:
@@ -103,6 +135,54 @@ def test_many_at_once_are_one_after_the_other(hypotheses: Any, form: Form) -> No
             one.update(forecast, label)
     assert many.n_rounds == 300
     assert many.error() == one.error()
+
+
+MANY: dict[str, dict[str, Any]] = {
+    "probability": {"property": sc.Probability()},
+    "a model that learns": {"property": sc.Mean(), "hint": sc.OnlineRegression(n_features=2)},
+    "quantile, whose labels are looked at": {"property": sc.Quantile(0.8)},
+    "few rounds may wait": {"property": sc.Mean(), "max_pending": 20},
+    "python's own V": {"property": sc.Property(lambda p, y: p - y, name="a mean of my own")},
+}
+
+
+@pytest.mark.parametrize("settings", MANY.values(), ids=MANY)
+@pytest.mark.parametrize("form", [lambda X: X, lambda X: X.tolist()], ids=["array", "list"])
+@pytest.mark.parametrize("backend", ["native", "python"])
+def test_many_at_once_leave_the_state_of_one_after_the_other(
+    settings: dict[str, Any], form: Form, backend: str
+) -> None:
+    """Forecasts and bytes: also where the first hint comes in the middle, and the grid grows."""
+    if backend == "native" and kernels.native is None:
+        pytest.skip("the kernels are not there")
+    X, _, hints = stream(900)
+    y = np.random.default_rng(1).random(900)
+    y = np.round(y) if isinstance(settings["property"], sc.Probability) else y
+    with kernels.using(backend):
+        many, one = (sc.Forecaster(hypotheses=sc.Finite(4), seed=1, identity="it", **settings) for _ in range(2))
+    features = X[:, :2] if "hint" in settings else None
+    for start in range(0, 900, 90):
+        part = slice(start, start + 90)
+        guides = None if start < 270 else hints[part]
+        extra = None if features is None else features[part]
+        made = many.predict_many(form(X[part]), guides, features=extra)
+        given = [None] * 90 if guides is None else guides.tolist()
+        extras = [None] * 90 if extra is None else list(extra)
+        loop = [one.predict(x, hint=h, features=f) for x, h, f in zip(X[part], given, extras, strict=True)]
+        assert [f.to_dict() for f in made] == [f.to_dict() for f in loop]
+        first = 70 if "max_pending" in settings else 0  # the others have expired
+        many.update_many(made[first:], y[part][first:])
+        for forecast, label in zip(loop[first:], y[part][first:].tolist(), strict=True):
+            one.update(forecast, label)
+        assert many.to_bytes() == one.to_bytes()
+
+
+def test_a_batch_ends_at_what_cannot_be_learned() -> None:
+    forecaster = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1)
+    forecasts = forecaster.predict_many(np.ones((5, 1)))
+    with pytest.raises(sc.AlreadyUpdated):
+        forecaster.update_many([*forecasts[:3], forecasts[0], forecasts[4]], [0.0, 1.0, 0.0, 1.0, 0.0])
+    assert (forecaster.n_rounds, forecaster.n_pending) == (3, 2)
 
 
 def test_many_records_and_wrong_batches() -> None:

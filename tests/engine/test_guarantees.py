@@ -20,6 +20,8 @@ from swapcal.roles import Elicitable
 from swapcal.simulate.adversaries import AntiHint, Arena, Far, Greedy, ball, play, rounds, signed
 from swapcal.simulate.synthetic import drifting
 
+pytestmark = pytest.mark.once
+
 HINTS = (None, "constant", "alternating", "random")
 
 
@@ -258,7 +260,6 @@ def test_a_trusted_value_passes_its_allowance_by_one_step_only(
     assert 5 < seen < 800
 
 
-@pytest.mark.once
 def test_what_a_trusted_round_injects() -> None:
     """The weight of a function whose potential is at most e^L is at most 0.52 e^L: the J of the guarantee."""
     for s in np.linspace(0.0, 40.0, some(161)).tolist():

@@ -302,7 +302,8 @@ class Naive:
         if not self.born:
             return True
         rounds = self.hinted()
-        if self.added * total([(each.v_hint or 0.0) ** 2 for each in rounds]) > SPEND * len(rounds):
+        squares = total([(each.v_hint or 0.0) ** 2 for each in rounds])
+        if len(rounds) >= FIRST and self.added * squares > SPEND * len(rounds):
             return False
         if self.added >= FIRST and (self.added - FIRST) ** 3 >= len(rounds):
             return False

@@ -52,6 +52,7 @@ def compared(property: Elicitable, stream: Stream, seed: int) -> Outcome:
     return Outcome(error(rounded), error(forecasts), loss(alone), loss(rounded), loss(forecasts))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_probability_on_a_short_stream(seed: int) -> None:
     outcome = compared(sc.Probability(), miscalibrated(12_000, seed), seed)

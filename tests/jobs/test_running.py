@@ -18,7 +18,7 @@ import swapcal as sc
 from effort import some
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.hypotheses import Groups
-from swapcal.jobs import output_and_state, running
+from swapcal.jobs import output_and_state, row_loop
 from swapcal.jobs.question import Question
 from swapcal.jobs.result import Result
 from swapcal.jobs.row_values import RangeWarning
@@ -193,7 +193,7 @@ def test_a_horizon_is_what_the_source_knows(tmp_path: Path, monkeypatch: pytest.
     assert run(packed, QUESTION).settings["horizon"] is None
     with open(source, "rb") as stream:
         assert run(io.BytesIO(stream.read()), QUESTION).settings["horizon"] is None
-    monkeypatch.setattr(running, "_HEAD", 2000)
+    monkeypatch.setattr(row_loop, "_HEAD", 2000)
     assert 270 <= run(source, QUESTION).settings["horizon"] <= 330
 
 

@@ -2,6 +2,6 @@
 
 from swapcal.classes.probabilities import Classes, ClassesForecast
 from swapcal.classes.sets import ClassSet, ClassSetForecast
-from swapcal.classes.simplex import projected
+from swapcal.classes.simplex import projected, shared_out
 
-__all__ = ["ClassSet", "ClassSetForecast", "Classes", "ClassesForecast", "projected"]
+__all__ = ["ClassSet", "ClassSetForecast", "Classes", "ClassesForecast", "projected", "shared_out"]

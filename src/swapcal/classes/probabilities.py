@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from swapcal import bundle, checked, hypotheses
-from swapcal.classes.simplex import projected
+from swapcal.classes.simplex import shared_out
 from swapcal.engine.randomness import seed_for
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
@@ -28,7 +28,7 @@ class ClassesForecast:
     Attributes
     ----------
     probabilities : tuple of float
-        A probability vector: the nearest to the raw numbers.
+        A probability vector near to the raw numbers.
     top : int
         The likeliest class.
     confidence : float
@@ -70,12 +70,13 @@ class Classes:
 
     1. The raw number of each class is swap multicalibrated by itself, with its own `guarantee()`: among the rounds in
        which class k was given p_k, and in every group, it comes up in a share p_k.
-    2. `probabilities` are the raw numbers moved to the nearest probability vector. While none is cut at 0, each moves
-       by the same (1 - sum p)/K, whose sum over a group is at most the classes' errors of bias in the group added up
-       and divided by K. So the probabilities keep the right mean in every group:
-       :math:`|\sum_g (\hat p_k - y_k)| \le e_k(g) + \frac1K \sum_j e_j(g)`, with e_j the raw numbers' errors. Given
-       their own value they are calibrated only as far as raw numbers that nearly add up to 1 allow: that is measured,
-       not proved. Their Brier score is at most the raw one in every single round (`simplex.projected`).
+    2. `probabilities` are the raw numbers with what they lack to 1 shared out (`simplex.shared_out`). While no number
+       is small beside its share, each moves by the same (1 - sum p)/K, whose sum over a group is at most the classes'
+       errors of bias in the group added up and divided by K. So the probabilities keep the right mean in every group:
+       :math:`|\sum_g (\hat p_k - y_k)| \le e_k(g) + \frac1K \sum_j e_j(g)`, with e_j the raw numbers' errors; and
+       the Brier score of such a round is at most the raw one. Where a class is rare it takes a smaller share, by what
+       is uncertain about it: equal ones would lift it to many times its rate, or cut it to 0 where it does come up.
+       That, and how far the probabilities are calibrated given their own value, is measured, not proved.
     3. `confidence` is swap multicalibrated as the probability that the outcome is `top`, with `top` among the groups:
        top-label calibration in the sense of Gupta and Ramdas (2022), for every group. `Classes.guarantee` is its bound
        and those of the classes.
@@ -163,7 +164,7 @@ class Classes:
         given = self._given(hints)
         row = self.hypotheses.row(x)
         parts = tuple(f.predict(row, hint=h) for f, h in zip(self.forecasters, given, strict=True))
-        probabilities = projected([part.value for part in parts])
+        probabilities = shared_out([part.value for part in parts])
         top = int(np.argmax(probabilities))
         sure = self.sure.predict(self._with_top(row, top), hint=float(probabilities[top]))
         return ClassesForecast(tuple(probabilities.tolist()), top, sure.value, parts, sure)
@@ -172,7 +173,7 @@ class Classes:
         """The probabilities from the means of what the forecasters would draw from. Changes nothing."""
         row = getattr(self.hypotheses, "peek", self.hypotheses.row)(x)
         pairs = zip(self.forecasters, self._given(hints), strict=True)
-        return projected([sum(v * p for v, p in f.distribution(row, hint=h).items()) for f, h in pairs])
+        return shared_out([sum(v * p for v, p in f.distribution(row, hint=h).items()) for f, h in pairs])
 
     def update(self, forecast: ClassesForecast, y: int) -> None:
         """Learn the class `y` that came up, a number from 0 to K - 1: in any order, once each."""
@@ -184,6 +185,13 @@ class Classes:
         for k, (forecaster, part) in enumerate(zip(self.forecasters, forecast.parts, strict=True)):
             forecaster.update(part, float(label == k))
         self.sure.update(forecast.sure, float(label == forecast.top))
+
+    def forget(self, forecast: ClassesForecast) -> None:
+        """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it."""
+        if not isinstance(forecast, ClassesForecast) or len(forecast.parts) != self.n_classes:
+            raise UnknownForecast(f"forget takes what predict returned; got {checked.shown(forecast)}")
+        for forecaster, part in zip((*self.forecasters, self.sure), (*forecast.parts, forecast.sure), strict=True):
+            forecaster.forget(part)
 
     def run(self, X: Any, y: Any, hints: Any = None) -> Float64Array:
         """Forecast and update a whole recorded stream; one row of probabilities for each round."""

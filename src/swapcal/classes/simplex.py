@@ -1,4 +1,4 @@
-"""The nearest probability vector."""
+"""Numbers that nearly add up to 1 as a probability vector."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from swapcal.typing import Float64Array
 
-__all__ = ["projected"]
+__all__ = ["projected", "shared_out"]
 
 
 def projected(p: Any) -> Float64Array:
@@ -26,3 +26,30 @@ def projected(p: Any) -> Float64Array:
     kept = int(np.flatnonzero(descending > excess)[-1])
     nearest: Float64Array = np.maximum(raw - excess[kept], 0.0)
     return nearest
+
+
+def shared_out(p: Any) -> Float64Array:
+    """Numbers in [0, 1], with what they lack to 1, or have beyond it, shared out among them.
+
+    In equal shares where that moves no number by more than half of itself: then it is `projected`. Otherwise in
+    proportion to p (1 - p), what is uncertain about each, so that a rare class keeps about its probability, and none
+    that may come up gets 0. Where even that would leave one below 0, all are divided by their sum.
+
+    Examples
+    --------
+    >>> shared_out([0.5, 0.3, 0.3]).round(3), shared_out([0.6, 0.5, 0.001]).round(4)
+    (array([0.467, 0.267, 0.267]), array([0.5506, 0.4486, 0.0008]))
+    >>> shared_out([1.0, 1.0, 0.0]), shared_out([0.0, 0.0])
+    (array([0.5, 0.5, 0. ]), array([0.5, 0.5]))
+    """
+    raw = np.asarray(p, dtype=np.float64)
+    total = float(raw.sum())
+    even = (1.0 - total) / len(raw)
+    if abs(even) <= 0.5 * float(raw.min()):
+        return np.asarray(raw + even)
+    spread = raw * (1.0 - raw)
+    if spread.any():
+        moved = raw + (1.0 - total) * spread / spread.sum()
+        if moved.min() >= 0.0:
+            return np.asarray(moved)
+    return raw / total if total > 0.0 else np.full(len(raw), 1.0 / len(raw))

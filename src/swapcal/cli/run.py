@@ -1,13 +1,6 @@
 """`swapcal run`: forecasts for every row, and what they are worth beside the model's own."""
 
-import shlex
-import signal
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -15,19 +8,23 @@ import typer
 from swapcal.cli import options
 from swapcal.cli.exits import guarded, listen_alone, needs
 from swapcal.cli.plain_text import printable
+from swapcal.cli.stopping import afterwards, interruptible
 from swapcal.errors import InvalidInput
 
 __all__ = ["run"]
-
-PATIENCE = 3.0
-"""Seconds that somebody who pressed Ctrl-C may have to wait for the end of a batch, or for input from a pipe."""
 
 
 def run(
     file: options.File,
     y: options.Outcome,
     hint: Annotated[
-        str | None, typer.Option("--p", "--hint", help="Column of a model's forecasts, to start from.")
+        str | None,
+        typer.Option(
+            "--p",
+            "--hint",
+            help="Column of a model's forecasts, to start from. With --interval also lower,upper or "
+            "lower,forecast,upper; with --classes one column for each class.",
+        ),
     ] = None,
     groups: options.Groups = None,
     categories: options.Categories = None,
@@ -35,6 +32,12 @@ def run(
         str | None, typer.Option(help="Columns of numbers: all linear functions of them; with --learn, features.")
     ] = None,
     property: options.Property = "mean",
+    interval: Annotated[
+        float | None, typer.Option(help="Intervals that cover this share of outcomes, such as 0.9, in every group.")
+    ] = None,
+    classes: Annotated[
+        bool, typer.Option("--classes", help="The outcome names a class: probabilities of all classes.")
+    ] = False,
     low: options.Low = None,
     high: options.High = None,
     positive: options.Positive = None,
@@ -73,7 +76,8 @@ def run(
     state: Annotated[Path | None, typer.Option(help="Keeps how far it is; the same command then goes on.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over, whatever is in --state.")] = False,
     by: Annotated[
-        str | None, typer.Option(help="Column of keys: one forecaster for each, on all cores; no other tables then.")
+        str | None,
+        typer.Option(help="Column of keys: one forecaster for each, on all cores. A page: --report."),
     ] = None,
     processes: Annotated[int | None, typer.Option(min=1, help="With --by: how many; else one for each core.")] = None,
     report: options.Page = None,
@@ -87,6 +91,9 @@ def run(
     since are next. Without --out there is only the summary. With --by store every store has a forecaster of its own,
     and a process for each core plays its share of them.
 
+    With --interval 0.9 the output has a lower and an upper end for each row, with --classes a probability for each
+    class, the likeliest class and how sure that is.
+
     Exit codes: 0 fine, 1 above --fail-above, 2 bad input, 130 stopped with Ctrl-C.
 
     Example: swapcal run scores.csv --y late --p score --groups carrier,origin --out better.csv --state run.state
@@ -95,6 +102,7 @@ def run(
         needs("rich", "the tables")
         from swapcal.cli.output import tell
         from swapcal.cli.progress import following
+        from swapcal.cli.run_several import run_several
         from swapcal.jobs import running
         from swapcal.jobs.by_key import run_by_key
         from swapcal.jobs.guard import apart, check_page
@@ -112,21 +120,43 @@ def run(
             "costs": costs,
         }
         asked |= {"categories": categories, "limit": limit, "time": time, "known": known, "delay": delay}
-        question = options.question(y, hint, groups, linear, **asked)
+        several = interval is not None or classes
+        question = options.question(y, None if several else hint, groups, linear, **asked)
         if fail_above is not None:
             parse_threshold(fail_above)
         check_page(report)
-        if by is not None:
-            refused: dict[str, Any] = {
-                "--report": report,
-                "--json": json,
-                "--fail-above": fail_above,
-                "--horizon": horizon,
+        if several:
+            unfit: dict[str, Any] = {
+                "--by": by,
+                "--linear": linear,
+                "--weight": weight,
+                "--positive": positive,
+                "--costs": costs,
             }
-            refused |= {"--bins": bins, "--jitter": jitter, "--learn": learn, "--costs": costs}
+            unfit |= {"--known": known, "--delay": delay, "--time": time, "--jitter": jitter, "--bins": bins}
+            unfit |= {"--trust": trust, "--levels": levels if levels != 10 else None, "--r": r if r != 2.0 else None}
+            unfit |= {"--property": property if property != "mean" else None}
+            if classes:
+                unfit |= {"--interval": interval, "--low": low, "--high": high}
+            run_several(
+                file,
+                question,
+                None if classes else interval,
+                hint,
+                unfit,
+                {"learn": learn, "out": out, "state": state, "horizon": horizon, "seed": seed}
+                | {"fresh": fresh, "overwrite": overwrite},
+                {"report": report, "json": json, "fail_above": fail_above},
+                stopped,
+            )
+            return
+        if by is not None:
+            refused = {"--horizon": horizon, "--bins": bins, "--jitter": jitter, "--costs": costs}
             if given := [name for name, value in refused.items() if value]:
-                raise InvalidInput(f"--by goes without {', '.join(given)}; audit its output for tables and a page")
-            with _interruptible() as stop:
+                raise InvalidInput(
+                    f"--by goes without {', '.join(given)}, which would be of one stream: keys have one each"
+                )
+            with interruptible() as stop:
                 found = run_by_key(
                     file,
                     question,
@@ -135,6 +165,7 @@ def run(
                     state=state,
                     seed=seed,
                     processes=processes,
+                    learn=bool(learn),
                     trust=trust,
                     levels=levels,
                     fresh=fresh,
@@ -142,12 +173,16 @@ def run(
                     stop=stop,
                     say=lambda sentence: typer.echo(printable(sentence), err=True),
                 )
+            if report is not None or json or fail_above is not None:
+                settings = {**question.settings(), "by": by}
+                tell(found.result(file, settings, r), report=report, json=json, fail_above=fail_above)
+                return
             for sentence in found.sentences():
                 typer.echo(printable(sentence))
             return
         records = read(file, columns=question.columns, whole_lines=state is not None)
         apart({"the input": records.file, "the output": out, "the state": state, "the page": report})
-        with following(records, "forecasting", stopped, _afterwards(out, state)) as progress, _interruptible() as stop:
+        with following(records, "forecasting", stopped, afterwards(out, state)) as progress, interruptible() as stop:
             result = running.run(
                 records,
                 question,
@@ -168,35 +203,3 @@ def run(
             )
         last = None if out is None else f"The forecasts of all {result.settings['rows']:,} rows are in {out}"
         tell(result, report=report, json=json, fail_above=fail_above, last=last)
-
-
-def _afterwards(out: Path | None, state: Path | None) -> str:
-    """What to say after Ctrl-C: where the rows are, and how to go on."""
-    if state is None:
-        kept = "nothing was written" if out is None else f"the rows so far are in {out}"
-        return f"{kept}, and without --state it cannot go on from there"
-    arguments = [each for each in sys.argv[1:] if each not in ("--fresh", "--overwrite")]
-    return f"go on with  {shlex.join(['swapcal', *arguments])}"
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """While this lasts, Ctrl-C lets the run finish its batch; at once if it is pressed again or a batch takes long."""
-    pressed, asked = False, time.monotonic()
-
-    def handle(_: int, __: FrameType | None) -> None:
-        nonlocal pressed
-        if pressed or time.monotonic() - asked > PATIENCE:
-            raise KeyboardInterrupt
-        pressed = True
-
-    def stop() -> bool:
-        nonlocal asked
-        asked = time.monotonic()
-        return pressed
-
-    before = signal.signal(signal.SIGINT, handle)
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -13,7 +13,7 @@ import numpy as np
 from river import base, conf, linear_model, metrics, preprocessing
 
 from swapcal.audit import Audit
-from swapcal.classes import projected
+from swapcal.classes import shared_out
 from swapcal.engine.randomness import seed_for
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
@@ -121,7 +121,7 @@ class MulticalibratedClassifier(_Around, base.MiniBatchClassifier):
         p = {label: _mean(f, context, _share(own, label)) for label, f in self._forecasters.items()}
         if set(self._forecasters) == {True} and isinstance(next(iter(self._forecasters)), bool):
             return {False: 1.0 - p[True], True: p[True]}
-        return dict(zip(p, projected(list(p.values())).tolist(), strict=True))
+        return dict(zip(p, shared_out(list(p.values())).tolist(), strict=True))
 
     def learn_one(self, x: dict[Any, Any], y: Any, **kwargs: Any) -> None:
         """Forecast, learn the class, and let the model learn it."""

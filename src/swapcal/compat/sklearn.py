@@ -25,7 +25,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from swapcal.classes import projected
+from swapcal.classes import shared_out
 from swapcal.compat.online_to_batch import FixedPredictor, chosen, fitted, play, rows_of, steady
 from swapcal.engine.randomness import seed_for
 from swapcal.errors import InvalidInput
@@ -346,7 +346,7 @@ class MulticalibratedClassifier(ClassifierMixin, _Multicalibrated):
         ]
         if len(columns) == 1:
             return np.column_stack([1.0 - columns[0], columns[0]])
-        return np.array([projected(row) for row in np.column_stack(columns)])
+        return np.array([shared_out(row) for row in np.column_stack(columns)])
 
     def predict(self, X: Any) -> Any:
         """The likeliest class of each row."""

@@ -18,11 +18,21 @@ class Atoms:
     """Looks at the last 1,000 labels (or all there are) after 200, 400, 800, ... of them, and warns once.
 
     Between looks nothing is kept: labels far from the next look are only counted.
+
+    Parameters
+    ----------
+    advice, labels_are : str
+        What the warning says last, and how it names what heaps up.
     """
 
-    __slots__ = ("labels", "n", "warned")
+    __slots__ = ("advice", "labels", "labels_are", "n", "warned")
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        advice: str = "Pass jitter= the spacing of the labels to spread them out",
+        labels_are: str = "labels are",
+    ) -> None:
+        self.advice, self.labels_are = advice, labels_are
         self.labels: list[float] = []
         self.n = 0
         self.warned = False
@@ -67,8 +77,8 @@ class Atoms:
         if not self.warned and counts[most] > _SHARE * n_looked:
             self.warned = True
             warnings.warn(
-                f"{counts[most]} of {n_looked} labels are equal to {values[most]:g}, and the quantile's guarantee "
-                "assumes labels without such atoms. Pass jitter= the spacing of the labels to spread them out",
+                f"{counts[most]} of {n_looked} {self.labels_are} equal to {values[most]:g}, and the quantile's "
+                f"guarantee assumes labels without such atoms. {self.advice}",
                 AtomsWarning,
                 stacklevel=5,
             )

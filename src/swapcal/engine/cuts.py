@@ -19,7 +19,8 @@ FIRST = 11
 """Values with which a stream may start: mid-points of equal bins without a hint, the first hints with one."""
 
 SPEND = 1.5
-"""Swap error that values which hints alone have put there may cost: each costs about a round's V^2 by chance."""
+"""Swap error that values which hints alone have put there may cost, once the first rounds are over: each costs about a
+round's V^2 by chance, which is at most 1/4 for a probability."""
 
 NEAR = 0.01
 """A value this near a hint, relative to the distance from the hint to the nearer end, serves for it."""
@@ -34,13 +35,18 @@ FLOOR = 0.002
 
 
 def adds(values: Values, record: HintRecord, hint: float) -> bool:
-    """Whether a hint becomes a value itself: nothing is near it, and little has been spent on such values."""
+    """Whether a hint becomes a value itself: nothing is near it, and little has been spent on such values.
+
+    The hints of the first rounds always do, so that a stream starts as its model.
+    """
     if not values.n:
         return True
     added = float(record.totals[4])
     rounds, squares = float(record.totals[0]), float(record.totals[1])
     beyond = added - FIRST
-    if added * squares > SPEND * rounds or (beyond >= 0.0 and beyond * beyond * beyond >= rounds):
+    if rounds >= FIRST and added * squares > SPEND * rounds:
+        return False
+    if beyond >= 0.0 and beyond * beyond * beyond >= rounds:
         return False
     unit = values.unit(hint)
     near = NEAR * min(unit, 1.0 - unit)

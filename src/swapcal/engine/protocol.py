@@ -75,6 +75,15 @@ class Engine(Protocol):
     def due(self) -> bool:
         """Whether the last update has left something to Python: the first hint, more room, a label to be looked at."""
 
+    def predict_many(self, X: Any, hints: list[Any], features: list[Any], made: list[Forecast]) -> None:
+        """`predict` for each context behind those that are `made`, appended to it, up to one that would be None."""
+
+    def update_many(self, forecasts: list[Any], y: list[float], begin: int) -> int:
+        """`update` from number `begin` on; where it stopped, behind a first hint or before what it does not take.
+
+        Labels are left to be looked at.
+        """
+
     def mark(self, forecast: Forecast) -> int:
         """By which the round of a forecast is known, see `marks`."""
 

@@ -37,6 +37,13 @@ class PythonEngine:
         """Nothing is left over, as whole updates are not taken over."""
         return False
 
+    def predict_many(self, X: Any, hints: list[Any], features: list[Any], made: list[Forecast]) -> None:
+        """Left to the round."""
+
+    def update_many(self, forecasts: list[Any], y: list[float], begin: int) -> int:
+        """Left to the round."""
+        return begin
+
     def mark(self, forecast: Forecast) -> int:
         """By which a round is known, see `marks`."""
         return marks.mark(forecast)

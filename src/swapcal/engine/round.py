@@ -305,6 +305,11 @@ class Round:
         if crowded:
             self.engine.assemble()
 
+    def notice_many(self, labels: Float64Array) -> None:
+        """`notice` for each of them."""
+        if self.rules.notices:
+            self.state.atoms.add_many(labels)
+
     def notice(self, label: float) -> None:
         """Watch for labels that heap up; last of all, as the warning may be an error to the caller."""
         if self.rules.notices:

@@ -13,7 +13,7 @@ from swapcal import potentials
 from swapcal.checked import column_names, real, shown, whole
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
 from swapcal.hypotheses.finite import Finite, FiniteEvidence
-from swapcal.hypotheses.frame_rows import as_case
+from swapcal.hypotheses.frame_rows import Cells, as_case
 from swapcal.hypotheses.rows import check_rows
 from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.roles import Row, Rows
@@ -36,11 +36,15 @@ _REMEMBERED = 10_000
 class _Memory(dict[tuple[Any, ...], Row]):
     """Rows of cases that came before. A copy starts without them: they only save time."""
 
+    def __init__(self, columns: tuple[str, ...]) -> None:
+        super().__init__()
+        self.cells = Cells(columns)
+
     def __deepcopy__(self, memo: Any) -> "_Memory":
-        return _Memory()
+        return _Memory(self.cells.columns)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Memory, ()
+        return _Memory, (self.cells.columns,)
 
 
 class Groups:
@@ -118,10 +122,9 @@ class Groups:
         self._columns = self._definitions.columns
         # A function of somebody's own may look at anything, so nothing is known of a case by its columns.
         own = any(isinstance(one, Function) for one in self._definitions.fixed)
-        self._memory: _Memory | None = None if own else _Memory()
+        self._memory: _Memory | None = None if own else _Memory(self._columns)
         self._finite = Finite(1 + self.limit, potential=AdaNormalHedge() if potential is None else potential)
-        names = ["all", *(one.name for one in self._definitions.fixed)]
-        self._vocabulary = Vocabulary(names, self.n, self.rare, self._definitions.keys, self._name)
+        self._vocabulary = self._empty()
         if self._vocabulary.free < 0:
             needed = self.limit - self._vocabulary.free
             raise InvalidInput(f"these groups need limit={needed} or more before any value is seen; got {self.limit}")
@@ -216,13 +219,9 @@ class Groups:
         """
         if self._memory is None:
             return None
-        if hasattr(x, "_fields"):  # a named tuple, without the mapping that it could be
-            values = [getattr(x, name, None) for name in self._columns]
-        else:
-            case = x if type(x) is dict else as_case(x)
-            if case is None:
-                return None
-            values = [case.get(name) for name in self._columns]
+        values = [*map(x.get, self._columns)] if type(x) is dict else self._memory.cells.of(x)
+        if values is None:
+            return None
         try:
             return self._memory.get((*values, *map(type, values)))
         except TypeError:  # a value that cannot be looked up
@@ -230,10 +229,11 @@ class Groups:
 
     def _keep(self, x: Any, row: Row) -> None:
         """Remember a row that no later value can change: all its positions are those of values that have one."""
-        case = x if type(x) is dict else as_case(x)
-        if case is None or self._memory is None or set(row.indices.tolist()) & set(self._vocabulary.other):
+        if self._memory is None or set(row.indices.tolist()) & set(self._vocabulary.other):
             return
-        values = [case.get(name) for name in self._columns]
+        values = self._memory.cells.of(x)
+        if values is None:
+            return
         if len(self._memory) >= _REMEMBERED:
             self._memory.clear()
         with contextlib.suppress(TypeError):
@@ -424,10 +424,26 @@ class Groups:
         own = {**self.spec(), "edges": None, "vocabulary": None}
         if own != {**spec, "edges": None, "vocabulary": None}:
             raise StateFileError(f"the groups passed in, {self!r}, are not the ones in the file: {spec.get('groups')}")
-        settings = {name: getattr(self, name) for name in ("limit", "rare", "bands", "categories")}
-        twin = Groups(self.groups, **settings, potential=self._finite.potential)
-        twin._learn(spec)
+        return self.taught(spec)
+
+    def taught(self, spec: Spec) -> "Groups":
+        """These definitions, which must be those of `spec`, with what that has learned; nothing learned if it has not.
+
+        Definitions are shared with the twin, and not read again: that takes longer than all that was learned.
+        """
+        twin = object.__new__(Groups)
+        for name in ("_columns", "_definitions", "_finite", "bands", "categories", "groups", "limit", "rare"):
+            setattr(twin, name, getattr(self, name))
+        twin._edges, twin._warned = {}, False
+        twin._memory = None if self._memory is None else _Memory()
+        twin._vocabulary = twin._empty()
+        if spec["vocabulary"] is not None:
+            twin._learn(spec)
         return twin
+
+    def _empty(self) -> Vocabulary:
+        names = ["all", *(one.name for one in self._definitions.fixed)]
+        return Vocabulary(names, self.n, self.rare, self._definitions.keys, self._name)
 
     def _learn(self, spec: Spec) -> None:
         edges = {str(name): tuple(map(float, given)) for name, given in spec["edges"].items()}
@@ -443,7 +459,8 @@ class Groups:
         """The groups that `spec` describes; not possible with functions of your own, see `resumed`."""
         settings = {name: spec[name] for name in ("limit", "rare", "bands", "categories")}
         groups = cls(groups_from_spec(spec["groups"]), potential=potentials.from_spec(spec["potential"]), **settings)
-        groups._learn(spec)
+        if spec["vocabulary"] is not None:
+            groups._learn(spec)
         return groups
 
 

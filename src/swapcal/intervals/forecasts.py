@@ -26,6 +26,8 @@ class QuantilesForecast:
         What the forecasters of the tree played, in the order of the levels; empty at the very start.
     size : Forecast or None
         What the forecaster of the scale played.
+    unit : float
+        What the scale is a multiple of, where `predict` was given one; else 1.
     """
 
     levels: tuple[float, ...]
@@ -34,6 +36,7 @@ class QuantilesForecast:
     scale: float
     parts: tuple[Forecast, ...]
     size: Forecast | None
+    unit: float = 1.0
 
     @property
     def predictive(self) -> Predictive:
@@ -49,6 +52,7 @@ class QuantilesForecast:
             "scale": self.scale,
             "parts": [part.to_dict() for part in self.parts],
             "size": None if self.size is None else self.size.to_dict(),
+            "unit": self.unit,
         }
 
     def to_json(self) -> str:
@@ -65,7 +69,7 @@ class QuantilesForecast:
             parts = tuple(Forecast.from_dict(part) for part in data["parts"])
             size = None if data["size"] is None else Forecast.from_dict(data["size"])
             center = None if data["center"] is None else float(data["center"])
-            return cls(levels, values, center, float(data["scale"]), parts, size)
+            return cls(levels, values, center, float(data["scale"]), parts, size, float(data.get("unit", 1.0)))
         except (KeyError, TypeError, ValueError) as error:
             raise UnknownForecast(f"this is not a stored forecast of quantiles ({error})") from None
 
@@ -81,7 +85,7 @@ class QuantilesForecast:
 
 @dataclass(frozen=True, slots=True)
 class IntervalForecast:
-    """An interval that is to cover the outcome: `lower < y <= upper`.
+    """An interval that is to cover the outcome: `lower <= y <= upper`.
 
     Attributes
     ----------
@@ -104,7 +108,7 @@ class IntervalForecast:
         return self.upper - self.lower
 
     def __contains__(self, y: object) -> bool:
-        return isinstance(y, (int, float)) and self.lower < y <= self.upper
+        return isinstance(y, (int, float)) and self.lower <= y <= self.upper
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

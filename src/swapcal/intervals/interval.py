@@ -88,7 +88,7 @@ class Interval:
         """Rounds that have had their outcome, without the first ones that only taught the spread."""
         return self.quantiles.n_rounds
 
-    def predict(self, x: Any, hint: float | None = None) -> IntervalForecast:
+    def predict(self, x: Any, hint: float | None = None, *, unit: float | None = None) -> IntervalForecast:
         """The interval for context `x`, around `hint`; opens a round, learns nothing about outcomes.
 
         Parameters
@@ -97,19 +97,21 @@ class Interval:
             The context, as the class of functions takes it.
         hint : float, optional
             Your own model's forecast, in the outcomes' unit.
+        unit : float, optional
+            How far your own model expects this outcome from the hint, as for `Quantiles.predict`.
 
         Returns
         -------
         IntervalForecast
             `lower` and `upper`, and all that the update will need.
         """
-        quantiles = self.quantiles.predict(x, hint)
+        quantiles = self.quantiles.predict(x, hint, unit=unit)
         lower, upper = quantiles.values
         return IntervalForecast(lower, upper, self.coverage, quantiles)
 
-    def expected(self, x: Any, hint: float | None = None) -> Float64Array:
+    def expected(self, x: Any, hint: float | None = None, *, unit: float | None = None) -> Float64Array:
         """The ends with the mean of the two values that each forecaster would draw from. Changes nothing."""
-        return self.quantiles.expected(x, hint)
+        return self.quantiles.expected(x, hint, unit=unit)
 
     def update(self, forecast: IntervalForecast, y: float) -> None:
         """Learn the outcome `y` of a forecast: in any order, once each."""
@@ -117,9 +119,15 @@ class Interval:
             raise UnknownForecast(f"update takes what predict returned; got {checked.shown(forecast)}")
         self.quantiles.update(forecast.quantiles, y)
 
-    def run(self, X: Any, y: Any, hints: Any = None) -> Float64Array:
+    def forget(self, forecast: IntervalForecast) -> None:
+        """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it."""
+        if not isinstance(forecast, IntervalForecast):
+            raise UnknownForecast(f"forget takes what predict returned; got {checked.shown(forecast)}")
+        self.quantiles.forget(forecast.quantiles)
+
+    def run(self, X: Any, y: Any, hints: Any = None, *, units: Any = None) -> Float64Array:
         """Forecast and update a whole recorded stream, as `Quantiles.run`; an array with the two ends."""
-        return self.quantiles.run(X, y, hints)
+        return self.quantiles.run(X, y, hints, units=units)
 
     def miscoverage(self, delta: float = 0.05) -> float:
         """What the number of covered rounds differs at most from coverage times rounds, in every group at once.

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from swapcal import bundle, checked, hypotheses
+from swapcal.engine.atoms import Atoms
 from swapcal.engine.randomness import seed_for
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecaster import Forecaster
@@ -30,6 +31,9 @@ _STRETCH = 2.5
 """A scale is about two standard deviations, where the map to (0, 1) still tells outcomes apart."""
 _MARGIN = 1e-6
 """A quantile keeps this part of its cell free at both ends, so that no cell is empty whatever is forecast."""
+_HEAPS = (
+    "An interval covers all of such a heap or nothing of it; groups in which outcomes heap up show how far off that is"
+)
 _NEAR_END = 0.01
 """Hints keep this far from the ends of a cell."""
 
@@ -73,6 +77,12 @@ class Quantiles:
 
     Notes
     -----
+    A round whose outcome misses a node's cell is closed there and not learned: the node's level is a share of the
+    outcomes in the cell, of which such an outcome says nothing. One could learn every outcome instead, moved to the end
+    of the cell, at the quantile's own level. Then e_N = E_N without the shares, but sums over all rounds instead of
+    those of the cell, and in forecasts and coverage it makes no difference that shows, in early rounds as in late ones
+    (`tests/intervals`): what early rounds miss is how loud a group is, which the scale's forecaster has to learn first.
+
     Outcomes need no range: they are mapped to (0, 1) around the hint, in units of a scale that a further forecaster
     learns for every context (the mean size of the distance). The map is in the forecast, so outcomes may come late.
     Cost: K + 1 rounds of a forecaster; memory likewise.
@@ -112,7 +122,7 @@ class Quantiles:
             raise InvalidInput(f"low must be smaller than high; got low={self.low:g} and high={self.high:g}")
         self.middle = 0.0
         self.seed = secrets.randbits(63) if seed is None else checked.whole(seed, "seed", 0)
-        self._warm: list[tuple[float, float | None]] = []
+        self._warm: list[tuple[float, float | None, float]] = []
         self._contexts = Contexts(hypotheses)
         self._nodes = tree(self.levels)
         functions = self._contexts.functions
@@ -133,6 +143,11 @@ class Quantiles:
             )
             for node in self._nodes
         ]
+        for forecaster in self._ends:
+            forecaster._round.state.atoms.warned = (
+                True  # their labels are positions in cells; outcomes are looked at here
+            )
+        self._atoms = Atoms(_HEAPS, "labels, measured from the hint where there is one, are")
 
     def __repr__(self) -> str:
         return f"Quantiles({list(self.levels)}, {self.hypotheses!r}, seed={self.seed}): {self.n_rounds} rounds"
@@ -147,7 +162,7 @@ class Quantiles:
         """Rounds that have had their outcome, without the first ones that only taught the spread."""
         return self._ends[0].n_rounds
 
-    def predict(self, x: Any, hint: float | None = None) -> QuantilesForecast:
+    def predict(self, x: Any, hint: float | None = None, *, unit: float | None = None) -> QuantilesForecast:
         """The quantiles for context `x`, around `hint`; opens a round, learns nothing about outcomes.
 
         Parameters
@@ -156,27 +171,32 @@ class Quantiles:
             The context, as the class of functions takes it.
         hint : float, optional
             Your own model's forecast, in the outcomes' unit.
+        unit : float, optional
+            How far your own model expects this outcome from the hint, such as its standard error or the half-width of
+            its interval; `spread` is then a multiple of it. What is guaranteed stays the same, as it only scales the
+            map to (0, 1); where it tells certain cases from uncertain ones, intervals are shorter for it.
 
         Returns
         -------
         QuantilesForecast
             A value with the quantiles in `values`.
         """
-        return self._play(x, hint, drawn=True)
+        return self._play(x, hint, unit, drawn=True)
 
-    def expected(self, x: Any, hint: float | None = None) -> Float64Array:
+    def expected(self, x: Any, hint: float | None = None, *, unit: float | None = None) -> Float64Array:
         """The quantiles with the mean of the two values that each forecaster would draw from. Changes nothing."""
-        return np.array(self._play(x, hint, drawn=False).values)
+        return np.array(self._play(x, hint, unit, drawn=False).values)
 
-    def _play(self, x: Any, hint: float | None, *, drawn: bool) -> QuantilesForecast:
+    def _play(self, x: Any, hint: float | None, unit_given: float | None, *, drawn: bool) -> QuantilesForecast:
         given = None if hint is None else checked.real(hint, "hint")
+        one = 1.0 if unit_given is None else checked.number(unit_given, "unit", 1e-300, 1e300)
         context = self._contexts.read(x, given, learn=drawn)
         if self.spread is None:
             ends = tuple(self.low if level < 0.5 else self.high for level in self.levels)
-            return QuantilesForecast(self.levels, ends, given, 0.0, (), None)
+            return QuantilesForecast(self.levels, ends, given, 0.0, (), None, one)
         center = self.middle if given is None else given
         sized, how_large = _forecast(self._size, context, 0.5, drawn)
-        scale = _STRETCH * size_back(how_large, self.spread)
+        scale = _STRETCH * size_back(how_large, self.spread) * one
         positions, parts = [0.0] * len(self.levels), [sized] * len(self.levels)
         for node, forecaster in zip(self._nodes, self._ends, strict=True):
             start, stop = _cell(node, positions)
@@ -185,7 +205,7 @@ class Quantiles:
             parts[node.position], inside = _forecast(forecaster, context, guess, drawn)
             positions[node.position] = _at(inside, start, stop)
         values = tuple(min(max(unit_back(u, center, scale), self.low), self.high) for u in positions)
-        return QuantilesForecast(self.levels, values, center, scale, tuple(parts) if drawn else (), sized)
+        return QuantilesForecast(self.levels, values, center, scale, tuple(parts) if drawn else (), sized, one)
 
     def update(self, forecast: QuantilesForecast, y: float) -> None:
         """Learn the outcome `y` of a forecast: in any order, once each.
@@ -203,8 +223,9 @@ class Quantiles:
         if not self.low <= label <= self.high:
             raise InvalidInput(f"the label {label:g} is outside [{self.low:g}, {self.high:g}]; widen low and high")
         if forecast.size is None or forecast.center is None:
-            self._warm_up(label, forecast.center)
+            self._warm_up(label, forecast.center, forecast.unit)
             return
+        self._atoms.add(label if forecast.center == self.middle else label - forecast.center)
         u, positions = unit(label, forecast.center, forecast.scale), [0.0] * len(self.levels)
         for node, forecaster in zip(self._nodes, self._ends, strict=True):
             start, stop = _cell(node, positions)
@@ -216,20 +237,29 @@ class Quantiles:
                 # The label says nothing of this part, and is not out: a forecaster whose outcomes are out stands back.
                 forecaster.forget(part)
         assert self.spread is not None  # there was one when the forecast was made
-        self._size.update(forecast.size, size(abs(label - forecast.center), self.spread))
+        self._size.update(forecast.size, size(abs(label - forecast.center) / forecast.unit, self.spread))
 
-    def _warm_up(self, label: float, center: float | None) -> None:
+    def forget(self, forecast: QuantilesForecast) -> None:
+        """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it."""
+        if not isinstance(forecast, QuantilesForecast):
+            raise UnknownForecast(f"forget takes what predict returned; got {checked.shown(forecast)}")
+        if forecast.size is not None:
+            for node, forecaster in zip(self._nodes, self._ends, strict=True):
+                forecaster.forget(forecast.parts[node.position])
+            self._size.forget(forecast.size)
+
+    def _warm_up(self, label: float, center: float | None, one: float) -> None:
         """The first outcomes, which teach nothing but how large distances are."""
         if self.spread is not None:
             return
-        self._warm.append((label, center))
+        self._warm.append((label, center, one))
         if len(self._warm) == _WARM:
-            self.middle = float(np.median([y for y, _ in self._warm]))
-            distances = [abs(y - (self.middle if c is None else c)) for y, c in self._warm]
+            self.middle = float(np.median([y for y, _, _ in self._warm]))
+            distances = [abs(y - (self.middle if c is None else c)) / each for y, c, each in self._warm]
             self.spread = max(1.5 * float(np.median(distances)), 1e-12 * max(1.0, abs(self.middle)))
             self._warm = []
 
-    def run(self, X: Any, y: Any, hints: Any = None) -> Float64Array:
+    def run(self, X: Any, y: Any, hints: Any = None, *, units: Any = None) -> Float64Array:
         """Forecast and update a whole recorded stream; one row of quantiles for each round.
 
         Parameters
@@ -240,6 +270,8 @@ class Quantiles:
             Outcomes; where one is NaN the round is forecast and not learned from.
         hints : array, optional
             Your own model's forecasts.
+        units : array, optional
+            How far it expects each outcome from its forecast, as in `predict`.
 
         Returns
         -------
@@ -248,11 +280,15 @@ class Quantiles:
         """
         labels = checked.vector(y, "y", missing=True)
         given = None if hints is None else checked.vector(hints, "hints", len(labels)).tolist()
+        sized = None if units is None else checked.vector(units, "units", len(labels)).tolist()
         out = np.empty((len(labels), len(self.levels)))
         for t, context in enumerate(_each(self.hypotheses, X, len(labels))):
-            forecast = self.predict(context, None if given is None else given[t])
+            hint, one = None if given is None else given[t], None if sized is None else sized[t]
+            forecast = self.predict(context, hint, unit=one)
             out[t] = forecast.values
-            if not math.isnan(labels[t]):
+            if math.isnan(labels[t]):
+                self.forget(forecast)
+            else:
                 self.update(forecast, float(labels[t]))
         return out
 
@@ -320,7 +356,7 @@ class Quantiles:
             plain["levels"], own, spread=plain["spread"], low=plain["low"], high=plain["high"], seed=plain["seed"]
         )
         loaded.middle = float(plain["middle"])
-        loaded._warm = [(float(y), None if c is None else float(c)) for y, c in plain["warm"]]
+        loaded._warm = [(float(y), None if c is None else float(c), float(one)) for y, c, one in plain["warm"]]
         loaded._contexts = Contexts.from_plain(plain["contexts"], own)
         loaded._size, loaded._ends = parts["size"], [parts[f"level-{k}"] for k in range(len(loaded._nodes))]
         return loaded

@@ -41,7 +41,8 @@ def binning(property: Elicitable, p: Float64Array, n_bins: int | None, distinct:
     distinct = np.unique(p if distinct is None else distinct)
     shown = even if _balanced(p, even) or len(distinct) < 2 else _quantile_edges(p, N_SHOWN, low, high)
     if len(distinct) <= MOST_VALUES:
-        edges = np.concatenate([[low], (distinct[1:] + distinct[:-1]) / 2, [high]])
+        # Neighbors that differ in the last bit have no number between them, and share a bin.
+        edges = np.unique(np.concatenate([[low], (distinct[1:] + distinct[:-1]) / 2, [high]]))
         edges = edges if len(distinct) > 1 else np.array([low, high])
         stated = f"every one of the {len(distinct)} forecast values was judged by itself"
         if len(distinct) == 1:

@@ -35,7 +35,7 @@ _BEGIN = b"run.json" + json.dumps({"format": _FORMAT}).removesuffix("}").encode(
 """How a state file begins, behind 26 bytes of the archive: the name of its first entry, and what that says first."""
 
 _SINGLE = ("run.json", "forecaster")
-_ARRAY = re.compile(r"[a-z_.]{1,60}\.npy")
+_ARRAY = re.compile(r"[a-z0-9_.]{1,80}\.npy")
 _FIELDS: dict[str, tuple[type, ...]] = {
     "asked": (dict,),
     "rows": (int,),

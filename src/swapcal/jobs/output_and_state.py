@@ -5,7 +5,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from swapcal.errors import StateFileError, SwapcalError
 from swapcal.jobs import checkpoint
@@ -13,10 +13,9 @@ from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.jobs.guard import apart, lock_of
 from swapcal.jobs.lock import StateLock
 from swapcal.jobs.outputs import Columns, Output, open_output, there_already
-from swapcal.jobs.run_state import RunState
 from swapcal.replacing import leftovers
 
-__all__ = ["RunFiles"]
+__all__ = ["Path_", "RunFiles"]
 
 COMMIT_SECONDS = 1.0
 """Seconds between commits, at least."""
@@ -25,6 +24,15 @@ COMMIT_SHARE = 20.0
 """A commit waits so many times as long as the last one took, so that they take a twentieth of the time at most."""
 
 Path_ = str | os.PathLike[str]
+
+
+class Saveable(Protocol):
+    """A run that can be kept."""
+
+    def save(
+        self, asked: dict[str, Any], out: str | None, output: dict[str, Any] | None, *, finished: bool
+    ) -> Checkpoint:
+        """All that it takes to go on."""
 
 
 class RunFiles:
@@ -116,6 +124,10 @@ class RunFiles:
             return False
         return True
 
+    def name_columns(self, names: tuple[str, ...]) -> None:
+        """The columns of the output, where they were not known before the first rows were read; before `open`."""
+        self.names = names
+
     def open(self) -> None:
         """Claim the files: from now on a run with the same state file goes on with this one."""
         if self.state is not None:
@@ -150,7 +162,7 @@ class RunFiles:
             checkpoint.write(self.state, self.begun)
         self._output.append(columns)
 
-    def commit(self, current: RunState, *, finished: bool = False, force: bool = False) -> None:
+    def commit(self, current: Saveable, *, finished: bool = False, force: bool = False) -> None:
         """Output first, then the state that says how far it goes; a run that is killed between goes back to before."""
         start = time.monotonic()
         output = self._output
@@ -166,7 +178,7 @@ class RunFiles:
         if finished and output is not None:
             output.clear()
 
-    def _write(self, state: Path, current: RunState, position: dict[str, Any] | None, *, finished: bool) -> None:
+    def _write(self, state: Path, current: Saveable, position: dict[str, Any] | None, *, finished: bool) -> None:
         checkpoint.write(state, current.save(self.asked, self._where, position, finished=finished))
 
     def close(self) -> None:

@@ -14,12 +14,28 @@ import numpy.typing as npt
 
 from swapcal.errors import InvalidInput, StateFileError
 
-__all__ = ["ENDINGS", "Columns", "Output", "Position", "changed", "open_output", "there_already", "unwritable"]
+__all__ = [
+    "ENDINGS",
+    "Columns",
+    "Output",
+    "Position",
+    "changed",
+    "kind_of",
+    "open_output",
+    "there_already",
+    "unwritable",
+]
 
 Columns = Mapping[str, npt.NDArray[Any]]
 Position = dict[str, Any]
 
 ENDINGS = ".csv, .jsonl, .ndjson or .parquet"
+_KINDS = {"row": "int64", "top": "string"}
+
+
+def kind_of(name: str) -> str:
+    """What a column of an output holds, as pyarrow calls it: the number of a row, the name of a class, or floats."""
+    return _KINDS.get(name, "float64")
 
 
 class Output(Protocol):
@@ -76,7 +92,7 @@ def open_output(
     target = Path(path)
     ending = target.suffix.lower()
     if ending in (".csv", ".jsonl", ".ndjson"):
-        return TextOutput(target, names, position, json=ending != ".csv", replace=replace, claimed=claimed)
+        return TextOutput(target, names, position, json_lines=ending != ".csv", replace=replace, claimed=claimed)
     if ending in (".parquet", ".pq"):
         return ParquetOutput(target, names, position, replace=replace, claimed=claimed)
     raise InvalidInput(f"the output {target.name!r} must end in {ENDINGS}")

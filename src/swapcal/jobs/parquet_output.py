@@ -13,7 +13,7 @@ import numpy as np
 
 from swapcal.errors import InvalidInput
 from swapcal.jobs.guard import parts_of, regular
-from swapcal.jobs.outputs import Columns, Position, changed, there_already, unwritable
+from swapcal.jobs.outputs import Columns, Position, changed, kind_of, there_already, unwritable
 from swapcal.replacing import leftovers, replacing, sync_folder
 from swapcal.tables.extras import package
 
@@ -57,7 +57,7 @@ class ParquetOutput:
         self._waiting: list[Columns] = []
         self._n_parts, self._merged, self._replaces, self._digest = 0, False, replace, ""
         pa, _ = package("pyarrow", "writing forecasts"), package("pyarrow.parquet", "writing Parquet")
-        self._schema = pa.schema([(name, pa.int64() if name == "row" else pa.float64()) for name in names])
+        self._schema = pa.schema([(name, pa.type_for_alias(kind_of(name))) for name in names])
         if position is not None:
             self._n_parts, self._digest = int(position["parts"]), str(position["digest"])
             self._merged, self._replaces = bool(position["merged"]), bool(position["replaces"])

@@ -1,24 +1,21 @@
 """From records to better forecasts: every row is forecast from the rows before it, and the result is compared."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 from swapcal.audit.summary import summarize
-from swapcal.checked import whole
 from swapcal.decisions import lost, saved
-from swapcal.errors import DataError, StateFileError
-from swapcal.jobs.auditing import opening, versions
+from swapcal.errors import DataError
+from swapcal.jobs.auditing import versions
 from swapcal.jobs.before_after import DELTA, BeforeAfter
 from swapcal.jobs.checkpoint import Checkpoint
-from swapcal.jobs.guard import regular
-from swapcal.jobs.kept_sums import understood
 from swapcal.jobs.late_notes import late_sentences, time_column
 from swapcal.jobs.output_and_state import RunFiles
 from swapcal.jobs.question import Question
 from swapcal.jobs.result import Result
+from swapcal.jobs.row_loop import Stopped, play
 from swapcal.jobs.run_state import Method, RunState
 from swapcal.tables.records import Batch, Records, read
 from swapcal.words.property_words import loss_name
@@ -27,18 +24,7 @@ from swapcal.words.verdicts import verdict
 
 __all__ = ["Stopped", "run"]
 
-_HEAD = 1 << 20
-"""Bytes of a file that are looked at to guess its number of rows."""
-
 Path_ = str | os.PathLike[str]
-
-
-class Stopped(KeyboardInterrupt):
-    """The run was asked to stop, and has: `rows` rows are done, and kept if there is a state file."""
-
-    def __init__(self, rows: int) -> None:
-        super().__init__(f"stopped after {rows:,} rows")
-        self.rows = rows
 
 
 def run(
@@ -137,95 +123,11 @@ def _run(
     stop: Callable[[], bool] | None,
     say: Callable[[str], None] | None,
 ) -> Result:
-    begun = files.begun
-    known = records.n_rows or _expected_rows(records) if method.horizon is None else method.horizon
-    with understood(files.state):
-        settled = question.prefix if begun is None else whole(begun.plain["settled"], "settled", 1)
-        if settled > question.prefix:
-            raise ValueError(f"{settled} rows have settled the range, and {question.prefix} can")
-    first, rest = opening(records, settled)
-    if begun is None:
-        current = RunState(question, replace(method, horizon=known), first, records.name)
-    else:
-        with understood(files.state):
-            current = RunState(question, replace(method, horizon=known), first, records.name, begun)
-    batches: Iterator[Batch] = chain(first, rest)
-    if begun is not None:
-        batches = _behind(batches, current, begun, files)
-    files.open()
-    new, between = 0, True
-    try:
-        for batch in batches:
-            if begun is not None and not new and say is not None:
-                say(f"going on after row {current.n_rows:,}")
-            between = False
-            columns = current.advance(batch)
-            files.append(columns)
-            new, between = new + batch.n, True
-            files.commit(current)
-            if progress is not None:
-                progress(current.n_rows)
-            if stop is not None and stop():
-                raise Stopped(current.n_rows)
-        if new or begun is None or not begun.finished:
-            files.commit(current, finished=True)
-        elif say is not None:
-            say(f"nothing to do: all {current.n_rows:,} rows of {records.name} are done")
-    except KeyboardInterrupt:
-        if between:
-            files.commit(current, force=True, finished=files.state is None)
-        raise
-    if records.held is not None and say is not None:
-        say(records.held)
-    return _result(records.name, current, files, time_column(records.file, first, question.time))
+    def make(first: list[Batch], expected: int | None, begun: Checkpoint | None) -> RunState:
+        return RunState(question, replace(method, horizon=expected), first, records.name, begun)
 
-
-def _expected_rows(records: Records) -> int | None:
-    """About how many rows a file of text has, from its size and its first lines; None for anything else.
-
-    Not from how much has been read of it so far: that depends on threads, and two runs must have the same horizon. Only
-    a regular file may be opened again: what is read from a pipe is gone.
-    """
-    path = records.file
-    if not isinstance(path, str) or not regular(path):
-        return None
-    try:
-        with open(path, "rb") as file:
-            head, size = file.read(_HEAD), os.path.getsize(path)
-    except OSError:
-        return None
-    if not head or b"\0" in head:
-        return None  # packed, so that its size says little
-    if size <= len(head):
-        return max(1, head.count(b"\n") - 1)
-    rows = head.count(b"\n") * size / len(head)
-    return int(float(f"{rows:.1e}"))
-
-
-def _behind(batches: Iterator[Batch], current: RunState, begun: Checkpoint, files: RunFiles) -> Iterator[Batch]:
-    """The batches behind the rows that are done, which must be the same rows as then."""
-    ahead: list[Batch] = []
-    for batch in batches:
-        left = begun.rows - current.n_rows
-        if batch.n > left:
-            current.pass_over(batch.cut(0, left))
-            ahead.append(batch.cut(left, batch.n))
-        else:
-            current.pass_over(batch)
-        if current.n_rows == begun.rows:
-            break
-    source = current.values.source
-    if current.n_rows < begun.rows:
-        raise StateFileError(
-            f"{source} has {current.n_rows:,} rows, and the state file {files.state} has {begun.rows:,} of them done; "
-            "give the file it was made with, another --state, or --fresh to start over"
-        )
-    if current.fingerprint.value() != begun.digest:
-        raise StateFileError(
-            f"the first {begun.rows:,} rows of {source} are not those that the state file {files.state} has seen; "
-            "give the file it was made with, another --state, or --fresh to start over"
-        )
-    return chain(ahead, batches)
+    played = play(records, question.prefix, make, files, horizon=method.horizon, progress=progress, stop=stop, say=say)
+    return _result(records.name, played.run, files, time_column(records.file, played.first, question.time))
 
 
 def _binning(current: RunState) -> str:

@@ -1,16 +1,19 @@
 """Forecasts as CSV or JSON lines, which can be cut off behind any row."""
 
 import hashlib
+import json
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from swapcal.errors import InvalidInput
 from swapcal.jobs.lock import hold
-from swapcal.jobs.outputs import Columns, Position, changed, there_already, unwritable
+from swapcal.jobs.outputs import Columns, Position, changed, kind_of, there_already, unwritable
 from swapcal.replacing import sync_folder
 from swapcal.tables.extras import package
 
@@ -29,7 +32,7 @@ class TextOutput:
     ----------
     path, names, position, replace, claimed
         As for `open_output`.
-    json : bool
+    json_lines : bool
         JSON lines instead of CSV.
     """
 
@@ -39,14 +42,14 @@ class TextOutput:
         names: tuple[str, ...],
         position: Position | None,
         *,
-        json: bool,
+        json_lines: bool,
         replace: bool = False,
         claimed: bool = False,
     ) -> None:
-        self.path, self.names, self.json = path, names, json
+        self.path, self.names, self.json = path, names, json_lines
         self._arrow()
         self._hash = hashlib.blake2b(digest_size=16)
-        self._head = b'{"row":' if json else (",".join(names) + "\n").encode()
+        self._head = b'{"row":' if json_lines else (",".join(map(_csv_cell, names)) + "\n").encode()
         self._file = self._opened(new=position is None, there=replace or claimed)
         try:
             if position is None:
@@ -62,9 +65,10 @@ class TextOutput:
         pa, pc = self._arrow()
         pieces: list[Any] = []
         for name in self.names:
-            text = pc.cast(pa.array(columns[name], from_pandas=True), pa.string())
+            values = columns[name] if kind_of(name) != "string" else self._quoted(columns[name])
+            text = pc.cast(pa.array(values, from_pandas=True), pa.string())
             before = "," if pieces else "{" if self.json else ""
-            pieces += [f'{before}"{name}":' if self.json else before]
+            pieces += [f"{before}{json.dumps(name, ensure_ascii=False)}:" if self.json else before]
             pieces += [pc.fill_null(text, "null" if self.json else "") if text.null_count else text]
         # The last argument is what stands between pieces: nothing. The lines lie end to end in the array's own bytes.
         lines = pc.binary_join_element_wise(*pieces, "}\n" if self.json else "\n", "")
@@ -72,6 +76,12 @@ class TextOutput:
         if len(lines):
             first, last = np.frombuffer(offsets, np.int32)[[lines.offset, lines.offset + len(lines)]].tolist()
             self._write(memoryview(data)[first:last])
+
+    def _quoted(self, texts: npt.NDArray[Any]) -> list[str]:
+        """Texts as cells of CSV or JSON."""
+        quote: Callable[[str], str] = json.dumps if self.json else _csv_cell
+        cells = {each: quote(each) for each in set(texts.tolist())}
+        return [cells[each] for each in texts.tolist()]
 
     def commit(self) -> Position:
         """The number of bytes, all of them on the disk."""
@@ -154,3 +164,15 @@ class TextOutput:
     @staticmethod
     def _arrow() -> tuple[Any, Any]:
         return package("pyarrow", "writing forecasts"), package("pyarrow.compute", "writing forecasts")
+
+
+def _csv_cell(text: str) -> str:
+    """A text as CSV has it: in quotes where a comma, a quote, a line end or a blank at an end would change it.
+
+    Examples
+    --------
+    >>> _csv_cell("early"), _csv_cell("early, or late")
+    ('early', '"early, or late"')
+    """
+    plain = text.strip() == text and not any(sign in text for sign in ',"\r\n')
+    return text if plain else '"' + text.replace('"', '""') + '"'

@@ -89,7 +89,7 @@
       const [which, what] = key.split("-");
       const value = (part) => Number(line.dataset[which + part] ?? NaN);
       if (what === "bias") return Math.abs(value("Bias"));
-      if (what === "loss") return value("Loss");
+      if (what !== "near") return value(what[0].toUpperCase() + what.slice(1));
       return value("Low") > 0 ? value("Low") : value("High") < 0 ? -value("High") : 0;
     };
     for (const head of all("th[data-sort]", table)) {
@@ -116,12 +116,13 @@
         const named = (which) => table.dataset[which] ?? which;
         // A text that a spreadsheet would take for a formula gets a quote in front.
         const quoted = (text) => `"${(/^[=+@-]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
-        const heads = ["group", "rows", "unit", ...sidesThere.flatMap((w) => ["bias", "low", "high", "off"].map((part) => quoted(`${named(w)}_${part}`)))];
+        const parts = ["bias", "low", "high", "off", ...(table.dataset.more ? table.dataset.more.split(",") : [])];
+        const heads = ["group", "rows", "unit", ...sidesThere.flatMap((w) => parts.map((part) => quoted(`${named(w)}_${part}`)))];
         const rows = [...body.rows].map((line) => [
           quoted(nameOf(line)),
           line.dataset.rows,
           quoted(table.dataset.unit),
-          ...sidesThere.flatMap((w) => ["Bias", "Low", "High", "Off"].map((part) => line.dataset[w + part] ?? (part === "Off" ? "0" : ""))),
+          ...sidesThere.flatMap((w) => parts.map((part) => line.dataset[w + part[0].toUpperCase() + part.slice(1)] ?? (part === "off" ? "0" : ""))),
         ]);
         const text = [heads.join(","), ...rows.map((row) => row.join(","))].join("\r\n");
         const link = document.createElement("a");

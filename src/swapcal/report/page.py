@@ -28,7 +28,7 @@ from swapcal.words.numbers import count, number
 from swapcal.words.property_words import property_words
 from swapcal.words.verdicts import headline_below_badge
 
-__all__ = ["environment", "html", "safe_parts", "write", "write_text"]
+__all__ = ["drawn", "environment", "html", "safe_parts", "settings_shown", "write", "write_text"]
 
 _PRINTED = 9
 """How many groups' diagrams are printed besides that of everybody."""
@@ -111,12 +111,12 @@ def _context(result: Result) -> dict[str, Any]:
     chance = number(known[-1]) if known else ""
     figures: dict[str, tuple[str, str]] = {}
     if result.history is not None:
-        figures["time"] = _drawn(ErrorOverTime.of(result), "t")
+        figures["time"] = drawn(ErrorOverTime.of(result), "t")
     if result.paired is not None:
-        figures["loss"] = _drawn(LossChange.of(result), "l")
+        figures["loss"] = drawn(LossChange.of(result), "l")
     if any((side.histories or {}) for _, side in sides):
-        figures["bias"] = _drawn(BiasOverTime.of(result), "b")
-    figures["histogram"] = _drawn(ForecastHistogram.of(result), "h")
+        figures["bias"] = drawn(BiasOverTime.of(result), "b")
+    figures["histogram"] = drawn(ForecastHistogram.of(result), "h")
     return {
         "result": result,
         "headline": headline_below_badge(result.verdict),
@@ -124,7 +124,7 @@ def _context(result: Result) -> dict[str, Any]:
         "sides": sides,
         "both": len(sides) == 2,
         "words": property_words(result.property),
-        "cards": headline_numbers(result),
+        "told": headline_numbers(result),
         "errors": error_numbers(result),
         "rows": rows(result),
         "chance": chance,
@@ -141,15 +141,18 @@ def _context(result: Result) -> dict[str, Any]:
         "groups": group_table(result),
         "figures": figures,
         "worst": [(which, side.label, _worst(side, result)) for which, side in sides],
-        "settings": [
-            (name, _plain(value))
-            for name, value in result.settings.items()
-            if (name, value) != ("property", repr(result.property))  # which is told anyway
-        ],
+        "settings": settings_shown(result),
     }
 
 
-def _drawn(figure: Any, prefix: str) -> tuple[str, str]:
+def settings_shown(result: Result) -> list[tuple[str, str]]:
+    """The settings of a result by name, as people write them, but for the property, which is told anyway."""
+    told = ("property", repr(result.property))
+    return [(name, _plain(value)) for name, value in result.settings.items() if (name, value) != told]
+
+
+def drawn(figure: Any, prefix: str) -> tuple[str, str]:
+    """A figure as a drawing for the page, whose names begin with `prefix`, and what it shows in a sentence."""
     from markupsafe import Markup
 
     return Markup(svg(figure(), prefix)), figure.finding()
@@ -162,7 +165,7 @@ def _diagrams(result: Result, chosen: ChosenGroups) -> list[dict[str, Any]]:
     kinds = [("all", name) for name in everybody]
     kinds += [("worst", name) for name in chosen.worst] + [("largest", name) for name in chosen.largest]
     for k, (kind, name) in enumerate(kinds):
-        drawing, finding = _drawn(Reliability.of(result, name), f"r{k}-")
+        drawing, finding = drawn(Reliability.of(result, name), f"r{k}-")
         found.append(
             {"kind": kind, "name": name, "svg": drawing, "finding": finding, "printed": k <= _PRINTED, "number": k}
         )

@@ -14,7 +14,17 @@ from swapcal.words.names import group_name, shortened
 from swapcal.words.numbers import number, percent, precise, relative
 from swapcal.words.property_words import loss_name, property_words
 
-__all__ = ["Verdict", "biased", "explained", "headline_below_badge", "per_round", "verdict", "with_discovery"]
+__all__ = [
+    "Verdict",
+    "biased",
+    "explained",
+    "headline_below_badge",
+    "healed",
+    "per_round",
+    "verdict",
+    "what_is_off",
+    "with_discovery",
+]
 
 LITTLE = 0.01
 """Forecasts that take less than this part off the loss of the best constant, however recalibrated, know nothing."""
@@ -152,7 +162,7 @@ def _knowledge_sentence(side: ColumnSummary, property: Elicitable) -> str:
     )
 
 
-def _what_is_off(side: ColumnSummary, property: Elicitable, r: float) -> str:
+def what_is_off(side: ColumnSummary, property: Elicitable, r: float = 2.0) -> str:
     """The bias in a clause, the part that matters most first."""
     words, groups = property_words(property), side.groups
     material = side.material()
@@ -183,7 +193,7 @@ def _of_audit(side: ColumnSummary, property: Elicitable, r: float, command: str 
     knowledge = _knowledge_sentence(side, property)
     if not biased(side, r):
         return _nothing(side, property, r, knowledge)
-    off = _what_is_off(side, property, r)
+    off = what_is_off(side, property, r)
     where = _where(side, property)
     if _know_nothing(side):
         advice = (
@@ -217,7 +227,7 @@ def _of_forecasts(side: ColumnSummary, property: Elicitable, r: float) -> Verdic
     if not biased(side, r):
         said = _nothing(side, property, r, knowledge)
         return Verdict("fine", said.headline.replace("Nothing to correct", "The forecasts hold"), said.sentences)
-    off = _what_is_off(side, property, r)
+    off = what_is_off(side, property, r)
     if _know_nothing(side):
         return Verdict("refit", f"The groups alone say little: a model is needed ({off}).", (knowledge, *where))
     return Verdict("recalibrate", f"Some bias is left, which more rows take away: {off}.", (*where, knowledge))
@@ -244,7 +254,7 @@ def _of_run(
         more = f"; recalibrated ones would cost {gain} of the {name}" if worse else ""
         headline = f"Keep the model's forecasts: {kept.headline[0].lower()}{kept.headline[1:-1]}{more}."
         return Verdict("fine", headline, tuple(text for text in (loss, *counts, *was, *kept.sentences) if text))
-    off = _what_is_off(before, property, r)
+    off = what_is_off(before, property, r)
     if _know_nothing(after):
         advice = "Recalibrated, the forecasts are honest but say little; a better model is needed."
         return Verdict(
@@ -253,10 +263,10 @@ def _of_run(
             (_knowledge_sentence(after, property), loss, *counts, advice),
         )
     left = biased(after, r)
-    still = (f"Some bias is left, and falls with more rows: {_what_is_off(after, property, r)}.",) if left else ()
-    healed, dearer = _healed(before, after), _dearer(before, after)
+    still = (f"Some bias is left, and falls with more rows: {what_is_off(after, property, r)}.",) if left else ()
+    better_now, dearer = healed(before, after), _dearer(before, after)
     price = f"recalibrated forecasts cost {gain} of the {name}" if worse else dearer
-    if not better and (price or not healed) and (left or not healed):
+    if not better and (price or not better_now) and (left or not better_now):
         reason = f"but {price}" if price else "and so far less than half of that is gone"
         return Verdict(
             "recalibrate", f"Not yet better: the model is off ({off}), {reason}.", (*still, loss, *counts, *was)
@@ -265,7 +275,7 @@ def _of_run(
     return Verdict("recalibrate", f"Use the recalibrated forecasts: {off}.", (*counts, *was, loss, *still))
 
 
-def _healed(before: ColumnSummary, after: ColumnSummary) -> bool:
+def healed(before: ColumnSummary, after: ColumnSummary) -> bool:
     """Whether groups that were off beyond doubt, and by more than is negligible, are off by half of that at most."""
     material = before.material()
     if before.groups is None or after.groups is None or not material.any():

@@ -3,6 +3,8 @@
 import copy
 from collections import namedtuple
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -47,9 +49,83 @@ def _forms(sizes: SpeedSizes) -> list[TargetRow]:
         "a record of 3 columns, as a mapping": (groups, records, *plain),
         "a row of pandas' itertuples": (groups, [case(**record) for record in records], *plain),
     }
-    usual = _hinted(finite, list(X), *plain)
+    forms |= {name: (groups, rows, *plain) for name, rows in _rows_of_frames(records).items()}
+    usual, array = _hinted(finite, list(X), *plain), "a float64 array and plain floats"
     found = [(name, compare(_hinted(*form), usual, sizes.repeats)) for name, form in forms.items()]
-    return [one.row("events", name, "a float64 array and plain floats", 3.0) for name, one in found]
+    made = "what the frame takes to make the row comes before that, and is more: see frame.iloc[t] below"
+    slow = ("a row of pandas' iloc", "a polars frame of one row")
+    rows = [one.row("events", name, array, 3.0, note=made if name in slow else "") for name, one in found]
+    return [*rows, *_rows_in_use(records, groups, *plain, sizes), _batches(X, y, hints, sizes)]
+
+
+def _rows_of_frames(records: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Rows as frames give them, made before the clock runs."""
+    found: dict[str, list[Any]] = {}
+    if find_spec("pandas") is not None:
+        frame = import_module("pandas").DataFrame(records)
+        found["a row of pandas' iloc"] = [frame.iloc[t] for t in range(len(frame))]
+    if find_spec("polars") is not None:
+        frame = import_module("polars").DataFrame(records)
+        found["a row of polars' iter_rows(named=True)"] = list(frame.iter_rows(named=True))
+        found["a polars frame of one row"] = [frame[t] for t in range(len(frame))]
+    return found
+
+
+def _rows_in_use(
+    records: list[dict[str, Any]], groups: Groups, labels: list[float], hints: list[float], sizes: SpeedSizes
+) -> list[TargetRow]:
+    """What an event adds to a row that pandas must make first, which costs more than the event."""
+    if find_spec("pandas") is None:
+        return []
+    frame = import_module("pandas").DataFrame(records)
+
+    def playing() -> Callable[[], None]:
+        forecaster = Forecaster(Probability(), copy.deepcopy(groups), seed=1)
+
+        def work() -> None:
+            for t, (label, hint) in enumerate(zip(labels, hints, strict=True)):
+                forecaster.update(forecaster.predict(frame.iloc[t], hint), label)
+
+        return work
+
+    def making() -> Callable[[], None]:
+        def work() -> None:
+            for t, _ in enumerate(zip(labels, hints, strict=True)):
+                frame.iloc[t]
+
+        return work
+
+    ratio = compare(playing, making, sizes.repeats)
+    return [ratio.row("events", "frame.iloc[t], predict and update", "frame.iloc[t] alone", 1.5)]
+
+
+def _batches(X: Float64Array, y: Float64Array, hints: Float64Array, sizes: SpeedSizes) -> TargetRow:
+    """A hundred events at once, and the same events one by one: forecasts first, then outcomes."""
+    parts = [slice(start, start + 100) for start in range(0, len(y), 100)]
+
+    def many() -> Callable[[], None]:
+        forecaster = Forecaster(Probability(), Finite(20), seed=1)
+
+        def work() -> None:
+            for part in parts:
+                forecaster.update_many(forecaster.predict_many(X[part], hints[part]), y[part])
+
+        return work
+
+    def one_by_one() -> Callable[[], None]:
+        forecaster = Forecaster(Probability(), Finite(20), seed=1)
+        contexts, labels, guides = list(X), y.tolist(), hints.tolist()
+
+        def work() -> None:
+            for part in parts:
+                made = [forecaster.predict(x, hint) for x, hint in zip(contexts[part], guides[part], strict=True)]
+                for forecast, label in zip(made, labels[part], strict=True):
+                    forecaster.update(forecast, label)
+
+        return work
+
+    ratio = compare(many, one_by_one, sizes.repeats)
+    return ratio.row("events", "predict_many and update_many, 100 at once", "a loop over predict and update", 1.0)
 
 
 def _hinted(hypotheses: Finite | Groups, contexts: list[Any], labels: list[Any], hints: list[Any]) -> Side:

@@ -1,0 +1,98 @@
+"""Intervals in the terminal: the verdict, every group with its coverage and width before and after, the notes."""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from swapcal.cli.output import MARKS, STYLES, bullet
+from swapcal.cli.plain_text import cleaned, printable
+from swapcal.jobs.several.interval_result import IntervalResult, interval_json, interval_rows
+from swapcal.jobs.threshold import above, parse_threshold
+from swapcal.words.interval_words import coverage_text, interval_notes
+from swapcal.words.names import group_name, shortened
+from swapcal.words.numbers import MISSING, aligned, count, counted, interval, percent
+
+__all__ = ["tell_intervals"]
+
+N_GROUPS = 12
+LEAST, ROOM = 12, 24
+"""Columns that the name of a group has at least, and that it should have."""
+
+
+def tell_intervals(
+    result: IntervalResult, *, report: Path | None, json: bool, fail_above: str | None, last: str | None
+) -> None:
+    """The end of a run of intervals: the page, tables with a `last` line or JSON, and the exit code 1."""
+    if report is not None:
+        from swapcal.report.interval_page import write_intervals
+
+        write_intervals(result, report)
+    if json:
+        typer.echo(interval_json(result))
+    else:
+        console = Console(highlight=False)
+        console.print(_view(result, console.width))
+        for line in (None if report is None else f"The page is {report}", last):
+            if line is not None:
+                console.print(Text(printable(line)), soft_wrap=True)
+    sentence = None if fail_above is None else above(result.covered, parse_threshold(fail_above))
+    if sentence is not None:
+        typer.echo(sentence, err=True)
+        raise typer.Exit(1)
+
+
+def _view(result: IntervalResult, width: int) -> RenderableType:
+    covered = cleaned(result.covered)
+    said = covered.verdict
+    head = Text.assemble((f" {MARKS[said.kind]} ", STYLES[said.kind]), " ", (said.headline, "bold"))
+    n = len(covered.groups) - 1
+    what = f"{percent(result.coverage)} intervals of {covered.settings['y']}"
+    groups = "no groups" if not n else "1 group" if n == 1 else f"{n:,} groups"
+    facts = Text(f" {Path(covered.source).name}: {what}, {counted(covered.n_rounds)}, {groups}", style="dim")
+    sentences = [Padding(bullet(each), (0, 1)) for each in said.sentences]
+    notes = [
+        Padding(Text(note, style="dim"), (0, 1))
+        for note in interval_notes(covered.settings, covered.n_missing, covered.n_clipped)
+    ]
+    return Group(head, facts, Text(), *sentences, _groups(result, width), Text(), *notes)
+
+
+def _groups(result: IntervalResult, width: int) -> Table:
+    rows: list[dict[str, Any]] = cleaned(interval_rows(result))
+    shown, sides = rows[: N_GROUPS + 1], list(result.covered.columns)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title_justify="left", title_style="bold", show_edge=False)
+    off = [f"{side.known_groups.n_off:,}" for side in result.covered.columns.values()]
+    if len(rows) > 1:
+        told = f"{off[0]} of {len(rows) - 1:,} off beyond doubt"
+        table.title = f"\nGroups, the worst first: {told}{f' before, {off[1]} after' if len(off) == 2 else ''}"
+    columns: dict[str, list[str]] = {"rows": [count(row["rows"]) for row in shown]}
+    for which in sides:
+        cells = [row.get(which) for row in shown]
+        start = f"{which}, " if len(sides) > 1 else ""
+        columns[f"{start}coverage"] = [MISSING if cell is None else coverage_text(cell["coverage"]) for cell in cells]
+        columns[f"{start}points"] = [MISSING if cell is None else interval(cell["low"], cell["high"]) for cell in cells]
+        columns[f"{start}width"] = aligned(float("nan") if cell is None else cell["width"] for cell in cells)
+        columns[f"{start}score"] = aligned(float("nan") if cell is None else cell["score"] for cell in cells)
+    columns["off"] = ["yes" if (row.get(sides[-1]) or {}).get("off") else "" for row in shown]
+    # In a narrow terminal the intervals of coverage give way, then the scores, those before first.
+    optional = [name for part in ("points", "score") for name in columns if name.endswith(part)]
+    while (room := width - sum(3 + max(map(len, [head, *column])) for head, column in columns.items()) - 2) < ROOM:
+        if not optional:
+            break
+        del columns[optional.pop(0)]
+    table.add_column("group", overflow="ellipsis", no_wrap=True, max_width=max(room, LEAST))
+    for head in columns:
+        table.add_column(head, justify="right", no_wrap=True)
+    for k, row in enumerate(shown):
+        style = "bold" if columns["off"][k] else ""
+        name = shortened(group_name(row["group"]), max(room, LEAST))
+        table.add_row(Text(name, style=style), *(Text(column[k], style=style) for column in columns.values()))
+    if len(rows) > len(shown):
+        table.caption, table.caption_justify = f"{len(rows) - len(shown):,} more with --report or --json", "left"
+    return table

@@ -1,0 +1,183 @@
+"""The rows of a source, played one batch after the other: forecasts to the output, and a state that can go on."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Generic, Protocol, TypeVar
+
+from swapcal.checked import whole
+from swapcal.errors import StateFileError
+from swapcal.jobs.auditing import opening
+from swapcal.jobs.checkpoint import Checkpoint
+from swapcal.jobs.fingerprint import Fingerprint
+from swapcal.jobs.guard import regular
+from swapcal.jobs.kept_sums import understood
+from swapcal.jobs.output_and_state import RunFiles
+from swapcal.tables.records import Batch, Records
+
+__all__ = ["Playable", "RowsPlayed", "Stopped", "play"]
+
+_HEAD = 1 << 20
+"""Bytes of a file that are looked at to guess its number of rows."""
+
+
+class Stopped(KeyboardInterrupt):
+    """The run was asked to stop, and has: `rows` rows are done, and kept if there is a state file."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__(f"stopped after {rows:,} rows")
+        self.rows = rows
+
+
+class Playable(Protocol):
+    """A run between two batches."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that are done."""
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Of these rows."""
+
+    def advance(self, batch: Batch) -> dict[str, Any]:
+        """Forecast the rows of a batch and learn from them; the columns of the output."""
+
+    def pass_over(self, batch: Batch) -> None:
+        """Count rows that are done."""
+
+    def save(
+        self, asked: dict[str, Any], out: str | None, output: dict[str, Any] | None, *, finished: bool
+    ) -> Checkpoint:
+        """All that it takes to go on."""
+
+
+P = TypeVar("P", bound=Playable)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsPlayed(Generic[P]):
+    """A run whose rows are all done, and the batches that it began with."""
+
+    run: P
+    first: list[Batch]
+
+
+def play(
+    records: Records,
+    prefix: int,
+    make: Callable[[list[Batch], int | None, Checkpoint | None], P],
+    files: RunFiles,
+    *,
+    horizon: int | None = None,
+    progress: Callable[[int], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> RowsPlayed[P]:
+    """Play all rows, from the first or from where the state file stands.
+
+    Parameters
+    ----------
+    records : Records
+        The source.
+    prefix : int
+        So many rows settle what is not given.
+    make : callable
+        The run from its first batches, the number of rows that are expected, and what an earlier run has kept.
+    files : RunFiles
+        The output and the state.
+    horizon : int, optional
+        Number of rows that will come; else what the source says, or what the size of a file of text suggests.
+    progress, stop, say
+        As for `running.run`.
+    """
+    begun = files.begun
+    expected = records.n_rows or _expected_rows(records) if horizon is None else horizon
+    with understood(files.state):
+        settled = prefix if begun is None else whole(begun.plain["settled"], "settled", 1)
+        if settled > prefix:
+            raise ValueError(f"{settled} rows have settled the range, and {prefix} can")
+    first, rest = opening(records, settled)
+    batches: Iterator[Batch] = chain(first, rest)
+    if begun is None:
+        current = make(first, expected, None)
+    else:
+        with understood(files.state):
+            current = make(first, expected, begun)
+        batches = _behind(batches, current, begun, files, records.name)
+    files.open()
+    new, between = 0, True
+    try:
+        for batch in batches:
+            if begun is not None and not new and say is not None:
+                say(f"going on after row {current.n_rows:,}")
+            between = False
+            columns = current.advance(batch)
+            files.append(columns)
+            new, between = new + batch.n, True
+            files.commit(current)
+            if progress is not None:
+                progress(current.n_rows)
+            if stop is not None and stop():
+                raise Stopped(current.n_rows)
+        if new or begun is None or not begun.finished:
+            files.commit(current, finished=True)
+        elif say is not None:
+            say(f"nothing to do: all {current.n_rows:,} rows of {records.name} are done")
+    except KeyboardInterrupt:
+        if between:
+            files.commit(current, force=True, finished=files.state is None)
+        raise
+    if records.held is not None and say is not None:
+        say(records.held)
+    return RowsPlayed(current, first)
+
+
+def _expected_rows(records: Records) -> int | None:
+    """About how many rows a file of text has, from its size and its first lines; None for anything else.
+
+    Not from how much has been read of it so far: that depends on threads, and two runs must have the same horizon. Only
+    a regular file may be opened again: what is read from a pipe is gone.
+    """
+    path = records.file
+    if not isinstance(path, str) or not regular(path):
+        return None
+    try:
+        with open(path, "rb") as file:
+            head, size = file.read(_HEAD), os.path.getsize(path)
+    except OSError:
+        return None
+    if not head or b"\0" in head:
+        return None  # packed, so that its size says little
+    if size <= len(head):
+        return max(1, head.count(b"\n") - 1)
+    rows = head.count(b"\n") * size / len(head)
+    return int(float(f"{rows:.1e}"))
+
+
+def _behind(
+    batches: Iterator[Batch], current: Playable, begun: Checkpoint, files: RunFiles, source: str
+) -> Iterator[Batch]:
+    """The batches behind the rows that are done, which must be the same rows as then."""
+    ahead: list[Batch] = []
+    for batch in batches:
+        left = begun.rows - current.n_rows
+        if batch.n > left:
+            current.pass_over(batch.cut(0, left))
+            ahead.append(batch.cut(left, batch.n))
+        else:
+            current.pass_over(batch)
+        if current.n_rows == begun.rows:
+            break
+    if current.n_rows < begun.rows:
+        raise StateFileError(
+            f"{source} has {current.n_rows:,} rows, and the state file {files.state} has {begun.rows:,} of them done; "
+            "give the file it was made with, another --state, or --fresh to start over"
+        )
+    if current.fingerprint.value() != begun.digest:
+        raise StateFileError(
+            f"the first {begun.rows:,} rows of {source} are not those that the state file {files.state} has seen; "
+            "give the file it was made with, another --state, or --fresh to start over"
+        )
+    return chain(ahead, batches)
