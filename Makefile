@@ -23,33 +23,37 @@ format: install
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Two processes; tests that share something costly, such as a Spark session, are in the same one.
+TOGETHER := -n 2 --dist loadgroup
+
 # What has a compiled twin runs on both backends; everything else rests on it and runs once.
 TWINS := tests/engine tests/hints tests/hypotheses tests/audit
 
 test: check
-	$(BIN)/python -m pytest -n 2
-	SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2 -m "not slow and not once" $(TWINS)
+	$(BIN)/python -m pytest $(TOGETHER)
+	SWAPCAL_BACKEND=python $(BIN)/python -m pytest $(TOGETHER) -m "not slow and not once" $(TWINS)
 
 # Tests that repeat something play a fifth of it in `make test`, and all of it here.
 thorough: install
-	SWAPCAL_EFFORT=all $(BIN)/python -m pytest -n 2
-	SWAPCAL_EFFORT=all SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2 $(TWINS)
+	SWAPCAL_EFFORT=all $(BIN)/python -m pytest $(TOGETHER)
+	SWAPCAL_EFFORT=all SWAPCAL_BACKEND=python $(BIN)/python -m pytest $(TOGETHER) $(TWINS)
 
 test-python: install
-	SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2
+	SWAPCAL_BACKEND=python $(BIN)/python -m pytest $(TOGETHER)
 
 bits: install
 	$(BIN)/python -W ignore tests/bits/runs.py
 
-# Spark is half a gigabyte and needs Java: it comes with the slow tests alone.
+# Spark is half a gigabyte and needs Java: CI installs it (`.ci/run`); without it, its tests are skipped.
 slow: install spark
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest $(TOGETHER) -m slow
 
 JAVA := command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null; }
 
 spark: install
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark]'
+	$(BIN)/python -c "import pyspark, google.protobuf" 2>/dev/null || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark]'
 	$(JAVA) || echo "no Java could be installed: the tests of Spark are skipped"
 
 # Runs that are killed at random moments, at the pace at which they commit by default: 500 for each format.

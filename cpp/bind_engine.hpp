@@ -498,6 +498,12 @@ inline PyType_Slot fast_slots[] = {{Py_tp_methods, fast_methods}, {0, nullptr}};
 
 inline void bind_engine(nb::module_ &m) {
     m.def("has_forecast_type", [] { return forecast_type().type != nullptr; });
+    m.def("weigh_adanormalhedge", [](Vector<const double> sums, Vector<const double> spreads, Vector<double> weights) {
+        if (spreads.shape(0) != sums.shape(0) || weights.shape(0) != sums.shape(0)) {
+            throw std::invalid_argument("sums, spreads and weights differ in length");
+        }
+        weigh_adanormalhedge(sums.data(), spreads.data(), weights.data(), int64_t(sums.shape(0)));
+    });
     m.def("set_forecast_type", [](nb::handle cls, nb::handle kinds) { forecast_type().learn(cls.ptr(), kinds.ptr()); });
     nb::class_<Handle>(m, "Engine", nb::type_slots(fast_slots))
         .def(nb::init<nb::dict, nb::dict, nb::object, nb::object>(), nb::arg("settings"), nb::arg("arrays"),

@@ -7,7 +7,7 @@ code, and what is read is at most 64 times as large as the bytes themselves.
 
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from swapcal.errors import StateFileError
 
-__all__ = ["Shape", "Words", "framed", "packed", "unframed", "unpacked"]
+__all__ = ["Layout", "Shape", "Words", "framed", "packed", "unframed", "unpacked"]
 
 VERSION = 1
 _MAGIC = b"swpc"
@@ -40,6 +40,32 @@ class Shape(NamedTuple):
         return -(-prod(self.shape) // per_word)
 
 
+class Layout(NamedTuple):
+    """Where arrays lie among words: how many words there are, and of each array its name, its words and its form.
+
+    The words in `finite` are those of arrays that hold finite numbers only.
+    """
+
+    n: int
+    places: tuple[tuple[str, slice, type[np.generic], tuple[int, ...], int], ...]
+    finite: tuple[slice, ...]
+
+    @classmethod
+    def of(cls, shapes: Mapping[str, Shape], *, loose: Container[str] = ()) -> "Layout":
+        """One array behind the other; in those named in `loose` there may be NaN and infinities."""
+        places: list[tuple[str, slice, type[np.generic], tuple[int, ...], int]] = []
+        finite: list[slice] = []
+        end = 0
+        for name, each in shapes.items():
+            start, end = end, end + each.n_words
+            places.append((name, slice(start, end), each.dtype, each.shape, prod(each.shape)))
+            if each.dtype is np.float64 and name not in loose and end > start:
+                if finite and finite[-1].stop == start:
+                    start = finite.pop().start
+                finite.append(slice(start, end))
+        return cls(end, tuple(places), tuple(finite))
+
+
 class Words(NamedTuple):
     """Words that are still packed: how many, the bits that say which are not zero, and these."""
 
@@ -47,13 +73,9 @@ class Words(NamedTuple):
     bits: memoryview
     filled: memoryview
 
-    def arrays(self, shapes: Mapping[str, Shape]) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of these shapes, which must be all there is: copies that may be written to."""
-        ends, end = [], 0
-        for each in shapes.values():
-            end += each.n_words
-            ends.append(end)
-        if end != self.n:
+    def arrays(self, layout: Layout) -> dict[str, npt.NDArray[Any]]:
+        """The arrays that lie so, which must be all there is: copies that may be written to."""
+        if layout.n != self.n:
             raise StateFileError("these bytes are damaged: their arrays do not fit their settings")
         words = np.zeros(self.n, dtype="<u8")
         mask = np.unpackbits(np.frombuffer(self.bits, dtype=np.uint8), count=self.n).view(np.bool_)
@@ -62,13 +84,12 @@ class Words(NamedTuple):
             raise StateFileError("these bytes are damaged: there are more or fewer numbers than they say")
         words[mask] = filled
         views: dict[Any, npt.NDArray[Any]] = {dtype: words.view(dtype) for dtype in (np.float64, np.int64)}
+        if not all(np.isfinite(views[np.float64][place]).all() for place in layout.finite):
+            raise StateFileError("these bytes are damaged: they hold something other than finite numbers")
         arrays: dict[str, npt.NDArray[Any]] = {}
-        for (name, each), start, end in zip(shapes.items(), [0, *ends], ends, strict=False):
-            if each.dtype in _PER_WORD:
-                part = words[start:end].view(each.dtype)[: prod(each.shape)]
-            else:
-                part = views[each.dtype][start:end]
-            arrays[name] = part if len(each.shape) == 1 else part.reshape(each.shape)
+        for name, place, dtype, shape, size in layout.places:
+            part = words[place].view(dtype)[:size] if dtype in _PER_WORD else views[dtype][place]
+            arrays[name] = part if len(shape) == 1 else part.reshape(shape)
         return arrays
 
 

@@ -1,4 +1,7 @@
-"""Spark in local mode, with Java: the loop's numbers in batch and in streams, also when the driver is killed."""
+"""Spark in local mode, with Java: the loop's numbers in batch and in streams, also when the driver is killed.
+
+Where pyspark and Java are there, a few keys and one kill are in every run of the tests; the many are in `make slow`.
+"""
 
 import json
 import os
@@ -20,9 +23,10 @@ import spark_sessions
 import swapcal as sc
 from swapcal.errors import InvalidInput
 from swapcal.keyed import key_text, sibling
+from swapcal.report import page
 
 pytestmark = [
-    pytest.mark.slow,  # a download of half a gigabyte, and a minute to start
+    pytest.mark.xdist_group("spark"),  # one session for all of them
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17, which is not installed here"),
     pytest.mark.filterwarnings("ignore"),
 ]
@@ -53,12 +57,17 @@ def rows(n_keys: int, n: int) -> dict[str, Any]:
     }
 
 
-def test_a_thousand_keys_of_a_thousand_rows_are_the_loop_over_keys(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("n_keys", "n"), [(7, 60), pytest.param(1000, 1000, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_keys_are_the_loop_over_keys_and_the_audit_is_that_of_one_machine(
+    spark: Any, tmp_path: Path, n_keys: int, n: int
+) -> None:
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     from swapcal.compat import spark as on_spark
 
-    data = rows(1000, 1000)
+    data = rows(n_keys, n)
     order = np.random.default_rng(1).permutation(len(data["y"]))
     parquet.write_table(pa.table({name: column[order] for name, column in data.items()}), tmp_path / "rows.parquet")
     df = spark.read.parquet(str(tmp_path / "rows.parquet"))
@@ -66,24 +75,30 @@ def test_a_thousand_keys_of_a_thousand_rows_are_the_loop_over_keys(spark: Any, t
     assert found.columns == ["store", "t", "p", "y", "sex", "age", "forecast"]
     table = found.select("store", "t", "forecast").toArrow().sort_by([("store", "ascending"), ("t", "ascending")])
     expected = np.empty(len(data["y"]))
-    for k in range(1000):
-        part = slice(k * 1000, (k + 1) * 1000)
+    for k in range(n_keys):
+        part = slice(k * n, (k + 1) * n)
         x = {name: data[name][part] for name in ("sex", "age")}
         expected[part] = sibling(template(), "key", key_text(k)).run(x, data["y"][part], data["p"][part])
     assert (table["forecast"].to_numpy() == expected).all()
 
-    total = on_spark.audit(found.repartition(40), forecast="forecast", y="y", groups=["sex", "age"], bins=20)
+    n_parts = 40 if n_keys == 1000 else 3
+    total = on_spark.audit(found.repartition(n_parts), forecast="forecast", y="y", groups=["sex", "age"], bins=20)
     whole = sc.Audit(sc.Probability(), sc.Groups(["sex", "age"]), bins=20)
     whole.update_many(data["y"], expected, {name: data[name] for name in ("sex", "age")})
-    assert total.n_rounds == whole.n_rounds == 1_000_000
+    assert total.n_rounds == whole.n_rounds == n_keys * n
     assert set(total.function_names) == set(whole.function_names)
     columns = [total.function_names.index(name) for name in whole.function_names]
     for name in ("xv", "weight", "xvxv"):
         mine, theirs = getattr(total.table(), name)[:, columns], getattr(whole.table(), name)
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
     assert (total.table().active[:, columns] == whole.table().active).all()
+    said, alone = (on_spark.judged(each, y="y") for each in (total, whole))
+    assert said.verdict.headline == alone.verdict.headline
+    assert "the outcome" not in page.html(said)
+    assert said.verdict.headline.removeprefix("Recalibrate: ")[1:] in page.html(said)
 
 
+@pytest.mark.slow
 def test_empty_tables_null_keys_and_wrong_schemas_get_sentences(spark: Any) -> None:
     from swapcal.compat import spark as on_spark
 
@@ -105,10 +120,12 @@ def played(sink: Path) -> list[tuple[Any, ...]]:
     """What Spark says that it has written; files that a killed attempt has left are not among it."""
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     paths = set()
-    for log in (sink / "_spark_metadata").iterdir():
+    for log in (sink / "_spark_metadata").glob("[0-9]*"):
         if log.name.partition(".")[0].isdigit():
             listed = (json.loads(line) for line in log.read_text().splitlines()[1:])
             paths |= {unquote(urlparse(each["path"]).path) for each in listed if each["action"] == "add"}
+    if not paths:
+        return []
     table = pa.concat_tables([parquet.read_table(path) for path in sorted(paths)])
     names = ("store", "case", "t", "status", "forecast")
     return sorted(zip(*(table[name].to_pylist() for name in names), strict=True), key=repr)
@@ -133,6 +150,55 @@ def expected(source: Path) -> dict[str, float]:
     return out
 
 
+def killed(tmp_path: Path, commits: int, *, wait: float = 0.0) -> bool:
+    """Start the stream in a process of its own; kill it, its JVM and its workers after so many commits, if not done."""
+    command = [sys.executable, spark_sessions.__file__, *(str(tmp_path / n) for n in ("events", "wild", "wild check"))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(command, env=environment, start_new_session=True, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 600
+    while process.poll() is None and time.monotonic() < deadline:
+        if len(list((tmp_path / "wild check" / "commits").glob("[0-9]*"))) >= commits:
+            time.sleep(wait)
+            break
+        time.sleep(0.05)
+    alive = process.poll() is None
+    if alive:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert alive or process.returncode == 0
+    return alive
+
+
+def test_a_stream_goes_on_after_a_kill(spark: Any, tmp_path: Path) -> None:
+    source = tmp_path / "events"
+    spark_sessions.events(source, 3, n_keys=5, n=24)
+    assert killed(tmp_path, 1)
+    spark_sessions.stream(spark, source, tmp_path / "wild", tmp_path / "wild check").awaitTermination()
+    found = played(tmp_path / "wild")
+    assert {row[3] for row in found} <= {"forecast", "learned", "repeated", "unknown"}
+    assert {row[1]: row[4] for row in found if row[3] == "forecast"} == expected(source)
+    assert len(found) == sum(len(path.read_text().splitlines()) for path in source.iterdir())
+
+
+def test_keys_that_are_idle_leave_by_a_timer(spark: Any, tmp_path: Path) -> None:
+    source = tmp_path / "events"
+    spark_sessions.events(source, 1, n_keys=3, n=3)
+    # No event comes any more: Spark starts batches for the timers alone.
+    query = spark_sessions.stream(
+        spark, source, tmp_path / "out", tmp_path / "check", forget_after=1.0, trigger="1 second"
+    )
+    deadline = time.monotonic() + 120
+    left: list[tuple[Any, ...]] = []
+    while len(left) < 3 and query.exception() is None and time.monotonic() < deadline:
+        time.sleep(0.5)
+        left = [row for row in played(tmp_path / "out") if row[3] == "idle"]
+    query.stop()
+    assert query.exception() is None
+    assert {row[0] for row in left} == {"store 0", "store 1", "store 2"}
+    assert all(row[1] is None and row[4] is None for row in left)
+
+
+@pytest.mark.slow
 def test_a_stream_is_the_loop_also_when_the_driver_is_killed(spark: Any, tmp_path: Path) -> None:
     source = tmp_path / "events"
     spark_sessions.events(source, 12)
@@ -143,23 +209,11 @@ def test_a_stream_is_the_loop_also_when_the_driver_is_killed(spark: Any, tmp_pat
     assert statuses == {"forecast", "learned", "repeated", "unknown"}
     assert {row[1]: row[4] for row in calm if row[3] == "forecast"} == expected(source)
 
-    command = [sys.executable, spark_sessions.__file__, *(str(tmp_path / n) for n in ("events", "wild", "wild check"))]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    draw, kills = random.Random(0), 0
-    for _ in range(8):
-        process = subprocess.Popen(command, env=environment, start_new_session=True, stderr=subprocess.DEVNULL)
-        done = len(list((tmp_path / "wild check" / "commits").glob("[0-9]*")))
-        wanted, deadline = done + draw.randint(2, 4), time.monotonic() + 600
-        while process.poll() is None and time.monotonic() < deadline:
-            if len(list((tmp_path / "wild check" / "commits").glob("[0-9]*"))) >= wanted:
-                time.sleep(draw.random() * 0.3)
-                break
-            time.sleep(0.05)
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)  # the driver, its JVM and its workers
-            kills += 1
-        if process.wait() == 0:
-            break
-    assert process.returncode == 0
+    draw, kills, done = random.Random(0), 0, False
+    while not done and kills < 8:
+        commits = len(list((tmp_path / "wild check" / "commits").glob("[0-9]*")))
+        done = not killed(tmp_path, commits + draw.randint(2, 4), wait=draw.random() * 0.3)
+        kills += not done
+    assert done
     assert kills >= 2
     assert played(tmp_path / "wild") == calm

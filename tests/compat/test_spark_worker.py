@@ -7,10 +7,18 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.compat.spark.on_workers import merged_audits, partial_audit, play_bucket, recalibrated
+from swapcal.compat.spark.on_workers import (
+    left,
+    merged_audits,
+    partial_audit,
+    play_bucket,
+    recalibrated,
+    recalibrated_keys,
+)
 from swapcal.compat.spark.spark_columns import SparkColumns
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.keyed import KeyBucket, key_text, sibling
+from swapcal.stepping import Events
 
 pa: Any = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.compute")
@@ -142,7 +150,7 @@ def test_sentences() -> None:
     table, data = rows(1, 20), template().to_bytes()
     with pytest.raises(InvalidInput, match=r"rows have no key: the column 'store' is null"):
         recalibrated(table.set_column(0, "store", pa.nulls(20, pa.string())), COLUMNS, data, 100)
-    with pytest.raises(InvalidInput, match=r"more than most_rows=10: a key is one sequence"):
+    with pytest.raises(InvalidInput, match=r"beyond most_rows=10: a key is one sequence"):
         recalibrated(table, COLUMNS, data, 10)
     with pytest.raises(InvalidInput, match=r"two rows of key 'store 0' have the same 't', \[1\]"):
         recalibrated(table.set_column(1, "t", pa.array(np.maximum(np.arange(20), 1))), COLUMNS, data, 100)
@@ -163,3 +171,34 @@ def test_sentences() -> None:
         assert words in str(caught.value)
     with pytest.raises(InvalidInput, match=r"there is no column 'sex'; did you mean 'sexe'\?"):
         COLUMNS.check([("sexe" if name == "sex" else name, kind) for name, kind in types])
+
+
+def test_keys_of_a_partition_are_played_one_after_the_other() -> None:
+    table = rows(5, 120).sort_by("store")
+    for size in (1, 50, 120, 1000):
+        parts = iter(table.to_batches(max_chunksize=size))
+        found = pa.Table.from_batches(list(recalibrated_keys(parts, COLUMNS, template().to_bytes(), 10**6)))
+        for name in ("store 0", "store 3", "store 4"):
+            own = found.filter(pa.compute.equal(found["store"], name))
+            assert (own["forecast"].to_numpy() == loop(table, name)).all()
+    assert list(recalibrated_keys(iter(()), COLUMNS, template().to_bytes(), 10)) == []
+    apart = pa.concat_tables([table, table.slice(0, 3)]).combine_chunks().to_batches()
+    with pytest.raises(InvalidInput, match="'store 0' are not beside each other"):
+        list(recalibrated_keys(iter(apart), COLUMNS, template().to_bytes(), 10**6))
+    with pytest.raises(InvalidInput, match="key 'store 0' has 120 rows or more, beyond most_rows=100"):
+        list(recalibrated_keys(iter(table.to_batches()), COLUMNS, template().to_bytes(), 100))
+
+
+def test_keys_that_are_forgotten_get_a_row() -> None:
+    own = template()
+    bucket = KeyBucket(own)
+    for clock, key in ((10.0, "a"), (20.0, "b")):
+        bucket.clock = clock
+        bucket.play(key, np.array([1.0]), 1, lambda some: Events(["1"], [np.nan], {"sex": ["f"], "age": [None]}))
+    again = KeyBucket(own).filled(bucket.to_bytes())
+    assert again.forget(15.0) == ["a"]
+    assert list(again.states) == ["b"]
+    found = left(["a"], COLUMNS)
+    assert found.to_dict("records")[0] == {
+        "store": "a", "case": None, "t": None, "y": None, "forecast": None, "status": "idle"
+    }  # fmt: skip

@@ -65,16 +65,25 @@ def events(folder: Path, n_files: int, n_keys: int = 20, n: int = 60, seed: int 
         os.utime(path, (1_700_000_000 + k, 1_700_000_000 + k))  # files are read in the order of their times
 
 
-def stream(spark: Any, source: Path, sink: Path, checkpoint: Path) -> Any:
-    """The query over the files, one file for each micro-batch, into Parquet; started."""
+def stream(
+    spark: Any,
+    source: Path,
+    sink: Path,
+    checkpoint: Path,
+    *,
+    forget_after: float | None = None,
+    trigger: str | None = None,
+) -> Any:
+    """The query over the files, one file for each micro-batch, into Parquet; started, for all that is there or ever."""
     from swapcal.compat import spark as on_spark
 
     found = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(source))
-    played = on_spark.recalibrate(
-        found, key="store", y="y", hint="p", groups=["sex"], time="t", id="case", seed=7, buckets=4, limit=10
-    )
+    settings: dict[str, Any] = {"key": "store", "y": "y", "hint": "p", "groups": ["sex"], "time": "t", "id": "case"}
+    played = on_spark.recalibrate(found, **settings, seed=7, buckets=4, limit=10, forget_after=forget_after)
     writer = played.writeStream.format("parquet").option("path", str(sink))
-    return writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    when: dict[str, Any] = {"availableNow": True} if trigger is None else {"processingTime": trigger}
+    return writer.trigger(**when).start()
 
 
 if __name__ == "__main__":

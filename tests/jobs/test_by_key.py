@@ -2,20 +2,25 @@
 
 import contextlib
 import csv
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from swapcal.cli.app import app
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.jobs.by_key import run_by_key
 from swapcal.jobs.by_key import run_by_key as module
 from swapcal.jobs.by_key.kept_keys import KeptKeys
-from swapcal.jobs.by_key.shares import shares
+from swapcal.jobs.by_key.owners import Owners
 from swapcal.jobs.question import Question
 from swapcal.jobs.running import Stopped
 from swapcal.keyed import key_text, sibling
+from swapcal.tables.coded import Coded
 
 N = 3000
 
@@ -105,4 +110,68 @@ def test_what_cannot_be_played(tmp_path: Path) -> None:
     (tmp_path / "gap.csv").write_text("store,late\na,1\n,0\n")
     with pytest.raises(DataError, match=r"row 2 of .* has no key: 'store' is empty"):
         run_by_key(tmp_path / "gap.csv", Question("late"), "store")
-    assert max(shares({str(k): 10 for k in range(10)}, 3).values()) == 2
+
+
+def test_keys_are_spread_evenly_in_every_part() -> None:
+    owners = Owners(3)
+    rng = np.random.default_rng(1)
+    for start in (0, 20):
+        names = tuple(str(k) for k in range(start, start + 40))
+        codes = rng.choice(40, 10_000, p=rng.dirichlet(np.full(40, 2.0)))
+        owner, fresh = owners.deal(Coded(codes, names))
+        loads = np.bincount(owner[codes], minlength=3)
+        assert loads.max() < 1.06 * loads.mean()
+        assert len(fresh) == (40 if start == 0 else 20)
+    assert len(owners) == 60
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_weights_late_outcomes_and_a_learning_hint(tmp_path: Path, processes: int) -> None:
+    table = written(tmp_path / "rows.csv", 1200)
+    rng = np.random.default_rng(2)
+    table |= {"w": rng.integers(0, 3, 1200).tolist(), "known": (np.arange(1200) + rng.integers(1, 90, 1200)).tolist()}
+    with (tmp_path / "rows.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(table)
+        writer.writerows(zip(*table.values(), strict=True))
+    out, state = tmp_path / "out.csv", tmp_path / "run.db"
+    question = replace(QUESTION, weight="w", known="known")
+    found = run_by_key(
+        tmp_path / "rows.csv", question, "store", out=out, state=state, seed=5, processes=processes, learn=True
+    )
+    assert found.after.n_rounds == sum(w > 0 for w in table["w"])
+    begun = KeptKeys(state).begun()
+    assert begun is not None
+    template = module.__globals__["Forecaster"].from_bytes(bytes.fromhex(begun["template"]))
+    assert template.hint is not None
+    assert template.rules.max_pending == 4096
+    forecasts = read(out)
+    for key in ("s1", "s3"):
+        rows = [t for t, store in enumerate(table["store"]) if store == key]
+        y = [table["late"][t] if table["w"][t] else np.nan for t in rows]
+        expected = sibling(template, "key", key_text(key)).run(
+            {"sex": [table["sex"][t] for t in rows]},
+            y,
+            [table["score"][t] for t in rows],
+            weights=np.array([table["w"][t] for t in rows]) / 2.0,
+            missing="skip",
+            times=np.array(rows, dtype=float),
+            known=[table["known"][t] - 1.0 for t in rows],
+        )
+        assert expected.tolist() == [forecasts[t] for t in rows]
+
+
+def test_the_page_and_the_json_of_all_keys(tmp_path: Path) -> None:
+    written(tmp_path / "rows.csv")
+    page = tmp_path / "page.html"
+    asked = ["run", str(tmp_path / "rows.csv"), "--y", "late", "--p", "score", "--groups", "sex", "--by", "store"]
+    told = CliRunner().invoke(app, [*asked, "--processes", "1", "--seed", "1", "--json", "--report", str(page)])
+    assert told.exit_code == 0, told.output
+    found = json.loads(told.stdout)["result"]
+    assert found["kind"] == "run"
+    assert found["n_rounds"] == N
+    assert found["settings"]["keys"] == 15
+    assert found["after"]["swap_error"] < found["before"]["swap_error"]
+    assert "sex=f" in page.read_text()
+    refused = CliRunner().invoke(app, [*asked, "--jitter", "0.1"])
+    assert refused.exit_code == 2

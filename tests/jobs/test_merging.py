@@ -1,6 +1,8 @@
 """Audits of many files: their sum is the audit of all rows, whoever adds them up."""
 
 import csv
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ from typer.testing import CliRunner
 import swapcal as sc
 from swapcal.cli.app import app
 from swapcal.errors import InvalidInput
+from swapcal.jobs import auditing
+from swapcal.jobs.merged_result import merged_result
 from swapcal.jobs.merging import merge_audits, merged_sentences
 from swapcal.jobs.question import Question
 
@@ -78,8 +82,69 @@ def test_the_command(tmp_path: Path) -> None:
     asked = ["--y", "late", "--p", "score", "--groups", "city"]
     told = CliRunner().invoke(app, ["audit", *files, "--merge", *asked, "--save", str(tmp_path / "sum.audit")])
     assert told.exit_code == 0, told.output
-    assert "600 rows of 2 files" in told.output
-    again = CliRunner().invoke(app, ["audit", str(tmp_path / "sum.audit"), "--merge", *asked])
-    assert "600 rows of 1 files" in again.output
-    refused = CliRunner().invoke(app, ["audit", *files, *asked])
-    assert refused.exit_code == 2
+    assert "2 files: mean of late, 600 rows" in told.output
+    assert "This is a sum of audits" in told.output
+    page = tmp_path / "sum.html"
+    saved = ["audit", str(tmp_path / "sum.audit"), "--merge", *asked]
+    again = CliRunner().invoke(app, [*saved, "--json", "--report", str(page), "--fail-above", "90"])
+    assert again.exit_code == 0, again.output
+    alone = json.loads(again.stdout)["result"]
+    assert alone["n_rounds"] == 600
+    assert alone["verdict"]["headline"] in page.read_text()
+    assert CliRunner().invoke(app, [*saved, "--fail-above", "0.1"]).exit_code == 1
+    tails = CliRunner().invoke(app, ["audit", *files, "--merge", *asked, "--property", "quantile:0.9"])
+    assert "600 rows of 2 files" in tails.output
+    for wrong in ([*files, *asked], [*files, "--merge", "--cluster", "city", *asked]):
+        refused = CliRunner().invoke(app, ["audit", *wrong])
+        assert refused.exit_code == 2
+
+
+@pytest.mark.parametrize("whole_numbers", [True, False])
+def test_the_verdict_of_a_sum_is_that_of_all_rows(tmp_path: Path, whole_numbers: bool) -> None:
+    rng = np.random.default_rng(3)
+    rows = table(3000)
+    for row in rows:
+        row["score"] = float(rng.random())
+        rate = min(0.8 * row["score"] + 0.1 * (row["age"] < 40), 1.0)
+        row["late"] = float(rng.random() < rate) if whole_numbers else round(rate * float(rng.random()), 3)
+    question = Question("late", "score", ["city", "age"], low=0.0, high=1.0, bins=32, prefix=3000)
+    # Bands come from the first part there, and from all rows here: they are made the same by one part of all rows.
+    one = auditing.audit(written(tmp_path, "whole.csv", rows), question)
+    empty = merge_audits([str(tmp_path / "whole.csv")], replace(question, prefix=10_000))
+    parts = [sc.Audit(empty.property, empty.hypotheses, bins=32) for _ in range(3)]
+    for k, part in enumerate(parts):
+        some = rows[1000 * k : 1000 * (k + 1)]
+        x = {name: [row[name] for row in some] for name in ("city", "age")}
+        part.update_many([row["late"] for row in some], [row["score"] for row in some], x)
+    total = parts[2]
+    total.merge(parts[0])
+    total.merge(parts[1])
+    two = merged_result(total, source="3 parts", settings=question.settings())
+    assert two.verdict.kind == one.verdict.kind
+    assert two.verdict.headline == one.verdict.headline
+    assert two.verdict.sentences[0] == one.verdict.sentences[0]
+    mine, theirs = two.before, one.before
+    assert mine is not None
+    assert theirs is not None
+    for name in ("swap_error", "overall_error", "group_error", "typical", "constant_loss", "ideal_loss", "slope"):
+        assert getattr(mine, name) == pytest.approx(getattr(theirs, name), rel=1e-9), name
+    assert (mine.n_cells, mine.n_biased, mine.n_material) == (theirs.n_cells, theirs.n_biased, theirs.n_material)
+    assert mine.witness == theirs.witness
+    assert mine.histogram == pytest.approx(theirs.histogram)
+    assert mine.loss == pytest.approx(theirs.loss, abs=0.25 / 32**2)
+    assert mine.known_groups.low == pytest.approx(theirs.known_groups.low[: len(mine.known_groups.low)], abs=1e-9)
+    assert mine.curves.keys() == (theirs.curves.keys() if whole_numbers else set())
+    for name, curve in mine.curves.items():
+        assert curve.outcome == pytest.approx(theirs.curves[name].outcome, nan_ok=True)
+
+
+def test_a_verdict_needs_sums_that_tell_outcomes() -> None:
+    edges = sc.Audit(sc.Probability(), bins=[0.0, 0.5, 1.0])
+    tails = sc.Audit(sc.Quantile(0.9))
+    for audit in (edges, tails):
+        audit.update_many([0.0, 1.0], [0.4, 0.6])
+        with pytest.raises(InvalidInput, match="sums"):
+            merged_result(audit, source="rows")
+    plain = sc.Audit(sc.Probability(), bins=4)
+    plain.update_many([0.0, 1.0, 1.0], [0.4, 0.6, 0.6])
+    assert merged_result(plain, source="rows").groups == ("all",)

@@ -494,7 +494,7 @@ class Audit:
 
     def _filled(self, stored: Stored) -> "Audit":
         if stored.functions is not None:
-            self._begun(stored.functions).merge(stored.sums)
+            self._reader.functions, self._sums = stored.functions, stored.sums
         return self
 
     def __repr__(self) -> str:

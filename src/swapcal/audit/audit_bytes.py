@@ -7,11 +7,11 @@ import numpy as np
 
 from swapcal import properties
 from swapcal.audit.functions import Functions
-from swapcal.audit.stored import KIND, SCHEMA_VERSION, Stored, plain_bins, undump
+from swapcal.audit.stored import Stored, check_property, chosen, filled, plain_bins
 from swapcal.audit.sums import PER_CELL, PER_VALUE, Sums
 from swapcal.errors import StateFileError
 from swapcal.hypotheses import from_spec
-from swapcal.packing import Shape, packed, unpacked
+from swapcal.packing import Layout, Shape, packed, unpacked
 from swapcal.roles import Elicitable
 
 __all__ = ["pack", "unpack"]
@@ -49,14 +49,20 @@ def unpack(
             raise StateFileError(f"these bytes of an audit are damaged: it has {m!r} values and {used!r} functions")
         per_value = (*PER_VALUE, "forecast" if isinstance(found["bins"], list) else "value")
         shapes = {name: Shape((m,)) for name in per_value} | {name: Shape((m, used)) for name in PER_CELL}
-        arrays = words.arrays({name: shapes[name] for name in sorted(shapes)})
-        made = properties.from_spec(found["property"]) if property is None else property
+        arrays = words.arrays(Layout.of({name: shapes[name] for name in sorted(shapes)}))
         spec = found["hypotheses"]
-        if hypotheses is None and spec is not None and spec.get("kind") in ("Groups", "Numeric"):
-            hypotheses = from_spec(spec)
-        elif hypotheses is not None and hasattr(hypotheses, "resumed") and spec is not None:
+        if hypotheses is not None and hasattr(hypotheses, "resumed") and spec is not None:
             hypotheses = hypotheses.resumed(spec)
-        stored = undump({"kind": KIND, "schema_version": SCHEMA_VERSION, **found, "sums": arrays}, made, hypotheses)
+        # What is rebuilt from the bytes themselves is what they say, without a comparison.
+        made = properties.from_spec(found["property"]) if property is None else property
+        if property is not None:
+            check_property(found["property"], property)
+        if hypotheses is None and spec is not None and spec.get("kind") in ("Finite", "Groups", "Linear", "Numeric"):
+            functions: Functions | None = from_spec(spec)
+            hypotheses = functions if spec["kind"] in ("Groups", "Numeric") else None
+        else:
+            functions = chosen(spec, hypotheses)
+        stored = filled({**found, "sums": arrays}, functions)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, ValueError) and type(error).__module__ == "swapcal.errors":
             raise

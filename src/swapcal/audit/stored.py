@@ -14,7 +14,19 @@ from swapcal.hypotheses import from_spec
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array, Spec
 
-__all__ = ["SCHEMA_VERSION", "Stored", "check_possible", "dump", "plain_bins", "same", "same_class", "undump"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "Stored",
+    "check_possible",
+    "check_property",
+    "chosen",
+    "dump",
+    "filled",
+    "plain_bins",
+    "same",
+    "same_class",
+    "undump",
+]
 
 SCHEMA_VERSION = 1
 KIND = "swapcal.audit"
@@ -82,12 +94,18 @@ def undump(data: Any, property: Elicitable, hypotheses: Functions | None) -> Sto
     if data.get("schema_version") != SCHEMA_VERSION:
         given = data.get("schema_version")
         raise StateFileError(f"stored audits of version {SCHEMA_VERSION} can be read; this one has version {given!r}")
-    if not same(data.get("property"), property.spec()):
-        raise InvalidInput(
-            f"the audit was made for the property {data.get('property')!r}; got {dict(property.spec())!r}"
-        )
-    spec = data.get("hypotheses")
-    functions = _functions(spec, hypotheses)
+    check_property(data.get("property"), property)
+    return filled(data, chosen(data.get("hypotheses"), hypotheses))
+
+
+def check_property(spec: Any, property: Elicitable) -> None:
+    """The property that was passed in is the one that was stored."""
+    if not same(spec, property.spec()):
+        raise InvalidInput(f"the audit was made for the property {spec!r}; got {dict(property.spec())!r}")
+
+
+def filled(data: Mapping[str, Any], functions: Functions | None) -> Stored:
+    """The sums, names and bins of stored data, checked against a class of functions."""
     names = data.get("names")
     n = 1 if functions is None else functions.n
     if names is not None and not (
@@ -107,7 +125,8 @@ def _text(spec: Spec | None) -> str:
     return json.dumps(dict(spec) if isinstance(spec, Mapping) else spec, sort_keys=True, default=repr)
 
 
-def _functions(spec: Any, hypotheses: Functions | None) -> Functions | None:
+def chosen(spec: Any, hypotheses: Functions | None) -> Functions | None:
+    """The class that was passed in, if it is the one that was stored; or the stored one, if it can be rebuilt."""
     if hypotheses is not None:
         if spec is not None and not same_class(spec, hypotheses.spec()):
             raise InvalidInput(f"the audit was made with the hypotheses {spec!r}; got {dict(hypotheses.spec())!r}")
@@ -141,15 +160,25 @@ def _sums(stored: Any, n: int, bins: Any) -> Sums:
         # JSON keeps no shape of a matrix without rows; columns behind the last one that is used may be left out.
         narrow = array.ndim == 2 and len(array) == n_slots and array.shape[1] <= n
         arrays[name] = array if narrow else array.reshape((n_slots, n) if name in PER_CELL else (n_slots,))
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} is not finite")
-    if edges is None and (len(np.unique(arrays["value"])) != n_slots or np.any(arrays["rounds"] < 1)):
+    _check_finite(arrays)
+    if edges is None and (len(set(arrays["value"].tolist())) != n_slots or (arrays["rounds"] < 1).any()):
         raise ValueError("a forecast value is repeated or has no rounds")
-    if np.any(arrays["count"] < 0) or np.any(arrays["count"] > arrays["rounds"]):
+    if (arrays["count"] < 0).any() or (arrays["count"] > arrays["rounds"]).any():
         raise ValueError("the weights of a forecast value are not those of its rounds")
     check_possible(arrays)
     sums.restore(arrays)
     return sums
+
+
+def _check_finite(arrays: dict[str, Float64Array]) -> None:
+    # NaN and infinities of either sign stay what they are in a sum, or become NaN: one look at all of them.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = sum(float(np.sum(array)) for array in arrays.values())
+    if np.isfinite(total):
+        return
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} is not finite")
 
 
 def check_possible(arrays: dict[str, Float64Array]) -> None:

@@ -73,6 +73,7 @@ def audit(
         from swapcal.cli.progress import following
         from swapcal.jobs import auditing, comparing
         from swapcal.jobs.guard import apart, check_page
+        from swapcal.jobs.merged_result import has_verdict, merged_result
         from swapcal.jobs.merging import merge_audits, merged_sentences
         from swapcal.jobs.passes import Passes
         from swapcal.jobs.question import parse_columns
@@ -95,13 +96,17 @@ def audit(
             parse_threshold(fail_above)
         check_page(report)
         if merge:
-            refused = {"--report": report, "--json": json, "--fail-above": fail_above, "--discover": discover}
-            refused |= {"--costs": costs, "--time": time, "--cluster": cluster}
+            refused = {"--discover": discover, "--costs": costs, "--time": time, "--cluster": cluster}
             if given := [name for name, value in refused.items() if value]:
-                raise InvalidInput(f"--merge goes without {', '.join(given)}")
+                raise InvalidInput(f"--merge goes without {', '.join(given)}: sums do not tell that, rows do")
             if len(models) > 1:
                 raise InvalidInput(f"--merge adds up audits of one model at a time; got {p!r}, name one column in --p")
             total = merge_audits(files, question, save=save)
+            if has_verdict(total) or report is not None or json or fail_above is not None:
+                source = files[0] if len(files) == 1 else f"{len(files)} files"
+                merged = merged_result(total, source=source, settings=question.settings(), r=question.r)
+                tell(merged, report=report, json=json, fail_above=fail_above)
+                return
             for sentence in merged_sentences(total, len(files)):
                 typer.echo(printable(sentence))
             return

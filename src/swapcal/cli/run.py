@@ -76,7 +76,8 @@ def run(
     state: Annotated[Path | None, typer.Option(help="Keeps how far it is; the same command then goes on.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over, whatever is in --state.")] = False,
     by: Annotated[
-        str | None, typer.Option(help="Column of keys: one forecaster for each, on all cores; no other tables then.")
+        str | None,
+        typer.Option(help="Column of keys: one forecaster for each, on all cores. A page: --report."),
     ] = None,
     processes: Annotated[int | None, typer.Option(min=1, help="With --by: how many; else one for each core.")] = None,
     report: options.Page = None,
@@ -150,15 +151,11 @@ def run(
             )
             return
         if by is not None:
-            refused: dict[str, Any] = {
-                "--report": report,
-                "--json": json,
-                "--fail-above": fail_above,
-                "--horizon": horizon,
-            }
-            refused |= {"--bins": bins, "--jitter": jitter, "--learn": learn, "--costs": costs}
+            refused = {"--horizon": horizon, "--bins": bins, "--jitter": jitter, "--costs": costs}
             if given := [name for name, value in refused.items() if value]:
-                raise InvalidInput(f"--by goes without {', '.join(given)}; audit its output for tables and a page")
+                raise InvalidInput(
+                    f"--by goes without {', '.join(given)}, which would be of one stream: keys have one each"
+                )
             with interruptible() as stop:
                 found = run_by_key(
                     file,
@@ -168,6 +165,7 @@ def run(
                     state=state,
                     seed=seed,
                     processes=processes,
+                    learn=bool(learn),
                     trust=trust,
                     levels=levels,
                     fresh=fresh,
@@ -175,6 +173,10 @@ def run(
                     stop=stop,
                     say=lambda sentence: typer.echo(printable(sentence), err=True),
                 )
+            if report is not None or json or fail_above is not None:
+                settings = {**question.settings(), "by": by}
+                tell(found.result(file, settings, r), report=report, json=json, fail_above=fail_above)
+                return
             for sentence in found.sentences():
                 typer.echo(printable(sentence))
             return

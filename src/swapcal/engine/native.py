@@ -8,9 +8,10 @@ import numpy as np
 
 from swapcal.engine import cuts, gate, lateness, marks
 from swapcal.engine.crossing import Play
+from swapcal.engine.ledger import Ledger
 from swapcal.engine.protocol import Case, Errors, Learned, StreamPart
 from swapcal.engine.randomness import GOLDEN, mix64
-from swapcal.engine.record import CLEAN
+from swapcal.engine.record import CLEAN, HintRecord
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
 from swapcal.engine.trust import NOISE
@@ -35,6 +36,19 @@ __all__ = ["NativeEngine", "has_kernel"]
 
 _WEIGHED = (AdaNormalHedge, Exponential, Squint, PNorm)
 _LEARNED = (GradientDescent, MultiplicativeWeights)
+_ARRAYS = tuple(
+    (f"{part}.{key}", part, key)
+    for part, keys in (
+        ("record", HintRecord.__slots__),
+        ("values", ("born", "order", "ranked", "numbers", "gaps")),
+        ("ledger", Ledger.__slots__),
+        ("gate", ("totals", "counts", "ring")),
+        ("pending", ("flags", "numbers")),
+        ("waiting", Waiting.__slots__),
+    )
+    for key in keys
+)
+"""Arrays that every state has: their names in the kernel, and where they are."""
 
 
 def has_kernel(state: State) -> bool:
@@ -66,60 +80,27 @@ class NativeEngine:
         rules, state = self.rules, self.state
         kind, own, arrays = _evidence(state.evidence)
         model = _hint_model(state.hint)
+        settled = rules.settled.get("native")
+        if settled is None:
+            settled = rules.settled["native"] = _settled(rules)
         settings = {
             **own,
-            **constants(rules.property),
+            **settled,
             "kind": kind,
-            "low": state.values.low,
-            "high": state.values.high,
             "capacity": state.values.capacity,
-            "fixed": rules.fixed,
-            "first": float(cuts.FIRST),
-            "spend": cuts.SPEND,
-            "near": cuts.NEAR,
-            "hinted_cut": cuts.HINTED,
-            "pair_cut": cuts.PAIR,
-            "floor": cuts.FLOOR,
-            "clean": CLEAN,
-            "n": rules.functions.n,
-            "n_own": rules.hypotheses.n,
             "n_scores": state.waiting.scores.shape[1],
-            "n_features": rules.n_features,
-            "n_levels": 0 if rules.level_grid is None else rules.level_grid.n,
-            "radius": _radius(rules.hypotheses),
-            # A class that makes its row of something else than numbers has no vector for the kernel to read.
-            "reads_dense": type(rules.hypotheses) in (Finite, Linear, Oracle),
             "runs_alone": state.hint is None or model is not None,
-            "notices": rules.notices,
             "hinted": state.hinted,
             "draw_seed": mix64(rules.seed + GOLDEN),
             "jitter_seed": mix64(mix64(rules.seed) + GOLDEN),
-            "jitter": rules.jitter,
-            "trust": rules.trust,
-            "noise": NOISE,
             "flags": len(state.pending.flags),
             "window": state.pending.window,
             "apart": len(state.ledger.apart),
             "cohorts": len(state.gate.ring),
-            "stand_back": rules.stand_back,
-            "gate_cohort": gate.COHORT,
-            "gate_spare": gate.SPARE,
-            "gate_cap": gate.CAP,
-            "gate_losses": gate.LOSSES,
-            "gate_deviations": gate.DEVIATIONS,
-            "gate_proof": gate.PROOF,
-            "gate_alarm": lateness.ALARM,
         }
         arrays |= {f"evidence.{name}": array for name, array in state.evidence.arrays().items()}
-        arrays |= {f"record.{name}": array for name, array in state.record.arrays().items()}
-        for name, part, keys in (
-            ("values", state.values, ("born", "order", "ranked", "numbers", "gaps")),
-            ("ledger", state.ledger, ("sums", "rounding", "apart", "moved", "drift", "totals", "rounds")),
-            ("gate", state.gate, ("totals", "counts", "ring")),
-            ("pending", state.pending, ("flags", "numbers")),
-            ("waiting", state.waiting, Waiting.__slots__),
-        ):
-            arrays |= {f"{name}.{key}": getattr(part, key) for key in keys}
+        for name, part, key in _ARRAYS:
+            arrays[name] = getattr(getattr(state, part), key)
         kernel: _native.Engine = self._native.Engine(settings, arrays, state.identity, model)
         kernel.hold(self._held)
         self._kernel = kernel
@@ -177,6 +158,43 @@ class NativeEngine:
         play: Callable[..., None] = self._kernel.run_sparse if sparse else self._kernel.run_dense
         late = None if part.arrivals is None else tuple(_plain(each) for each in part.arrivals)
         play(*contexts, _plain(part.labels), *given, part.out, progress, late)
+
+
+def _settled(rules: Rules) -> dict[str, Any]:
+    """What a kernel needs to know of the rules, but for the seed."""
+    low, high = rules.property.domain
+    return {
+        **constants(rules.property),
+        "low": low,
+        "high": high,
+        "fixed": rules.fixed,
+        "first": float(cuts.FIRST),
+        "spend": cuts.SPEND,
+        "near": cuts.NEAR,
+        "hinted_cut": cuts.HINTED,
+        "pair_cut": cuts.PAIR,
+        "floor": cuts.FLOOR,
+        "clean": CLEAN,
+        "n": rules.functions.n,
+        "n_own": rules.hypotheses.n,
+        "n_features": rules.n_features,
+        "n_levels": 0 if rules.level_grid is None else rules.level_grid.n,
+        "radius": _radius(rules.hypotheses),
+        # A class that makes its row of something else than numbers has no vector for the kernel to read.
+        "reads_dense": type(rules.hypotheses) in (Finite, Linear, Oracle),
+        "notices": rules.notices,
+        "jitter": rules.jitter,
+        "trust": rules.trust,
+        "noise": NOISE,
+        "stand_back": rules.stand_back,
+        "gate_cohort": gate.COHORT,
+        "gate_spare": gate.SPARE,
+        "gate_cap": gate.CAP,
+        "gate_losses": gate.LOSSES,
+        "gate_deviations": gate.DEVIATIONS,
+        "gate_proof": gate.PROOF,
+        "gate_alarm": lateness.ALARM,
+    }
 
 
 def _plain(array: Any) -> Any:

@@ -36,6 +36,8 @@ class Rules:
     stand_back: bool = True
     functions: Hypotheses = field(init=False)
     """The class with the level sets of the hint behind its own functions."""
+    settled: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
+    """What an engine has worked out from the rules, whatever their seed is; shared with those of another seed."""
 
     def __post_init__(self) -> None:
         checked.role(self.property, ("identification", "domain"), "property", "sc.Quantile(0.9)")
@@ -58,9 +60,19 @@ class Rules:
         for name, value in settled.items():
             object.__setattr__(self, name, value)
 
+    def reseeded(self, seed: Any, hypotheses: Hypotheses | None = None) -> "Rules":
+        """The same rules with another seed; their parts, which never change, are shared and not checked again.
+
+        A class that learns belongs to one forecaster: `hypotheses` is a twin of it, made alike.
+        """
+        twin = object.__new__(Rules)
+        own = self.hypotheses if hypotheses is None else hypotheses
+        twin.__dict__.update(self.__dict__, seed=checked.whole(seed, "seed", 0), hypotheses=own)
+        return twin
+
     def settings(self) -> dict[str, Any]:
         """The plain ones, by name."""
-        parts = ("property", "hypotheses", "hint", "functions")
+        parts = ("property", "hypotheses", "hint", "functions", "settled")
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in parts}
 
     @cached_property

@@ -57,12 +57,14 @@ def safe_exp(a: Float64Array) -> Float64Array:
     shifted = held * _PER_LN2 + _ROUNDER
     k = shifted - _ROUNDER
     r = (held - k * _LN2_HIGH) - k * _LN2_LOW
-    series = np.full_like(r, _SERIES[0])
-    for coefficient in _SERIES[1:]:
-        series = series * r + coefficient
+    series = _SERIES[0] * r + _SERIES[1]
+    for coefficient in _SERIES[2:]:
+        series *= r
+        series += coefficient
     power = ((shifted.view(np.int64) + 1023) << 52).view(np.float64)
-    tangent: Float64Array = series * power * (1.0 + np.maximum(a - _CAP, 0.0))
-    return tangent
+    series *= power
+    series *= 1.0 + np.maximum(a - _CAP, 0.0)
+    return series
 
 
 def short_sinh(z: Float64Array) -> Float64Array:
@@ -74,7 +76,9 @@ def short_sinh(z: Float64Array) -> Float64Array:
     array([ 0.        , -0.52109531])
     """
     square = z * z
-    series = np.full_like(z, _ODD[0])
-    for coefficient in _ODD[1:]:
-        series = series * square + coefficient
-    return series * z
+    series = _ODD[0] * square + _ODD[1]
+    for coefficient in _ODD[2:]:
+        series *= square
+        series += coefficient
+    series *= z
+    return series

@@ -65,8 +65,10 @@ class State:
             self.hint = rules.hint.start(rules.property, rules.hypotheses.n)
         self.pending = Pending(rules.max_pending)
         self.gate = Gate(Stakes(rules.property), rules.stand_back)
-        n_scores = 0 if self.hint is None else len(self.hint.said(_NOTHING, np.zeros(rules.n_features), None)[1])
-        self.waiting = Waiting(n_scores, rules.n_features)
+        if "n_scores" not in rules.settled:
+            said = None if self.hint is None else self.hint.said(_NOTHING, np.zeros(rules.n_features), None)
+            rules.settled["n_scores"] = 0 if said is None else len(said[1])
+        self.waiting = Waiting(rules.settled["n_scores"], rules.n_features)
         self.atoms = Atoms()
         self.hinted = rules.hint is not None
 

@@ -10,7 +10,7 @@ import inspect
 import json
 import struct
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from swapcal.engine.rules import Rules
 from swapcal.engine.state import Arrays, State
 from swapcal.errors import StateFileError
 from swapcal.forecast import Identity
-from swapcal.packing import Shape, packed, unpacked
+from swapcal.packing import Layout, Shape, packed, unpacked
 from swapcal.roles import Elicitable, Hypotheses, LearningHint
 
 __all__ = ["from_bytes", "to_bytes"]
@@ -34,15 +34,37 @@ _DEFAULTS = {
 _LENGTH = struct.Struct("<I")
 _MOST_ATOMS = 1 << 11
 _LINES = tuple(f"waiting.{name}" for name in ("whole", "numbers", "scores", "features", "indices", "entries"))
-_LEARNING = (b'"kind":"Groups"', b'"kind":"Numeric"')
-_MAY_BE_NONE = "waiting.numbers"
+_LOOSE = ("ledger.sums", "waiting.numbers")
+"""Arrays that are checked when they are what they stand for: a difference of bits, and numbers that may be missing."""
+
+_SIZES = ("n_values", "open", "n_waiting", "width", "n_cohorts", "n_apart")
+_MOST_LAYOUTS = 256
 
 
-class _Parts(NamedTuple):
-    property: Elicitable
-    hypotheses: Hypotheses
-    hint: LearningHint | None
-    settings: dict[str, Any]
+class _Configuration:
+    """Rules with some seed, and where the arrays of states of so many values and waiting rounds lie."""
+
+    __slots__ = ("_layouts", "rules")
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self._layouts: dict[tuple[int, ...], Layout] = {}
+
+    def layout(self, state: State, counters: dict[str, Any], n_atoms: int, *, older: bool = False) -> Layout:
+        """Where the arrays of a state lie; `older` as for `soundness.expected`."""
+        sizes = (n_atoms, older, *(counters[name] for name in _SIZES))
+        found = self._layouts.get(sizes)
+        if found is None:
+            shapes = soundness.expected(self.rules, state, counters, older=older) | {"atoms.labels": (n_atoms,)}
+            for name in _implied(self.rules, counters):
+                del shapes[name]
+            kinds = soundness.KINDS
+            typed = {name: Shape(shapes[name], kinds.get(name, np.float64)) for name in sorted(shapes)}
+            found = Layout.of(typed, loose=_LOOSE)
+            if len(self._layouts) >= _MOST_LAYOUTS:
+                self._layouts.clear()
+            self._layouts[sizes] = found
+        return found
 
 
 def to_bytes(rules: Rules, state: State) -> bytes:
@@ -78,7 +100,9 @@ def from_bytes(
         counters: dict[str, Any] = dict(zip(soundness.COUNTERS, own[:n_counters], strict=True))
         hinted, seed, identity, key, former, n_atoms = own[n_counters:]
         soundness.check_counters(counters)
-        rules = _rules(shared, seed, property, hypotheses, hint, len(data))
+        known, learned = _known(shared, property, hypotheses, hint)
+        soundness.check_room(known.rules.hypotheses.n, known.rules.max_pending, len(data))
+        rules = known.rules.reseeded(seed, learned)
         n, n_values = rules.functions.n, counters["n_values"]
         if n > words.n or n_values * n > words.n or (rules.bins is not None and rules.bins != n_values):
             raise StateFileError("these bytes are damaged: their arrays do not fit their settings")
@@ -89,14 +113,15 @@ def from_bytes(
             raise StateFileError("these bytes are damaged: they hold too many labels")
         who = Identity(identity, bytes.fromhex(own_key), tuple(bytes.fromhex(each) for each in former))
         state = State(rules, 1 << max(n_values - 1, 0).bit_length(), who)
-        shapes = _shapes(rules, state, counters, n_atoms)
-        if words.n == sum(each.n_words for each in shapes.values()) - 1:
-            shapes = _shapes(rules, state, counters, n_atoms, older=True)
-        arrays = words.arrays(shapes)
+        layout = known.layout(state, counters, n_atoms)
+        if words.n == layout.n - 1:
+            layout = known.layout(state, counters, n_atoms, older=True)
+        arrays = words.arrays(layout)
         _against_evidence(arrays)
+        if not np.isfinite(arrays["ledger.sums"]).all():
+            raise StateFileError("these bytes are damaged: they hold something other than finite numbers")
         if rules.bins is not None:
             arrays["values.born"] = Grid(*rules.property.domain, rules.bins).midpoints
-        _check_finite(arrays)
         soundness.check_values(rules, counters, arrays)
         state.fill(counters, arrays)
     except StateFileError:
@@ -107,53 +132,43 @@ def from_bytes(
     return rules, state
 
 
-def _shapes(
-    rules: Rules, state: State, counters: dict[str, Any], n_atoms: int, *, older: bool = False
-) -> dict[str, Shape]:
-    """What is stored, in its order."""
-    shapes = soundness.expected(rules, state, counters, older=older) | {"atoms.labels": (n_atoms,)}
-    for name in _implied(rules, counters):
-        del shapes[name]
-    return {name: Shape(shapes[name], soundness.KINDS.get(name, np.float64)) for name in sorted(shapes)}
-
-
 def _json(data: Any) -> bytes:
     return json.dumps(data, separators=(",", ":")).encode()
 
 
-def _rules(
-    shared: bytes,
-    seed: Any,
-    property: Elicitable | None,
-    own: Hypotheses | None,
-    hint: LearningHint | None,
-    size: int,
-) -> Rules:
-    """The rules; from a cache where no part can change and many forecasters share them."""
-    # A class that learns belongs to one forecaster.
-    shareable = property is None and own is None and hint is None and not any(kind in shared for kind in _LEARNING)
-    parts = _cached(shared) if shareable else _read(shared, property, own, hint)
-    soundness.check_room(parts.hypotheses.n, parts.settings.get("max_pending", 1), size)
-    return Rules(parts.property, parts.hypotheses, parts.hint, seed=seed, **parts.settings)
+def _known(
+    shared: bytes, property: Elicitable | None, own: Hypotheses | None, hint: LearningHint | None
+) -> tuple[_Configuration, Hypotheses | None]:
+    """The rules, from a cache if all parts are our own; and the class of functions, where it has learned something."""
+    if property is not None or own is not None or hint is not None or b'"kind":"Numeric"' in shared:
+        return _read(shared, property, own, hint), None
+    if b'"kind":"Groups"' not in shared:
+        return _cached(shared), None
+    specs = json.loads(shared)
+    learned = specs[1]
+    known = _cached(_json([specs[0], hypotheses.unlearned(learned), *specs[2:]]))
+    return known, hypotheses.from_spec(learned)
 
 
-def _read(shared: bytes, property: Elicitable | None, own: Hypotheses | None, hint: LearningHint | None) -> _Parts:
+def _read(
+    shared: bytes, property: Elicitable | None, own: Hypotheses | None, hint: LearningHint | None
+) -> _Configuration:
     specs = json.loads(shared)
     resumed = getattr(own, "resumed", None)
-    parts = _Parts(
+    parts = (
         properties.from_spec(specs[0]) if property is None else property,
         hypotheses.from_spec(specs[1]) if own is None else own if resumed is None else resumed(specs[1]),
         hint if hint is not None or specs[2] is None else hints.OnlineRegression.from_spec(specs[2]),
-        {str(name): value for name, value in specs[3].items()},
     )
-    soundness.check_specs(parts[:3], specs[:3])
-    if not parts.settings.keys() <= _DEFAULTS.keys():
-        raise StateFileError(f"these bytes are damaged: their settings are {sorted(parts.settings)}")
-    return parts
+    soundness.check_specs(parts, specs[:3])
+    settings = {str(name): value for name, value in specs[3].items()}
+    if not settings.keys() <= _DEFAULTS.keys():
+        raise StateFileError(f"these bytes are damaged: their settings are {sorted(settings)}")
+    return _Configuration(Rules(*parts, **settings))
 
 
 @lru_cache(maxsize=64)
-def _cached(shared: bytes) -> _Parts:
+def _cached(shared: bytes) -> _Configuration:
     return _read(shared, None, None, None)
 
 
@@ -168,10 +183,3 @@ def _against_evidence(arrays: Arrays) -> None:
     if evidence is not None and evidence.shape == sums.shape:
         bits = np.ascontiguousarray(sums).view(np.uint64) ^ np.ascontiguousarray(evidence).view(np.uint64)
         arrays["ledger.sums"] = bits.view(np.float64)
-
-
-def _check_finite(arrays: Arrays) -> None:
-    """One look at all of them together: many small arrays cost more than the numbers in them."""
-    floats = [array.ravel() for name, array in arrays.items() if name not in soundness.KINDS and name != _MAY_BE_NONE]
-    if not np.isfinite(np.concatenate(floats)).all():
-        raise StateFileError("these bytes are damaged: they hold something other than finite numbers")

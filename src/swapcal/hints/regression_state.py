@@ -193,16 +193,19 @@ class RegressionState:
         given = {name: np.shape(array) for name, array in arrays.items()}
         if given != shapes:
             raise StateFileError(f"these arrays are of another regression: expected shapes {shapes}, got {given}")
-        copies = {name: np.array(array, dtype=np.float64) for name, array in arrays.items()}
-        for name, array in copies.items():
-            # Squares of features have twice their digits. Written so that NaN is refused too.
-            limit = LARGEST**3 if name in ("variation", "totals") else LARGEST
-            if not np.max(np.abs(array), initial=0.0) <= limit:
-                raise StateFileError(f"this is not the state of a regression: its {name} are not finite, or too large")
-        if (np.delete(copies["totals"], _BASE_MEAN) < 0.0).any() or (copies["variation"] < 0.0).any():
+        found = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
+        # Squares of features have twice their digits. Written so that NaN is refused too.
+        squares = ("variation", "totals")
+        for limit, names in ((LARGEST**3, squares), (LARGEST, [name for name in found if name not in squares])):
+            if not np.abs(np.concatenate([found[name].reshape(-1) for name in names])).max(initial=0.0) <= limit:
+                named = ", ".join(names)
+                raise StateFileError(f"this is not the state of a regression: its {named} are not finite, or too large")
+        totals = found["totals"].tolist()
+        del totals[_BASE_MEAN]
+        if min(totals) < 0.0 or found["variation"].min(initial=0.0) < 0.0:
             raise StateFileError("this is not the state of a regression: a count or a sum of squares is negative")
         for name, part in parts.items():
-            part[...] = copies[name]
+            part[...] = found[name]
         self._inputs.scale()
 
     def kernel(self) -> Any:

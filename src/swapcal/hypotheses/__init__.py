@@ -5,6 +5,6 @@ from swapcal.hypotheses.groups import Groups
 from swapcal.hypotheses.linear import Linear
 from swapcal.hypotheses.numeric import Numeric
 from swapcal.hypotheses.oracle import Oracle
-from swapcal.hypotheses.spec import from_spec
+from swapcal.hypotheses.spec import from_spec, unlearned
 
-__all__ = ["Finite", "Groups", "Linear", "Numeric", "Oracle", "from_spec"]
+__all__ = ["Finite", "Groups", "Linear", "Numeric", "Oracle", "from_spec", "unlearned"]

@@ -124,8 +124,7 @@ class Groups:
         own = any(isinstance(one, Function) for one in self._definitions.fixed)
         self._memory: _Memory | None = None if own else _Memory(self._columns)
         self._finite = Finite(1 + self.limit, potential=AdaNormalHedge() if potential is None else potential)
-        names = ["all", *(one.name for one in self._definitions.fixed)]
-        self._vocabulary = Vocabulary(names, self.n, self.rare, self._definitions.keys, self._name)
+        self._vocabulary = self._empty()
         if self._vocabulary.free < 0:
             needed = self.limit - self._vocabulary.free
             raise InvalidInput(f"these groups need limit={needed} or more before any value is seen; got {self.limit}")
@@ -425,10 +424,26 @@ class Groups:
         own = {**self.spec(), "edges": None, "vocabulary": None}
         if own != {**spec, "edges": None, "vocabulary": None}:
             raise StateFileError(f"the groups passed in, {self!r}, are not the ones in the file: {spec.get('groups')}")
-        settings = {name: getattr(self, name) for name in ("limit", "rare", "bands", "categories")}
-        twin = Groups(self.groups, **settings, potential=self._finite.potential)
-        twin._learn(spec)
+        return self.taught(spec)
+
+    def taught(self, spec: Spec) -> "Groups":
+        """These definitions, which must be those of `spec`, with what that has learned; nothing learned if it has not.
+
+        Definitions are shared with the twin, and not read again: that takes longer than all that was learned.
+        """
+        twin = object.__new__(Groups)
+        for name in ("_columns", "_definitions", "_finite", "bands", "categories", "groups", "limit", "rare"):
+            setattr(twin, name, getattr(self, name))
+        twin._edges, twin._warned = {}, False
+        twin._memory = None if self._memory is None else _Memory()
+        twin._vocabulary = twin._empty()
+        if spec["vocabulary"] is not None:
+            twin._learn(spec)
         return twin
+
+    def _empty(self) -> Vocabulary:
+        names = ["all", *(one.name for one in self._definitions.fixed)]
+        return Vocabulary(names, self.n, self.rare, self._definitions.keys, self._name)
 
     def _learn(self, spec: Spec) -> None:
         edges = {str(name): tuple(map(float, given)) for name, given in spec["edges"].items()}
@@ -444,7 +459,8 @@ class Groups:
         """The groups that `spec` describes; not possible with functions of your own, see `resumed`."""
         settings = {name: spec[name] for name in ("limit", "rare", "bands", "categories")}
         groups = cls(groups_from_spec(spec["groups"]), potential=potentials.from_spec(spec["potential"]), **settings)
-        groups._learn(spec)
+        if spec["vocabulary"] is not None:
+            groups._learn(spec)
         return groups
 
 

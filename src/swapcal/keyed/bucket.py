@@ -21,7 +21,7 @@ _LENGTH = struct.Struct("<I")
 
 
 class KeyBucket:
-    """The streams of some keys, each as bytes, with the time of its last event.
+    """The streams of some keys, each as bytes, with the time of its last event and what a clock said then.
 
     Parameters
     ----------
@@ -47,7 +47,9 @@ class KeyBucket:
 
     def __init__(self, template: Forecaster, *, idle: float | None = None, remember: int = 256) -> None:
         self.template, self.idle, self.remember = template, idle, remember
-        self.states: dict[Key, tuple[float, bytes]] = {}
+        self.states: dict[Key, tuple[float, float, bytes]] = {}
+        self.clock = 0.0
+        """What the clock says, in seconds: of events that are played now."""
 
     def play(self, key: Key, times: Float64Array, n: int, events: Callable[[slice], Events]) -> PlayedEvents:
         """The next events of a key, in the order of their times; `events(slice)` gives some of the `n` of them."""
@@ -58,27 +60,34 @@ class KeyBucket:
         for start, stop in zip([0, *gaps], [*gaps, n], strict=True):
             stream = self._stream(key, float(times[start]))
             parts.append(stream.play(events(slice(start, stop))))
-            self.states[key] = float(times[stop - 1]), stream.to_bytes()
+            self.states[key] = float(times[stop - 1]), self.clock, stream.to_bytes()
         return PlayedEvents(np.concatenate([p.forecast for p in parts]), np.concatenate([p.codes for p in parts]))
 
     def _stream(self, key: Key, now: float) -> EventStream:
-        used, state = self.states.get(key, (now, None))
+        used, _, state = self.states.get(key, (now, 0.0, None))
         if state is None or (self.idle is not None and now - used > self.idle):
             return EventStream(sibling(self.template, "key", key_text(key)), remember=self.remember)
         return EventStream.from_bytes(state)
 
     def expire(self, now: float) -> int:
         """Forget keys that would start anew anyway; how many."""
-        gone = [] if self.idle is None else [k for k, (used, _) in self.states.items() if now - used > self.idle]
+        gone = [] if self.idle is None else [k for k, (used, *_) in self.states.items() if now - used > self.idle]
         for key in gone:
             del self.states[key]
         return len(gone)
 
+    def forget(self, before: float) -> list[Key]:
+        """Forget keys whose last event came before the clock said so much; which ones."""
+        gone = [key for key, (_, seen, _) in self.states.items() if seen < before]
+        for key in gone:
+            del self.states[key]
+        return gone
+
     def to_bytes(self) -> bytes:
         """All keys' states."""
-        listed = [[key, used, len(state)] for key, (used, state) in self.states.items()]
+        listed = [[key, used, seen, len(state)] for key, (used, seen, state) in self.states.items()]
         header = json.dumps(listed, separators=(",", ":")).encode()
-        return framed("bucket", b"".join((_LENGTH.pack(len(header)), header, *(s for _, s in self.states.values()))))
+        return framed("bucket", b"".join((_LENGTH.pack(len(header)), header, *(s for *_, s in self.states.values()))))
 
     def filled(self, data: bytes) -> "KeyBucket":
         """Itself, with the states that `to_bytes` wrote."""
@@ -87,10 +96,10 @@ class KeyBucket:
             (size,) = _LENGTH.unpack_from(payload)
             listed: list[Any] = json.loads(bytes(payload[4 : 4 + size]))
             at = 4 + size
-            for key, used, length in listed:
+            for key, used, seen, length in listed:
                 if type(key) not in (str, int) or type(length) is not int or not 0 <= length <= len(payload) - at:
                     raise ValueError("its keys and states do not fit")
-                self.states[key] = float(used), bytes(payload[at : at + length])
+                self.states[key] = float(used), float(seen), bytes(payload[at : at + length])
                 at += length
         except (struct.error, ValueError, TypeError) as error:
             raise StateFileError(f"these bytes hold no bucket of keys ({error})") from error

@@ -11,7 +11,7 @@ from swapcal.audit.functions import Constant, Functions
 from swapcal.audit.stored import same, same_class
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.monitor.wagers import RATES
-from swapcal.packing import Shape, packed, unpacked
+from swapcal.packing import Layout, Shape, packed, unpacked
 from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
 
@@ -67,7 +67,7 @@ def unpack(
         if type(n) is not int or not 0 <= n <= words.n:
             raise StateFileError(f"these bytes of a monitor are damaged: it has {n!r} groups")
         shapes = {name: Shape(shape) for name, shape in _shapes(n).items()}
-        arrays = words.arrays({name: shapes[name] for name in sorted(shapes)})
+        arrays = words.arrays(Layout.of({name: shapes[name] for name in sorted(shapes)}))
         made = properties.from_spec(found["property"]) if property is None else property
         spec = found["groups"]
         if groups is None and spec["kind"] != "constant":

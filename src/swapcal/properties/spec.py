@@ -1,6 +1,8 @@
 """Properties from plain data, as a state file holds them."""
 
+import json
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from swapcal.errors import InvalidInput, StateFileError
@@ -66,5 +68,18 @@ def from_spec(spec: Spec) -> Elicitable:
     >>> from_spec(Quantile(0.9, high=10.0).spec())
     Quantile(0.9, high=10.0)
     """
+    try:
+        return _kept(json.dumps(spec))
+    except (TypeError, ValueError):
+        return _made(spec)
+
+
+@lru_cache(maxsize=64)
+def _kept(text: str) -> Elicitable:
+    """Properties never change, and most forecasters of a store have the same one."""
+    return _made(json.loads(text))
+
+
+def _made(spec: object) -> Elicitable:
     found: Elicitable = _build(spec, _PROPERTIES, "property")
     return found

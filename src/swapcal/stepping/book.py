@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swapcal.errors import StateFileError
-from swapcal.packing import Shape, Words
+from swapcal.packing import Layout, Shape, Words
 from swapcal.stepping.case_events import EXPIRED, LEARNED, Id
 
 __all__ = ["Book", "Done"]
@@ -63,7 +63,7 @@ class Book:
         if not sound or len({*waiting, *done}) != len(waiting) + len(done):
             raise StateFileError("these bytes of a stream are damaged: its cases contradict each other")
         shapes = {"rounds": Shape((len(waiting),), np.int64), "values": Shape((len(done),))}
-        arrays = words.arrays({**shapes, "expired": Shape((len(done),), np.uint8)})
+        arrays = words.arrays(Layout.of({**shapes, "expired": Shape((len(done),), np.uint8)}, loose=("values",)))
         book = cls(remember)
         book.open = dict(zip(waiting, arrays["rounds"].tolist(), strict=True))
         codes = [EXPIRED if each else LEARNED for each in arrays["expired"].tolist()]

@@ -123,9 +123,9 @@ def _spark(spark: Sequence[SparkCost]) -> str:
     lines = [
         "## Spark\n",
         _wrapped(
-            "Processor seconds of all of Spark's processes, beyond those of a job of 100 rows, beside those of the",
-            "same core alone. *batch*: `run` for each key of a sorted table. *stream*: `predict` and `update` for each",
-            "event, with states and waiting forecasts as bytes.",
+            "Processor seconds of all of Spark's processes, once a job of 100 rows has started them, beside those of",
+            "the same core alone. *batch*: `run` for each key of a sorted table. *stream*: `predict` and `update` for",
+            "each event, with states and waiting forecasts as bytes.",
         ),
         "",
         "| way | rows | core alone | Spark | times | at most |",

@@ -26,7 +26,7 @@ _FILES = 5
 
 
 class SparkCost(NamedTuple):
-    """Processor seconds of the core alone, and of Spark beyond what a small job of the same kind takes to start."""
+    """Processor seconds of the core alone, and of Spark once a small job of the same kind has started it."""
 
     what: str
     rows: int
@@ -49,7 +49,7 @@ def spark_costs(n_keys: int, n_rows: int) -> list[SparkCost]:
             begun = time.process_time()
             alone(large)
             own = time.process_time() - begun
-            spark = _processor_seconds(kind, large) - _processor_seconds(kind, small)
+            spark = _processor_seconds(kind, small, large)
             costs.append(SparkCost(kind, n_keys * n_rows, own, spark, target))
     return costs
 
@@ -114,33 +114,42 @@ def _stream_alone(folder: Path) -> None:
         states |= {store: forecaster.to_bytes() for store, forecaster in live.items()}
 
 
-def _processor_seconds(kind: str, folder: Path) -> float:
-    """Of a process, its JVM and its workers: what each had used when it was last seen."""
-    command = [sys.executable, "-W", "ignore", "-m", "swapcal_benchmarks.scale.spark_costs", kind, str(folder)]
-    process = subprocess.Popen(
-        command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    seen: dict[int, float] = {}
-    while process.poll() is None:
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                except OSError:
-                    continue
-                if int(fields[3]) == process.pid:  # its session
-                    seen[int(entry.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        time.sleep(0.1)
-    if process.returncode:
-        raise RuntimeError("Spark failed: " + (process.stderr.read() if process.stderr else "")[-2000:])
-    return sum(seen.values())
+def _processor_seconds(kind: str, small: Path, large: Path) -> float:
+    """Of Spark, its JVM and its workers, for the large job, after the small one has started them all."""
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "swapcal_benchmarks.scale.spark_costs",
+        kind,
+        str(small),
+        str(large),
+    ]
+    done = subprocess.run(command, start_new_session=True, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError("Spark failed: " + done.stderr[-2000:])
+    return float(done.stdout.splitlines()[-1])
 
 
-def _on_spark(kind: str, folder: str) -> None:
+def _used() -> float:
+    """Processor seconds of this session's processes, and of those that have ended."""
+    total, own = 0, os.getsid(0)
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[3]) == own:
+                total += sum(map(int, fields[11:15]))
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def _on_spark(kind: str, small: str, large: str) -> float:
+    """Processor seconds of the large job."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     sql = package("pyspark.sql", "swapcal bench scale", extra="spark")
-    from swapcal.compat import spark as on_spark
-
     builder = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     for name, value in {
         "spark.driver.host": "127.0.0.1",
@@ -150,6 +159,15 @@ def _on_spark(kind: str, folder: str) -> None:
     }.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
+    _job(session, kind, small)
+    before = _used()
+    _job(session, kind, large)
+    return _used() - before
+
+
+def _job(session: Any, kind: str, folder: str) -> None:
+    from swapcal.compat import spark as on_spark
+
     if kind == "batch":
         played = on_spark.recalibrate(session.read.parquet(folder), limit=20, **_SETTINGS)
         played.write.format("noop").mode("overwrite").save()
@@ -167,4 +185,4 @@ if __name__ == "__main__":
         found = spark_costs(int(sys.argv[2]), int(sys.argv[3]))
         sys.stdout.write(json.dumps([cost._asdict() for cost in found]) + "\n")
     else:
-        _on_spark(*sys.argv[1:3])
+        sys.stdout.write(f"\n{_on_spark(*sys.argv[1:4])}\n")

@@ -5,6 +5,6 @@ loop over keys, to the last bit, whatever the number of workers. docs/scale.md h
 """
 
 from swapcal.compat.spark.recalibrating import recalibrate
-from swapcal.compat.spark.tree_audit import audit
+from swapcal.compat.spark.tree_audit import audit, judged
 
-__all__ = ["audit", "recalibrate"]
+__all__ = ["audit", "judged", "recalibrate"]

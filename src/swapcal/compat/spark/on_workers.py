@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,10 @@ from swapcal.stepping import Events
 from swapcal.tables.extras import package
 from swapcal.typing import Float64Array
 
-__all__ = ["merged_audits", "partial_audit", "play_bucket", "recalibrated"]
+__all__ = ["left", "merged_audits", "partial_audit", "play_bucket", "recalibrated", "recalibrated_keys"]
+
+_OUT = 10_000
+"""Rows that leave a worker together, at least."""
 
 
 def recalibrated(table: Any, columns: SparkColumns, template: bytes, most_rows: int) -> Any:
@@ -26,11 +29,7 @@ def recalibrated(table: Any, columns: SparkColumns, template: bytes, most_rows: 
     pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
 
     key = _key(table, columns)
-    if table.num_rows > most_rows:
-        raise InvalidInput(
-            f"key {key!r} has {table.num_rows:,} rows, more than most_rows={most_rows:,}: a key is one sequence, which "
-            "one worker plays in its memory. Give a finer key, or raise most_rows and the worker's memory"
-        )
+    _check_size(key, table.num_rows, most_rows)
     table = in_order(table, key, columns)
     clock, known = moments(table, columns.time[0]), None
     if columns.known is not None:
@@ -44,6 +43,51 @@ def recalibrated(table: Any, columns: SparkColumns, template: bytes, most_rows: 
         times=None if known is None else clock,
     )
     return table.append_column(columns.output, pa.array(forecasts))
+
+
+def recalibrated_keys(parts: Iterator[Any], columns: SparkColumns, template: bytes, most_rows: int) -> Iterator[Any]:
+    """Record batches of a partition whose rows are sorted by key, with forecasts: key after key, one in memory.
+
+    Many keys share a batch on their way in and out: a batch for each would cost more than its forecasts.
+    """
+    pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
+    held: list[Any] = []
+    done: list[Any] = []
+    seen: set[Any] = set()
+    for piece in chain(_pieces(parts, columns), [None]):
+        key, rows = (None, None) if piece is None else piece
+        if held and (rows is None or key != held[0][0]):
+            whole = pa.concat_tables([each for _, each in held])
+            done.append(recalibrated(whole, columns, template, most_rows))
+            held = []
+        if rows is not None:
+            if not held and key in seen:
+                raise InvalidInput(f"rows of key {key!r} are not beside each other: they must be sorted by key")
+            seen.add(key)
+            held.append((key, rows))
+            _check_size(key, sum(each.num_rows for _, each in held), most_rows)
+        if done and (rows is None or sum(each.num_rows for each in done) >= _OUT):
+            yield from pa.concat_tables(done).combine_chunks().to_batches()
+            done = []
+
+
+def _pieces(parts: Iterator[Any], columns: SparkColumns) -> Iterator[tuple[Any, Any]]:
+    """Runs of rows of one key, with the key."""
+    pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
+    for table in batches(parts):
+        _key(table, columns)
+        keys = table[columns.key].combine_chunks()
+        changed = pc.not_equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)
+        for first, last in pairwise([0, *(1 + np.flatnonzero(changed)).tolist(), table.num_rows]):
+            yield keys[first].as_py(), table.slice(first, last - first)
+
+
+def _check_size(key: Any, n_rows: int, most_rows: int) -> None:
+    if n_rows > most_rows:
+        raise InvalidInput(
+            f"key {key!r} has {n_rows:,} rows or more, beyond most_rows={most_rows:,}: a key is one sequence, which "
+            "one worker plays in its memory. Give a finer key, or raise most_rows and the worker's memory"
+        )
 
 
 def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
@@ -84,6 +128,15 @@ def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
     return pa.table(
         {**made, columns.y: table[columns.y], columns.output: forecast, "status": pa.array(status, pa.string())}
     )
+
+
+def left(keys: list[Any], columns: SparkColumns) -> Any:
+    """A row for each key whose state has left: its status is "idle", and nothing else is known of it."""
+    pandas = package("pandas", "swapcal.compat.spark", extra="spark")
+
+    assert columns.id is not None
+    nothing = dict.fromkeys((columns.id, columns.time[0], columns.y, columns.output))
+    return pandas.DataFrame([{columns.key: key, **nothing, "status": "idle"} for key in keys])
 
 
 def partial_audit(tables: Iterable[Any], empty: bytes, forecast: str, y: str, groups: tuple[str, ...]) -> bytes:

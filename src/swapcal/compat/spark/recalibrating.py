@@ -1,10 +1,10 @@
 """One forecaster a key, over a DataFrame: all rows at once, or event after event."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from swapcal import checked
-from swapcal.compat.spark.on_workers import constant, recalibrated
+from swapcal.compat.spark.on_workers import constant, recalibrated_keys
 from swapcal.compat.spark.processor import BucketProcessor
 from swapcal.compat.spark.spark_columns import SparkColumns, named
 from swapcal.errors import InvalidInput
@@ -36,6 +36,7 @@ def recalibrate(
     most_rows: int = 50_000_000,
     buckets: int = 64,
     idle: float | None = None,
+    forget_after: float | None = None,
     remember: int = 256,
     **settings: Any,
 ) -> Any:
@@ -75,6 +76,10 @@ def recalibrate(
         checkpoint.
     idle : float, optional
         A key of a stream without an event for so long, in the unit of `time` (seconds), starts anew.
+    forget_after : float, optional
+        The state of a key of a stream for which nothing has come for so many seconds of the clock leaves the store,
+        with a row whose status is "idle"; a timer sees to it, also where no event comes to its bucket any more. Give
+        what no live key ever waits, and no restart takes. None: an idle key leaves when its bucket is next played.
     remember : int
         How many cases of a key that no longer wait are remembered, to tell repeated outcomes from unknown ones.
     **settings
@@ -84,7 +89,8 @@ def recalibrate(
     -------
     pyspark.sql.DataFrame
         Of a batch: all columns and the forecasts. Of a stream: key, id, time, y, forecast and `status`, one row for
-        each event; filter by status ("repeated", "unknown", "expired", "invalid") for what was not learned from.
+        each event; filter by status ("repeated", "unknown", "expired", "invalid") for what was not learned from, and
+        "idle" for keys that have left.
 
     Notes
     -----
@@ -104,7 +110,9 @@ def recalibrate(
         raise InvalidInput("a stream needs id=, the column by which an outcome finds its case")
     if known is not None:
         raise InvalidInput("known= is for a batch; in a stream an outcome is known when its event comes")
-    processor = BucketProcessor(columns, template.to_bytes(), idle, checked.whole(remember, "remember", 0))
+    forget = None if forget_after is None else checked.number(forget_after, "forget_after", 1e-3, 1e10)
+    whole = checked.whole(remember, "remember", 0)
+    processor = BucketProcessor(columns, template.to_bytes(), idle, whole, forget)
     return _stream(df, columns, processor, checked.whole(buckets, "buckets", 1))
 
 
@@ -118,10 +126,10 @@ def _batch(df: Any, columns: SparkColumns, template: bytes, most_rows: int) -> A
     types = package("pyspark.sql.types", "recalibrate", extra="spark")
     schema = types.StructType([*df.schema.fields, types.StructField(columns.output, types.DoubleType(), True)])
 
-    def play(table: Any) -> Any:
-        return recalibrated(table, columns, template, most_rows)
+    def play(parts: Iterator[Any]) -> Iterator[Any]:
+        return recalibrated_keys(parts, columns, template, most_rows)
 
-    return df.groupBy(columns.key).applyInArrow(play, schema)
+    return df.repartition(columns.key).sortWithinPartitions(columns.key).mapInArrow(play, schema)
 
 
 def _stream(df: Any, columns: SparkColumns, processor: BucketProcessor, buckets: int) -> Any:
@@ -139,5 +147,8 @@ def _stream(df: Any, columns: SparkColumns, processor: BucketProcessor, buckets:
     bucket = functions.pmod(functions.xxhash64(columns.key), functions.lit(buckets))
     narrow = df.select(*columns.read, bucket.alias("__bucket"))
     return narrow.groupBy("__bucket").transformWithStateInPandas(
-        statefulProcessor=processor, outputStructType=types.StructType(fields), outputMode="Append", timeMode="None"
+        statefulProcessor=processor,
+        outputStructType=types.StructType(fields),
+        outputMode="Append",
+        timeMode="None" if processor.forget is None else "ProcessingTime",
     )

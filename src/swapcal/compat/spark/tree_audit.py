@@ -8,12 +8,35 @@ from swapcal.compat.spark.on_workers import batches, merged_audits, partial_audi
 from swapcal.compat.spark.recalibrating import PROBABILITY
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Groups
+from swapcal.jobs.merged_result import merged_result
+from swapcal.jobs.result import Result
 from swapcal.roles import Elicitable
 from swapcal.tables.extras import package
 
-__all__ = ["audit"]
+__all__ = ["audit", "judged"]
 
 _BRANCHES = 16
+
+
+def judged(total: Audit, *, source: str = "a DataFrame", y: str = "the outcome", r: float = 2.0) -> Result:
+    """The verdict in words, the groups with intervals, and all else that a page shows, from an `audit`.
+
+    Parameters
+    ----------
+    total : Audit
+        Of means or probabilities; `bins=64` keeps its cells few.
+    source, y : str
+        What the page calls the rows and the outcome.
+    r : float
+        Power of the error.
+
+    Returns
+    -------
+    Result
+        `result.verdict`; `swapcal.report.page.write(result, "audit.html")`; `swapcal.jobs.storage.to_json(result)`.
+        What sums do not tell is left out, and a sentence of the verdict says what that is.
+    """
+    return merged_result(total, source=source, settings={"y": y}, r=r)
 
 
 def audit(
@@ -40,7 +63,7 @@ def audit(
         Columns and tuples of columns; every value is a group, matched by name over all parts. For bands of numbers give
         `Groups` that were fitted, on a sample. None: everybody.
     bins : int or sequence of float, optional
-        As for `Audit`.
+        As for `Audit`; None: each forecast by itself.
     limit : int
         Groups that a part may find, where `groups` are columns.
 

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable
 from os import PathLike, fspath
 from typing import Any
 
@@ -36,9 +36,15 @@ class KeptKeys:
         found = self._file.execute("SELECT value FROM plain WHERE name IN ('after', 'before') ORDER BY name DESC")
         return [bytes(value) for (value,) in found]
 
-    def states(self) -> Iterator[tuple[str, bytes]]:
-        """All keys' states."""
-        return ((key, bytes(state)) for key, state in self._file.execute("SELECT key, state FROM states"))
+    def states(self, keys: Iterable[str]) -> list[tuple[str, bytes]]:
+        """The states of those keys that have one."""
+        ask = "SELECT state FROM states WHERE key = ?"
+        found = ((key, self._file.execute(ask, (key,)).fetchone()) for key in keys)
+        return [(key, bytes(row[0])) for key, row in found if row is not None]
+
+    def __len__(self) -> int:
+        n: int = self._file.execute("SELECT count(*) FROM states").fetchone()[0]
+        return n
 
     def commit(self, states: list[tuple[str, bytes]], plain: dict[str, Any], audits: tuple[bytes, bytes]) -> None:
         """All of it, or on a kill nothing."""

@@ -1,12 +1,13 @@
 """`swapcal run --by`: every key's rows forecast from the rows of that key before them, on all cores."""
 
+import math
 import os
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,42 +15,55 @@ from swapcal.audit import Audit
 from swapcal.checked import whole
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.forecaster import Forecaster
+from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite
 from swapcal.jobs.audience import Audience
 from swapcal.jobs.auditing import opening
 from swapcal.jobs.by_key.kept_keys import KeptKeys
+from swapcal.jobs.by_key.owners import Owners
 from swapcal.jobs.by_key.player import Part
-from swapcal.jobs.by_key.shares import shares
 from swapcal.jobs.by_key.team import Team
 from swapcal.jobs.fingerprint import Fingerprint
+from swapcal.jobs.merged_result import merged_result
 from swapcal.jobs.outputs import Output, open_output
 from swapcal.jobs.question import Question
+from swapcal.jobs.result import Result
 from swapcal.jobs.row_values import RowValues
 from swapcal.jobs.running import Stopped
 from swapcal.roles import Hypotheses
 from swapcal.tables.coded import Coded, text
 from swapcal.tables.records import Batch, Records, read
-from swapcal.typing import IntArray
+from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["ByKey", "run_by_key"]
 
 _BINS = 64
 _TOGETHER = 1 << 17
-"""Rows that are handed out together."""
+_AHEAD = 2
+"""Rows that are handed out together, and how many such parts are out at a time."""
 
 Path_ = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
 class ByKey:
-    """What a run by key has come to: rows and keys, the seed, and the audits of hints and forecasts over all keys."""
+    """What a run by key has come to: rows and keys, the seed, and the audits of hints and forecasts over all keys.
+
+    `seconds` are those of processors, of this process and of all that it has started.
+    """
 
     rows: int
     keys: int
     processes: int
+    seconds: float
     seed: int
     before: Audit | None
     after: Audit
+
+    def result(self, source: str, settings: dict[str, Any], r: float = 2.0) -> Result:
+        """For JSON and a page: what the audits of all keys together come to, before and after."""
+        said = {**settings, "keys": self.keys, "seed": self.seed}
+        return merged_result(self.before, self.after, source=source, settings=said, r=r)
 
     def sentences(self) -> list[str]:
         """In words."""
@@ -73,7 +87,8 @@ def run_by_key(
     seed: int | None = None,
     processes: int | None = None,
     resident: int = 2000,
-    max_pending: int = 64,
+    learn: bool = False,
+    max_pending: int | None = None,
     trust: float | None = None,
     levels: int = 10,
     fresh: bool = False,
@@ -88,7 +103,7 @@ def run_by_key(
     Parameters
     ----------
     source : path
-        A file, which is read twice: first for the number of rows of each key, then to play them.
+        A file.
     question : Question
         Which columns, which groups, which property; `p` is the hint.
     by : str
@@ -100,10 +115,14 @@ def run_by_key(
     seed : int, optional
         Of the whole; that of a key is a hash of it and the key. None: drawn.
     processes : int, optional
-        How many; all cores by default.
+        How many; one for each core that may be used by default.
     resident : int
         Keys that a process keeps in memory; others are on disk, in the folder for temporary files.
-    max_pending, trust, levels
+    learn : bool
+        Put a model that learns between a key's hint and its engine.
+    max_pending : int, optional
+        How many rows of a key can wait for their outcomes. None: 64, or 4,096 where outcomes are known late.
+    trust, levels
         As for `Forecaster`.
     fresh, overwrite, progress, stop, say
         As for `running.run`.
@@ -120,53 +139,45 @@ def run_by_key(
     The forecasts of a key are those of a `Forecaster` alone with its rows, `keyed.sibling` of one template, whatever
     the number of processes. Memory: `resident` states a process, and a few hundred thousand rows.
     """
-    if question.linear or question.weight or question.late.given:
-        raise InvalidInput("--by plays groups of columns, without --linear, --weight, --known and --delay")
+    if question.linear:
+        raise InvalidInput(
+            "--by plays groups of columns, without --linear: the scales of these columns would be those of a few rows "
+            "of each key; cut them into bands, as --groups does"
+        )
+    if max_pending is None:
+        max_pending = 4096 if question.late.given else 64
     columns = None if question.columns is None else (*dict.fromkeys((by, *question.columns)),)
-    n_processes = whole(os.cpu_count() or 1 if processes is None else processes, "processes", 1)
-    rows = _counted(source, by)
-    chosen = shares(rows, n_processes)
+    n_processes = whole(len(_cores()) if processes is None else processes, "processes", 1)
     kept = KeptKeys(state)
+    team = None
     try:
+        team = Team(n_processes)
         if fresh and state is not None:
             kept.close()
             os.remove(state)
             kept = KeptKeys(state)
         begun = kept.begun()
         asked = {**question.settings(), "by": by, "levels": levels, "trust": trust, "max_pending": max_pending}
+        asked["learn"] = learn
         if begun is not None and begun["asked"] != asked:
             raise StateFileError(
                 f"{state} was made with other settings; give another --state, or --fresh to start over"
             )
         with read(source, columns=columns) as records:
             first, rest = opening(records, question.prefix)
-            template = _template(question, first, records.name, begun, seed, trust, levels, max_pending)
-            job = _Job(
-                question,
-                by,
-                columns,
-                first,
-                records,
-                template,
-                asked,
-                kept,
-                chosen,
-                max(1, min(len(rows), n_processes)),
-            )
-            return job.run(chain(first, rest), out, begun, overwrite, resident, pause, progress, stop, say)
+            template = _template(question, first, records.name, begun, seed, trust, levels, max_pending, learn)
+            team.begin(template.to_bytes(), resident, _BINS)
+            job = _Job(question, by, columns, first, records, template, asked, kept, team)
+            return job.run(chain(first, rest), out, begun, overwrite, pause, progress, stop, say)
     finally:
         kept.close()
+        if team is not None:
+            team.close()
 
 
-def _counted(source: Path_, by: str) -> Counter[str]:
-    """How many rows each key has."""
-    rows: Counter[str] = Counter()
-    with read(source, columns=[by]) as records:
-        for batch in records:
-            keys = _keys(batch, by)
-            counts = np.bincount(keys.codes, minlength=len(keys.values))
-            rows.update({key: int(n) for key, n in zip(keys.values, counts.tolist(), strict=True) if n})
-    return rows
+def _cores() -> Collection[int]:
+    """Those that this process may use."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
 
 
 def _keys(batch: Batch, by: str) -> Coded:
@@ -193,6 +204,7 @@ def _template(
     trust: float | None,
     levels: int,
     max_pending: int,
+    learn: bool,
 ) -> Forecaster:
     if begun is not None:
         return Forecaster.from_bytes(bytes.fromhex(begun["template"]))
@@ -202,8 +214,17 @@ def _template(
         n = len(audience.groups.names) - 1
         hypotheses = audience.limited(question, min(question.limit, n + 16)).groups
     given: dict[str, Any] = {} if trust is None else {"trust": trust}
+    given |= {"hint": OnlineRegression()} if learn else {}
     target = RowValues(question, first, source).property
     return Forecaster(target, hypotheses, seed=seed, r=question.r, levels=levels, max_pending=max_pending, **given)
+
+
+class _Asked(NamedTuple):
+    """Batches that the processes play: as one part, and which of its rows each process has."""
+
+    batches: list[Batch]
+    part: Part
+    where: list[IntArray]
 
 
 class _Job:
@@ -217,14 +238,15 @@ class _Job:
         template: Forecaster,
         asked: dict[str, Any],
         kept: KeptKeys,
-        chosen: dict[str, int],
-        n_processes: int,
+        team: Team,
     ) -> None:
-        self.question, self.by, self.template, self.kept, self.chosen = question, by, template, kept, chosen
-        self.asked, self.n_processes, self.n_keys = asked, n_processes, len(chosen)
+        self.question, self.by, self.template, self.kept, self.team = question, by, template, kept, team
+        self.asked, self.owners, self.resumed, self.seconds = asked, Owners(len(team)), False, 0.0
         settled = min(sum(batch.n for batch in first), question.prefix)
         self.values = RowValues(replace(question, prefix=settled), first, records.name)
-        self.fingerprint, self.n_rows = Fingerprint(columns), 0
+        # Only who goes on later compares rows with those of before.
+        self.fingerprint, self.n_rows = None if kept.path is None else Fingerprint(columns), 0
+        self.last_time = -math.inf
         hypotheses: Any = template.hypotheses
         self.group_columns = tuple(getattr(hypotheses, "columns", ()))
         self.names = ("row", "forecast") if question.p is None else ("row", "before", "forecast")
@@ -235,111 +257,126 @@ class _Job:
         out: Path_ | None,
         begun: dict[str, Any] | None,
         overwrite: bool,
-        resident: int,
         pause: float,
         progress: Callable[[int], None] | None,
         stop: Callable[[], bool] | None,
         say: Callable[[str], None] | None,
     ) -> ByKey:
         audits = [Audit.from_bytes(each) for each in self.kept.audits()]
-        with Team(self.n_processes, self.template.to_bytes(), resident, _BINS) as team:
-            if begun is not None:
-                self._hand_out(team)
-                batches = self._behind(batches, begun)
-                if say is not None:
-                    say(f"going on after row {self.n_rows:,}")
-            output = None
-            if out is not None:
-                position = None if begun is None else begun["output"]
-                output = open_output(out, self.names, position, replace=overwrite)
-                if begun is not None and begun["finished"]:
-                    kept = audits[0].to_bytes(), audits[1].to_bytes()
-                    self.kept.commit([], {**begun, "output": output.reopened(), "finished": False}, kept)
-            try:
-                last = time.monotonic()
-                for asked, some in self._played(team, batches):
-                    if output is not None:
-                        output.append(some)
-                    self.n_rows += len(some["row"])
-                    for batch in asked:
-                        self.fingerprint.add(batch)
-                    pressed = stop is not None and stop()
-                    if pressed or time.monotonic() - last > pause:
-                        self._commit(team, audits, output)
-                        last = time.monotonic()
-                    if progress is not None:
-                        progress(self.n_rows)
+        if begun is not None:
+            self.resumed, batches = True, self._behind(batches, begun)
+            if say is not None:
+                say(f"going on after row {self.n_rows:,}")
+        output = None
+        if out is not None:
+            position = None if begun is None else begun["output"]
+            output = open_output(out, self.names, position, replace=overwrite)
+            if begun is not None and begun["finished"]:
+                kept = audits[0].to_bytes(), audits[1].to_bytes()
+                self.kept.commit([], {**begun, "output": output.reopened(), "finished": False}, kept)
+        try:
+            last, parts, more, pressed = time.monotonic(), _together(batches), True, False
+            waiting: deque[_Asked] = deque()
+            while waiting or more:
+                pressed = pressed or (stop is not None and stop())
+                due = pressed or time.monotonic() - last > pause
+                # A commit is of all that was asked, so nothing more is asked before it.
+                while more and not due and len(waiting) < _AHEAD:
+                    following = next(parts, None)
+                    more = following is not None
+                    if following is not None:
+                        waiting.append(self._ask(following))
+                if waiting:
+                    self._take(waiting.popleft(), output)
+                if progress is not None:
+                    progress(self.n_rows)
+                if due and not waiting:
+                    self._commit(audits, output)
+                    last = time.monotonic()
                     if pressed:
                         raise Stopped(self.n_rows)
-                self._commit(team, audits, output, last=True)
-            finally:
-                if output is not None:
-                    output.close()
+            self._commit(audits, output, last=True)
+        finally:
+            if output is not None:
+                output.close()
         before = None if self.question.p is None else audits[0]
-        return ByKey(self.n_rows, self.n_keys, self.n_processes, self.template.rules.seed, before, audits[1])
+        n_keys = len(self.owners) if self.kept.path is None else len(self.kept)
+        seed = self.template.rules.seed
+        return ByKey(self.n_rows, n_keys, len(self.team), self.seconds, seed, before, audits[1])
 
-    def _played(self, team: Team, batches: Iterator[Batch]) -> Iterator[tuple[list[Batch], dict[str, Any]]]:
-        """Batches with the columns of the output; while the processes play some rows, the next are read."""
-        ahead = (self._shared(some, len(team)) for some in _together(batches))
-        following = next(ahead, None)
-        while following is not None:
-            some, part, where = following
-            team.ask("play", [part.taken(rows) for rows in where])
-            following = next(ahead, None)
-            forecasts = np.empty(len(part.y))
-            for rows, found in zip(where, team.answers(), strict=True):
-                forecasts[rows] = found
-            numbers = np.arange(some[0].first + 1, some[0].first + len(forecasts) + 1)
-            before = {} if part.hints is None else {"before": part.hints}
-            yield some, {"row": numbers, **before, "forecast": forecasts}
-
-    def _shared(self, some: list[Batch], n: int) -> tuple[list[Batch], Part, list[IntArray]]:
-        """Some batches as one part, and which of its rows go to which process."""
+    def _ask(self, some: list[Batch]) -> _Asked:
+        """Hand out some rows: to each process those of its keys, and the states from before of keys that are new."""
         part = _joined([self._part(batch) for batch in some])
-        owners = np.array([self.chosen.get(str(key), 0) % n for key in part.keys.values], dtype=np.int64)
+        owners, fresh = self.owners.deal(part.keys)
         owner = owners[part.keys.codes]
-        return some, part, [np.flatnonzero(owner == process) for process in range(n)]
+        where = [np.flatnonzero(owner == process) for process in range(len(self.team))]
+        states: list[list[tuple[str, bytes]]] = [[] for _ in where]
+        if self.resumed:
+            places = dict(zip(part.keys.values, owners.tolist(), strict=True))
+            for key, state in self.kept.states(fresh):
+                states[places[key]].append((key, state))
+        self.team.ask("play", [(part.taken(rows), old) for rows, old in zip(where, states, strict=True)])
+        return _Asked(some, part, where)
+
+    def _take(self, asked: _Asked, output: Output | None) -> None:
+        """The answers to what was asked first."""
+        forecasts = np.empty(len(asked.part.y))
+        for rows, found in zip(asked.where, self.team.answers(), strict=True):
+            forecasts[rows] = found
+        if output is not None:
+            first = asked.batches[0].first + 1
+            before = {} if asked.part.hints is None else {"before": asked.part.hints}
+            output.append({"row": np.arange(first, first + len(forecasts)), **before, "forecast": forecasts})
+        self.n_rows += len(forecasts)
+        if self.fingerprint is not None:
+            for batch in asked.batches:
+                self.fingerprint.add(batch)
 
     def _part(self, batch: Batch) -> Part:
         p = self.question.p
         hints = None if p is None else self.values.forecasts(batch, p)
-        return Part(_keys(batch, self.by), self.values.labels(batch), hints, {n: batch[n] for n in self.group_columns})
+        y, weights, more = self.values.labels(batch), self.values.weights(batch), dict[str, Float64Array]()
+        if weights is not None:
+            y = np.where(weights > 0.0, y, np.nan)  # rows of no weight are forecast, and not learned from
+            more["weights"] = weights
+        if self.question.late.given:
+            more["times"], more["known"] = self.question.late.moments(batch, self.last_time)
+            self.last_time = float(more["times"][-1]) if batch.n else self.last_time
+        return Part(_keys(batch, self.by), y, hints, {n: batch[n] for n in self.group_columns}, more)
 
-    def _commit(self, team: Team, audits: list[Audit], output: Output | None, *, last: bool = False) -> None:
+    def _commit(self, audits: list[Audit], output: Output | None, *, last: bool = False) -> None:
+        self.team.ask("commit", [None] * len(self.team))
         position = None if output is None else output.finish() if last else output.commit()
-        team.ask("commit", [None] * len(team))
         states: list[tuple[str, bytes]] = []
-        for some, *parts in team.answers():
+        self.seconds = time.process_time()
+        for some, *parts, seconds in self.team.answers():
             states += some
+            self.seconds += seconds
             found = [Audit.from_bytes(part) for part in parts]
             if not audits:
                 audits += found
             else:
                 for total, part in zip(audits, found, strict=True):
                     total.merge(part)
-        plain = {"asked": self.asked, "rows": self.n_rows, "digest": self.fingerprint.value(), "output": position}
+        digest = None if self.fingerprint is None else self.fingerprint.value()
+        plain = {"asked": self.asked, "rows": self.n_rows, "digest": digest, "output": position}
         plain["finished"] = last
         plain["template"] = self.template.to_bytes().hex()
         self.kept.commit(states, plain, (audits[0].to_bytes(), audits[1].to_bytes()))
-
-    def _hand_out(self, team: Team) -> None:
-        """The states from before, each to the process that plays its key now."""
-        lists: list[list[tuple[str, bytes]]] = [[] for _ in range(len(team))]
-        for key, state in self.kept.states():
-            lists[self.chosen.get(key, 0) % len(team)].append((key, state))
-        team.ask("put", lists)
-        list(team.answers())
 
     def _behind(self, batches: Iterator[Batch], begun: dict[str, Any]) -> Iterator[Batch]:
         """The batches behind the rows that are done, which must be the same rows as then."""
         ahead: list[Batch] = []
         while self.n_rows < begun["rows"] and (batch := next(batches, None)) is not None:
             left = min(begun["rows"] - self.n_rows, batch.n)
+            assert self.fingerprint is not None
             self.fingerprint.add(batch.cut(0, left))
+            if self.question.late.given:
+                self.last_time = float(self.question.late.moments(batch.cut(0, left), self.last_time)[0][-1])
             self.n_rows += left
             if left < batch.n:
                 ahead.append(batch.cut(left, batch.n))
-        if self.n_rows < begun["rows"] or self.fingerprint.value() != begun["digest"]:
+        if self.n_rows < begun["rows"] or self.fingerprint is None or self.fingerprint.value() != begun["digest"]:
             raise StateFileError(
                 f"the first {begun['rows']:,} rows are not those that {self.kept.path} has seen; give the file it was "
                 "made with, another --state, or --fresh to start over"
@@ -367,7 +404,8 @@ def _joined(parts: list[Part]) -> Part:
     hints = None
     if parts[0].hints is not None:
         hints = np.concatenate([part.hints for part in parts if part.hints is not None])
-    return Part(keys, np.concatenate([part.y for part in parts]), hints, columns)
+    more = {name: np.concatenate([part.more[name] for part in parts]) for name in parts[0].more}
+    return Part(keys, np.concatenate([part.y for part in parts]), hints, columns, more)
 
 
 def _concatenated(columns: list[Any]) -> Any:

@@ -1,6 +1,7 @@
 """The processes: a part of the rows for each, and their answers."""
 
 import multiprocessing
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,18 +12,27 @@ from swapcal.jobs.by_key.player import serve
 
 __all__ = ["Team"]
 
+_PLAYER = "swapcal.jobs.by_key.player"
+
 
 class Team:
-    """So many processes, each with a `Player`; they end with the `with` block."""
+    """So many processes, each with a `Player`; they start while the caller goes on, and end with the `with` block.
 
-    def __init__(self, n: int, template: bytes, resident: int, n_bins: int) -> None:
+    Questions are answered in their order, and further ones can be asked before the answers to the first are taken: so
+    nobody waits for the slowest of each part.
+    """
+
+    def __init__(self, n: int) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="swapcal-")
-        context = multiprocessing.get_context("spawn")
+        # A server that has imported everything once and is then copied: the import takes as long as 100,000 rows.
+        served = sys.platform == "linux"
+        context: Any = multiprocessing.get_context("forkserver" if served else "spawn")
+        if served:
+            context.set_forkserver_preload([_PLAYER])
         self._pipes, self._processes = [], []
-        for number in range(n):
+        for _ in range(n):
             ours, theirs = context.Pipe()
-            settings = (template, Path(self._folder.name), number, resident, n_bins)
-            process = context.Process(target=serve, args=(theirs, *settings), daemon=True)
+            process = context.Process(target=serve, args=(theirs,), daemon=True)
             process.start()
             theirs.close()
             self._pipes.append(ours)
@@ -31,17 +41,27 @@ class Team:
     def __len__(self) -> int:
         return len(self._pipes)
 
+    def begin(self, template: bytes, resident: int, n_bins: int) -> None:
+        """Tell every process what to play; comes first, and has no answer."""
+        for number, pipe in enumerate(self._pipes):
+            pipe.send((template, Path(self._folder.name), number, resident, n_bins))
+
     def ask(self, what: str, arguments: Sequence[Any]) -> None:
         """Send a question to each process; `answers` must follow."""
         for pipe, argument in zip(self._pipes, arguments, strict=True):
-            pipe.send((what, argument))
+            try:
+                pipe.send((what, argument))
+            except BrokenPipeError:
+                list(self.answers())  # says why
+                raise
 
     def answers(self) -> Iterator[Any]:
-        """What each process says; an error in one is raised here."""
+        """What each process says to the first question that waits; an error in one is raised here."""
         for pipe, process in zip(self._pipes, self._processes, strict=True):
             try:
                 answer = pipe.recv()
-            except EOFError:
+            except (EOFError, ConnectionResetError):
+                process.join(5)
                 raise SwapcalError(
                     f"a process of this run has died (exit code {process.exitcode}); the same command goes on"
                 ) from None
