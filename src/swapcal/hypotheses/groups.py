@@ -435,7 +435,7 @@ class Groups:
         for name in ("_columns", "_definitions", "_finite", "bands", "categories", "groups", "limit", "rare"):
             setattr(twin, name, getattr(self, name))
         twin._edges, twin._warned = {}, False
-        twin._memory = None if self._memory is None else _Memory()
+        twin._memory = None if self._memory is None else _Memory(self._columns)
         twin._vocabulary = twin._empty()
         if spec["vocabulary"] is not None:
             twin._learn(spec)
