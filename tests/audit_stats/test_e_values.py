@@ -71,8 +71,8 @@ def test_a_group_whose_interval_leaves_out_zero_is_off(binary: bool) -> None:
     others = Rows(np.arange(391), np.repeat(np.arange(2, 41), 10), np.ones(390))
     for events in range(450, 600):
         sums = GroupSums(41, binary=binary)
-        sums.add(rows, 0.3 - (np.arange(n_rows) < events), np.full(n_rows, 0.3) if binary else None)
-        sums.add(others, 0.3 - (np.arange(390) % 10 < 3), np.full(390, 0.3) if binary else None)
+        sums.add(rows, 0.3 - (np.arange(n_rows) < events).astype(np.float64), np.full(n_rows, 0.3) if binary else None)
+        sums.add(others, 0.3 - (np.arange(390) % 10 < 3).astype(np.float64), np.full(390, 0.3) if binary else None)
         found = group_bias(sums, tuple(f"g{g}" for g in range(41)), np.zeros(41))
         outside.append(found.low[1] > 0 or found.high[1] < 0)
         off.append(found.off[1] > 0)

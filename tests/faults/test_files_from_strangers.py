@@ -318,3 +318,29 @@ def test_fault_19_a_run_that_does_not_say_where_its_output_stands(tmp_path: Path
     parts["run.json"] = json.dumps(json.loads(parts["run.json"]) | {"output": None}).encode()
     with pytest.raises(StateFileError, match="does not say where its output stands"):
         runs.attempt(archived(parts))
+
+
+@pytest.mark.parametrize(("name", "number"), [("function", 14.0), ("stratum", 2.0**31 - 1.0), ("place", 60.0)])
+def test_fault_19_a_sample_of_functions_or_places_that_there_are_not(tmp_path: Path, name: str, number: float) -> None:
+    """The first ended a run with an IndexError after its last row; the second asked for 16 GB."""
+    runs = resealed.Runs(tmp_path)
+    parts = entries(runs.state)
+    entry = f"before.sample.{name}.npy"
+    array = np.load(io.BytesIO(parts[entry]))
+    array[7] = number
+    with pytest.raises(StateFileError, match="damaged"):
+        runs.attempt(archived({**parts, entry: packed(array)}))
+
+
+@pytest.mark.parametrize("learner", [sc.learners.GradientDescent(2), sc.learners.MultiplicativeWeights(2)], ids=repr)
+def test_fault_19_learners_with_a_clock_that_runs_backwards(learner: Any) -> None:
+    """Their next step was not a number."""
+    forecaster = sc.Forecaster(sc.Mean(), sc.Oracle(learner), seed=1)
+    for t in range(40):
+        forecaster.update(forecaster.predict([0.5, 0.1 * (t % 3)]), 0.5 * (t % 2))
+    parts = entries(saved(forecaster))
+    states = np.load(io.BytesIO(parts["evidence.states.npy"]))
+    assert resealed.use(load(archived(parts)))
+    for wrong in (-states, states * 2.0, states + 1.0):
+        with pytest.raises(StateFileError, match="contradict"):
+            load(archived({**parts, "evidence.states.npy": packed(wrong)}))

@@ -275,6 +275,11 @@ class ColumnAudit:
             name: array if name in ("key", "value") else array.astype(np.int64)
             for name, array in part_of(arrays, "sample.").items()
         }
+        function, start = whole["function"], self.linear_start
+        n_linear = 0 if self.linear is None else arrays["linear.xv"].shape[1]
+        known = (function < arrays["audit.xv"].shape[1]) | ((start <= function) & (function < start + n_linear))
+        if not known.all():
+            raise ValueError("the sample has entries of functions that the sums do not have")
         self.sample.restore(whole, int(arrays["units"][0]))
         self._totals = arrays["totals"].copy()
 

@@ -165,6 +165,7 @@ def check_values(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> None
         counts = arrays.get("evidence.counts", np.zeros(0))[:, None]
         sums, spreads = arrays.get("evidence.sums", counts), arrays.get("evidence.spreads", counts)
         sound = sound and _within(sums, most * counts) and _within(2.0 * spreads - counts, most * counts)
+    sound = sound and _learned(rules, arrays)
     hinted = float(arrays["record.totals"][0])
     sound = sound and 0.0 <= hinted <= rounds and _within(arrays["record.sums"], most * hinted)
     sound = sound and _within(2.0 * arrays["record.squares"] - hinted, most * hinted)
@@ -178,6 +179,16 @@ def check_values(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> None
 
 def _within(numbers: Float64Array, limits: Float64Array | float) -> bool:
     return bool((np.abs(numbers) <= limits).all())
+
+
+def _learned(rules: Rules, arrays: Arrays) -> bool:
+    """Whether learners can have learned in the rounds of their values; nobody knows that of a user's own."""
+    possible = getattr(getattr(rules.functions, "learner", None), "possible", None)
+    states, visits = arrays.get("evidence.states"), arrays.get("evidence.counts")
+    if possible is None or states is None or visits is None or not len(visits):
+        return True
+    n_copies = states.shape[1]
+    return bool(possible(states.reshape(-1, states.shape[2]), np.repeat(visits, n_copies)))
 
 
 def _gated(counters: dict[str, Any], arrays: Arrays) -> bool:

@@ -13,7 +13,7 @@ from swapcal import potentials
 from swapcal.checked import column_names, real, shown, whole
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
 from swapcal.hypotheses.finite import Finite, FiniteEvidence
-from swapcal.hypotheses.frame_rows import Cells, as_case
+from swapcal.hypotheses.frame_rows import CaseColumns, as_case
 from swapcal.hypotheses.rows import check_rows
 from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.roles import Row, Rows
@@ -38,7 +38,7 @@ class _Memory(dict[tuple[Any, ...], Row]):
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         super().__init__()
-        self.cells = Cells(columns)
+        self.cells = CaseColumns(columns)
 
     def __deepcopy__(self, memo: Any) -> "_Memory":
         return _Memory(self.cells.columns)

@@ -23,7 +23,8 @@ def check_details(sums: Arrays, fresh: Arrays, n_functions: int) -> None:
     n_functions : int
         No array of functions has more columns.
     """
-    sound = [_sample(part_of(sums, "sample."), sums["units"], n_functions), _flags(sums["binary"])]
+    sample, n_places = part_of(sums, "sample."), len(sums["audit.rounds"])
+    sound = [_sample(sample, sums["units"], n_functions, n_places), _flags(sums["binary"])]
     if "timeline.sums" in sums:
         sound.append(_timeline(part_of(sums, "timeline."), n_functions))
     if "scores.sums" in sums:
@@ -43,7 +44,7 @@ def _whole(array: Float64Array, below: float) -> bool:
     return bool(((array >= 0) & (array < below) & (array == np.floor(array))).all())
 
 
-def _sample(sample: Arrays, units: Float64Array, n_functions: int) -> bool:
+def _sample(sample: Arrays, units: Float64Array, n_functions: int, n_places: int) -> bool:
     n, entries = len(sample["key"]), len(sample["value"])
     return (
         units.shape == (1,)
@@ -53,8 +54,9 @@ def _sample(sample: Arrays, units: Float64Array, n_functions: int) -> bool:
         and all(len(sample[name]) == entries for name in ("place", "function"))
         and _whole(sample["length"], entries + 1)
         and int(sample["length"].sum()) == entries
-        and all(_whole(sample[name], 1 << 31) for name in ("stratum", "place"))
-        # Groups first, then the coordinates of a linear class.
+        # A stratum is a place, for each of which there is room.
+        and all(_whole(sample[name], n_places) for name in ("stratum", "place"))
+        # Groups first, then the coordinates of a linear class; the column knows where one ends and the other begins.
         and _whole(sample["function"], 2 * n_functions + 1)
     )
 

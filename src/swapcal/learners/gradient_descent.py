@@ -88,6 +88,11 @@ class GradientDescent:
         """3 sqrt(n_rounds) - 7/4, and 0 for no rounds."""
         return np.asarray(np.maximum(3.0 * np.sqrt(n_rounds) - 1.75, 0.0))
 
+    def possible(self, states: Float64Array, n_rounds: Float64Array) -> bool:
+        """Whether states, one in each row, can be those after so many rounds; for files that somebody else wrote."""
+        lengths = np.square(states[:, 1:]).sum(axis=1)
+        return bool((states[:, 0] == n_rounds).all() and (lengths <= 1.0 + 1e-9).all())
+
     def spec(self) -> Spec:
         """Plain data."""
         return {"kind": "GradientDescent", "n": self.n}

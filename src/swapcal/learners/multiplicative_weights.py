@@ -96,6 +96,12 @@ class MultiplicativeWeights:
         """2 sqrt(n_rounds ln n)."""
         return np.asarray(2.0 * np.sqrt(n_rounds * math.log(self.n)))
 
+    def possible(self, states: Float64Array, n_rounds: Float64Array) -> bool:
+        """Whether states, one in each row, can be those after so many rounds; for files that somebody else wrote."""
+        gains, weights = states[:, 1 : self.n + 1], states[:, self.n + 1 :]
+        sound = (states[:, 0] == n_rounds).all() and (np.abs(gains) <= (1.0 + 1e-9) * n_rounds[:, None]).all()
+        return bool(sound and (weights >= 0.0).all() and (np.abs(weights.sum(axis=1) - 1.0) <= 1e-9).all())
+
     def spec(self) -> Spec:
         """Plain data."""
         return {"kind": "MultiplicativeWeights", "n": self.n}
