@@ -263,6 +263,9 @@ def bench_service(
 def bench_scale(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer keys and rows.")] = False,
     spark: Annotated[bool, typer.Option("--spark/--no-spark", help="With Spark, where it and Java are there.")] = True,
+    out: Annotated[
+        Path | None, typer.Option(help="Directory for what was measured; what is in it is not measured again.")
+    ] = None,
     docs: Annotated[Path | None, typer.Option(help="Write scale.md into this directory.")] = None,
 ) -> None:
     """What many keys cost: a key, a row, two cores, Spark, cold keys; and ten billion rows a day on paper.
@@ -274,4 +277,4 @@ def bench_scale(
     with guarded():
         from swapcal_benchmarks.scale.scale_command import show as show_scale
 
-        show_scale(quick=quick, spark=spark, docs=docs, echo=typer.echo)
+        show_scale(quick=quick, spark=spark, out=out, docs=docs, echo=typer.echo)

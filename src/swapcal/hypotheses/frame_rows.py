@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Cells", "as_case"]
+__all__ = ["CaseColumns", "as_case"]
 
 
 def as_case(x: Any) -> Mapping[str, Any] | None:
@@ -31,7 +31,7 @@ def as_case(x: Any) -> Mapping[str, Any] | None:
     return x if isinstance(x, Mapping) else None
 
 
-class Cells:
+class CaseColumns:
     """Some columns of cases, one case after the other, without the mapping that each of them could be.
 
     The rows of one pandas frame share their index: where its columns stand is looked up once.
@@ -49,7 +49,7 @@ class Cells:
 
         Examples
         --------
-        >>> Cells(("age", "sex")).of({"sex": "f"})
+        >>> CaseColumns(("age", "sex")).of({"sex": "f"})
         [None, 'f']
         """
         kind = type(x)

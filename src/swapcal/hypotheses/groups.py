@@ -13,7 +13,7 @@ from swapcal import potentials
 from swapcal.checked import column_names, real, shown, whole
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
 from swapcal.hypotheses.finite import Finite, FiniteEvidence
-from swapcal.hypotheses.frame_rows import Cells, as_case
+from swapcal.hypotheses.frame_rows import CaseColumns, as_case
 from swapcal.hypotheses.rows import check_rows
 from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.roles import Row, Rows
@@ -38,7 +38,7 @@ class _Memory(dict[tuple[Any, ...], Row]):
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         super().__init__()
-        self.cells = Cells(columns)
+        self.cells = CaseColumns(columns)
 
     def __deepcopy__(self, memo: Any) -> "_Memory":
         return _Memory(self.cells.columns)
@@ -435,7 +435,7 @@ class Groups:
         for name in ("_columns", "_definitions", "_finite", "bands", "categories", "groups", "limit", "rare"):
             setattr(twin, name, getattr(self, name))
         twin._edges, twin._warned = {}, False
-        twin._memory = None if self._memory is None else _Memory(twin._columns)
+        twin._memory = None if self._memory is None else _Memory(self._columns)
         twin._vocabulary = twin._empty()
         if spec["vocabulary"] is not None:
             twin._learn(spec)

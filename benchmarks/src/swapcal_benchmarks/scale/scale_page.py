@@ -37,7 +37,8 @@ def _cost_table(costs: Sequence[KeyCost]) -> str:
         "## A key and a row\n",
         _wrapped(
             f"One forecaster a key, for {GROUPS} groups, with a hint. Times are processor microseconds, means over up",
-            "to 200 keys that are played; memory is that of all keys as bytes, which beyond those are copies of them.",
+            "to 50 keys that are played, of bytes each the best of nine; memory is that of all keys as",
+            "bytes, which beyond those are copies of them.",
         ),
         "",
         f"| {' | '.join(heads)} |",

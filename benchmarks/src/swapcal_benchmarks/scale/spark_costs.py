@@ -1,6 +1,5 @@
 """What Spark adds: processor time of all its processes, beside that of the same core without it, in the same run."""
 
-import json
 import os
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from swapcal.keyed import key_text, sibling
 from swapcal.properties import Probability
 from swapcal.tables.extras import package
 
-__all__ = ["SparkCost", "spark_costs"]
+__all__ = ["SparkCost", "spark_cost"]
 
 _SETTINGS: dict[str, Any] = {"key": "store", "y": "y", "hint": "p", "groups": ["sex", "age"], "time": "t", "seed": 1}
 _FILES = 5
@@ -35,23 +34,20 @@ class SparkCost(NamedTuple):
     target: float
 
 
-def spark_costs(n_keys: int, n_rows: int) -> list[SparkCost]:
-    """A batch of `n_keys` times `n_rows`, and the same rows as a stream of cases and outcomes in 5 micro-batches.
+def spark_cost(kind: str, n_keys: int, n_rows: int) -> SparkCost:
+    """Of a "batch" of `n_keys` times `n_rows`; or of such rows as a "stream" of events in 5 micro-batches.
 
     Needs pyspark, Java, and a system whose processes are files under /proc.
     """
-    costs = []
+    alone, target = (_batch_alone, 8.0) if kind == "batch" else (_stream_alone, 6.0)
     with tempfile.TemporaryDirectory() as folder:
-        for kind, alone, target in (("batch", _batch_alone, 8.0), ("stream", _stream_alone, 6.0)):
-            small, large = Path(folder) / f"{kind} small", Path(folder) / f"{kind} large"
-            _write(small, 10, 10, kind)
-            _write(large, n_keys, n_rows, kind)
-            begun = time.process_time()
-            alone(large)
-            own = time.process_time() - begun
-            spark = _processor_seconds(kind, small, large)
-            costs.append(SparkCost(kind, n_keys * n_rows, own, spark, target))
-    return costs
+        small, large = Path(folder) / "small", Path(folder) / "large"
+        _write(small, 10, 10, kind)
+        _write(large, n_keys, n_rows, kind)
+        begun = time.process_time()
+        alone(large)
+        own = time.process_time() - begun
+        return SparkCost(kind, n_keys * n_rows, own, _processor_seconds(kind, small, large), target)
 
 
 def _write(folder: Path, n_keys: int, n_rows: int, kind: str) -> None:
@@ -181,8 +177,4 @@ def _job(session: Any, kind: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "measure":
-        found = spark_costs(int(sys.argv[2]), int(sys.argv[3]))
-        sys.stdout.write(json.dumps([cost._asdict() for cost in found]) + "\n")
-    else:
-        sys.stdout.write(f"\n{_on_spark(*sys.argv[1:4])}\n")
+    sys.stdout.write(f"\n{_on_spark(*sys.argv[1:4])}\n")
