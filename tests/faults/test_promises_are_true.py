@@ -157,14 +157,14 @@ def test_situation_6_promises_hold_at_every_t_at_once() -> None:
     """A share of the slow lane's runs: adversaries that know the state and the odds look after every round."""
     failures, closest = guarantee_ratios.attacked(60, 120, every=10)
     assert failures == 0
-    assert closest <= 1.0
+    assert closest <= 1.0 + 1e-9
 
 
 @pytest.mark.slow
 def test_situation_6_in_two_thousand_runs() -> None:
     failures, closest = guarantee_ratios.attacked(2_000, 300, every=25)
     assert failures == 0
-    assert closest <= 1.0
+    assert closest <= 1.0 + 1e-9
 
 
 @pytest.mark.parametrize("delay", [1, 30])

@@ -99,7 +99,7 @@ def attacked(n_runs: int, n_rounds: int, *, every: int) -> tuple[int, float]:
             failed = failed or float(totals[LUCK]) > allowed + 1e-9 * (1.0 + allowed)
             if t % every == 0:
                 share = forecaster.error() / float(forecaster.guarantee(DELTA))
-                closest, failed = max(closest, share), failed or share > 1.0
+                closest, failed = max(closest, share), failed or share > 1.0 + 1e-9
         failures += failed
     return failures, closest
 
