@@ -176,7 +176,8 @@ def test_weights_count_in_the_model_and_in_the_evidence() -> None:
         plain().fit(frame, y, sample_weight=weights)
     model.fit(frame, y, sample_weight=weights)
     p = model.predict_proba(frame)[:, 1]
-    assert abs(np.mean(p[red] - y[red])) < 0.05 < abs(np.mean(p[~red] - y[~red]))
+    # Without weights the two are off by 0.2 each; a mean over the states of the pass keeps some of its start.
+    assert abs(np.mean(p[red] - y[red])) < 0.1 < 0.3 < abs(np.mean(p[~red] - y[~red]))
     with pytest.raises(ValueError, match="at least one "):
         model.fit(frame, y, sample_weight=np.zeros(len(y)))
 
