@@ -152,7 +152,7 @@ struct EngineOf final : AnyEngine {
             bool based = hints && !std::isnan(base), hinted = based;
             const double *extra = features ? features + i * model->n_features : nullptr;
             Row row = looked_at(m, extra, hinted, hint);
-            bool waits = late && late->late[i] && !std::isnan(y[i]);
+            bool missing = std::isnan(y[i]), waits = late && (missing ? late->late[i] == Arrivals::kNotYet : late->late[i] != 0);
             if (waits && !waiting.room(row.n)) {
                 progress[2] = row.n > 1 ? row.n : 1;
                 return;
@@ -162,7 +162,7 @@ struct EngineOf final : AnyEngine {
             engine.evidence.prepare(drawn.slot, row);
             double value = engine.values.born[drawn.slot];
             out[i] = drawn.followed ? value : base;
-            if (std::isnan(y[i])) {
+            if (missing && !waits) {
                 if (based) engine.gate.drop(drawn.t, value, base, drawn.followed);
                 books.unreserve(engine.evidence, drawn.phi);
                 books.close(drawn.t);

@@ -68,6 +68,8 @@ struct Waiting {
 
 // What is learned before which row, and what behind the last one: twin of arrivals.Arrivals.
 struct Arrivals {
+    static constexpr uint8_t kNotYet = 2;  // in `late`: the outcome is missing, and waited for
+
     const int64_t *codes, *ends;
     const uint8_t *late;
     const double *due;

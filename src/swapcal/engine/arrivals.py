@@ -8,22 +8,31 @@ from swapcal import checked
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["Arrivals", "arrivals", "moments"]
+__all__ = ["NOT_YET", "Arrivals", "arrivals", "moments", "nothing_late"]
 
 NEVER = np.iinfo(np.int64).max
+NOT_YET = 2
+"""In `Arrivals.late`: the outcome is missing, and waited for."""
 
 
 class Arrivals(NamedTuple):
     """What is learned before each row: `codes[ends[i]:ends[i + 1]]` before row i, and the rest behind the last.
 
     A code of 0 or more is a row of the stream; below that, -1 - code is a line of those that wait from before. `late`
-    tells the rows whose outcome is not simply learned next, and `due` until when they wait.
+    tells the rows whose outcome is not simply learned next, 2 for those that wait though it is missing, and `due` until
+    when they wait.
     """
 
     codes: IntArray
     ends: IntArray
     late: Any
     due: Float64Array
+
+
+def nothing_late(n: int) -> Arrivals:
+    """The plan of `n` rows whose outcomes are all learned at once."""
+    none = np.zeros(0, dtype=np.int64)
+    return Arrivals(none, np.zeros(n + 1, dtype=np.int64), np.zeros(n, dtype=np.uint8), np.full(n, np.nan))
 
 
 def moments(values: Any, name: str, n: int) -> Float64Array:
@@ -53,6 +62,7 @@ def arrivals(
     waiting: tuple[IntArray, IntArray, Float64Array],
     order: str,
     settle: int | None,
+    gone: Any,
 ) -> Arrivals:
     """The plan of a stream of `n` rows whose first has the round number `first`.
 
@@ -71,6 +81,8 @@ def arrivals(
         known, or have waited for `settle` rounds.
     settle : int or None
         After how many rounds nobody waits for an outcome any more; None: always.
+    gone : array of bool
+        Rows whose outcome will not come, so that nobody waits for it.
 
     Returns
     -------
@@ -93,10 +105,11 @@ def arrivals(
         raise InvalidInput(f"the outcome of row {at} is known before the row itself; check known= and times=")
     lines, rounds, dues = waiting
     n_carried = len(lines)
-    arrive = np.concatenate([_rows(clock, dues), np.maximum(_rows(clock, due), rows + 1)])
+    arrive: IntArray = np.concatenate([_rows(clock, dues), np.maximum(_rows(clock, due), rows + 1)])
     numbers = np.concatenate([rounds, first + rows])
     if order == "forecast":
-        arrive = _in_order(arrive, numbers, first, settle)
+        waited_for = np.concatenate([np.ones(n_carried, dtype=bool), ~gone])
+        arrive[waited_for] = _in_order(arrive[waited_for], numbers[waited_for], first, settle)
     codes = np.concatenate([-1 - lines, rows])
     # Round numbers increase, so ties keep their order; what is nearly sorted is sorted in linear time.
     sorted_by = np.argsort(arrive, kind="stable")

@@ -9,9 +9,10 @@ from typing import Any
 from swapcal.audit.summary import summarize
 from swapcal.checked import whole
 from swapcal.decisions import lost, saved
-from swapcal.errors import DataError, StateFileError
+from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.jobs.auditing import opening, versions
 from swapcal.jobs.before_after import DELTA, BeforeAfter
+from swapcal.jobs.blank_rows import BlankRows
 from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.jobs.guard import regular
 from swapcal.jobs.kept_sums import understood
@@ -19,7 +20,8 @@ from swapcal.jobs.late_notes import late_sentences, time_column
 from swapcal.jobs.output_and_state import RunFiles
 from swapcal.jobs.question import Question
 from swapcal.jobs.result import Result
-from swapcal.jobs.run_state import Method, RunState
+from swapcal.jobs.run_state import LATER, Method, RunState
+from swapcal.jobs.told_outcomes import ToldOutcomes
 from swapcal.tables.records import Batch, Records, read
 from swapcal.words.property_words import loss_name
 from swapcal.words.quantities import guarantee_sentence
@@ -49,6 +51,7 @@ def run(
     learn: bool = False,
     out: Path_ | None = None,
     state: Path_ | None = None,
+    outcomes: Any = None,
     horizon: int | None = None,
     seed: int | None = None,
     trust: float | None = None,
@@ -77,7 +80,10 @@ def run(
         Forecasts of every row: .csv, .jsonl or .parquet, with the columns row (from 1), before (the hint) and forecast.
     state : path, optional
         Keeps how far the run has come. With the same file, input and settings it goes on after a stop or a kill; when
-        all is done it goes on with rows that the input has gained since.
+        all is done it goes on with rows that the input has gained since. With `question.later`, outcomes that were
+        blank when their rows were forecast are learned from first, once each, where the input has them by now.
+    outcomes : path, or anything that `records.read` takes, optional
+        A second table of such outcomes, with the columns `question.y` and `question.id`, which names the rows.
     horizon : int, optional
         Number of rows that will come; default what the source says, or for a file of text what its size suggests;
         where neither is known, as in a pipe, anytime.
@@ -111,6 +117,7 @@ def run(
     (True, 'Use the recalibrated forecasts')
     """
     question = question if hint is None else replace(question, p=hint)
+    _check_later(question, state, outcomes)
     if isinstance(source, Records):
         records = source
     else:
@@ -121,7 +128,7 @@ def run(
         asked = {**question.settings(), **method.settings()}
         names = ("row", "forecast") if question.p is None else ("row", "before", "forecast")
         files = RunFiles(asked, names, out, state, records.file, fresh=fresh, overwrite=overwrite)
-        return _run(records, question, method, files, progress, stop, say)
+        return _run(records, question, method, files, outcomes, progress, stop, say)
     finally:
         if files is not None:
             files.close()
@@ -133,6 +140,7 @@ def _run(
     question: Question,
     method: Method,
     files: RunFiles,
+    outcomes: Any,
     progress: Callable[[int], None] | None,
     stop: Callable[[], bool] | None,
     say: Callable[[str], None] | None,
@@ -144,14 +152,31 @@ def _run(
         if settled > question.prefix:
             raise ValueError(f"{settled} rows have settled the range, and {question.prefix} can")
     first, rest = opening(records, settled)
+    blanks = None
+    with understood(files.state):
+        if question.later:
+            blanks = BlankRows(question.y, None if begun is None else begun.arrays)
+        seen = first if blanks is None else [blanks.settling(batch) for batch in first]
     if begun is None:
-        current = RunState(question, replace(method, horizon=known), first, records.name)
+        if outcomes is not None:
+            raise InvalidInput(
+                "the outcomes of a second file (--outcomes) are of rows that were forecast before, and here none was; "
+                "run without it first"
+            )
+        current = RunState(question, replace(method, horizon=known), seen, records.name, None, blanks)
     else:
+        told = None if outcomes is None else ToldOutcomes(outcomes, question)
         with understood(files.state):
-            current = RunState(question, replace(method, horizon=known), first, records.name, begun)
+            current = RunState(question, replace(method, horizon=known), seen, records.name, begun, blanks, told)
     batches: Iterator[Batch] = chain(first, rest)
+    filled = 0
     if begun is not None:
         batches = _behind(batches, current, begun, files)
+        filled, sentences = current.fill_in()
+        learned = (f"learned from {filled:,} outcomes that have come since",) if filled else ()
+        if say is not None:
+            for sentence in (*learned, *sentences):
+                say(sentence)
     files.open()
     new, between = 0, True
     try:
@@ -169,6 +194,8 @@ def _run(
                 raise Stopped(current.n_rows)
         if new or begun is None or not begun.finished:
             files.commit(current, finished=True)
+        elif filled:
+            files.keep(current)
         elif say is not None:
             say(f"nothing to do: all {current.n_rows:,} rows of {records.name} are done")
     except KeyboardInterrupt:
@@ -178,6 +205,18 @@ def _run(
     if records.held is not None and say is not None:
         say(records.held)
     return _result(records.name, current, files, time_column(records.file, first, question.time))
+
+
+def _check_later(question: Question, state: Path_ | None, outcomes: Any) -> None:
+    """Say what is missing for outcomes that come later."""
+    if state is None and question.later:
+        raise InvalidInput(
+            "outcomes that come later (--later, --id) need a state file that remembers the rows: --state"
+        )
+    if outcomes is not None and question.id is None:
+        raise InvalidInput(
+            "a second file of outcomes (--outcomes) names its rows by a column of both files: --id COLUMN"
+        )
 
 
 def _expected_rows(records: Records) -> int | None:
@@ -220,10 +259,12 @@ def _behind(batches: Iterator[Batch], current: RunState, begun: Checkpoint, file
             f"{source} has {current.n_rows:,} rows, and the state file {files.state} has {begun.rows:,} of them done; "
             "give the file it was made with, another --state, or --fresh to start over"
         )
-    if current.fingerprint.value() != begun.digest:
+    if current.digest(then=True) != begun.digest:
+        changed = "" if current.blanks is None else ", blank outcomes that were filled in aside"
+        later = LATER if not changed else ""
         raise StateFileError(
-            f"the first {begun.rows:,} rows of {source} are not those that the state file {files.state} has seen; "
-            "give the file it was made with, another --state, or --fresh to start over"
+            f"the first {begun.rows:,} rows of {source} are not those that the state file {files.state} has seen"
+            f"{changed}; give the file it was made with, another --state, or --fresh to start over{later}"
         )
     return chain(ahead, batches)
 
