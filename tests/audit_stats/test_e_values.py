@@ -3,9 +3,13 @@
 import math
 
 import numpy as np
+import pytest
 
 from swapcal.audit.binary_intervals import LogWealth, cell_bias, cell_evidence
 from swapcal.audit.e_values import both_sides, discoveries
+from swapcal.audit.group_bias import group_bias
+from swapcal.audit.group_sums import GroupSums
+from swapcal.roles import Rows
 
 
 def test_the_definition_with_loops() -> None:
@@ -52,3 +56,25 @@ def test_false_discoveries_are_a_small_share_though_cells_share_their_rows() -> 
 def test_half_of_the_larger_side() -> None:
     both = both_sides(LogWealth(np.log([8.0, 0.1]), np.log([0.2, 6.0])))
     assert np.allclose(both, [math.log(4.0), math.log(3.0)])
+
+
+def test_one_martingale_behind_both_sides_is_not_halved() -> None:
+    both = both_sides(LogWealth(np.log([8.0, 0.1]), np.log([0.2, 6.0])), one_test=True)
+    assert np.allclose(both, np.log([8.0, 6.0]))
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_a_group_whose_interval_leaves_out_zero_is_off(binary: bool) -> None:
+    """One group of forty has one more event at each step: where its interval first leaves out 0, it is first off."""
+    n_rows, outside, off = 1500, [], []
+    rows = Rows(np.arange(n_rows + 1), np.ones(n_rows, dtype=np.int64), np.ones(n_rows))
+    others = Rows(np.arange(391), np.repeat(np.arange(2, 41), 10), np.ones(390))
+    for events in range(450, 600):
+        sums = GroupSums(41, binary=binary)
+        sums.add(rows, 0.3 - (np.arange(n_rows) < events), np.full(n_rows, 0.3) if binary else None)
+        sums.add(others, 0.3 - (np.arange(390) % 10 < 3), np.full(390, 0.3) if binary else None)
+        found = group_bias(sums, tuple(f"g{g}" for g in range(41)), np.zeros(41))
+        outside.append(found.low[1] > 0 or found.high[1] < 0)
+        off.append(found.off[1] > 0)
+    assert outside == off
+    assert 0 < sum(off) < 150

@@ -132,7 +132,7 @@ def asymptotic_evidence(
     delta : float
         The error rate of one cell for which rho is set. E is at least 1 / delta exactly where the interval of
         `asymptotic_bias` at this delta leaves out the tolerance: this is one two-sided test, so both sides may be
-        compared with 1 / delta. `discoveries.both_sides` halves them, as it must where the sides are bets of their own.
+        compared with 1 / delta (`both_sides` with `one_test`).
 
     Examples
     --------

@@ -11,11 +11,20 @@ from swapcal.typing import Float64Array
 __all__ = ["both_sides", "discoveries"]
 
 
-def both_sides(evidence: LogWealth) -> Float64Array:
-    """Log e-values for "off, on the side that it seems to be": half the larger side's.
+def both_sides(evidence: LogWealth, *, one_test: bool = False) -> Float64Array:
+    """Log e-values for "off, on the side that it seems to be": half the larger side's, or the larger side's.
 
     Two one-sided claims are made for each cell, so each gets half of the cell's share. A cell that is off to the other
     side than the one named counts as a false discovery.
+
+    Parameters
+    ----------
+    evidence : LogWealth
+        Of both sides.
+    one_test : bool
+        Whether one martingale is behind both sides, as it is for `asymptotic_evidence`: then nothing is halved. Where
+        the true bias is at most 0, D is at most S minus the sum of means, so that the side "too high" is at most
+        the mixture at the true mean; the same mixture bounds the side "too low" where the bias is at least 0.
 
     Examples
     --------
@@ -23,7 +32,7 @@ def both_sides(evidence: LogWealth) -> Float64Array:
     array([ True])
     """
     larger: Float64Array = np.maximum(evidence.too_high, evidence.too_low)
-    return larger - math.log(2.0)
+    return larger if one_test else larger - math.log(2.0)
 
 
 def discoveries(log_e: Float64Array, rate: float, n_possible: int | None = None) -> npt.NDArray[np.bool_]:

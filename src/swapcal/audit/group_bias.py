@@ -115,9 +115,10 @@ def group_bias(sums: GroupSums, names: tuple[str, ...], error: Float64Array) -> 
     mean = sums.mean
     # An interval that holds nothing new says nothing: the mean itself always lies in it.
     low, high = (np.where(here, end, np.nan) for end in (np.minimum(found.low, mean), np.maximum(found.high, mean)))
-    evidence = both_sides(sums.evidence(rate / n_groups))
+    evidence = both_sides(sums.evidence(rate / n_groups), one_test=not sums.exact)
     off = np.zeros(sums.n)
-    off[used] = discoveries(evidence[used], rate, n_groups)
+    # e-BH calls every group whose interval leaves out 0 (the case k = 1); rounding at the very edge must not undo that.
+    off[used] = discoveries(evidence[used], rate, n_groups) | (low[used] > 0) | (high[used] < 0)
     off[0] = float(here[0] and (low[0] > 0 or high[0] < 0))
     return GroupBias(
         names,
