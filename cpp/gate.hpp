@@ -31,14 +31,16 @@ struct Gate {
     enum Count { kBegin, kFront, kSince, kMarker, kTried, kBack, kBackSince, kFlagged, kCounts };
     enum Column { kCPaper, kCSpent, kCModel, kCRisk, kCN, kCV, kCG, kCVG, kCGG, kCFirst, kColumns };
 
+    static constexpr int64_t width = 32;  // rounds of a cohort: gate.COHORT
+
     Stakes stakes;
     bool stand_back;
     double spare, cap, losses, deviations, proof, alarm;
-    int64_t width;  // rounds of a cohort
     double *totals;
     int64_t *counts;
     double *ring;
     int64_t size;  // cohorts for which there is room
+    double lag_before = 0.0, log_before = 0.0;  // most delays are alike
 
     bool open() const { return counts[kBegin] >= 0; }
 
@@ -101,7 +103,8 @@ struct Gate {
         c[kCPaper] += change;
         c[kCModel] += loss;
         if (followed) c[kCSpent] += change;
-        double g = std::log(1.0 + late);
+        if (late != lag_before) lag_before = late, log_before = std::log(1.0 + late);
+        double g = log_before;
         if (c[kCN] == 0.0) c[kCFirst] = g;
         g -= c[kCFirst];
         c[kCN] += 1.0;
@@ -147,7 +150,10 @@ struct Gate {
 
     bool holds(int64_t t) const { return 0 <= counts[kBegin] && counts[kBegin] <= t; }
 
-    double *cohort(int64_t number) const { return ring + (number % size) * kColumns; }
+    // A division only where the room is not a power of two.
+    double *cohort(int64_t number) const {
+        return ring + (size & (size - 1) ? number % size : number & (size - 1)) * kColumns;
+    }
 
     bool tried() const { return counts[kFront] > counts[kBegin] / width && totals[kDistance] > 0.0; }
 

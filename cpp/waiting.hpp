@@ -21,7 +21,7 @@ struct Waiting {
     int64_t *indices;
     double *entries;
     int64_t *free, *counts;  // a stack of free lines, and how many there are
-    int64_t width, n_scores, n_features;
+    int64_t width, n_scores, n_features, n_lines;
 
     bool room(int64_t n_entries) const { return counts[0] > 0 && n_entries <= width; }
 
@@ -48,6 +48,14 @@ struct Waiting {
             std::memcpy(entries + line * width, row.value, 8 * row.n);
         }
         return line;
+    }
+
+    void prefetch(int64_t line) const {
+        SWAPCAL_PREFETCH(whole + line * kWholes);
+        SWAPCAL_PREFETCH(numbers + line * kNumbers);
+        SWAPCAL_PREFETCH(indices + line * width);
+        SWAPCAL_PREFETCH(entries + line * width);
+        if (n_scores) SWAPCAL_PREFETCH(scores + line * n_scores);
     }
 
     Row row(int64_t line) const {

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from swapcal.forecast import Forecast
 from swapcal.typing import Float64Array, IntArray
 
@@ -106,4 +109,5 @@ def audit_add_dense(
     x: Float64Array,
 ) -> None: ...
 def scale_rows(indptr: IntArray, values: Float64Array, radius: float) -> None: ...
+def planned(arrive: IntArray, lines: IntArray) -> tuple[IntArray, IntArray, npt.NDArray[np.uint8]]: ...
 def first_bad(x: Float64Array, limit: float) -> int: ...

@@ -8,6 +8,9 @@ import pytest
 
 import swapcal as sc
 from swapcal.engine import kernels
+from swapcal.engine.arrivals import NEVER, Arrivals, planned
+from swapcal.engine.protocol import StreamPart
+from swapcal.engine.stream import play_alone
 from swapcal.errors import AlreadyUpdated, ExpiredForecast, InvalidInput, UnknownForecast
 
 N = 700
@@ -128,3 +131,30 @@ def test_rows_that_will_never_have_an_outcome_hold_up_nobody() -> None:
     forecaster = made(False)
     forecaster.run(x, gone, p, missing="skip", known=np.arange(N) + 10.0, order="forecast")
     assert forecaster.n_rounds == np.count_nonzero(~np.isnan(gone[: N - 10]))
+
+
+@pytest.mark.skipif(kernels.native is None, reason="the compiled kernels are not installed, or switched off")
+def test_the_compiled_plan_is_that_of_numpy() -> None:
+    """What is learned before which row, with lines from before, ties, and outcomes that never come."""
+    rng = np.random.default_rng(1)
+    for n, carried in ((0, 0), (0, 3), (1, 0), (7, 2), (200, 30), (500, 0)):
+        for spread in (1, 4, 300):
+            own = np.arange(n) + 1 + rng.integers(0, spread, n)
+            own[rng.random(n) < 0.1] = NEVER
+            arrive = np.concatenate([rng.integers(0, max(n, 1), carried), own]).astype(np.int64)
+            lines = rng.permutation(50)[:carried].astype(np.int64)
+            for ours, twin in zip(kernels.native.planned(arrive, lines), planned(arrive, lines), strict=True):
+                assert ours.dtype == twin.dtype
+                assert ours.tolist() == twin.tolist()
+
+
+@pytest.mark.skipif(kernels.native is None, reason="the compiled kernels are not installed, or switched off")
+def test_a_plan_that_cannot_be_is_refused_by_the_kernel() -> None:
+    x, y, p, _ = stream()
+    forecaster = made(False)
+    rows = forecaster.hypotheses.rows(x, N)
+    ends = np.minimum(np.arange(N + 1), 1)
+    for code in (5, -99):
+        plan = Arrivals(np.array([code]), ends, np.ones(N, dtype=np.uint8), np.full(N, np.nan))
+        with pytest.raises((ValueError, RuntimeError), match=r"before its forecast|no such round"):
+            play_alone(forecaster._round, StreamPart(rows, y, p, None, np.empty(N), plan))
