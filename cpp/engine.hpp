@@ -153,7 +153,7 @@ struct Engine {
     // Twin of Round.show and Round.score: which number is shown, and what an outcome says of that.
     bool show(int64_t t, int64_t slot, bool based, double base) {
         if (!gate.open()) return true;
-        return !based || gate.show(t, values.born[slot], base);
+        return !based || gate.show(t, values.born[slot], base, books.numbers[1]);
     }
 
     void score(const Row &row, const Learned &played, const Errors &e, bool based, double base, double label, int64_t t) {

@@ -31,11 +31,12 @@ struct Gate {
     enum Count { kBegin, kFront, kSince, kMarker, kTried, kBack, kBackSince, kFlagged, kCounts };
     enum Column { kCPaper, kCSpent, kCModel, kCRisk, kCN, kCV, kCG, kCVG, kCGG, kCFirst, kColumns };
 
+    static constexpr int64_t generations = 4;  // gate.GENERATIONS
     static constexpr int64_t width = 32;  // rounds of a cohort: gate.COHORT
 
     Stakes stakes;
     bool stand_back;
-    double spare, cap, losses, deviations, proof, alarm;
+    double spare, cap, losses, deviations, proof, alarm, unsettled;
     double *totals;
     int64_t *counts;
     double *ring;
@@ -53,18 +54,18 @@ struct Gate {
     bool full(int64_t issued) const { return open() && issued / width - counts[kFront] >= size; }
 
     // Enters round t: whether what was said is shown.
-    bool show(int64_t t, double said, double model) {
+    bool show(int64_t t, double said, double model, int64_t waiting) {
         double *c = cohort(t / width), worst = stakes.worst(said, model), risk = risk_of(said, model);
-        Room r = room();
-        double spent = totals[kSpent], out = totals[kRisk];
-        bool ready = tried(), follow = !stand_back || (ready && spent + out + risk <= r.room);
+        Room r = room(t, waiting);
+        double spent = totals[kSpent], out = totals[kRisk], cost = r.free || spent > 0.0 ? spent : 0.0;
+        bool ready = tried(), follow = !stand_back || (ready && cost + out + risk <= r.room);
         if (!follow && counts[kTried] && spent > r.earned) {
             totals[kPaper] = totals[kSquares] = totals[kBlock] = 0.0;
             counts[kSince] = counts[kFront];
             counts[kMarker] = t;
         }
         counts[kTried] = follow || (counts[kTried] && spent <= r.earned);
-        bool shut = stand_back && !(ready && spent + out <= r.room);
+        bool shut = stand_back && !(ready && cost + out <= r.room);
         if (!shut) {
             counts[kBackSince] = -1;
         } else if (counts[kBackSince] < 0) {
@@ -146,6 +147,7 @@ struct Gate {
   private:
     struct Room {
         double room, earned;
+        bool free;  // something may be spent without proof
     };
 
     bool holds(int64_t t) const { return 0 <= counts[kBegin] && counts[kBegin] <= t; }
@@ -162,13 +164,20 @@ struct Gate {
         return distance > 0.0 ? 0.5 * (size / distance) * ((said - model) * (said - model)) : 0.0;
     }
 
-    Room room() const {
+    bool settled(int64_t t, int64_t out) const {
+        int64_t made = counts[kFront] * width;
+        int64_t judged = made - counts[kBegin], rest = t + 1 - made;
+        return judged >= generations * rest && double(out - rest) <= unsettled * double(judged);
+    }
+
+    Room room(int64_t t, int64_t out) const {
         double loss = totals[kModel], block = totals[kBlock];
         double mean = losses * (loss / (totals[kJudged] > 1.0 ? totals[kJudged] : 1.0));
-        double free = counts[kFlagged] >= 0 ? 0.0 : spare * loss + mean;
+        bool open = counts[kFlagged] < 0 && settled(t, out);
+        double free = open ? spare * loss + mean : 0.0;
         double shown = -totals[kPaper] - proof * std::sqrt(totals[kSquares] + block * block);
         double earned = free + (shown > 0.0 ? shown : 0.0), most = cap * loss + mean;
-        return {earned < most ? earned : most, earned};
+        return {earned < most ? earned : most, earned, open};
     }
 
     double age() const {

@@ -115,7 +115,8 @@ def arrivals(
         numbers = np.concatenate([rounds, first + rows])
         arrive[waited_for] = _in_order(arrive[waited_for], numbers[waited_for], first, settle)
     plan = planned if kernels.native is None else kernels.native.planned
-    return Arrivals(*plan(arrive, lines), due)
+    codes, ends, late = plan(arrive, lines)
+    return Arrivals(codes, ends, late, due)
 
 
 def planned(arrive: IntArray, lines: IntArray) -> tuple[IntArray, IntArray, Any]:
@@ -168,7 +169,8 @@ def _row_numbers(due: Float64Array, first: int, n: int) -> IntArray:
     numbers = np.ceil(due) - first
     with np.errstate(invalid="ignore"):
         numbers = np.where(numbers < n, numbers, n)  # and those that are NaN
-    return np.maximum(numbers, 0.0).astype(np.int64)
+    found: IntArray = np.maximum(numbers, 0.0).astype(np.int64)
+    return found
 
 
 def _in_order(arrive: IntArray, numbers: IntArray, first: int, settle: int | None) -> IntArray:

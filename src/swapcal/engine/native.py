@@ -108,6 +108,7 @@ class NativeEngine:
             "gate_losses": gate.LOSSES,
             "gate_deviations": gate.DEVIATIONS,
             "gate_proof": gate.PROOF,
+            "gate_unsettled": gate.UNSETTLED,
             "gate_alarm": lateness.ALARM,
         }
         arrays |= {f"evidence.{name}": array for name, array in state.evidence.arrays().items()}
