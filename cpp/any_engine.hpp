@@ -132,16 +132,21 @@ struct EngineOf final : AnyEngine {
              int64_t n_rows, const Arrivals *late, int64_t *progress) override {
         Books &books = engine.books;
         int64_t *lines = progress + 3;
-        auto learned = [&](int64_t end) {
+        auto learned = [&](int64_t end, int64_t row) {
+            if (end > late->n_codes) throw std::invalid_argument("ends must not pass the codes");
             for (int64_t &k = progress[1]; k < end; ++k) {
                 if (engine.crowded()) return false;
-                int64_t line = late->codes[k] < 0 ? -1 - late->codes[k] : lines[late->codes[k]] - 1;
+                int64_t code = late->codes[k];
+                if (code >= row) throw std::invalid_argument("an outcome is learned before its forecast");
+                int64_t line = code < 0 ? -1 - code : lines[code] - 1;
+                if (line >= waiting.n_lines) throw std::invalid_argument("no such round waits");
                 if (line >= 0) take(line);
             }
             return true;
         };
         for (int64_t &i = progress[0]; i < n_rows; ++i) {
-            if (late && !learned(late->ends[i + 1])) return;
+            if (late && !learned(late->ends[i + 1], i)) return;
+            if (late && progress[1] < late->n_codes) soon(late->codes[progress[1]], lines, i);
             if (!engine.ready()) return;
             int64_t m = x.dense ? reader.dense(x.dense + i * reader.n_own)
                                 : reader.sparse(x.indices + x.indptr[i], x.values + x.indptr[i],
@@ -152,7 +157,7 @@ struct EngineOf final : AnyEngine {
             bool based = hints && !std::isnan(base), hinted = based;
             const double *extra = features ? features + i * model->n_features : nullptr;
             Row row = looked_at(m, extra, hinted, hint);
-            bool waits = late && late->late[i] && !std::isnan(y[i]);
+            bool missing = std::isnan(y[i]), waits = late && (missing ? late->late[i] == Arrivals::kNotYet : late->late[i] != 0);
             if (waits && !waiting.room(row.n)) {
                 progress[2] = row.n > 1 ? row.n : 1;
                 return;
@@ -162,7 +167,7 @@ struct EngineOf final : AnyEngine {
             engine.evidence.prepare(drawn.slot, row);
             double value = engine.values.born[drawn.slot];
             out[i] = drawn.followed ? value : base;
-            if (std::isnan(y[i])) {
+            if (missing && !waits) {
                 if (based) engine.gate.drop(drawn.t, value, base, drawn.followed);
                 books.unreserve(engine.evidence, drawn.phi);
                 books.close(drawn.t);
@@ -181,11 +186,17 @@ struct EngineOf final : AnyEngine {
             engine.learn(row, played, errors, hinted, hint, true, true);
             books.close(drawn.t);
         }
-        if (late) learned(late->n_codes);
+        if (late) learned(late->n_codes, n_rows);
     }
 
   private:
     std::vector<uint16_t> packed_;
+
+    // The line of what is learned next, on its way to the caches while a round is played.
+    void soon(int64_t code, const int64_t *lines, int64_t row) const {
+        int64_t line = code < 0 ? -1 - code : code < row ? lines[code] - 1 : -1;
+        if (line >= 0 && line < waiting.n_lines) waiting.prefetch(line);
+    }
 };
 
 }  // namespace swapcal

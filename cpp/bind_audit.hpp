@@ -11,13 +11,6 @@ namespace swapcal {
 
 namespace audit_binding {
 
-template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T> &&values) {
-    auto *kept = new std::vector<T>(std::move(values));
-    nb::capsule owner(kept, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
-    return {kept->data(), {kept->size()}, owner};
-}
-
 // The sums and the rounds that go into them, kept alive while the interpreter is free to do other things, and checked
 // against each other.
 struct Addition {

@@ -14,6 +14,7 @@
 #include "marks.hpp"
 #include "parts.hpp"
 #include "plain_array.hpp"
+#include "plan.hpp"
 
 namespace swapcal {
 
@@ -411,24 +412,15 @@ class Handle {
         return result;
     }
 
-    // Codes must be lines of rounds that wait, or rows that come before.
+    // Codes must be lines of rounds that wait, or rows that come before: looked at where they are used, as this is called
+    // again whenever there was no room.
     Arrivals arrivals(nb::handle late, int64_t n_rows) const {
         auto parts = nb::cast<nb::tuple>(late);
         auto codes = nb::cast<Vector<const int64_t>>(parts[0], false), ends = nb::cast<Vector<const int64_t>>(parts[1], false);
         auto flags = nb::cast<Vector<const uint8_t>>(parts[2], false);
         auto due = nb::cast<Vector<const double>>(parts[3], false);
         fits(int64_t(ends.shape(0)) == n_rows + 1 && int64_t(flags.shape(0)) == n_rows && int64_t(due.shape(0)) == n_rows);
-        fits(rises_within(ends.data(), n_rows, int64_t(codes.shape(0))) && ends.data()[0] == 0, "ends must increase");
-        int64_t n_lines = int64_t(nb::cast<AnyShape<double>>(arrays_["waiting.entries"], false).shape(0));
-        int64_t n_codes = int64_t(codes.shape(0));
-        for (int64_t i = 0; i <= n_rows; ++i) {
-            int64_t end = i < n_rows ? ends.data()[i + 1] : n_codes;
-            for (int64_t k = ends.data()[i]; k < end; ++k) {
-                int64_t code = codes.data()[k];
-                fits(code < i && -1 - code < n_lines, "an outcome is learned before its forecast");
-            }
-        }
-        return {codes.data(), ends.data(), flags.data(), due.data(), n_codes};
+        return {codes.data(), ends.data(), flags.data(), due.data(), int64_t(codes.shape(0))};
     }
 
     void run(const Contexts &x, const Vector<const double> &y, nb::object hints, nb::object features,
@@ -524,6 +516,13 @@ inline void bind_engine(nb::module_ &m) {
         .def("run_sparse", &Handle::run_sparse, nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("y"),
              nb::arg("hints").none(), nb::arg("features").none(), nb::arg("out").noconvert(), nb::arg("progress").noconvert(),
              nb::arg("late").none());
+    m.def("planned", [](Vector<const int64_t> arrive, Vector<const int64_t> lines) {
+        int64_t n_lines = int64_t(lines.shape(0)), n_rows = int64_t(arrive.shape(0)) - n_lines;
+        fits(n_rows >= 0);
+        for (size_t k = 0; k < arrive.shape(0); ++k) fits(arrive.data()[k] >= 0, "rows are counted from 0");
+        Plan plan = planned(arrive.data(), lines.data(), n_lines, n_rows);
+        return nb::make_tuple(owned(std::move(plan.codes)), owned(std::move(plan.ends)), owned(std::move(plan.late)));
+    }, nb::arg("arrive"), nb::arg("lines"));
     m.def("scale_rows", [](Vector<const int64_t> indptr, Vector<double> values, double radius) {
         int64_t n_rows = int64_t(indptr.shape(0)) - 1;
         fits(n_rows >= 0 && rises_within(indptr.data(), n_rows, int64_t(values.shape(0))), "indptr must increase");

@@ -152,16 +152,16 @@ struct Engine {
                gate.full(books.numbers[0]);
     }
 
-    // Before a forecast: the gate opens its book where an outcome is out. Whether there is room.
+    // Before a forecast: the gate opens its book where that is due. Whether there is room.
     bool ready() {
-        if (!gate.open() && books.numbers[1] > 0) gate.begin(books.numbers[0]);
+        if (gate.due(books.numbers[1], books.rounds[0], books.rounds[1])) gate.begin(books.numbers[0]);
         return !crowded();
     }
 
     // Twin of Round.show and Round.score: which number is shown, and what an outcome says of that.
     bool show(int64_t t, int64_t slot, bool based, double base) {
         if (!gate.open()) return true;
-        return !based || gate.show(t, values.born[slot], base);
+        return !based || gate.show(t, values.born[slot], base, books.numbers[1]);
     }
 
     void score(const Row &row, const Learned &played, const Errors &e, bool based, double base, double label, int64_t t) {

@@ -31,16 +31,23 @@ struct Gate {
     enum Count { kBegin, kFront, kSince, kMarker, kTried, kBack, kBackSince, kFlagged, kCounts };
     enum Column { kCPaper, kCSpent, kCModel, kCRisk, kCN, kCV, kCG, kCVG, kCGG, kCFirst, kColumns };
 
+    static constexpr int64_t generations = 4;  // gate.GENERATIONS
+    static constexpr int64_t width = 32;  // rounds of a cohort: gate.COHORT
+
     Stakes stakes;
     bool stand_back;
-    double spare, cap, losses, deviations, proof, alarm;
-    int64_t width;  // rounds of a cohort
+    double spare, cap, losses, deviations, proof, alarm, unsettled;
     double *totals;
     int64_t *counts;
     double *ring;
     int64_t size;  // cohorts for which there is room
+    double lag_before = 0.0, log_before = 0.0;  // most delays are alike
 
     bool open() const { return counts[kBegin] >= 0; }
+
+    bool due(int64_t out, int64_t n_rounds, int64_t n_late) const {
+        return !open() && out > 0 && (n_late > 0 || n_rounds < generations * width);
+    }
 
     void begin(int64_t t) {
         counts[kBegin] = counts[kMarker] = t;
@@ -51,18 +58,18 @@ struct Gate {
     bool full(int64_t issued) const { return open() && issued / width - counts[kFront] >= size; }
 
     // Enters round t: whether what was said is shown.
-    bool show(int64_t t, double said, double model) {
+    bool show(int64_t t, double said, double model, int64_t waiting) {
         double *c = cohort(t / width), worst = stakes.worst(said, model), risk = risk_of(said, model);
-        Room r = room();
-        double spent = totals[kSpent], out = totals[kRisk];
-        bool ready = tried(), follow = !stand_back || (ready && spent + out + risk <= r.room);
+        Room r = room(t, waiting);
+        double spent = totals[kSpent], out = totals[kRisk], cost = r.free || spent > 0.0 ? spent : 0.0;
+        bool ready = tried(), follow = !stand_back || (ready && cost + out + risk <= r.room);
         if (!follow && counts[kTried] && spent > r.earned) {
             totals[kPaper] = totals[kSquares] = totals[kBlock] = 0.0;
             counts[kSince] = counts[kFront];
             counts[kMarker] = t;
         }
         counts[kTried] = follow || (counts[kTried] && spent <= r.earned);
-        bool shut = stand_back && !(ready && spent + out <= r.room);
+        bool shut = stand_back && !(ready && cost + out <= r.room);
         if (!shut) {
             counts[kBackSince] = -1;
         } else if (counts[kBackSince] < 0) {
@@ -101,7 +108,8 @@ struct Gate {
         c[kCPaper] += change;
         c[kCModel] += loss;
         if (followed) c[kCSpent] += change;
-        double g = std::log(1.0 + late);
+        if (late != lag_before) lag_before = late, log_before = std::log(1.0 + late);
+        double g = log_before;
         if (c[kCN] == 0.0) c[kCFirst] = g;
         g -= c[kCFirst];
         c[kCN] += 1.0;
@@ -143,11 +151,15 @@ struct Gate {
   private:
     struct Room {
         double room, earned;
+        bool free;  // something may be spent without proof
     };
 
     bool holds(int64_t t) const { return 0 <= counts[kBegin] && counts[kBegin] <= t; }
 
-    double *cohort(int64_t number) const { return ring + (number % size) * kColumns; }
+    // A division only where the room is not a power of two.
+    double *cohort(int64_t number) const {
+        return ring + (size & (size - 1) ? number % size : number & (size - 1)) * kColumns;
+    }
 
     bool tried() const { return counts[kFront] > counts[kBegin] / width && totals[kDistance] > 0.0; }
 
@@ -156,13 +168,20 @@ struct Gate {
         return distance > 0.0 ? 0.5 * (size / distance) * ((said - model) * (said - model)) : 0.0;
     }
 
-    Room room() const {
+    bool settled(int64_t t, int64_t out) const {
+        int64_t made = counts[kFront] * width;
+        int64_t judged = made - counts[kBegin], rest = t + 1 - made;
+        return judged >= generations * rest && double(out - rest) <= unsettled * double(judged);
+    }
+
+    Room room(int64_t t, int64_t out) const {
         double loss = totals[kModel], block = totals[kBlock];
         double mean = losses * (loss / (totals[kJudged] > 1.0 ? totals[kJudged] : 1.0));
-        double free = counts[kFlagged] >= 0 ? 0.0 : spare * loss + mean;
+        bool open = counts[kFlagged] < 0 && settled(t, out);
+        double free = open ? spare * loss + mean : 0.0;
         double shown = -totals[kPaper] - proof * std::sqrt(totals[kSquares] + block * block);
         double earned = free + (shown > 0.0 ? shown : 0.0), most = cap * loss + mean;
-        return {earned < most ? earned : most, earned};
+        return {earned < most ? earned : most, earned, open};
     }
 
     double age() const {

@@ -62,7 +62,7 @@ struct Parts {
         return {array<int64_t>("waiting.whole", n * Waiting::kWholes), array("waiting.numbers", n * Waiting::kNumbers),
                 array<uint8_t>("waiting.scores", n * n_scores), array("waiting.features", n * n_features),
                 array<int64_t>("waiting.indices", n * width), array("waiting.entries", n * width),
-                array<int64_t>("waiting.free", n), array<int64_t>("waiting.counts", 1), width, n_scores, n_features};
+                array<int64_t>("waiting.free", n), array<int64_t>("waiting.counts", 1), width, n_scores, n_features, n};
     }
 
     Record record() const {
@@ -84,11 +84,11 @@ struct Parts {
     Gate gate() const {
         Property property = property_from(settings);
         int64_t size = whole("cohorts");
-        fits(size > 0, "the gate has room for a cohort");
+        fits(size > 0 && whole("gate_cohort") == Gate::width, "the gate has room for a cohort, of as many rounds");
         double share = property.kind == PropertyKind::Quantile ? 1.0 : 0.5;
         return {{property, number("domain_low"), number("domain_high"), share}, nb::cast<bool>(settings["stand_back"]),
                 number("gate_spare"), number("gate_cap"), number("gate_losses"), number("gate_deviations"),
-                number("gate_proof"), number("gate_alarm"), whole("gate_cohort"), array("gate.totals", Gate::kTotals),
+                number("gate_proof"), number("gate_alarm"), number("gate_unsettled"), array("gate.totals", Gate::kTotals),
                 array<int64_t>("gate.counts", Gate::kCounts), array("gate.ring", size * Gate::kColumns), size};
     }
 

@@ -219,7 +219,11 @@ struct Regression {
         double lags = totals[kLags], rounds = totals[kRounds];
         double share = lags > 0.0 ? kCaution * kCaution * (lags / rounds) / rounds : 0.0;
         double *__restrict ahead = apart;  // no longer needed
-        for (int64_t k = 0; k < n_experts; ++k) ahead[k] = share > 0.0 && k ? r[k] - std::sqrt(share * s[k]) : r[k];
+        for (int64_t k = 0; k < n_experts; ++k) ahead[k] = r[k];
+        if (share > 0.0) {
+            for (int64_t k = 0; k < n_experts; ++k) ahead[k] -= std::sqrt(share * s[k]);
+            ahead[0] = r[0];
+        }
         int64_t best = 0;
         for (int64_t k = 1; k < n_experts; ++k) best = ahead[k] > ahead[best] ? k : best;
         if (ahead[best] > 0.0 && bound > 0.0) {

@@ -33,7 +33,7 @@ struct Values {
         const double *first = ranked;
         while (left > 1) {
             int64_t half = left / 2;
-            first += first[half - 1] < x ? half : 0;
+            first += half & -int64_t(first[half - 1] < x);  // a condition would become a branch
             left -= half;
         }
         return found = first - ranked + (*first < x);

@@ -21,7 +21,7 @@ struct Waiting {
     int64_t *indices;
     double *entries;
     int64_t *free, *counts;  // a stack of free lines, and how many there are
-    int64_t width, n_scores, n_features;
+    int64_t width, n_scores, n_features, n_lines;
 
     bool room(int64_t n_entries) const { return counts[0] > 0 && n_entries <= width; }
 
@@ -50,6 +50,14 @@ struct Waiting {
         return line;
     }
 
+    void prefetch(int64_t line) const {
+        SWAPCAL_PREFETCH(whole + line * kWholes);
+        SWAPCAL_PREFETCH(numbers + line * kNumbers);
+        SWAPCAL_PREFETCH(indices + line * width);
+        SWAPCAL_PREFETCH(entries + line * width);
+        if (n_scores) SWAPCAL_PREFETCH(scores + line * n_scores);
+    }
+
     Row row(int64_t line) const {
         return {indices + line * width, entries + line * width, whole[line * kWholes + kLengthOf]};
     }
@@ -68,6 +76,8 @@ struct Waiting {
 
 // What is learned before which row, and what behind the last one: twin of arrivals.Arrivals.
 struct Arrivals {
+    static constexpr uint8_t kNotYet = 2;  // in `late`: the outcome is missing, and waited for
+
     const int64_t *codes, *ends;
     const uint8_t *late;
     const double *due;

@@ -314,6 +314,7 @@ class Forecaster:
         times: Any = None,
         order: str = "arrival",
         settle: int | None = None,
+        waits: Any = None,
     ) -> Float64Array:
         """Forecast and update a whole recorded stream: the loop's numbers, and all of them or, on an error, none.
 
@@ -345,6 +346,9 @@ class Forecaster:
             `settle` rounds; for delays that depend on the outcome, where what is known first is a biased sample.
         settle : int, optional
             Rounds after which nobody waits for an outcome any more.
+        waits : array of bool, optional
+            With `missing="skip"`: which of the rounds without an outcome will have one later, for `fill_in`. The others
+            will not, and are closed.
 
         Returns
         -------
@@ -365,7 +369,39 @@ class Forecaster:
         with self._turns:
             if weights is not None:
                 X = weighted(self.hypotheses, X, weights, how_many(y))
-            return stream.run(self._round, X, y, hints, features, missing, late)
+            return stream.run(self._round, X, y, hints, features, missing, late, waits)
+
+    def fill_in(self, rounds: Any, y: Any, *, known: Any = None) -> Float64Array:
+        """Learn outcomes that were missing when `run` played their rounds, with `waits`: in this order, once each.
+
+        All of them are learned or, on an error, none: of rounds that are unknown, expired, or have had their outcome.
+
+        Parameters
+        ----------
+        rounds : array of int
+            Numbers of rounds, from 0, each once.
+        y : array
+            Their outcomes.
+        known : array, optional
+            When each outcome is known, as for `run`, which then learns it when that is due. NaN, or None: now.
+
+        Returns
+        -------
+        array
+            The forecasts of these rounds.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import swapcal as sc
+        >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(1), seed=1)
+        >>> y = np.array([0.2, np.nan, 0.4])
+        >>> forecasts = forecaster.run([[1.0]] * 3, y, missing="skip", waits=np.isnan(y))
+        >>> forecaster.n_pending, bool(forecaster.fill_in([1], [0.3])[0] == forecasts[1]), forecaster.n_pending
+        (1, True, 0)
+        """
+        with self._turns:
+            return stream.fill_in(self._round, rounds, y, known)
 
     @property
     def values(self) -> Float64Array:

@@ -148,7 +148,7 @@ def test_empty_calls_have_the_engines_signatures() -> None:
 @pytest.mark.parametrize(
     ("measure", "n_rows", "targets"),
     [
-        (runs.measure, 8, [2.0, None, None, 3.0, None, None, 2.5, None]),
+        (runs.measure, 14, [2.0, None, None, 3.0, None, None, 2.5, None, *[1.2] * 6]),
         (events.measure, 14, [12.0, 20.0, 12.0, 20.0, *[3.0] * 8, 1.5, 1.0]),
         (long_streams.measure, 3, [2.0, 2.0, 2.0]),
         (threads.measure, 2, [None, None]),

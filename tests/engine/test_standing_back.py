@@ -396,3 +396,16 @@ def test_false_flags_are_as_rare_as_promised() -> None:
         ]
         false += flagged(y, p - y, lags[k // 3 % 3])
     assert false <= 2
+
+
+@pytest.mark.parametrize("learn", [False, True])
+@pytest.mark.parametrize(("high", "low"), [(20.0, 3000.0), (3000.0, 20.0)])
+def test_it_starts_closed_where_outcomes_hold_themselves_back(learn: bool, high: float, low: float) -> None:
+    """What is known first is a biased sample: hardly a correction from it is shown, before it is found to be one."""
+    stream = simulate.miscalibrated(8000, 3)
+    known = delays.by_outcome(stream.y, high, low, 1)
+    hint = sc.OnlineRegression() if learn else None
+    forecaster = sc.Forecaster(sc.Mean(), sc.Finite(stream.x.shape[1]), seed=1, hint=hint)
+    shown = forecaster.run(stream.x, stream.y, stream.hint, known=known)
+    assert np.count_nonzero(shown != stream.hint) <= 8
+    assert forecaster.lateness().dependent_since is not None

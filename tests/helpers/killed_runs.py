@@ -1,7 +1,8 @@
 """Runs that are killed and resumed, each in a process of its own; forked from this one, so that they start at once.
 
-`python killed_runs.py DIRECTORY ENDING MODE [late]` prints JSON: the exit codes of all runs, and which cases ended with
-other files than a run that was left alone. With "late", outcomes are known some rows later, by a column.
+`python killed_runs.py DIRECTORY ENDING MODE [late | later]` prints JSON: the exit codes of all runs, and which cases
+ended with other files than a run that was left alone. With "late", outcomes are known some rows later, by a column;
+with "later", a first file has fewer rows and more blanks, and its outcomes are learned from the second.
 """
 
 import json
@@ -25,6 +26,7 @@ from swapcal.tables.records import read
 KILLED = int(signal.SIGKILL)
 QUESTION = Question("y", "p", groups=["g"], weight="w", prefix=80)
 LATE = Question("y", "p", groups=["g"], weight="w", prefix=80, time="t", known="k")
+LATER = Question("y", "p", groups=["g"], weight="w", prefix=80, later=True)
 
 
 def write_table(path: Path, n: int) -> None:
@@ -40,10 +42,27 @@ def write_table(path: Path, n: int) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
+def write_blanks(path: Path, refilled: Path) -> None:
+    """The first three fifths of a table, with more blanks in the outcome: every third row, and the last ones."""
+    head, *lines = refilled.read_text().splitlines()
+    kept = lines[: 3 * len(lines) // 5]
+    blank = [line if t % 3 and t < len(kept) - 20 else "," + line.partition(",")[2] for t, line in enumerate(kept)]
+    path.write_text("\n".join([head, *blank]) + "\n")
+
+
 def whole_run(folder: Path, ending: str, question: Question = QUESTION) -> None:
-    """One run to its end, which leaves its result as JSON."""
-    records = read(folder.parent / "in.csv", columns=question.columns, batch_rows=100)
-    learn = question is LATE
+    """One run to its end, which leaves its result as JSON; or two, on a file with blanks and on what became of it."""
+    mark = folder.parent / f"{folder.name}.first"
+    if question is LATER and not mark.exists():
+        one_run(folder, ending, question, "blanks.csv")
+        mark.touch()
+    one_run(folder, ending, question, "in.csv")
+
+
+def one_run(folder: Path, ending: str, question: Question, name: str) -> None:
+    """A run on one file."""
+    records = read(folder.parent / name, columns=question.columns, batch_rows=100)
+    learn = question is not QUESTION
     result = running.run(
         records, question, learn=learn, out=folder / f"out.{ending}", state=folder / "run.state", seed=3
     )
@@ -103,6 +122,7 @@ def play(root: Path, ending: str, mode: str, question: Question = QUESTION) -> d
     # Every batch is committed, however short the run is.
     output_and_state.COMMIT_SECONDS = output_and_state.COMMIT_SHARE = 0.0
     write_table(root / "in.csv", 250)
+    write_blanks(root / "blanks.csv", root / "in.csv")
     (root / "alone").mkdir()
     whole_run(root / "alone", ending, question)  # here, so that what is imported is there before the first fork
     started = time.monotonic()
@@ -134,5 +154,5 @@ def play(root: Path, ending: str, mode: str, question: Question = QUESTION) -> d
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    asked = LATE if sys.argv[4:] == ["late"] else QUESTION
+    asked = {"late": LATE, "later": LATER}.get("".join(sys.argv[4:]), QUESTION)
     sys.stdout.write(json.dumps(play(Path(sys.argv[1]), sys.argv[2], sys.argv[3], asked)))

@@ -54,6 +54,16 @@ def run(
     delay: Annotated[
         str | None, typer.Option(help="Outcomes are known after so long (2d, 6h; needs --time) or so many rows (500).")
     ] = None,
+    later: Annotated[
+        bool,
+        typer.Option("--later", help="Blank outcomes come later: learn them when the file has them; with --state."),
+    ] = False,
+    outcomes: Annotated[
+        str | None, typer.Option(help="A second file with outcomes of rows that were blank; needs --id.")
+    ] = None,
+    id: Annotated[
+        str | None, typer.Option(help="Column by which --outcomes names the rows; blank outcomes come later then.")
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Of the draws between two neighboring forecasts; else drawn, and printed.")
     ] = None,
@@ -88,8 +98,10 @@ def run(
 
     Rows without an outcome are forecast and not learned from. With --state, a run that was stopped or killed at any
     moment goes on with the same command, no row lost and none twice; when it is done, rows that were added to the file
-    since are next. Without --out there is only the summary. With --by store every store has a forecaster of its own,
-    and a process for each core plays its share of them.
+    since are next. With --later, outcomes that were blank and have been filled in since are learned from first, once
+    each, and rows that were forecast keep their forecasts; --outcomes takes them from a second file. Without --out
+    there is only the summary. With --by store every store has a forecaster of its own, and a process for each core
+    plays its share of them.
 
     With --interval 0.9 the output has a lower and an upper end for each row, with --classes a probability for each
     class, the likeliest class and how sure that is.
@@ -120,6 +132,7 @@ def run(
             "costs": costs,
         }
         asked |= {"categories": categories, "limit": limit, "time": time, "known": known, "delay": delay}
+        asked |= {"later": later, "id": id}
         several = interval is not None or classes
         question = options.question(y, None if several else hint, groups, linear, **asked)
         if fail_above is not None:
@@ -133,6 +146,7 @@ def run(
                 "--positive": positive,
                 "--costs": costs,
             }
+            unfit |= {"--later": later, "--id": id, "--outcomes": outcomes}
             unfit |= {"--known": known, "--delay": delay, "--time": time, "--jitter": jitter, "--bins": bins}
             unfit |= {"--trust": trust, "--levels": levels if levels != 10 else None, "--r": r if r != 2.0 else None}
             unfit |= {"--property": property if property != "mean" else None}
@@ -152,6 +166,7 @@ def run(
             return
         if by is not None:
             refused = {"--horizon": horizon, "--bins": bins, "--jitter": jitter, "--costs": costs}
+            refused |= {"--later": later, "--id": id, "--outcomes": outcomes}
             if given := [name for name, value in refused.items() if value]:
                 raise InvalidInput(
                     f"--by goes without {', '.join(given)}, which would be of one stream: keys have one each"
@@ -181,7 +196,8 @@ def run(
                 typer.echo(printable(sentence))
             return
         records = read(file, columns=question.columns, whole_lines=state is not None)
-        apart({"the input": records.file, "the output": out, "the state": state, "the page": report})
+        files = {"the input": records.file, "the output": out, "the state": state, "the page": report}
+        apart({**files, "the second file of outcomes": outcomes})
         with following(records, "forecasting", stopped, afterwards(out, state)) as progress, interruptible() as stop:
             result = running.run(
                 records,
@@ -189,6 +205,7 @@ def run(
                 learn=groups is not None if learn is None else learn,
                 out=out,
                 state=state,
+                outcomes=outcomes,
                 horizon=horizon,
                 seed=seed,
                 trust=trust,

@@ -3,8 +3,10 @@
 The engine goes on as if nothing stood between it and the world: it says a number, keeps its evidence of that number and
 learns from its outcome. Only what is *shown* is decided here: what was said, or the model's own number h, the hint that
 the caller gave. So the record of what is said stays complete, and the forecaster can come back. The gate opens its book
-with the first forecast that is made while the outcome of an earlier one is out. Where every outcome comes before the
-next forecast it never does, and not a bit changes. Rounds without a hint have nothing to stand back to.
+with the first forecast that is made while the outcome of an earlier one is out; where 128 rounds or more were learned
+at once by then, only when a first late outcome has come: who learns a history and then forecasts a batch of cases is
+shown what was learned. Where every outcome comes before the next forecast it never opens, and not a bit changes. Rounds
+without a hint have nothing to stand back to.
 
 Let d be the loss of what was said over that of h, w the most that d can be whatever the outcome is (`stakes`), and r
 what the correction costs on average if the model is right, to second order: slope (said - h)^2 / 2, with the slope of V
@@ -22,8 +24,13 @@ replace their w then. Of the judged cohorts there are
     proof = max(0, -PAPER - 2 sqrt(SQUARES)),  spare = 0.1 % MODEL + 2 mean losses,  cap = 0.4 % MODEL + 2 mean losses
     shown as said  if and only if  something was judged and SPENT + RISK + r <= min(spare + proof, cap)
 
-and a new trial begins, PAPER = SQUARES = 0, when what was shown has cost more than spare + proof. Once delays are found
-to depend on outcomes (`lateness`), spare is 0.
+and a new trial begins, PAPER = SQUARES = 0, when what was shown has cost more than spare + proof.
+
+It starts closed: spare is 0, and a SPENT below 0 counts as 0, until four times as many rounds are judged as are not,
+and while more than an eighth of the judged rounds must be out (of `out` rounds that wait, no more than those that are
+not judged can be younger), and for good once delays are found to depend on outcomes (`lateness`). Where outcomes hold
+themselves back, those that are known first are a biased sample, and what was learned from it must not be tried out on
+people. So there only proof opens, from rounds whose unknown outcomes are all charged their worst.
 
 What it promises
 ----------------
@@ -31,8 +38,8 @@ What it promises
    shown over that of the model, on the outcomes known at any later time, is at most 0.4 % of the model's judged loss at
    s, plus 2 mean losses, plus the sum of w over the rounds shown as said that were not judged at s.
    *Proof.* Rounds that stood back cost exactly 0, and none after s was shown as said. Judged rounds that were shown as
-   said cost at most SPENT at s, since those whose outcome is not known count w >= d; and SPENT <= SPENT + RISK + r <=
-   cap, as RISK and r are not negative. The rest were not judged at s, and cost at most w each. []
+   said cost at most SPENT at s, since those whose outcome is not known count w >= d; and SPENT <= max(SPENT, 0) + RISK
+   + r <= cap, as RISK and r are not negative. The rest were not judged at s, and cost at most w each. []
    Nothing is assumed of how delays and outcomes hang together: an outcome that holds itself back is charged its worst.
 2. *If the model is right in the rounds that are not judged at s*, they cost RISK on average (to second order, with the
    slope as estimated), so the total is at most 0.4 % and 2 mean losses on average, however long the delay is; and at
@@ -67,6 +74,15 @@ SPARE, CAP, LOSSES = 0.001, 0.004, 2.0
 
 DEVIATIONS, PROOF = 2.0, 2.0
 """Standard deviations of the delay until a cohort is judged, and of a gain that is no proof."""
+
+UNSETTLED = 0.125
+"""Share of the judged rounds that may be out at least, before nothing is spent without proof."""
+
+GENERATIONS = 4
+"""How many times as many rounds must be judged as are not, before anything is spent without proof."""
+
+HISTORY = GENERATIONS * COHORT
+"""Rounds learned at once, after which outcomes that are out count only when one has come."""
 
 ROOM = 4
 
@@ -104,6 +120,10 @@ class Gate:
         """Whether a forecast was made while an earlier outcome was out."""
         return bool(self.counts[BEGIN] >= 0)
 
+    def due(self, out: int, n_rounds: int, n_late: int) -> bool:
+        """Whether the book is to be opened: `out` rounds wait, and of `n_rounds` learned ones `n_late` came late."""
+        return not self.open and out > 0 and (n_late > 0 or n_rounds < HISTORY)
+
     def begin(self, t: int) -> None:
         """Open the book before round `t`."""
         cohort = t // COHORT
@@ -118,26 +138,29 @@ class Gate:
         cohorts = self.cohorts(issued)
         self._take(cohorts, max(2 * len(self.ring), 2 * len(cohorts)))
 
-    def follows(self, said: float, model: float) -> bool:
-        """Whether `said` would be shown; changes nothing."""
+    def follows(self, t: int, said: float, model: float, out: int) -> bool:
+        """Whether `said` would be shown in round `t`, with `out` rounds that wait, it among them; changes nothing."""
         if not self.open or not self.stand_back:
             return True
-        room, _ = self._room()
+        room, _ = self._room(t, out)
         risk = self._risk(said, model)
-        return self._tried and float(self.totals[SPENT]) + float(self.totals[RISK]) + risk <= room
+        return self._tried and self._cost(t, out) + float(self.totals[RISK]) + risk <= room
 
-    def show(self, t: int, said: float, model: float) -> bool:
-        """Enter round `t`, which was just made: what the engine said, and the model; whether what was said is shown."""
+    def show(self, t: int, said: float, model: float, out: int) -> bool:
+        """Enter round `t`, which was just made: what the engine said, and the model; whether what was said is shown.
+
+        `out` rounds wait for their outcome, round `t` among them.
+        """
         totals, counts, cohort = self.totals, self.counts, self._cohort(t // COHORT)
         worst, risk = self.stakes.worst(said, model), self._risk(said, model)
-        room, earned = self._room()
-        spent, out = float(totals[SPENT]), float(totals[RISK])
-        follow = not self.stand_back or (self._tried and spent + out + risk <= room)
+        room, earned = self._room(t, out)
+        spent, cost, risked = float(totals[SPENT]), self._cost(t, out), float(totals[RISK])
+        follow = not self.stand_back or (self._tried and cost + risked + risk <= room)
         if not follow and counts[TRIED] and spent > earned:
             totals[PAPER] = totals[SQUARES] = totals[BLOCK] = 0.0
             counts[SINCE], counts[MARKER] = counts[FRONT], t
         counts[TRIED] = follow or (counts[TRIED] and spent <= earned)
-        shut = self.stand_back and not (self._tried and spent + out <= room)
+        shut = self.stand_back and not (self._tried and cost + risked <= room)
         if not shut:
             counts[BACK_SINCE] = -1
         elif counts[BACK_SINCE] < 0:
@@ -240,12 +263,23 @@ class Gate:
         size, distance = float(self.totals[SIZE]), float(self.totals[DISTANCE])
         return 0.5 * (size / distance) * ((said - model) * (said - model)) if distance > 0.0 else 0.0
 
-    def _room(self) -> tuple[float, float]:
+    def _settled(self, t: int, out: int) -> bool:
+        """Whether nearly all outcomes of judged rounds are known: of those that are out, few can have been judged."""
+        made = int(self.counts[FRONT]) * COHORT
+        judged, rest = made - int(self.counts[BEGIN]), t + 1 - made
+        return judged >= GENERATIONS * rest and float(out - rest) <= UNSETTLED * float(judged)
+
+    def _cost(self, t: int, out: int) -> float:
+        """What was spent; what was gained is not there to be spent while nothing may be spent without proof."""
+        spent, free = float(self.totals[SPENT]), self.counts[FLAGGED] < 0 and self._settled(t, out)
+        return spent if free else max(spent, 0.0)
+
+    def _room(self, t: int, out: int) -> tuple[float, float]:
         """How much may be spent, and how much of that without the cap."""
         totals = self.totals
         loss, block = float(totals[MODEL]), float(totals[BLOCK])
         mean = LOSSES * (loss / max(float(totals[JUDGED]), 1.0))
-        spare = 0.0 if self.counts[FLAGGED] >= 0 else SPARE * loss + mean
+        spare = SPARE * loss + mean if self.counts[FLAGGED] < 0 and self._settled(t, out) else 0.0
         proof = max(0.0, -float(totals[PAPER]) - PROOF * math.sqrt(float(totals[SQUARES]) + block * block))
         earned = spare + proof
         return min(earned, CAP * loss + mean), earned

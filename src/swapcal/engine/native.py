@@ -193,6 +193,7 @@ def _settled(rules: Rules) -> dict[str, Any]:
         "gate_losses": gate.LOSSES,
         "gate_deviations": gate.DEVIATIONS,
         "gate_proof": gate.PROOF,
+        "gate_unsettled": gate.UNSETTLED,
         "gate_alarm": lateness.ALARM,
     }
 

@@ -95,7 +95,9 @@ class Round:
         chances: dict[float, float] = {}
         for slot, chance in ((play.lower, play.p_lower), (play.upper, 1.0 - play.p_lower)):
             said = float(values.born[slot])
-            shown = said if case.base is None or self.state.gate.follows(said, case.base) else case.base
+            pending = self.state.pending
+            follows = case.base is None or self.state.gate.follows(pending.issued, said, case.base, pending.open + 1)
+            shown = said if follows or case.base is None else case.base
             if chance > 0.0:
                 chances[shown] = chances.get(shown, 0.0) + chance
         return chances
@@ -173,8 +175,8 @@ class Round:
 
     def open(self) -> int:
         """The number of a new round. One that has waited for too long expires for it."""
-        gate, pending = self.state.gate, self.state.pending
-        if not gate.open and pending.open:
+        gate, pending, ledger = self.state.gate, self.state.pending, self.state.ledger
+        if gate.due(pending.open, ledger.n_rounds, ledger.n_late):
             gate.begin(pending.issued)
         self.make_room()
         gate.judge(pending.issued)
@@ -192,7 +194,7 @@ class Round:
     def show(self, t: int, said: float, base: float | None) -> bool:
         """Whether round `t` shows what was said, or the caller's own number."""
         gate = self.state.gate
-        return not gate.open or base is None or gate.show(t, said, base)
+        return not gate.open or base is None or gate.show(t, said, base, self.state.pending.open)
 
     def learn(self, case: Case, played: Learned, label: float, t: int) -> None:
         """The played value records what happened. Everything that can fail comes before the first change."""

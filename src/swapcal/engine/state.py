@@ -85,6 +85,7 @@ class State:
 
     def snapshot(self, *, copies: bool = True) -> tuple[dict[str, Any], Arrays]:
         """Counters and arrays, as copies or as they are, without the room behind them."""
+        self.waiting.let_go(self.pending.issued - self.pending.window)
         n, ledger, rounds = self.values.n, self.ledger, self.pending.waiting()
         counters = {
             "n_values": n,

@@ -7,16 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swapcal import checked
-from swapcal.engine.arrivals import Arrivals, arrivals, moments
+from swapcal.engine.arrivals import NOT_YET, Arrivals, arrivals, moments, nothing_late
 from swapcal.engine.protocol import Learned, StreamPart
 from swapcal.engine.round import Round
 from swapcal.engine.rules import Rules
-from swapcal.engine.waiting import Waiting
+from swapcal.engine.waiting import HINT, Waiting
+from swapcal.errors import InvalidInput
 from swapcal.hypotheses.rows import can_be_cut, cut
 from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["Late", "allowed_hints", "play", "run"]
+__all__ = ["Late", "allowed_hints", "fill_in", "play", "run"]
 
 _CHUNK = 1 << 16
 _FEW = 1 << 12
@@ -32,7 +33,7 @@ class Late(NamedTuple):
 
 
 def run(
-    round: Round, X: Any, y: Any, hints: Any, features: Any, missing: str, late: Late | None = None
+    round: Round, X: Any, y: Any, hints: Any, features: Any, missing: str, late: Late | None = None, waits: Any = None
 ) -> Float64Array:
     """`Forecaster.run`: whatever fails, early or late, leaves no trace."""
     rules, state, engine = round.rules, round.state, round.engine
@@ -55,7 +56,9 @@ def run(
     before = state.snapshot() if keep and not fresh else None
     groups = rules.hypotheses.snapshot() if hasattr(rules.hypotheses, "snapshot") else None
     play = play_alone if alone else _each
-    plan = None if late is None else _plan(round, late, labels)
+    later = None if waits is None else _later(waits, known)
+    state.waiting.let_go(state.pending.issued - state.pending.window)
+    plan = None if late is None and later is None else _plan(round, late, labels, later)
     try:
         for start, contexts in _parts(round, X, len(labels), chunk, alone):
             if not start and rules.notices:
@@ -129,13 +132,77 @@ class ArrivalPlan:
         return Arrivals(inside, ends[start : stop + 1] - ends[start], late[start:stop], due[start:stop])
 
 
-def _plan(round: Round, late: Late, labels: Float64Array) -> ArrivalPlan:
+def _later(waits: Any, known: Any) -> Any:
+    """Which outcomes are missing, and waited for."""
+    given = np.asarray(waits)
+    if given.dtype != np.bool_ or given.shape != known.shape:
+        raise InvalidInput(
+            f"waits must have True or False for each of the {len(known)} rows; got {checked.shown(waits)}"
+        )
+    return given & ~known
+
+
+def _plan(round: Round, late: Late | None, labels: Float64Array, later: Any) -> ArrivalPlan:
+    n, missing = len(labels), np.isnan(labels)
+    gone = missing if later is None else missing & ~later
+    if late is None:
+        whole, first = nothing_late(n), round.state.pending.issued
+    else:
+        whole, first = _arrivals(round, late, labels, gone)
+    if later is not None:
+        whole.late[later] = NOT_YET
+    return ArrivalPlan(whole, first)
+
+
+def _arrivals(round: Round, late: Late, labels: Float64Array, gone: Any) -> tuple[Arrivals, int]:
     n = len(labels)
     order = checked.one_of(late.order, "order", ("arrival", "forecast"))
     settle = None if late.settle is None else checked.whole(late.settle, "settle", 1)
     first = round.state.pending.issued
     known = np.where(np.isnan(labels), np.nan, moments(late.known, "known", n))
-    return ArrivalPlan(arrivals(known, late.times, n, first, round.state.waiting.dues(), order, settle), first)
+    return arrivals(known, late.times, n, first, round.state.waiting.dues(), order, settle, gone), first
+
+
+def fill_in(round: Round, rounds: Any, y: Any, known: Any) -> Float64Array:
+    """`Forecaster.fill_in`: all of them are learned, in this order, or none."""
+    rules, state = round.rules, round.state
+    numbers = checked.vector(rounds, "rounds")
+    labels = rules.labels(checked.vector(y, "y", len(numbers)))
+    due = np.full(len(labels), np.nan) if known is None else moments(known, "known", len(labels))
+    lines = state.waiting.find(numbers)
+    for number, line in zip(numbers.tolist(), lines.tolist(), strict=True):
+        if line < 0:
+            _refuse(round, number)
+    if len(np.unique(lines)) < len(lines):
+        raise InvalidInput("rounds must have each round once; an outcome is learned once")
+    shown = np.array([state.waiting.shown(line, state.values.born) for line in lines.tolist()])
+    now = lines[np.isnan(due)]
+    before = state.snapshot()
+    try:
+        state.waiting.fill(lines, labels, due)
+        codes = Arrivals(-1 - now, np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint8), np.zeros(0))
+        nothing = Rows(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+        hinted = bool((~np.isnan(state.waiting.numbers[now, HINT])).any())
+        play(round, StreamPart(nothing, np.zeros(0), None, None, np.zeros(0), codes))
+    except BaseException:
+        state.restore(rules, *before)
+        round.engine.assemble()
+        raise
+    if rules.notices:
+        state.atoms.add_many(labels)
+    state.hinted = state.hinted or hinted
+    return shown
+
+
+def _refuse(round: Round, number: float) -> None:
+    """Say why the outcome of a round cannot be filled in."""
+    if not number.is_integer():
+        raise InvalidInput(f"rounds are counted in whole numbers from 0; got {number!r}")
+    round.state.pending.check(int(number))
+    raise InvalidInput(
+        f"round {int(number)} does not wait to be filled in: its outcome is known and learned when that is due, or its "
+        "Forecast was given to the caller, for update"
+    )
 
 
 def play(round: Round, part: StreamPart) -> None:
@@ -177,7 +244,8 @@ def _each(round: Round, part: StreamPart) -> None:
         other = float(born[play.lower + play.upper - slot])
         point = value if play.evidence_at is None else play.evidence_at
         played = Learned(slot, other, point, play.kind, phi, followed)
-        if math.isnan(label):
+        missing = math.isnan(label)
+        if missing and (late is None or late.late[t] != NOT_YET):
             round.drop(opened, value, case.base, played)
         elif late is not None and late.late[t]:
             lines[t] = state.waiting.add(case, played, opened, label, float(late.due[t]))

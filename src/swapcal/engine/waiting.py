@@ -8,7 +8,7 @@ import numpy.typing as npt
 from swapcal.engine.protocol import Case, Learned
 from swapcal.engine.values import grown
 from swapcal.forecast import KINDS
-from swapcal.roles import Row
+from swapcal.roles import Row, Rows
 from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["Waiting"]
@@ -89,6 +89,46 @@ class Waiting:
         self.indices[line, : len(row.indices)], self.entries[line, : len(row.indices)] = row.indices, row.values
         return line
 
+    def find(self, rounds: Any) -> IntArray:
+        """The lines of rounds that wait to be filled in, -1 for others."""
+        lines = self.lines
+        there = self.whole[lines, ROUND]
+        at = np.minimum(np.searchsorted(there, rounds), max(len(there) - 1, 0))
+        if not len(there):
+            return np.full(len(rounds), -1, dtype=np.int64)
+        found = (there[at] == rounds) & np.isnan(self.numbers[lines[at], LABEL])
+        return np.where(found, lines[at], -1)
+
+    @property
+    def blank(self) -> IntArray:
+        """Rounds that wait to be filled in, in increasing order."""
+        lines = self.lines
+        rounds: IntArray = self.whole[lines[np.isnan(self.numbers[lines, LABEL])], ROUND]
+        return rounds
+
+    def fill(self, lines: IntArray, labels: Float64Array, due: Float64Array) -> None:
+        """The outcomes of lines that had none, and until when they wait."""
+        self.numbers[lines, LABEL], self.numbers[lines, DUE] = labels, due
+
+    def contexts(self, lines: IntArray, n: int) -> Rows:
+        """The contexts of some lines, without the entries from `n` on, which are the hint's levels."""
+        inside = np.arange(self.indices.shape[1]) < self.whole[lines, LENGTH, None]
+        inside &= self.indices[lines] < n
+        indptr = np.concatenate([[0], np.cumsum(inside.sum(axis=1))]).astype(np.int64)
+        return Rows(indptr, self.indices[lines][inside], self.entries[lines][inside])
+
+    def let_go(self, before: int) -> None:
+        """Free the lines of rounds before `before`, which have expired."""
+        if before <= 0 or not self.n:
+            return
+        for line in np.flatnonzero((self.whole[:, ROUND] >= 0) & (self.whole[:, ROUND] < before)).tolist():
+            self._free(line)
+
+    def _free(self, line: int) -> None:
+        self.whole[line, ROUND] = -1
+        self.free[self.counts[0]] = line
+        self.counts[0] += 1
+
     def shown(self, line: int, born: Float64Array) -> float:
         """The forecast of a round: the value in its slot, or the caller's own number where it stood back."""
         whole = self.whole[line]
@@ -105,9 +145,7 @@ class Waiting:
             self.features[line].copy() if self.features.shape[1] else None,
             self.scores[line].tobytes() if self.scores.shape[1] else None,
         )
-        self.whole[line, ROUND] = -1
-        self.free[self.counts[0]] = line
-        self.counts[0] += 1
+        self._free(line)
         return case, Learned(slot, other, point, KINDS[kind], phi, bool(followed)), t, label
 
     def arrays(self) -> dict[str, Any]:

@@ -430,6 +430,16 @@ class Groups:
         """These definitions, which must be those of `spec`, with what that has learned; nothing learned if it has not.
 
         Definitions are shared with the twin, and not read again: that takes longer than all that was learned.
+
+        Parameters
+        ----------
+        spec : Spec
+            As `spec` gives it.
+
+        Returns
+        -------
+        Groups
+            A new one.
         """
         twin = object.__new__(Groups)
         for name in ("_columns", "_definitions", "_finite", "bands", "categories", "groups", "limit", "rare"):

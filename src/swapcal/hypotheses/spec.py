@@ -56,7 +56,23 @@ def from_spec(spec: Spec) -> Made:
 
 
 def unlearned(spec: Spec) -> Spec:
-    """The spec of a class that has learned nothing yet: the same for all that were made alike."""
+    """The spec of a class that has learned nothing yet: the same for all that were made alike.
+
+    Parameters
+    ----------
+    spec : Spec
+        Of any class of functions; only `Groups` learn.
+
+    Returns
+    -------
+    Spec
+        Without vocabulary and edges.
+
+    Examples
+    --------
+    >>> unlearned({"kind": "Groups", "vocabulary": ["all"], "edges": {"age": [30.0]}})
+    {'kind': 'Groups', 'vocabulary': None, 'edges': {}}
+    """
     return {**spec, "vocabulary": None, "edges": {}} if spec.get("kind") == "Groups" else spec
 
 

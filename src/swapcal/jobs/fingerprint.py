@@ -21,6 +21,8 @@ class Fingerprint:
     ----------
     columns : sequence of str
         The columns that count; None: all there are.
+    without : str, optional
+        A column that does not count, though it may be among them.
 
     Examples
     --------
@@ -33,16 +35,18 @@ class Fingerprint:
     True
     """
 
-    __slots__ = ("_columns", "_hashes")
+    __slots__ = ("_columns", "_hashes", "_without")
 
-    def __init__(self, columns: Sequence[str] | None) -> None:
-        self._columns = columns
+    def __init__(self, columns: Sequence[str] | None, without: str | None = None) -> None:
+        self._columns, self._without = columns, without
         self._hashes: dict[str, tuple[Any, Any]] = {}
 
     @classmethod
-    def of(cls, batches: Sequence[Batch], n_rows: int, columns: Sequence[str] | None) -> str:
+    def of(
+        cls, batches: Sequence[Batch], n_rows: int, columns: Sequence[str] | None, without: str | None = None
+    ) -> str:
         """The digest of the first `n_rows` rows."""
-        fingerprint, left = cls(columns), n_rows
+        fingerprint, left = cls(columns, without), n_rows
         for batch in batches:
             fingerprint.add(batch if batch.n <= left else batch.cut(0, left))
             left -= min(batch.n, left)
@@ -51,6 +55,8 @@ class Fingerprint:
     def add(self, batch: Batch) -> None:
         """Add rows."""
         for name in batch.columns if self._columns is None else self._columns:
+            if name == self._without:
+                continue
             # Lengths and bytes apart, so that where a batch ends makes no difference to either.
             sizes, cells = self._hashes.setdefault(name, (_hash(), _hash()))
             lengths, data = _stored(batch.stored(name))

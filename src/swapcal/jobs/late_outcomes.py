@@ -48,6 +48,8 @@ class LateOutcomes:
         numbers from 1 on.
     delay : str, optional
         Instead of `known`: after so many rows ("500"), or so long ("2d", which needs `time`).
+    later : bool
+        Outcomes that are blank come later, in the same file or another.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class LateOutcomes:
     time: str | None = None
     known: str | None = None
     delay: str | None = None
+    later: bool = False
 
     def __post_init__(self) -> None:
         if self.known is not None and self.delay is not None:
@@ -70,6 +73,11 @@ class LateOutcomes:
     @property
     def given(self) -> bool:
         """Whether anything is said of when outcomes are known."""
+        return self.timed or self.later
+
+    @property
+    def timed(self) -> bool:
+        """Whether there is a moment for each outcome."""
         return self.known is not None or self.delay is not None
 
     @property

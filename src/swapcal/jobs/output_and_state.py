@@ -178,6 +178,11 @@ class RunFiles:
         if finished and output is not None:
             output.clear()
 
+    def keep(self, current: Saveable) -> None:
+        """Replace the state of a run that was finished, where the output stays as it is."""
+        if self.state is not None and self.begun is not None:
+            self._write(self.state, current, self.begun.output, finished=True)
+
     def _write(self, state: Path, current: Saveable, position: dict[str, Any] | None, *, finished: bool) -> None:
         checkpoint.write(state, current.save(self.asked, self._where, position, finished=finished))
 

@@ -64,6 +64,10 @@ class Question:
         itself, also where there is a time.
     known, delay : str, optional
         For runs: when outcomes are known, if not at once; see `LateOutcomes`.
+    later : bool
+        For runs with a state file: outcomes that are blank come later, and are learned from when they are there.
+    id : str, optional
+        Column by which a second file of outcomes names the rows; implies `later`.
     costs : str, optional
         What a false alarm and a missed event cost somebody who acts on the forecasts, as "1:5"; see `Decisions`.
 
@@ -94,9 +98,12 @@ class Question:
     known: str | None = None
     delay: str | None = None
     costs: str | None = None
+    later: bool = False
+    id: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("y", "p", "weight", "time", "cluster", "known"):
+        object.__setattr__(self, "later", bool(self.later) or self.id is not None)
+        for name in ("y", "p", "weight", "time", "cluster", "known", "id"):
             value = getattr(self, name)
             if not isinstance(value, str) and not (value is None and name != "y"):
                 raise InvalidInput(f"{name} must be the name of a column; got {shown(value)}")
@@ -136,14 +143,14 @@ class Question:
         groups = () if isinstance(self.groups, Mapping) else self.groups
         if isinstance(self.groups, Mapping) or any(callable(part) for each in groups for part in _parts(each)):
             return None
-        named = [self.y, self.p, self.weight, self.time, self.known, self.cluster or None]
+        named = [self.y, self.p, self.weight, self.time, self.known, self.cluster or None, self.id]
         used = [*named, *self.grouping().columns, *self.linear]
         return tuple(dict.fromkeys(name for name in used if name is not None))
 
     @builtins.property
     def late(self) -> LateOutcomes:
         """When outcomes are known."""
-        return LateOutcomes(self.time, self.known, self.delay)
+        return LateOutcomes(self.time, self.known, self.delay, self.later)
 
     @staticmethod
     def parse_property(text: str, low: float, high: float) -> Elicitable:
@@ -177,6 +184,8 @@ class Question:
             "cluster": self.cluster,
             "known": self.known,
             "delay": self.delay,
+            "later": self.later or None,
+            "id": self.id,
         }
 
 

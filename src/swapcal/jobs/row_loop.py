@@ -71,6 +71,9 @@ def play(
     files: RunFiles,
     *,
     horizon: int | None = None,
+    digest: Callable[[P], str] | None = None,
+    fill_in: Callable[[P], tuple[int, tuple[str, ...]]] | None = None,
+    unlike: tuple[str, str] = ("", ""),
     progress: Callable[[int], None] | None = None,
     stop: Callable[[], bool] | None = None,
     say: Callable[[str], None] | None = None,
@@ -89,6 +92,12 @@ def play(
         The output and the state.
     horizon : int, optional
         Number of rows that will come; else what the source says, or what the size of a file of text suggests.
+    digest : callable, optional
+        Of the rows that are done, as they were seen first; default: their fingerprint.
+    fill_in : callable, optional
+        Learns outcomes of such rows that have come since: how many, and what there is to say.
+    unlike : pair of str
+        What a sentence about rows that are not the same adds, in the middle and at its end.
     progress, stop, say
         As for `running.run`.
     """
@@ -106,6 +115,18 @@ def play(
         with understood(files.state):
             current = make(first, expected, begun)
         batches = _behind(batches, current, begun, files, records.name)
+        if (current.fingerprint.value() if digest is None else digest(current)) != begun.digest:
+            raise StateFileError(
+                f"the first {begun.rows:,} rows of {records.name} are not those that the state file {files.state} has "
+                f"seen{unlike[0]}; give the file it was made with, another --state, or --fresh to start over{unlike[1]}"
+            )
+    filled = 0
+    if begun is not None and fill_in is not None:
+        filled, sentences = fill_in(current)
+        learned = (f"learned from {filled:,} outcomes that have come since",) if filled else ()
+        if say is not None:
+            for sentence in (*learned, *sentences):
+                say(sentence)
     files.open()
     new, between = 0, True
     try:
@@ -123,6 +144,8 @@ def play(
                 raise Stopped(current.n_rows)
         if new or begun is None or not begun.finished:
             files.commit(current, finished=True)
+        elif filled:
+            files.keep(current)
         elif say is not None:
             say(f"nothing to do: all {current.n_rows:,} rows of {records.name} are done")
     except KeyboardInterrupt:
@@ -173,11 +196,6 @@ def _behind(
     if current.n_rows < begun.rows:
         raise StateFileError(
             f"{source} has {current.n_rows:,} rows, and the state file {files.state} has {begun.rows:,} of them done; "
-            "give the file it was made with, another --state, or --fresh to start over"
-        )
-    if current.fingerprint.value() != begun.digest:
-        raise StateFileError(
-            f"the first {begun.rows:,} rows of {source} are not those that the state file {files.state} has seen; "
             "give the file it was made with, another --state, or --fresh to start over"
         )
     return chain(ahead, batches)

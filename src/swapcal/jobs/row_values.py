@@ -11,7 +11,7 @@ from swapcal.errors import AtomsWarning, DataError
 from swapcal.jobs.question import Question
 from swapcal.roles import Elicitable
 from swapcal.tables.coded import Coded, text
-from swapcal.typing import Float64Array
+from swapcal.typing import Float64Array, IntArray
 
 if TYPE_CHECKING:
     from swapcal.jobs.survey import Survey
@@ -100,6 +100,13 @@ class RowValues:
         moved = self._outside(y, self.low, self.high, batch, self.question.y, "outcomes", self.n_clipped)
         self.n_clipped += moved
         return np.clip(y, self.low, self.high) if moved else y
+
+    def clipped(self, rows: IntArray, y: Float64Array) -> None:
+        """Count outcomes of rows that were forecast before, as they are in the file, as `labels` does."""
+        outside = np.flatnonzero((y < self.low) | (y > self.high))
+        if len(outside) and not self.n_clipped:
+            self._warn_outside(rows[outside[0]] + 1, y[outside[0]], self.question.y, self.low, self.high, "outcomes")
+        self.n_clipped += len(outside)
 
     def forecasts(self, batch: "Batch", column: str) -> Float64Array:
         """Forecasts of a batch: NaN where there is none, and inside the property's domain."""
@@ -209,13 +216,16 @@ class RowValues:
         count = int(np.count_nonzero(outside))
         if count and not before:
             at = int(np.argmax(outside))
-            warnings.warn(
-                f"row {batch.first + at + 1} of {self.source} has {values[at]:g} in column {column!r}, outside "
-                f"[{low:g}, {high:g}]; such {what} count as the nearest end",
-                RangeWarning,
-                stacklevel=4,
-            )
+            self._warn_outside(batch.first + at + 1, values[at], column, low, high, what)
         return count
+
+    def _warn_outside(self, row: int, value: float, column: str, low: float, high: float, what: str) -> None:
+        warnings.warn(
+            f"row {row} of {self.source} has {value:g} in column {column!r}, outside [{low:g}, {high:g}]; such {what} "
+            "count as the nearest end",
+            RangeWarning,
+            stacklevel=5,
+        )
 
 
 class _Outcomes(NamedTuple):

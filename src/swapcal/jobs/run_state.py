@@ -1,5 +1,6 @@
 """A run between two batches: how columns are read, the forecaster, the audits. It can be saved, and resumed later."""
 
+import hashlib
 import io
 import math
 import warnings
@@ -16,11 +17,13 @@ from swapcal.hypotheses.numeric import Numeric
 from swapcal.jobs.audience import Audience, AudienceRows
 from swapcal.jobs.before_after import BeforeAfter
 from swapcal.jobs.binning import Binning, binning
+from swapcal.jobs.blank_rows import BlankRows, Come
 from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.jobs.fingerprint import Fingerprint
 from swapcal.jobs.kept_sums import check_kept
 from swapcal.jobs.question import MOST_BINS, Question
-from swapcal.jobs.row_values import RangeWarning, RowValues
+from swapcal.jobs.row_values import RangeWarning, RowValues, raw_outcomes
+from swapcal.jobs.told_outcomes import ToldOutcomes
 from swapcal.roles import Hypotheses, Rows
 from swapcal.tables.records import Batch
 from swapcal.typing import Float64Array
@@ -28,6 +31,7 @@ from swapcal.typing import Float64Array
 __all__ = ["Method", "RunState"]
 
 MOST_LEVELS = 10_000
+LATER = " (where blank outcomes are to be filled in later, begin with --later)"
 _ROOM = 64
 """Free positions for values that first come up late, besides as many as the first rows have filled."""
 
@@ -70,6 +74,10 @@ class RunState:
         What messages call the records.
     saved : Checkpoint, optional
         Go on from there. The first rows must be the same as then, and all rows that are done come by `pass_over`.
+    blanks : BlankRows, optional
+        Where blank outcomes come later: those that were blank before. They must be so in `first`.
+    told : ToldOutcomes, optional
+        A second file of outcomes.
     """
 
     def __init__(
@@ -79,6 +87,8 @@ class RunState:
         first: Sequence[Batch],
         source: str,
         saved: Checkpoint | None = None,
+        blanks: BlankRows | None = None,
+        told: ToldOutcomes | None = None,
     ) -> None:
         if question.groups and question.linear and not method.learn:
             raise InvalidInput(
@@ -89,14 +99,20 @@ class RunState:
         self.settled = int(saved.plain["settled"]) if saved else min(sum(batch.n for batch in first), question.prefix)
         # Only the rows that settled things then may settle them now, also if there are more by now.
         self.question = question = replace(question, prefix=self.settled)
-        self._head = Fingerprint.of(first, self.settled, question.columns)
-        if saved is not None and saved.plain["head"] != self._head:
-            raise StateFileError(
-                f"{source} does not begin with the rows that the state file has seen; give the file it was made with, "
-                "another --state, or --fresh to start over"
-            )
+        self.blanks, self.told = blanks, told
+        self._come: list[tuple[Come, bool]] = []
+        self._contradicted = self._too_late = np.zeros(0, dtype=np.int64)
+        self._without = None if blanks is None else question.y
+        self._head = Fingerprint.of(first, self.settled, question.columns, self._without)
+        if saved is None or blanks is None:
+            self._check_head(saved, source)
         self.values = RowValues(question, first, source)
         labels, hints = self._settling(first)
+        if blanks is not None:
+            self._head += hashlib.blake2b(labels.tobytes(), digest_size=16).hexdigest()
+            self._check_head(saved, source)
+            if saved is None:
+                blanks.early = np.flatnonzero(np.isnan(labels))
         self.jitter = self._jitter()
         self.binning = None if hints is None else self._binning(hints)
         self.features = Numeric(question.linear) if question.linear and method.learn else None
@@ -114,18 +130,29 @@ class RunState:
             question.costs,
             late=question.late.given,
         )
-        self.fingerprint = Fingerprint(question.columns)
+        self.fingerprint = Fingerprint(question.columns, self._without)
         self.n_rows = self.n_missing = self.n_unhinted = 0
         self._last_time = -math.inf
         if saved is not None:
             most = max(self.audience.groups.n, 0 if self.audience.numeric is None else self.audience.numeric.n)
-            check_kept(saved.arrays, self.comparison.arrays(), most)
-            self.comparison.restore(saved.arrays)
+            kept = BlankRows.others(saved.arrays) if blanks is not None else saved.arrays
+            check_kept(kept, self.comparison.arrays(), most)
+            self.comparison.restore(kept)
+            if blanks is not None and not np.array_equal(blanks.waiting, self.forecaster.state.waiting.blank):
+                raise ValueError("the rows that wait for their outcomes are not those of the forecaster")
+
+    def _check_head(self, saved: Checkpoint | None, source: str) -> None:
+        if saved is not None and saved.plain["head"] != self._head:
+            raise StateFileError(
+                f"{source} does not begin with the rows that the state file has seen; give the file it was made with, "
+                f"another --state, or --fresh to start over{LATER if self.blanks is None else ''}"
+            )
 
     def advance(self, batch: Batch) -> dict[str, Any]:
         """Forecast the rows of a batch and learn from them; the columns of the output."""
         y, hints = self._count(batch)
         weights = self.values.weights(batch)
+        waits = None if self.blanks is None else np.isnan(y) & (True if weights is None else weights > 0.0)
         if weights is not None:
             y = np.where(weights > 0.0, y, np.nan)  # rows of no weight are forecast, and not learned from
         rows = self.audience.rows(batch)
@@ -142,28 +169,112 @@ class RunState:
                 None if hints is None else hints[part],
                 features=None if features is None else features[part],
                 missing="skip",
+                waits=None if waits is None else waits[part],
                 **{name: each[part] for name, each in late.items()},
             )
             w = None if weights is None else weights[part]
             before = None if hints is None else hints[part]
             self.comparison.add(y[part], before, forecasts[part], rows.part(part), w)
             self.comparison.note(self.forecaster)
+        if self.blanks is not None and waits is not None:
+            self.blanks.add(self._outcomes(batch, weights), waits, self.forecaster.rules.max_pending)
         numbers = np.arange(batch.first + 1, batch.first + batch.n + 1)
         return {"row": numbers, **({} if hints is None else {"before": hints}), "forecast": forecasts}
 
     def _moments(self, batch: Batch) -> dict[str, Any]:
         """When the batch's rows come, and when their outcomes are known; nothing where they are known at once."""
-        if not self.question.late.given:
+        if not self.question.late.timed:
             return {}
         times, known = self.question.late.moments(batch, self._last_time)
         self._last_time = float(times[-1]) if len(times) else self._last_time
         return {"times": times, "known": known}
 
     def pass_over(self, batch: Batch) -> None:
-        """Count rows that are done."""
-        self._count(batch)
-        self.values.weights(batch)
-        self._moments(batch)
+        """Count rows that are done, and look which outcomes have come since."""
+        seen = batch if self.blanks is None else self.blanks.without(batch)
+        _, hints = self._count(seen)
+        weights, due = self.values.weights(seen), self._moments(seen).get("known")
+        if self.blanks is None:
+            return
+        raw = self._outcomes(batch, weights)
+        others, late = self.blanks.contradicted(batch, raw)
+        come = self.blanks.passed(batch, raw)
+        found = [(come, raw[come], False)]
+        if self.told is not None:
+            named, outcomes = self.told.found(batch)
+            waits = np.isin(batch.first + named, self.blanks.waiting) & ~np.isin(named, come)
+            before, told = raw[named], np.isin(batch.first + named, self.blanks.told)
+            before[np.isin(batch.first + named, self.blanks.expired)] = np.nan
+            before[told] = self.blanks.outcomes[np.searchsorted(self.blanks.told, batch.first + named[told])]
+            others = np.concatenate([others, named[~np.isnan(before) & (before != outcomes)]])
+            late = np.union1d(late, named[np.isin(batch.first + named, self.blanks.expired)])
+            found.append((named[waits], outcomes[waits], True))
+        self._contradicted = np.union1d(self._contradicted, batch.first + others)
+        self._too_late = np.union1d(self._too_late, batch.first + late)
+        for rows, y, told_ in found:
+            if len(rows):
+                parts = (None if each is None else each[rows] for each in (hints, weights, due))
+                self._come.append((Come(batch.first + rows, y, *parts), told_))
+
+    def _outcomes(self, batch: Batch, weights: Float64Array | None) -> Float64Array:
+        """Outcomes as the file has them; those of rows without weight do not matter."""
+        raw = raw_outcomes(self.question, batch, self.values.source)
+        return raw if weights is None else np.where(weights > 0.0, raw, np.nan)
+
+    def digest(self, *, then: bool = False) -> str:
+        """Of all cells so far that are used; `then`: as they were when they were seen first."""
+        return self.fingerprint.value() + ("" if self.blanks is None else self.blanks.digest(then=then))
+
+    def fill_in(self) -> tuple[int, tuple[str, ...]]:
+        """Learn and score the outcomes that have come since: how many, and what there is to say about others."""
+        if self.blanks is None:
+            return 0, ()
+        low, high = self.values.low, self.values.high
+        parts = [come for come, told in self._come if not told]
+        told = [come for come, told in self._come if told]
+        ordered = Come.joined([*parts, *told])
+        n_here = sum(len(come.rows) for come in parts)
+        if told and self.told is not None:
+            named = n_here + self.told.order(ordered.rows[n_here:])
+            ordered = ordered.taken(np.concatenate([np.arange(n_here), named]))
+        y = np.clip(ordered.y, low, high)
+        if len(y):
+            lines = self.forecaster.state.waiting.find(ordered.rows)
+            contexts = self.forecaster.state.waiting.contexts(lines, self.forecaster.hypotheses.n)
+            if ordered.weights is not None:
+                contexts = _weighted(contexts, 1.0 / ordered.weights)
+            shown = self.forecaster.fill_in(ordered.rows, y, known=ordered.due)
+            self.comparison.add(y, ordered.hints, shown, self._audience_rows(contexts), ordered.weights)
+            self.comparison.note(self.forecaster)
+            self.n_missing -= n_here
+            self.values.clipped(ordered.rows[:n_here], ordered.y[:n_here])
+            if ordered.hints is not None:
+                self.n_unhinted += int(np.count_nonzero(np.isnan(ordered.hints[:n_here])))
+        self.blanks.learned(ordered.rows[:n_here], ordered.rows[n_here:], ordered.y[n_here:], self._too_late)
+        return len(y), self._said()
+
+    def _said(self) -> tuple[str, ...]:
+        """What there is to say about outcomes that were not learned from."""
+        said, source = [], self.values.source
+        if len(self._contradicted):
+            said.append(
+                f"{len(self._contradicted):,} outcomes are not those that were learned before, which stay (the first: "
+                f"row {int(self._contradicted[0]) + 1:,} of {source})"
+            )
+        if len(self._too_late):
+            said.append(
+                f"{len(self._too_late):,} outcomes came after {self.forecaster.rules.max_pending:,} later rows, when "
+                f"their forecasts had expired, and were not learned from (first: row {int(self._too_late[0]) + 1:,})"
+            )
+        strangers = None if self.told is None else self.told.strangers()
+        return tuple(said) if strangers is None else (*said, strangers)
+
+    def _audience_rows(self, contexts: Rows) -> AudienceRows:
+        """The functions' values in rows that were forecast before, as they were then."""
+        if self.audience.numeric is None:
+            return AudienceRows(contexts, None)
+        n = len(contexts.indptr) - 1
+        return AudienceRows(Rows(np.arange(n + 1), np.zeros(n, dtype=np.int64), np.ones(n)), contexts)
 
     def save(
         self, asked: dict[str, Any], out: str | None, output: dict[str, Any] | None, *, finished: bool
@@ -174,7 +285,7 @@ class RunState:
         return Checkpoint(
             asked=asked,
             rows=self.n_rows,
-            digest=self.fingerprint.value(),
+            digest=self.digest(),
             out=out,
             output=output,
             finished=finished,
@@ -185,7 +296,7 @@ class RunState:
                 "features": None if self.features is None else self.features.spec(),
             },
             forecaster=stream.getvalue(),
-            arrays=dict(self.comparison.arrays()),
+            arrays={**self.comparison.arrays(), **({} if self.blanks is None else self.blanks.arrays())},
         )
 
     def _count(self, batch: Batch) -> tuple[Float64Array, Float64Array | None]:

@@ -7,16 +7,19 @@ from typing import Any
 
 from swapcal.audit.summary import summarize
 from swapcal.decisions import lost, saved
-from swapcal.errors import DataError
+from swapcal.errors import DataError, InvalidInput
 from swapcal.jobs.auditing import versions
 from swapcal.jobs.before_after import DELTA, BeforeAfter
+from swapcal.jobs.blank_rows import BlankRows
 from swapcal.jobs.checkpoint import Checkpoint
+from swapcal.jobs.kept_sums import understood
 from swapcal.jobs.late_notes import late_sentences, time_column
 from swapcal.jobs.output_and_state import RunFiles
 from swapcal.jobs.question import Question
 from swapcal.jobs.result import Result
 from swapcal.jobs.row_loop import Stopped, play
-from swapcal.jobs.run_state import Method, RunState
+from swapcal.jobs.run_state import LATER, Method, RunState
+from swapcal.jobs.told_outcomes import ToldOutcomes
 from swapcal.tables.records import Batch, Records, read
 from swapcal.words.property_words import loss_name
 from swapcal.words.quantities import guarantee_sentence
@@ -35,6 +38,7 @@ def run(
     learn: bool = False,
     out: Path_ | None = None,
     state: Path_ | None = None,
+    outcomes: Any = None,
     horizon: int | None = None,
     seed: int | None = None,
     trust: float | None = None,
@@ -63,7 +67,10 @@ def run(
         Forecasts of every row: .csv, .jsonl or .parquet, with the columns row (from 1), before (the hint) and forecast.
     state : path, optional
         Keeps how far the run has come. With the same file, input and settings it goes on after a stop or a kill; when
-        all is done it goes on with rows that the input has gained since.
+        all is done it goes on with rows that the input has gained since. With `question.later`, outcomes that were
+        blank when their rows were forecast are learned from first, once each, where the input has them by now.
+    outcomes : path, or anything that `records.read` takes, optional
+        A second table of such outcomes, with the columns `question.y` and `question.id`, which names the rows.
     horizon : int, optional
         Number of rows that will come; default what the source says, or for a file of text what its size suggests;
         where neither is known, as in a pipe, anytime.
@@ -97,6 +104,7 @@ def run(
     (True, 'Use the recalibrated forecasts')
     """
     question = question if hint is None else replace(question, p=hint)
+    _check_later(question, state, outcomes)
     if isinstance(source, Records):
         records = source
     else:
@@ -107,7 +115,7 @@ def run(
         asked = {**question.settings(), **method.settings()}
         names = ("row", "forecast") if question.p is None else ("row", "before", "forecast")
         files = RunFiles(asked, names, out, state, records.file, fresh=fresh, overwrite=overwrite)
-        return _run(records, question, method, files, progress, stop, say)
+        return _run(records, question, method, files, outcomes, progress, stop, say)
     finally:
         if files is not None:
             files.close()
@@ -119,15 +127,51 @@ def _run(
     question: Question,
     method: Method,
     files: RunFiles,
+    outcomes: Any,
     progress: Callable[[int], None] | None,
     stop: Callable[[], bool] | None,
     say: Callable[[str], None] | None,
 ) -> Result:
-    def make(first: list[Batch], expected: int | None, begun: Checkpoint | None) -> RunState:
-        return RunState(question, replace(method, horizon=expected), first, records.name, begun)
+    if files.begun is None and outcomes is not None:
+        raise InvalidInput(
+            "the outcomes of a second file (--outcomes) are of rows that were forecast before, and here none was; "
+            "run without it first"
+        )
+    with understood(files.state):
+        begun_with = None if files.begun is None else files.begun.arrays
+        blanks = BlankRows(question.y, begun_with) if question.later else None
+    told = None if outcomes is None else ToldOutcomes(outcomes, question)
 
-    played = play(records, question.prefix, make, files, horizon=method.horizon, progress=progress, stop=stop, say=say)
+    def make(first: list[Batch], expected: int | None, begun: Checkpoint | None) -> RunState:
+        seen = first if blanks is None else [blanks.settling(batch) for batch in first]
+        return RunState(question, replace(method, horizon=expected), seen, records.name, begun, blanks, told)
+
+    played = play(
+        records,
+        question.prefix,
+        make,
+        files,
+        horizon=method.horizon,
+        digest=lambda run: run.digest(then=True),
+        fill_in=RunState.fill_in,
+        unlike=("", LATER) if blanks is None else (", blank outcomes that were filled in aside", ""),
+        progress=progress,
+        stop=stop,
+        say=say,
+    )
     return _result(records.name, played.run, files, time_column(records.file, played.first, question.time))
+
+
+def _check_later(question: Question, state: Path_ | None, outcomes: Any) -> None:
+    """Say what is missing for outcomes that come later."""
+    if state is None and question.later:
+        raise InvalidInput(
+            "outcomes that come later (--later, --id) need a state file that remembers the rows: --state"
+        )
+    if outcomes is not None and question.id is None:
+        raise InvalidInput(
+            "a second file of outcomes (--outcomes) names its rows by a column of both files: --id COLUMN"
+        )
 
 
 def _binning(current: RunState) -> str:

@@ -102,6 +102,20 @@ class Batch:
         }
         return Batch(self.name, self.first + start, end - start, data)
 
+    def blanked(self, name: str, mask: Any) -> "Batch":
+        """The batch with blanks in a column, where `mask` is True."""
+        column = self._raw(name)
+        if hasattr(column, "null_count"):
+            if hasattr(column, "combine_chunks"):
+                column = column.combine_chunks()
+            if str(column.type).startswith("dictionary"):
+                column = column.cast(column.type.value_type)
+            compute = package("pyarrow.compute", "reading files")
+            blanked = compute.if_else(package("pyarrow", "reading files").array(mask), None, column)
+        else:
+            blanked = [None if gone else value for value, gone in zip(_listed(column), mask, strict=True)]
+        return Batch(self.name, self.first, self.n, {**self._data, name: blanked})
+
     def _raw(self, name: str) -> Any:
         if name not in self._data:
             chosen(self.name, self.columns, [name])

@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from swapcal import simulate
 from swapcal.engine.protocol import StreamPart
 from swapcal.engine.stream import play_alone
 from swapcal.forecaster import Forecaster
+from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Mean
+from swapcal.simulate import delays
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.speed import timed_streams
 from swapcal_benchmarks.speed.ratio import Side, compare
@@ -26,7 +29,36 @@ _BARE = "the bare loop"
 def measure(sizes: SpeedSizes) -> list[TargetRow]:
     """Dense rows against the bare loops, sparse rows of a wide class against those of a narrow one."""
     rows = _dense("Linear(10)", Linear(10), 2.0, sizes) + _dense("Finite(20), dense", Finite(20), 3.0, sizes)
-    return rows + _sparse(sizes)
+    return rows + _sparse(sizes) + _late(sizes)
+
+
+def _late(sizes: SpeedSizes) -> list[TargetRow]:
+    """Outcomes that are known later against the same outcomes at once."""
+    T = sizes.rounds
+    stream = simulate.miscalibrated(T, 1)
+    X: Float64Array = np.concatenate([stream.x, np.zeros((T, 20 - stream.x.shape[1]))], axis=1)
+    why = {
+        "no hint": "a line written and read again, and Phi once more",
+        "the model as hint": "besides: the gate, and the hint's place among the values once more",
+        "learning": "besides: all experts once more, at the weights of now",
+    }
+
+    def played(name: str, delay: int | None) -> Side:
+        def ready() -> Any:
+            hint = OnlineRegression() if name == "learning" else None
+            forecaster = Forecaster(Mean(), Finite(20), seed=1, hint=hint)
+            known = None if delay is None else delays.fixed(T, delay)
+            return lambda: forecaster.run(X, stream.y, None if name == "no hint" else stream.hint, known=known)
+
+        return ready
+
+    rows = []
+    for name, note in why.items():
+        for delay in (100, 5_000):
+            ratio = compare(played(name, delay), played(name, None), sizes.repeats)
+            what = f"Finite(20), {name}, outcomes known {delay:,} rows later"
+            rows.append(ratio.row("run", what, "the same at once", 1.2, note=note))
+    return rows
 
 
 def _dense(name: str, hypotheses: Linear | Finite, target: float, sizes: SpeedSizes) -> list[TargetRow]:

@@ -1,0 +1,275 @@
+"""Outcomes that are filled in later: in the same file, or by a second one; learned once each, and nothing is lost."""
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import killed_runs
+import swapcal as sc
+from swapcal.cli import app
+from swapcal.errors import DataError, InvalidInput, StateFileError
+from swapcal.jobs import running
+from swapcal.jobs.question import Question
+
+N, MORE = 400, 60
+
+
+class Desk:
+    """A table whose outcomes come later, on disk."""
+
+    def __init__(self, folder: Path, seed: int = 1) -> None:
+        self.folder, rng = folder, np.random.default_rng(seed)
+        n = N + MORE
+        self.p = rng.uniform(0.1, 0.9, n).round(6)
+        self.y = (rng.random(n) < self.p**2).astype(float)
+        self.g = rng.integers(0, 3, n)
+        self.blank = (rng.random(n) < 0.2) | (np.arange(n) >= N - 50)
+        self.said: list[str] = []
+
+    def write(self, known: Any, n: int = N, name: str = "in.csv", y: Any = None) -> Path:
+        """The first `n` rows, with the outcomes where `known`."""
+        y = self.y if y is None else y
+        with open(self.folder / name, "w", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(["booking", "y", "p", "g"])
+            for t in range(n):
+                table.writerow([f"b{t}", y[t] if known[t] else "", self.p[t], self.g[t]])
+        return self.folder / name
+
+    def tell(self, rows: Any, y: Any = None) -> Path:
+        path = self.folder / "outcomes.csv"
+        y = self.y[rows] if y is None else y
+        path.write_text("booking,y\n" + "".join(f"b{t},{v}\n" for t, v in zip(rows, y, strict=True)))
+        return path
+
+    def run(self, path: Path, outcomes: Path | None = None, **question: Any) -> Any:
+        self.said = []
+        asked = Question("y", "p", groups=["g"], **{"later": True, **question})
+        files: dict[str, Any] = {"out": self.folder / "out.csv", "state": self.folder / "run.state"}
+        return running.run(path, asked, learn=True, seed=3, outcomes=outcomes, say=self.hear, horizon=1000, **files)
+
+    def hear(self, sentence: str) -> None:
+        self.said.append(sentence.replace(f"{self.folder}/", ""))
+
+    def forecasts(self) -> list[float]:
+        with open(self.folder / "out.csv", newline="") as file:
+            return [float(row["forecast"]) for row in csv.DictReader(file)]
+
+    def alone(self, order: Any, rows: int) -> list[float]:
+        """What predict and update give: the first N rows, then the outcomes in `order`, then the others."""
+        groups = sc.Groups(["g"], limit=2 * 3 + 64)
+        groups.fit({"g": [str(v) for v in self.g[:N]]})
+        forecaster = sc.Forecaster(sc.Mean(), groups, seed=3, hint=sc.OnlineRegression(), horizon=1000)
+        made: list[sc.Forecast] = []
+        for t in range(rows):
+            if t == N:
+                for late in order:
+                    forecaster.update(made[late], self.y[late])
+            made.append(forecaster.predict({"g": str(self.g[t])}, self.p[t]))
+            if not self.blank[t]:
+                forecaster.update(made[t], self.y[t])
+        return [float(each) for each in made]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_a_refilled_file_is_update_in_the_order_of_its_rows(desk: Desk) -> None:
+    first = desk.run(desk.write(~desk.blank))
+    before = desk.forecasts()
+    late = np.flatnonzero(desk.blank[:N])
+    assert first.settings["outcomes_waiting"] == len(late)
+    come = ~desk.blank | (np.arange(len(desk.blank)) < N)
+    result = desk.run(desk.write(come, N + MORE))
+    assert f"learned from {len(late)} outcomes" in desk.said[0]
+    after = desk.forecasts()
+    assert after[:N] == before
+    assert after == desk.alone(late.tolist(), N + MORE)
+    assert result.n_rounds == np.count_nonzero(come)
+    assert result.settings["outcomes_waiting"] == np.count_nonzero(~come)
+    assert result.after.loss == pytest.approx(float(np.mean((np.array(after) - desk.y)[come] ** 2)))
+    assert result.before.loss == pytest.approx(float(np.mean((desk.p - desk.y)[come] ** 2)))
+
+
+def test_a_second_file_is_update_in_its_order(desk: Desk) -> None:
+    desk.run(desk.write(~desk.blank), id="booking")
+    late = np.random.default_rng(2).permutation(np.flatnonzero(desk.blank[:N]))
+    half = len(late) // 2
+    result = desk.run(desk.write(~desk.blank), desk.tell(late[:half]), id="booking")
+    assert result.settings["outcomes_waiting"] == len(late) - half
+    result = desk.run(desk.write(~desk.blank, N + MORE), desk.tell(late), id="booking")
+    assert f"learned from {len(late) - half} outcomes" in desk.said[0]
+    assert len(desk.said) == 2  # and where it goes on
+    assert desk.forecasts() == desk.alone(late.tolist(), N + MORE)
+    assert result.n_rounds == np.count_nonzero(~desk.blank) + len(late)
+    # Told once is told for good: neither file has anything new, also where the first has it by now.
+    told = ~desk.blank | (np.arange(N + MORE) < N)
+    for known in (~desk.blank, told):
+        again = desk.run(desk.write(known, N + MORE), desk.tell(late), id="booking")
+        assert desk.said == [f"nothing to do: all {N + MORE} rows of in.csv are done"]
+        assert again.n_rounds == result.n_rounds
+        assert (again.after.loss, again.after.swap_error) == (result.after.loss, result.after.swap_error)
+
+
+def test_what_was_done_without_blanks_is_the_same_with_later(desk: Desk, tmp_path: Path) -> None:
+    """No blank, no difference to the forecasts."""
+    path = desk.write(np.ones(N, dtype=bool))
+    desk.run(path)
+    later = desk.forecasts()
+    for name in ("out.csv", "run.state"):
+        (tmp_path / name).unlink()
+    desk.run(path, later=False)
+    assert desk.forecasts() == later
+
+
+@pytest.mark.parametrize("change", ["known to another", "known to blank", "a hint"])
+def test_what_was_known_must_not_change(desk: Desk, change: str) -> None:
+    path = desk.write(~desk.blank)
+    desk.run(path)
+    state = (desk.folder / "run.state").read_bytes()
+    known, y = ~desk.blank, desk.y.copy()
+    at = int(np.flatnonzero(known[:N])[7])
+    if change == "known to another":
+        y[at] = 1.0 - y[at]
+    elif change == "known to blank":
+        known[at] = False
+    else:
+        desk.p[at] = 0.123
+    with pytest.raises(StateFileError, match=r"does not begin with the rows|blank outcomes that were filled in aside"):
+        desk.run(desk.write(known, y=y))
+    assert (desk.folder / "run.state").read_bytes() == state
+
+
+def test_unknown_repeated_and_changed_names_get_a_sentence(desk: Desk) -> None:
+    desk.run(desk.write(~desk.blank), id="booking")
+    state = (desk.folder / "run.state").read_bytes()
+    late = np.flatnonzero(desk.blank[:N]).tolist()
+    known = int(np.flatnonzero(~desk.blank)[3])
+    with pytest.raises(DataError, match=f"has 'b{late[0]}' twice"):
+        desk.run(desk.write(~desk.blank), desk.tell([late[0], late[0]], [0.0, 1.0]), id="booking")
+    assert (desk.folder / "run.state").read_bytes() == state
+    rows = [late[0], late[0], late[1], known, N + 7]
+    y = [desk.y[late[0]], desk.y[late[0]], desk.y[late[1]], 1.0 - desk.y[known], 1.0]
+    desk.run(desk.write(~desk.blank), desk.tell(rows, y), id="booking")
+    assert desk.said == [
+        "learned from 2 outcomes that have come since",
+        f"1 outcomes are not those that were learned before, which stay (the first: row {known + 1} of in.csv)",
+        f"1 outcomes in outcomes.csv are of no row that was forecast so far ('b{N + 7}') and were left; give the file "
+        "again when there is one",
+    ]
+    desk.run(desk.write(~desk.blank), desk.tell([late[0]], [1.0 - desk.y[late[0]]]), id="booking")
+    assert desk.said[0].startswith("1 outcomes are not those that were learned before")
+    text = (desk.folder / "in.csv").read_text()
+    (desk.folder / "in.csv").write_text(text.replace("booking", "id", 1))
+    with pytest.raises(DataError):
+        desk.run(desk.folder / "in.csv", id="booking")
+
+
+def test_a_name_of_two_rows_is_refused(desk: Desk) -> None:
+    path = desk.write(~desk.blank)
+    late = np.flatnonzero(desk.blank[:N]).tolist()
+    path.write_text(path.read_text().replace(f"b{late[1]},", f"b{late[0]},"))
+    desk.run(path, id="booking")
+    state = (desk.folder / "run.state").read_bytes()
+    with pytest.raises(DataError, match=f"rows {late[0] + 1} and {late[1] + 1} of .*in.csv both have"):
+        desk.run(path, desk.tell([late[0]]), id="booking")
+    assert (desk.folder / "run.state").read_bytes() == state
+
+
+def test_what_came_too_late_is_counted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    make: Callable[..., sc.Forecaster] = sc.Forecaster
+    monkeypatch.setattr("swapcal.jobs.run_state.Forecaster", lambda *a, **k: make(*a, **k, max_pending=100))
+    first = desk.run(desk.write(~desk.blank))
+    gone = np.flatnonzero(desk.blank[: N - 100])
+    assert first.settings["outcomes_expired"] == len(gone)
+    monkeypatch.setattr("swapcal.jobs.run_state.Forecaster", make)
+    come = np.ones(N, dtype=bool)
+    result = desk.run(desk.write(come))
+    assert desk.said[1].startswith(f"{len(gone)} outcomes came after 100 later rows")
+    assert result.n_rounds == N - len(gone)
+    desk.run(desk.write(come))
+    assert desk.said == ["nothing to do: all 400 rows of in.csv are done"]
+
+
+def test_weights_clipping_and_moments_go_together(desk: Desk) -> None:
+    """Rows of no weight never wait; the range of the first rows holds; what has a moment is learned when it is due."""
+    n, rng = N, np.random.default_rng(3)
+    w, k = rng.integers(0, 3, n), np.arange(1, n + 1) + 30
+    y = np.where(desk.y[:n] > 0, 0.9, 0.1)
+    late = np.flatnonzero(desk.blank[:n])
+    y[late[-1]] = 5.0  # above the largest of the first rows
+    path = desk.folder / "weighted.csv"
+
+    def write(known: Any) -> Path:
+        lines = (f"{y[t] if known[t] else ''},{desk.p[t]},{w[t]},{k[t]}" for t in range(n))
+        path.write_text("y,p,w,k\n" + "\n".join(lines) + "\n")
+        return path
+
+    asked = Question("y", "p", weight="w", known="k", later=True, high=2.0, low=0.0)
+    files: dict[str, Any] = {"out": desk.folder / "out.csv", "state": desk.folder / "run.state", "seed": 1}
+    first = running.run(write(~desk.blank), asked, **files)
+    counted = (w > 0) & ~desk.blank[:n]
+    assert first.n_rounds == np.count_nonzero(counted)
+    assert first.settings["outcomes_waiting"] == np.count_nonzero((w > 0) & (desk.blank[:n] | (k > n)))
+    with pytest.warns(UserWarning, match="outside"):
+        second = running.run(write(np.ones(n, dtype=bool)), asked, **files)
+    assert second.n_rounds == np.count_nonzero(w > 0)
+    assert second.n_missing == 0
+    with pytest.warns(UserWarning, match="outside"):
+        third = running.run(path, asked, **files)
+    assert third.after is not None
+    assert second.after is not None
+    assert (third.after.loss, third.after.swap_error) == (second.after.loss, second.after.swap_error)
+    assert third.n_clipped == second.n_clipped == 1
+
+
+def test_what_is_missing_is_said(desk: Desk) -> None:
+    path = desk.write(~desk.blank)
+    with pytest.raises(InvalidInput, match="--state"):
+        running.run(path, Question("y", "p", later=True))
+    with pytest.raises(InvalidInput, match="--id COLUMN"):
+        desk.run(path, desk.tell([0]))
+    with pytest.raises(InvalidInput, match="run without it first"):
+        desk.run(path, desk.tell([0]), id="booking")
+    (desk.folder / "out.csv").unlink(missing_ok=True)
+    desk.run(path, later=False)
+    with pytest.raises(StateFileError, match="begin with --later"):
+        desk.run(desk.write(np.ones(N, dtype=bool)), later=False)
+
+
+def test_the_command_says_what_it_learned(desk: Desk) -> None:
+    path = desk.write(~desk.blank)
+    asked = ["run", str(path), "--y", "y", "--p", "p", "--groups", "g", "--id", "booking", "--seed", "3"]
+    asked += ["--state", str(desk.folder / "s"), "--out", str(desk.folder / "o.csv")]
+    assert CliRunner().invoke(app, asked).exit_code == 0
+    late = np.flatnonzero(desk.blank[:N])[:30]
+    done = CliRunner().invoke(app, [*asked, "--outcomes", str(desk.tell(late))])
+    assert done.exit_code == 0, done.output
+    assert "learned from 30 outcomes that have come since" in " ".join(done.output.split())
+    refused = CliRunner().invoke(app, [*asked, "--by", "g"])
+    assert refused.exit_code == 2
+    assert "--id" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("ending", "mode"),
+    [("csv", "often"), ("csv", "random"), pytest.param("parquet", "steps", marks=pytest.mark.slow)],
+)
+def test_a_run_with_later_outcomes_that_is_killed_goes_on_bit_for_bit(tmp_path: Path, ending: str, mode: str) -> None:
+    command = [sys.executable, killed_runs.__file__, str(tmp_path), ending, mode, "later"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["different"] == []
+    assert any(killed_runs.KILLED in codes for codes in report["codes"])
+    assert all(codes[-1] == 0 for codes in report["codes"])
