@@ -69,7 +69,7 @@ struct Gate {
             counts[kMarker] = t;
         }
         counts[kTried] = follow || (counts[kTried] && spent <= r.earned);
-        bool shut = stand_back && !(ready && cost + out <= r.room);
+        bool shut = stand_back && !(ready && cost + out < r.room);
         if (!shut) {
             counts[kBackSince] = -1;
         } else if (counts[kBackSince] < 0) {

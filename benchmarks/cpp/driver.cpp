@@ -97,7 +97,7 @@ struct State {
     Gate gate() {
         Gate g{};
         g.stakes = {settings().property, 0.0, 1.0, 0.5};
-        g.width = 32, g.size = 4;
+        g.size = 4;
         g.totals = zeros<double>(Gate::kTotals);
         g.counts = zeros<int64_t>(Gate::kCounts);
         g.counts[Gate::kBegin] = -1;

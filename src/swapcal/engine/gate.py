@@ -160,7 +160,7 @@ class Gate:
             totals[PAPER] = totals[SQUARES] = totals[BLOCK] = 0.0
             counts[SINCE], counts[MARKER] = counts[FRONT], t
         counts[TRIED] = follow or (counts[TRIED] and spent <= earned)
-        shut = self.stand_back and not (self._tried and cost + risked <= room)
+        shut = self.stand_back and not (self._tried and cost + risked < room)
         if not shut:
             counts[BACK_SINCE] = -1
         elif counts[BACK_SINCE] < 0:

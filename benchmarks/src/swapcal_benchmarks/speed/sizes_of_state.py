@@ -25,7 +25,7 @@ FORMULAS = (
         "80 R + 8 C m'",
         "R cohorts of 32 rounds that are out, 4 at first; m' = m once one is late",
     ),
-    ("always", "4 P + 360", "P: four bytes for each forecast that may wait, 1,024 at first, and 45 counters"),
+    ("always", "4 P + 368", "P: four bytes for each forecast that may wait, 1,024 at first, and 46 counters"),
 )
 """Part, bytes, and what the letters mean; C is for how many values there is room."""
 
@@ -54,7 +54,7 @@ def formula(forecaster: Forecaster) -> int:
     lines, width = (int(size) for size in state.waiting.indices.shape)
     waiting = lines * (8 * (13 + 2 * width + features) + 2 * experts)
     late = 80 * len(state.gate.ring) + (8 * C * m if state.gate.open else 0)
-    return 8 * (numbers + 2 * m) + waiting + late + 4 * len(state.pending.flags) + 360
+    return 8 * (numbers + 2 * m) + waiting + late + 4 * len(state.pending.flags) + 368
 
 
 def array_bytes(item: Any) -> int:

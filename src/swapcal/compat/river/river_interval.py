@@ -33,6 +33,7 @@ class MulticalibratedInterval(AroundRiverRegressor):
     Examples
     --------
     >>> from river import datasets, linear_model, preprocessing
+    >>> from swapcal.compat.river import GroupCoverage
     >>> model = preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1)
     >>> model, coverage = MulticalibratedInterval(model, coverage=0.8, seed=1), GroupCoverage(0.8)
     >>> for x, y in datasets.TrumpApproval():

@@ -157,6 +157,7 @@ class GroupCoverage(metrics.base.Metric):
 
     Examples
     --------
+    >>> from river import conf
     >>> metric = GroupCoverage(0.9, groups=["old"])
     >>> for old, y in [(True, 1.0), (True, 3.0), (False, 1.5), (False, 1.7)]:
     ...     metric.update(y, conf.Interval(0.0, 2.0), x={"old": old})

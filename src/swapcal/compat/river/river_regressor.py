@@ -37,6 +37,7 @@ class MulticalibratedRegressor(AroundRiverRegressor):
     --------
     >>> from river import datasets, evaluate, linear_model, metrics, preprocessing
     >>> import swapcal as sc
+    >>> from swapcal.compat.river import PinballLoss
     >>> model = preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1)
     >>> model = MulticalibratedRegressor(model, sc.Quantile(0.9, low=30.0, high=50.0), groups=["gallup > 43"], seed=1)
     >>> bool(evaluate.progressive_val_score(datasets.TrumpApproval(), model, PinballLoss(0.9)).get() < 0.5)

@@ -48,6 +48,7 @@ class MulticalibratedRegressor(AroundRegressor):
     Examples
     --------
     >>> from functools import partial
+    >>> import numpy as np
     >>> import swapcal as sc
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((2000, 2))
