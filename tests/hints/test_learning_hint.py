@@ -54,7 +54,7 @@ def compared(property: Elicitable, stream: Stream, seed: int) -> Outcome:
 
 @pytest.mark.once
 def test_a_probability_on_short_streams() -> None:
-    """A stream starts as its model, which costs a value for each of the first hints; so short ones are even on average."""
+    """A stream starts as its model, and pays for a value for each of its first hints: even on average."""
     outcomes = [compared(sc.Probability(), miscalibrated(12_000, seed), seed) for seed in range(1, 7)]
     assert np.mean([outcome.error / outcome.hint_error for outcome in outcomes]) < 1.1
     assert max(outcome.error / outcome.hint_error for outcome in outcomes) < 1.4
