@@ -1,4 +1,4 @@
-"""A scene, question by question: the model, swapcal on top of it, swapcal with a hint that learns, and the page."""
+"""A scene, question by question: the model, swapcal on top of it, swapcal with a hint that learns, and its page."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -41,7 +41,8 @@ def play(scene: Scene, out: Path, steps: Steps) -> Iterator[Answer]:
         result = _run(scene, task, {**scene.columns, MODEL: model}, "swapcal", steps, learn=False)
         learning = _run(scene, task, {**scene.columns, MODEL: model}, "swapcal, learning", steps, learn=True)
         with steps(f"{task.name}: the page", 1) as done:
-            path = page.write(result, out / f"{task.name}.html")
+            # Of the run that learns, as `swapcal run` does by default where there are groups.
+            path = page.write(learning, out / f"{task.name}.html")
             done(1)
         yield Answer(task, result, learning, path)
 
