@@ -41,7 +41,8 @@ def show(out: Path, rows: int | None, *, json: bool) -> None:
         return
     for answer in answers:
         console.print(view(scene, answer))
-    console.print(f"All of it took {time.perf_counter() - start:.0f} seconds. The pages of the runs that learn, for your browser:")
+    took = time.perf_counter() - start
+    console.print(f"All of it took {took:.0f} seconds. The pages of the runs that learn, for your browser:")
     for answer in answers:
         console.out(f"  {answer.page}", highlight=False)
 
