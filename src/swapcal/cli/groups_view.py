@@ -1,5 +1,8 @@
 """The table of groups in the terminal: everybody, then the worst first, before and after beside each other."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -10,7 +13,7 @@ from swapcal.words.names import group_name, shortened
 from swapcal.words.numbers import MISSING, aligned, count, interval
 from swapcal.words.property_words import property_words
 
-__all__ = ["groups_view"]
+__all__ = ["N_GROUPS", "filled", "groups_view"]
 
 N_GROUPS = 12
 LEAST, ROOM = 12, 24
@@ -47,11 +50,23 @@ def groups_view(result: Result, width: int) -> Table | None:
     columns["off"] = ["yes" if (row.get(last) or {}).get("off") else "" for row in shown]
     # In a narrow terminal intervals give way, those before first, and then what coverage says already.
     optional = [each for each in ("interval", "interval ", *(f"{w}, {words.heading}" for w in sides)) if len(sides) > 1]
+    return filled(table, columns, shown, len(rows), optional, width)
+
+
+def filled(
+    table: Table,
+    columns: dict[str, list[str]],
+    shown: Sequence[Mapping[str, Any]],
+    n_rows: int,
+    optional: Sequence[str],
+    width: int,
+) -> Table:
+    """The table with a row for each group that is shown; columns in `optional` give way, in that order, if it must."""
+    giving = [name for name in optional if name in columns]
     while (room := width - sum(3 + max(map(len, [head, *column])) for head, column in columns.items()) - 2) < ROOM:
-        gone = next((each for each in optional if each in columns), None)
-        if gone is None:
+        if not giving:
             break
-        del columns[gone]
+        del columns[giving.pop(0)]
     table.add_column("group", overflow="ellipsis", no_wrap=True, max_width=max(room, LEAST))
     for head in columns:
         table.add_column(head, justify="right", no_wrap=True)
@@ -59,6 +74,6 @@ def groups_view(result: Result, width: int) -> Table | None:
         style = "bold" if columns["off"][k] else ""
         name = shortened(group_name(row["group"]), max(room, LEAST))
         table.add_row(Text(name, style=style), *(Text(column[k], style=style) for column in columns.values()))
-    if len(rows) > len(shown):
-        table.caption, table.caption_justify = f"{len(rows) - len(shown):,} more with --report or --json", "left"
+    if n_rows > len(shown):
+        table.caption, table.caption_justify = f"{n_rows - len(shown):,} more with --report or --json", "left"
     return table

@@ -10,19 +10,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from swapcal.cli.groups_view import N_GROUPS, filled
 from swapcal.cli.output import MARKS, STYLES, bullet
 from swapcal.cli.plain_text import cleaned, printable
 from swapcal.jobs.several.interval_result import IntervalResult, interval_json, interval_rows
 from swapcal.jobs.threshold import above, parse_threshold
 from swapcal.words.interval_words import coverage_text, interval_notes
-from swapcal.words.names import group_name, shortened
 from swapcal.words.numbers import MISSING, aligned, count, counted, interval, percent
 
 __all__ = ["tell_intervals"]
-
-N_GROUPS = 12
-LEAST, ROOM = 12, 24
-"""Columns that the name of a group has at least, and that it should have."""
 
 
 def tell_intervals(
@@ -82,17 +78,4 @@ def _groups(result: IntervalResult, width: int) -> Table:
     columns["off"] = ["yes" if (row.get(sides[-1]) or {}).get("off") else "" for row in shown]
     # In a narrow terminal the intervals of coverage give way, then the scores, those before first.
     optional = [name for part in ("points", "score") for name in columns if name.endswith(part)]
-    while (room := width - sum(3 + max(map(len, [head, *column])) for head, column in columns.items()) - 2) < ROOM:
-        if not optional:
-            break
-        del columns[optional.pop(0)]
-    table.add_column("group", overflow="ellipsis", no_wrap=True, max_width=max(room, LEAST))
-    for head in columns:
-        table.add_column(head, justify="right", no_wrap=True)
-    for k, row in enumerate(shown):
-        style = "bold" if columns["off"][k] else ""
-        name = shortened(group_name(row["group"]), max(room, LEAST))
-        table.add_row(Text(name, style=style), *(Text(column[k], style=style) for column in columns.values()))
-    if len(rows) > len(shown):
-        table.caption, table.caption_justify = f"{len(rows) - len(shown):,} more with --report or --json", "left"
-    return table
+    return filled(table, columns, shown, len(rows), optional, width)
