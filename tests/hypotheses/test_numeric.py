@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import swapcal as sc
@@ -30,6 +30,7 @@ NUMBERS = st.one_of(
     cut=st.floats(0.1, 10.0),
     at=st.integers(0, 30),
 )
+@example(table=[(-0.0, 1.7e9), (1, -0.1), (0.1, 1e300)], cut=10.0, at=6)
 def test_rows_are_a_loop_of_row_bit_for_bit(table: list[tuple[Any, Any]], cut: float, at: int) -> None:
     one, many = Numeric(["a", "b"], cut=cut), Numeric(["a", "b"], cut=cut)
     looped = []

@@ -134,6 +134,7 @@ class Numeric:
         Running sums by cumsum, which adds from the first row to the last: the same bits however rows are batched.
         """
         n_rows = len(numbers)
+        numbers = numbers + 0.0  # minus zero is zero; readers of columns do not agree on it
         contexts = np.ones((n_rows, self.n))
         for j in range(len(self.columns)):
             there = np.isfinite(numbers[:, j])
