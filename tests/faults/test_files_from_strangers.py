@@ -344,3 +344,12 @@ def test_fault_19_learners_with_a_clock_that_runs_backwards(learner: Any) -> Non
     for wrong in (-states, states * 2.0, states + 1.0):
         with pytest.raises(StateFileError, match="contradict"):
             load(archived({**parts, "evidence.states.npy": packed(wrong)}))
+
+
+@pytest.mark.parametrize("due", [0.0, 3.0, 101.0, -7.0])
+def test_fault_19_a_next_note_that_is_always_due(tmp_path: Path, due: float) -> None:
+    """With 3 a run never came to its end: three rounds and a quarter of them are three again."""
+    runs = resealed.Runs(tmp_path)
+    parts = entries(runs.state)
+    with pytest.raises(StateFileError, match="damaged"):
+        runs.attempt(archived({**parts, "history.due.npy": packed(np.array([due]))}))

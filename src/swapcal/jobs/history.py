@@ -61,5 +61,10 @@ class ErrorHistory:
         return {"noted": np.array(self._noted, dtype=np.float64), "due": np.array([float(self._due)])}
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        self._noted, self._due = arrays["noted"].tolist(), int(arrays["due"][0])
+        """Go on from what `arrays` held; a ValueError where notes and the next one do not belong together."""
+        noted, due = arrays["noted"].tolist(), FIRST
+        for _ in noted:
+            due = int(due * PACE)
+        if arrays["due"].tolist() != [float(due)]:
+            raise ValueError("the next note of errors is due at another number of rounds")
+        self._noted, self._due = noted, due
