@@ -5,13 +5,13 @@ from typing import Any
 
 import typer
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from swapcal.cli.groups_view import groups_view
-from swapcal.cli.output import MARKS, STYLES, bullet
+from swapcal.cli.output import MARKS, STYLES, bullet, failed, n_groups, printed
 from swapcal.cli.plain_text import cleaned, printable
 from swapcal.jobs.several.class_result import ClassResult, class_json, class_lines
 from swapcal.jobs.threshold import above, parse_threshold
@@ -35,32 +35,22 @@ def tell_classes(
     if json:
         typer.echo(class_json(result))
     else:
-        console = Console(highlight=False)
-        console.print(_view(result, console.width))
-        for line in (None if report is None else f"The page is {report}", last):
-            if line is not None:
-                console.print(Text(printable(line)), soft_wrap=True)
+        printed(lambda width: _view(result, width), report, last)
     if fail_above is None:
         return
     threshold = parse_threshold(fail_above)
     said = {name: above(one, threshold) for name, one in {"top": result.top, **result.classes}.items()}
-    for name, sentence in said.items():
-        if sentence is not None:
-            typer.echo(printable(f"{class_title(name)}: {sentence}"), err=True)
-    if any(said.values()):
-        raise typer.Exit(1)
+    failed(None if each is None else printable(f"{class_title(name)}: {each}") for name, each in said.items())
 
 
 def _view(result: ClassResult, width: int) -> RenderableType:
     said, top = cleaned(result.verdict), cleaned(result.top)
     head = Text.assemble((f" {MARKS[said.kind]} ", STYLES[said.kind]), " ", (said.headline, "bold"))
-    n = len(top.groups) - 1
-    groups = "no groups" if not n else "1 group" if n == 1 else f"{n:,} groups"
     what = f"{len(result.classes)} classes of {top.settings['y']}"
-    facts = Text(f" {Path(top.source).name}: {what}, {counted(top.n_rounds)}, {groups}", style="dim")
+    facts = Text(f" {Path(top.source).name}: {what}, {counted(top.n_rounds)}, {n_groups(top)}", style="dim")
     sentences = [Padding(bullet(each), (0, 1)) for each in said.sentences]
     parts: list[RenderableType] = [head, facts, Text(), *sentences, _classes(result, width)]
-    table = groups_view(top, width) if n else None
+    table = groups_view(top, width) if len(top.groups) > 1 else None
     if table is not None:
         table.title = f"{table.title}, likeliest class"
         parts.append(table)

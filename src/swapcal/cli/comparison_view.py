@@ -4,12 +4,12 @@ from pathlib import Path
 
 import typer
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from swapcal.cli.output import MARKS, STYLES, bullet, facts
+from swapcal.cli.output import MARKS, STYLES, bullet, facts, failed, printed
 from swapcal.cli.plain_text import printable
 from swapcal.jobs.comparing import Comparison
 from swapcal.jobs.comparison_rows import comparison_json, group_lines, headline, model_lines, sentences
@@ -32,18 +32,9 @@ def tell_comparison(comparison: Comparison, *, report: Path | None, json: bool, 
     if json:
         typer.echo(comparison_json(comparison))
     else:
-        console = Console(highlight=False)
-        console.print(_view(comparison, console.width))
-        if report is not None:
-            console.print(Text(f"The page is {printable(str(report))}"), soft_wrap=True)
-    if fail_above is None:
-        return
-    said = [above(result, parse_threshold(fail_above)) for result in comparison.results.values()]
-    for sentence in said:
-        if sentence is not None:
-            typer.echo(sentence, err=True)
-    if any(said):
-        raise typer.Exit(1)
+        printed(lambda width: _view(comparison, width), report)
+    if fail_above is not None:
+        failed(above(result, parse_threshold(fail_above)) for result in comparison.results.values())
 
 
 def _view(comparison: Comparison, width: int) -> RenderableType:

@@ -5,14 +5,14 @@ from typing import Any
 
 import typer
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from swapcal.cli.groups_view import N_GROUPS, filled
-from swapcal.cli.output import MARKS, STYLES, bullet
-from swapcal.cli.plain_text import cleaned, printable
+from swapcal.cli.output import MARKS, STYLES, bullet, failed, n_groups, printed
+from swapcal.cli.plain_text import cleaned
 from swapcal.jobs.several.interval_result import IntervalResult, interval_json, interval_rows
 from swapcal.jobs.threshold import above, parse_threshold
 from swapcal.words.interval_words import coverage_text, interval_notes
@@ -32,25 +32,17 @@ def tell_intervals(
     if json:
         typer.echo(interval_json(result))
     else:
-        console = Console(highlight=False)
-        console.print(_view(result, console.width))
-        for line in (None if report is None else f"The page is {report}", last):
-            if line is not None:
-                console.print(Text(printable(line)), soft_wrap=True)
-    sentence = None if fail_above is None else above(result.covered, parse_threshold(fail_above))
-    if sentence is not None:
-        typer.echo(sentence, err=True)
-        raise typer.Exit(1)
+        printed(lambda width: _view(result, width), report, last)
+    if fail_above is not None:
+        failed([above(result.covered, parse_threshold(fail_above))])
 
 
 def _view(result: IntervalResult, width: int) -> RenderableType:
     covered = cleaned(result.covered)
     said = covered.verdict
     head = Text.assemble((f" {MARKS[said.kind]} ", STYLES[said.kind]), " ", (said.headline, "bold"))
-    n = len(covered.groups) - 1
     what = f"{percent(result.coverage)} intervals of {covered.settings['y']}"
-    groups = "no groups" if not n else "1 group" if n == 1 else f"{n:,} groups"
-    facts = Text(f" {Path(covered.source).name}: {what}, {counted(covered.n_rounds)}, {groups}", style="dim")
+    facts = Text(f" {Path(covered.source).name}: {what}, {counted(covered.n_rounds)}, {n_groups(covered)}", style="dim")
     sentences = [Padding(bullet(each), (0, 1)) for each in said.sentences]
     notes = [
         Padding(Text(note, style="dim"), (0, 1))

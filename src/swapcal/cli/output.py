@@ -1,6 +1,7 @@
 """Results in the terminal: the verdict first, then the groups, then the numbers behind it."""
 
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from swapcal.words.property_words import PropertyWords, property_words
 from swapcal.words.quantities import QUANTITIES, rate_name
 from swapcal.words.verdicts import headline_below_badge, per_round
 
-__all__ = ["MARKS", "STYLES", "bullet", "facts", "plain", "save_page", "show", "tell", "view"]
+__all__ = ["MARKS", "STYLES", "bullet", "facts", "failed", "n_groups", "plain", "printed", "save_page", "tell", "view"]
 
 WIDTH = 80
 N_WORST = 5
@@ -39,21 +40,27 @@ def tell(result: Result, *, report: Path | None, json: bool, fail_above: str | N
     if json:
         typer.echo(to_json(result))
     else:
-        show(result, page)
-        if last is not None:
-            typer.echo(printable(last))
-    sentence = None if fail_above is None else above(result, parse_threshold(fail_above))
-    if sentence is not None:
-        typer.echo(sentence, err=True)
-        raise typer.Exit(1)
+        printed(lambda width: view(cleaned(result), width), page, last)
+    if fail_above is not None:
+        failed([above(result, parse_threshold(fail_above))])
 
 
-def show(result: Result, page: Path | None = None) -> None:
-    """Print the result, as wide as the terminal is."""
+def printed(view: Callable[[int], RenderableType], page: Path | None, last: str | None = None) -> None:
+    """Print what is viewed, as wide as the terminal is, where the page is, and a `last` line."""
     console = Console(highlight=False)
-    console.print(view(cleaned(result), console.width))
-    if page is not None:
-        console.print(Text(f"The page is {printable(str(page))}"), soft_wrap=True)
+    console.print(view(console.width))
+    for line in (None if page is None else f"The page is {page}", last):
+        if line is not None:
+            console.print(Text(printable(line)), soft_wrap=True)
+
+
+def failed(sentences: Iterable[str | None]) -> None:
+    """Say what is above a threshold, and end with exit code 1 if anything is."""
+    said = [sentence for sentence in sentences if sentence is not None]
+    for sentence in said:
+        typer.echo(sentence, err=True)
+    if said:
+        raise typer.Exit(1)
 
 
 def view(result: Result, width: int = WIDTH) -> RenderableType:
@@ -102,11 +109,15 @@ def bullet(sentence: str) -> Table:
 
 def facts(result: Result) -> Text:
     """The file, what was forecast, and for how many."""
-    groups = f"{len(result.groups) - 1:,} groups" if len(result.groups) != 1 else "no groups"
     what = f"{property_words(result.property).name} of {result.settings.get('y', 'the outcome')}"
-    groups = groups if len(result.groups) != 2 else "1 group"
     source = result.source if len(result.source) <= WIDTH // 3 else Path(result.source).name
-    return Text(f" {source}: {what}, {counted(result.n_rounds)}, {groups}", style="dim")
+    return Text(f" {source}: {what}, {counted(result.n_rounds)}, {n_groups(result)}", style="dim")
+
+
+def n_groups(result: Result) -> str:
+    """How many groups there are, besides everybody."""
+    n = len(result.groups) - 1
+    return "no groups" if not n else "1 group" if n == 1 else f"{n:,} groups"
 
 
 def _totals(result: Result, side: ColumnSummary, words: PropertyWords) -> Table:
