@@ -1,6 +1,5 @@
 """One column of forecasts: its audits, and what is kept beside them for losses and pictures, in bounded memory."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from swapcal.audit.binary_scores import ScoreSums
 from swapcal.audit.cell_forecasts import CellForecasts
 from swapcal.audit.cluster_sums import ClusterSums
 from swapcal.audit.histograms import Histograms
+from swapcal.audit.named_parts import joined, part_of, take_over
 from swapcal.audit.sums import PER_CELL, SumTable
 from swapcal.audit.timeline import Timeline, Times
 from swapcal.audit.unit_sample import UnitSample
@@ -256,9 +256,8 @@ class ColumnAudit:
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state, as arrays that may be saved; `restore` goes on from it."""
         units = {name: array.astype(np.float64) for name, array in self.sample.arrays().items()}
-        kept = {f"{name}.{key}": array for name, part in self._parts().items() for key, array in part.arrays().items()}
         return {
-            **kept,
+            **joined(self._parts()),
             **{f"sample.{name}": array for name, array in units.items()},
             "units": np.array([float(self.sample.n_units)]),
             "totals": self._totals,
@@ -269,8 +268,7 @@ class ColumnAudit:
         """Take the state of `arrays` over; the settings must be those of the column that had it."""
         self._binary = bool(arrays["binary"][0])
         self.scores = self.scores if arrays["binary"][1] else None
-        for name, part in self._parts().items():
-            part.restore(part_of(arrays, f"{name}."))
+        take_over(self._parts(), arrays)
         whole: dict[str, Any] = {
             name: array if name in ("key", "value") else array.astype(np.int64)
             for name, array in part_of(arrays, "sample.").items()
@@ -294,8 +292,3 @@ class ColumnAudit:
             "forecasts": self._forecasts,
         }
         return {name: part for name, part in parts.items() if part is not None}
-
-
-def part_of(arrays: Mapping[str, Float64Array], prefix: str) -> dict[str, Float64Array]:
-    """The arrays whose names begin with `prefix`, under the rest of their names."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

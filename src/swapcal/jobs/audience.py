@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Audience", "AudienceRows"]
 
+ROOM = 64
+
 
 class AudienceRows(NamedTuple):
     """The functions' values in some rows of a table: of the groups, and of the linear class if there is one."""
@@ -64,6 +66,10 @@ class Audience:
         groups = replace(question, limit=int(spec["groups"]["limit"])).grouping().resumed(spec["groups"])
         numeric = Numeric(list(question.linear)).resumed(spec["numeric"]) if question.linear else None
         return cls(groups, numeric)
+
+    def with_room(self, question: Question) -> "Audience":
+        """The same with room for values that first come up late: as many groups again as there are, and `ROOM`."""
+        return self.limited(question, min(question.limit, 2 * (len(self.groups.names) - 1) + ROOM))
 
     def limited(self, question: Question, limit: int) -> "Audience":
         """The same with room for no more than `limit` groups, which must not be fewer than have come up."""

@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.audit.binary_scores import fine_edges
-from swapcal.audit.column import ColumnAudit, part_of
+from swapcal.audit.column import ColumnAudit
+from swapcal.audit.named_parts import joined, take_over
 from swapcal.audit.paired import PairedLosses
 from swapcal.decisions import Decisions
 from swapcal.forecaster import Forecaster
@@ -127,12 +128,11 @@ class BeforeAfter:
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state."""
-        return {f"{name}.{key}": array for name, part in self._kept().items() for key, array in part.arrays().items()}
+        return joined(self._kept())
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
         """Go on from what `arrays` held."""
-        for name, part in self._kept().items():
-            part.restore(part_of(arrays, f"{name}."))
+        take_over(self._kept(), arrays)
 
     def _kept(self) -> dict[str, ColumnAudit | PairedLosses | ErrorHistory | Decisions]:
         before: dict[str, Any] = {} if self.before is None else {"before": self.before}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from swapcal.audit.column import part_of
+from swapcal.audit.named_parts import part_of
 from swapcal.audit.timeline import N_BLOCKS
 from swapcal.typing import Float64Array
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from swapcal.audit.column import part_of
+from swapcal.audit.named_parts import part_of
 from swapcal.audit.stored import check_possible
 from swapcal.audit.sums import PER_CELL, PER_VALUE
 from swapcal.errors import StateFileError, SwapcalError

@@ -32,8 +32,6 @@ __all__ = ["Method", "RunState"]
 
 MOST_LEVELS = 10_000
 LATER = " (where blank outcomes are to be filled in later, begin with --later)"
-_ROOM = 64
-"""Free positions for values that first come up late, besides as many as the first rows have filled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,9 +345,7 @@ class RunState:
             if self.features is not None:
                 self.features = self.features.resumed(saved.plain["features"])
             return Audience.resumed(question, saved.plain["audience"])
-        audience = Audience.fitted(question, first)
-        n = len(audience.groups.names) - 1
-        return audience.limited(question, min(question.limit, 2 * n + _ROOM))
+        return Audience.fitted(question, first).with_room(question)
 
     def _forecaster(self, saved: Checkpoint | None) -> Forecaster:
         numeric = self.audience.numeric

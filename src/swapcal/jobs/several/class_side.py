@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swapcal.audit.column import ColumnAudit, part_of
+from swapcal.audit.column import ColumnAudit
+from swapcal.audit.named_parts import joined, take_over
 from swapcal.jobs.audience import Audience
 from swapcal.jobs.binning import Binning
 from swapcal.jobs.several.group_means import GroupMeans
@@ -66,16 +67,12 @@ class ClassSide:
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state."""
-        kept = {
-            f"{name}.{key}": array for name, part in self._columns().items() for key, array in part.arrays().items()
-        }
-        return {**kept, **self.means.arrays()}
+        return {**joined(self._columns()), **self.means.arrays()}
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
         """Go on from what `arrays` held."""
         self.means.restore({"means": arrays["means"]})
-        for name, column in self._columns().items():
-            column.restore(part_of(arrays, f"{name}."))
+        take_over(self._columns(), arrays)
 
     def _columns(self) -> dict[str, ColumnAudit]:
         return {"top": self.top, **{f"class{k}": column for k, column in enumerate(self.classes)}}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.audit.column import part_of
+from swapcal.audit.named_parts import joined
 from swapcal.audit.paired import PairedLosses
 from swapcal.classes.probabilities import Classes
 from swapcal.errors import StateFileError
@@ -14,11 +14,10 @@ from swapcal.hints import OnlineRegression
 from swapcal.jobs.binning import Binning, binning
 from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.jobs.fingerprint import Fingerprint
-from swapcal.jobs.kept_sums import check_kept
 from swapcal.jobs.rowcuts import taken
 from swapcal.jobs.several.class_columns import MISSING, STRANGE, ClassColumns
 from swapcal.jobs.several.class_side import ClassSide
-from swapcal.jobs.several.seen_rows import SeenRows
+from swapcal.jobs.several.seen_rows import SeenRows, resume
 from swapcal.properties import Probability
 from swapcal.roles import Row, Rows
 from swapcal.tables.batch import Batch
@@ -78,9 +77,7 @@ class ClassState:
         self.n_missing = self.n_unhinted = 0
         columns.n_strange = columns.n_rescaled = 0
         if saved is not None:
-            check_kept(_audits(saved.arrays), _audits(self._arrays()), groups.n)
-            for name, part in self._kept().items():
-                part.restore(part_of(saved.arrays, f"{name}."))
+            resume(self._kept(), saved.arrays, groups.n)
 
     @property
     def n_rows(self) -> int:
@@ -127,7 +124,7 @@ class ClassState:
             finished=finished,
             plain={**self.seen.plain(), "classes": list(self.columns.classes)},
             forecaster=stream.getvalue(),
-            arrays=self._arrays(),
+            arrays=joined(self._kept()),
         )
 
     def _count(self, batch: Batch) -> tuple[IntArray, Float64Array | None]:
@@ -193,11 +190,3 @@ class ClassState:
     def _kept(self) -> dict[str, ClassSide | PairedLosses]:
         before: dict[str, Any] = {} if self.before is None else {"before": self.before}
         return {"after": self.after, **before, "brier.losses": self.brier, "log.losses": self.log}
-
-    def _arrays(self) -> dict[str, Float64Array]:
-        return {f"{name}.{key}": array for name, part in self._kept().items() for key, array in part.arrays().items()}
-
-
-def _audits(arrays: dict[str, Float64Array]) -> dict[str, Float64Array]:
-    """The arrays whose form `check_kept` knows; means of groups check their own."""
-    return {name: array for name, array in arrays.items() if not name.endswith(".means")}

@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.audit.column import part_of
+from swapcal.audit.named_parts import joined
 from swapcal.audit.paired import PairedLosses
 from swapcal.intervals.interval import Interval
 from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.jobs.fingerprint import Fingerprint
-from swapcal.jobs.kept_sums import check_kept
 from swapcal.jobs.question import Question
 from swapcal.jobs.rowcuts import taken
 from swapcal.jobs.several.interval_columns import IntervalColumns, IntervalRows
 from swapcal.jobs.several.interval_side import IntervalSide
-from swapcal.jobs.several.seen_rows import SeenRows
+from swapcal.jobs.several.seen_rows import SeenRows, resume
 from swapcal.roles import Row, Rows
 from swapcal.tables.batch import Batch
 from swapcal.typing import Float64Array
@@ -84,9 +83,7 @@ class IntervalState:
         self.losses = PairedLosses()
         self.n_missing = self.n_early = self.n_unhinted = 0
         if saved is not None:
-            check_kept(_audits(saved.arrays), _audits(self._arrays()), groups.n)
-            for name, part in self._kept().items():
-                part.restore(part_of(saved.arrays, f"{name}."))
+            resume(self._kept(), saved.arrays, groups.n)
             self.n_early = int(saved.plain["early"])
 
     @property
@@ -136,7 +133,7 @@ class IntervalState:
             finished=finished,
             plain={**self.seen.plain(), "early": self.n_early},
             forecaster=stream.getvalue(),
-            arrays=self._arrays(),
+            arrays=joined(self._kept()),
         )
 
     def _count(self, batch: Batch) -> IntervalRows:
@@ -203,14 +200,6 @@ class IntervalState:
     def _kept(self) -> dict[str, IntervalSide | PairedLosses]:
         before: dict[str, Any] = {} if self.before is None else {"before": self.before}
         return {"after": self.after, **before, "losses": self.losses}
-
-    def _arrays(self) -> dict[str, Float64Array]:
-        return {f"{name}.{key}": array for name, part in self._kept().items() for key, array in part.arrays().items()}
-
-
-def _audits(arrays: dict[str, Float64Array]) -> dict[str, Float64Array]:
-    """The arrays whose form `check_kept` knows; means of groups check their own."""
-    return {name: array for name, array in arrays.items() if not name.endswith(".means")}
 
 
 def _or_none(values: Float64Array) -> list[float | None]:

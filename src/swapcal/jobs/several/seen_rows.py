@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from swapcal.audit.named_parts import joined, take_over
 from swapcal.errors import StateFileError
 from swapcal.jobs.audience import Audience
 from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.jobs.fingerprint import Fingerprint
+from swapcal.jobs.kept_sums import check_kept
 from swapcal.jobs.question import Question
 from swapcal.tables.batch import Batch
+from swapcal.typing import Float64Array
 
-__all__ = ["SeenRows", "settings_of"]
-
-_ROOM = 64
-"""Free positions for values that first come up late, besides as many as the first rows have filled."""
+__all__ = ["SeenRows", "resume", "settings_of"]
 
 
 class SeenRows:
@@ -52,9 +52,7 @@ class SeenRows:
                 "another --state, or --fresh to start over"
             )
         if saved is None:
-            fitted = Audience.fitted(question, first)
-            room = min(question.limit, 2 * (len(fitted.groups.names) - 1) + _ROOM)
-            self.audience = fitted.limited(question, room)
+            self.audience = Audience.fitted(question, first).with_room(question)
         else:
             self.audience = Audience.resumed(question, saved.plain["audience"])
         self.fingerprint = Fingerprint(columns)
@@ -74,3 +72,11 @@ def settings_of(question: Question) -> dict[str, Any]:
     """Plain data: the part of a question that such runs ask."""
     asked = question.settings()
     return {name: asked[name] for name in ("y", "groups", "categories", "low", "high", "limit", "prefix")}
+
+
+def resume(parts: dict[str, Any], arrays: dict[str, Float64Array], n_functions: int) -> None:
+    """Let the parts of a run go on from what was kept; a ValueError where that cannot be."""
+    # Means of groups check their own form.
+    kept, fresh = ({k: a for k, a in some.items() if not k.endswith(".means")} for some in (arrays, joined(parts)))
+    check_kept(kept, fresh, n_functions)
+    take_over(parts, arrays)
