@@ -15,6 +15,9 @@ from swapcal.report import page
 
 __all__ = ["Answer", "Steps", "play"]
 
+SEED = 1
+"""Of all draws, so that everybody sees the same numbers."""
+
 Steps = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 """Begins a step that has a name and a number of rows; within it, call with the number of rows done."""
 
@@ -52,6 +55,6 @@ def _run(scene: Scene, task: Task, columns: dict[str, object], who: str, steps: 
         # What is outside the range, or heaps up, is said beside the numbers.
         for said in (RangeWarning, AtomsWarning):
             warnings.simplefilter("ignore", said)
-        result = running.run(columns, task.question, learn=learn, jitter=task.jitter, progress=done)
+        result = running.run(columns, task.question, learn=learn, jitter=task.jitter, seed=SEED, progress=done)
     settings = {**result.settings, **scene.about}
     return replace(result, source=f"{scene.source}: {task.subject}", settings=settings)
