@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from swapcal.checks.check_rules import apply, expect
-from swapcal.checks.trial import Trial, default_stream, saved, state, takes_hints
+from swapcal.checks.trial import Snapshot, Trial, default_stream, saved, state, takes_hints
 from swapcal.errors import SwapcalError
 
 __all__ = ["FORECASTER_RULES", "check_forecaster"]
@@ -215,8 +215,9 @@ def forecasts_are_updated_once(case: _Tested) -> None:
     forecasts = [stream.predict(forecaster, t) for t in range(3)]
     for t in (1, 0, 2):
         forecaster.update(forecasts[t], float(stream.labels[t]))
+    before = state(forecaster)
     for forecast in forecasts:
-        _expect_refused(forecaster, "a second outcome", forecaster.update, forecast, float(stream.labels[0]))
+        _expect_refused(forecaster, before, "a second outcome", forecaster.update, forecast, float(stream.labels[0]))
 
 
 def foreign_forecasts_are_refused(case: _Tested) -> None:
@@ -227,8 +228,11 @@ def foreign_forecasts_are_refused(case: _Tested) -> None:
     forecaster, other, stream = case.make(), case.make(), case.stream
     stream.predict(forecaster, 0)
     strangers: list[Any] = [stream.predict(other, 0), None, 0.5, "forecast", {}]
+    before = state(forecaster)
     for what in strangers:
-        _expect_refused(forecaster, f"an outcome for {what!r}", forecaster.update, what, float(stream.labels[0]))
+        _expect_refused(
+            forecaster, before, f"an outcome for {what!r}", forecaster.update, what, float(stream.labels[0])
+        )
 
 
 def bad_input_changes_nothing(case: _Tested) -> None:
@@ -240,27 +244,28 @@ def bad_input_changes_nothing(case: _Tested) -> None:
     predict, update, run = forecaster.predict, forecaster.update, forecaster.run
     stream.play(forecaster, 0, 10)
     forecast = stream.predict(forecaster, 10)
+    before = state(forecaster)
     x, y, options = stream.contexts[:12], stream.labels[:12], stream.options(0)
     more = {} if stream.hints is None else {"hints": stream.hints[:12]}
     more |= {} if stream.features is None else {"features": stream.features[:12]}
     for wrong in (np.nan, np.inf, -np.inf):
         spoiled, labels = x.copy(), y.copy()
         spoiled[11, -1], labels[11] = wrong, wrong
-        _expect_refused(forecaster, f"a context with {wrong}", predict, spoiled[11], **options)
-        _expect_refused(forecaster, f"the label {wrong}", update, forecast, wrong)
-        _expect_refused(forecaster, f"a run with {wrong} in a context", run, spoiled, y, **more)
-        _expect_refused(forecaster, f"a run with {wrong} as a label", run, x, labels, **more)
+        _expect_refused(forecaster, before, f"a context with {wrong}", predict, spoiled[11], **options)
+        _expect_refused(forecaster, before, f"the label {wrong}", update, forecast, wrong)
+        _expect_refused(forecaster, before, f"a run with {wrong} in a context", run, spoiled, y, **more)
+        _expect_refused(forecaster, before, f"a run with {wrong} as a label", run, x, labels, **more)
         if stream.hints is not None:
-            _expect_refused(forecaster, f"the hint {wrong}", predict, x[0], **options | {"hint": wrong})
+            _expect_refused(forecaster, before, f"the hint {wrong}", predict, x[0], **options | {"hint": wrong})
     strange: list[Any] = [None, "x", object()]
     for bad in [*strange, x[0][:-1], np.append(x[0], 0.0), x]:
-        _expect_refused(forecaster, f"the context {bad!r}", predict, bad, **options)
+        _expect_refused(forecaster, before, f"the context {bad!r}", predict, bad, **options)
     for bad in [*strange, y]:
-        _expect_refused(forecaster, f"the label {bad!r}", update, forecast, bad)
+        _expect_refused(forecaster, before, f"the label {bad!r}", update, forecast, bad)
     for bad in [*strange, y, x[:-1], np.zeros((len(y), x.shape[1] + 1))]:
-        _expect_refused(forecaster, f"a run with the contexts {bad!r}", run, bad, y, **more)
+        _expect_refused(forecaster, before, f"a run with the contexts {bad!r}", run, bad, y, **more)
     for bad in [*strange, x, y[:-1]]:
-        _expect_refused(forecaster, f"a run with the labels {bad!r}", run, x, bad, **more)
+        _expect_refused(forecaster, before, f"a run with the labels {bad!r}", run, x, bad, **more)
     update(forecast, float(y[10]))
 
 
@@ -273,7 +278,7 @@ def memory_is_bounded(case: _Tested) -> None:
     sizes = []
     for start, stop in ((0, _LONG), (_LONG, 10 * _LONG)):
         case.stream.run(forecaster, start, stop)
-        sizes.append(sum(len(entry) for entry in state(forecaster).values()))
+        sizes.append(state(forecaster).n_bytes)
     expect(
         sizes[1] - sizes[0] < 8 * 9 * _LONG or sizes[1] < 4 * sizes[0],
         f"after {_LONG} rounds it takes {sizes[0]} bytes, after {10 * _LONG} {sizes[1]}",
@@ -284,8 +289,9 @@ def _first_difference(one: list[float], two: list[float]) -> int:
     return next((t for t, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
 
 
-def _expect_refused(forecaster: Any, what: str, call: Callable[..., object], *given: Any, **options: Any) -> None:
-    before = state(forecaster)
+def _expect_refused(
+    forecaster: Any, before: Snapshot, what: str, call: Callable[..., object], *given: Any, **options: Any
+) -> None:
     try:
         call(*given, **options)
     except SwapcalError:

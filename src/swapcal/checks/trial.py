@@ -4,13 +4,17 @@ import inspect
 import io
 import pickle
 import zipfile
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from swapcal.typing import Float64Array
 
-__all__ = ["Trial", "default_stream", "saved", "state", "takes_hints"]
+__all__ = ["Snapshot", "Trial", "default_stream", "saved", "state", "takes_hints"]
+
+_FILE = ""
+"""Name of the one part of a snapshot that is a file."""
 
 
 class Trial(NamedTuple):
@@ -103,15 +107,39 @@ def saved(forecaster: Any) -> bytes:
     return buffer.getvalue()
 
 
-def state(forecaster: Any) -> dict[str, bytes]:
-    """What `save` writes, entry by entry for an archive, so that time stamps make no difference.
+@dataclass(frozen=True)
+class Snapshot:
+    """What a forecaster holds at some moment: the file that it writes, or its pickled attributes without one."""
+
+    parts: dict[str, bytes]
+
+    @property
+    def n_bytes(self) -> int:
+        """How much that is, unpacked."""
+        return sum(len(part) for part in _entries(self.parts).values())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Snapshot):
+            return NotImplemented
+        # The same file holds the same; only files that differ are opened, as time stamps make no difference.
+        return self.parts == other.parts or _entries(self.parts) == _entries(other.parts)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def state(forecaster: Any) -> Snapshot:
+    """What `save` writes, to be compared with what it writes at another moment.
 
     Of a forecaster without `save`, its attributes are pickled instead: they are compared and never read.
     """
     if not hasattr(forecaster, "save"):
-        return {name: pickle.dumps(value) for name, value in vars(forecaster).items()}
-    data = saved(forecaster)
-    if not zipfile.is_zipfile(io.BytesIO(data)):
-        return {"": data}
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return Snapshot({name: pickle.dumps(value) for name, value in vars(forecaster).items()})
+    return Snapshot({_FILE: saved(forecaster)})
+
+
+def _entries(parts: dict[str, bytes]) -> dict[str, bytes]:
+    """The parts, with those of an archive in its place."""
+    if _FILE not in parts or not zipfile.is_zipfile(io.BytesIO(parts[_FILE])):
+        return parts
+    with zipfile.ZipFile(io.BytesIO(parts[_FILE])) as archive:
         return {name: archive.read(name) for name in archive.namelist()}

@@ -20,6 +20,13 @@ def _rates(n_rates: int) -> tuple[tuple[float, float], ...]:
     return tuple((2.0**-k, -math.log1p(-(2.0**-k)) - 2.0**-k) for k in range(1, n_rates + 1))
 
 
+@cache
+def _columns(n_rates: int) -> tuple[Float64Array, Float64Array]:
+    """The same pairs, as a column of eta and one of psi."""
+    eta, psi = np.array(_rates(n_rates)).T[:, :, None]
+    return eta, psi
+
+
 @dataclass(frozen=True, slots=True)
 class Exponential:
     r"""Psi(s, c) = sum_k pi_k exp(eta_k s - psi(eta_k) c), eta_k = 2^-k, with c the sum of g^2.
@@ -78,10 +85,12 @@ class Exponential:
 
     def weights(self, s: Float64Array, c: Float64Array) -> Float64Array:
         """`weight` for each pair; rates are added up in their order."""
-        r, total = np.abs(s), np.zeros(len(s))
-        for eta, psi in self.rates:
-            ahead, behind = safe_exp(np.array([eta * r - psi * c, -eta * r - psi * c]))
-            total = total + eta * (ahead - behind)
+        eta, psi = _columns(self.n_rates)
+        drift, spent, total = eta * np.abs(s), psi * c, np.zeros(len(s))
+        # One exponential for all rates: with few functions, calls cost more than numbers.
+        ahead, behind = safe_exp(np.array([drift - spent, -drift - spent]))
+        for part in eta * (ahead - behind):
+            total += part
         return np.copysign(total, s)
 
     def row_weights(self, sums: Float64Array, n: float) -> None:
