@@ -15,7 +15,7 @@ import naive
 import naive_audit
 import naive_learners
 import swapcal as sc
-from effort import some
+from effort import crossed, some
 from naive import Naive, Quadratic
 from naive_regression import NaiveRegression, Said
 from swapcal.learners import GradientDescent, MultiplicativeWeights
@@ -295,10 +295,9 @@ def compare(
     return n_ties
 
 
-@pytest.mark.parametrize("bins", [None, "some"])
-@pytest.mark.parametrize("hints", HINTS)
-@pytest.mark.parametrize("name", PROPERTIES)
-@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize(
+    ("kind", "name", "hints", "bins"), crossed(CLASSES, PROPERTIES, HINTS, [None, "some"]), ids=str
+)
 def test_every_class_property_and_hint(kind: str, name: str, hints: str, bins: str | None) -> None:
     target = PROPERTIES[name]
     seed = 1000 * list(CLASSES).index(kind) + 10 * list(PROPERTIES).index(name) + HINTS.index(hints)

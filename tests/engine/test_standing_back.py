@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
+from effort import crossed
 from swapcal import simulate
 from swapcal.engine import gate as gates
 from swapcal.engine import kernels, lateness
@@ -70,8 +71,9 @@ def looped(forecaster: sc.Forecaster, x: Any, y: Any, h: Any, known: Any, save_a
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("kind", ["fixed", "geometric", "by outcome", "some at once"])
-@pytest.mark.parametrize("name", PROPERTIES)
+@pytest.mark.parametrize(
+    ("name", "kind"), crossed(PROPERTIES, ["fixed", "geometric", "by outcome", "some at once"], of=2)
+)
 def test_the_same_in_a_run_in_a_loop_and_through_files(name: str, kind: str) -> None:
     target = PROPERTIES[name]
     x, y, h = data(target, 500, 3)

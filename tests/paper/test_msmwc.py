@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from effort import ALL
 from msmwc_games import ADVERSARIES, MAKERS, Adversary, greedy, lured, noise, one_good, play
 from naive_msmwc import NaiveMaster, NaiveMsMwC, divergence
 from swapcal.errors import InvalidInput
@@ -200,12 +201,13 @@ def test_a_hundred_thousand_experts_and_ten_million_rounds_stay_finite(kind: str
 @pytest.mark.parametrize(
     ("kind", "adversary", "n"),
     [
-        ("theorem 2", one_good, 100_000),
-        ("fast rates", lured, 9_000),
-        ("master", lured, 9_000),
+        ("theorem 2", one_good, 100_000 if ALL else 15_000),
+        ("fast rates", lured, 9_000 if ALL else 3_000),
+        ("master", lured, 9_000 if ALL else 3_000),
     ],
 )
 def test_a_long_run_keeps_sum_and_bound(kind: str, adversary: Adversary, n: int) -> None:
+    """Fast rates fall after some 2,500 rounds, those of theorem 2 after 50,000: the first is played here every time."""
     experts = MAKERS[kind](2, n)
     regret, squares = play(experts, adversary, n)
     assert (regret <= experts.regret_bound(squares)).all()

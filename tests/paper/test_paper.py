@@ -249,13 +249,8 @@ class PotentialWeights:
         self.weights = np.zeros(2 * self.n_bins * self.n)
 
     def _weights(self) -> Float64Array:
-        signed = np.array(
-            [
-                [self.potential.weight(float(s), float(c)) for s, c in zip(*each, strict=True)]
-                for each in zip(self.sums, self.spreads, strict=True)
-            ]
-        )
-        return np.concatenate([np.maximum(signed, 0.0).ravel(), np.maximum(-signed, 0.0).ravel()])
+        signed = self.potential.weights(self.sums.ravel(), self.spreads.ravel())
+        return np.concatenate([np.maximum(signed, 0.0), np.maximum(-signed, 0.0)])
 
     def update(self, gains: Float64Array) -> None:
         plus = gains.reshape(2, self.n_bins, self.n)[0]
