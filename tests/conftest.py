@@ -1,8 +1,15 @@
-"""Fixtures of several files."""
+"""Fixtures of several files, and one thread of linear algebra for each process of the tests."""
+
+import os
 
 import pytest
 
-from swapcal.engine import state, values
+# Two processes play the tests. With a thread for each core in both of them, products of small matrices wait for each
+# other, and cost up to ten times as much. NumPy reads this when it is imported, and so do processes that tests start.
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+from swapcal.engine import state, values  # noqa: E402
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import runpy
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from swapcal.hints import OnlineRegression
 from swapcal.jobs.result import Result
 from swapcal.jobs.storage import from_json
 from swapcal.properties import Mean, Quantile
+from swapcal.report import page as report_page
+from swapcal.report.chosen_groups import chosen_groups
 from swapcal.roles import Row
 
 NAMES = (
@@ -66,6 +69,14 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _zipped(tmp_path_factory.mktemp("flights") / "flights.csv.zip", _flights(1500))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_diagrams() -> Iterator[None]:
+    """Pages draw two groups instead of all: the demo makes whole ones, and `tests/report` looks at them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report_page, "chosen_groups", partial(chosen_groups, limit=2))
+        yield
+
+
 @pytest.fixture
 def located(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(flights, "locate", lambda: path)
@@ -100,7 +111,7 @@ class _NoSteps:
 
 
 @pytest.fixture(scope="module")
-def answers(path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, ...]:
+def answers(few_diagrams: None, path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, ...]:
     steps: Steps = _NoSteps()
     return tuple(play(flights.scene(path, 1200), tmp_path_factory.mktemp("pages"), steps))
 
@@ -216,10 +227,10 @@ def test_the_command_shows_both_sides_and_where_the_pages_are(located: Path, tmp
 
 @pytest.mark.usefixtures("blank_pages")
 def test_json_holds_results_that_can_be_read_again(located: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--rows", "900", "--json"])
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--rows", "500", "--json"])
     assert done.exit_code == 0, done.output
     data = json.loads(done.stdout)
-    assert data["rows"] == 900
+    assert data["rows"] == 500
     assert set(data["questions"]) == {"late", "delay"}
     for name, found in data["questions"].items():
         assert found["page"] == str(tmp_path / f"{name}.html")

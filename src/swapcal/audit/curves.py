@@ -65,10 +65,12 @@ def make_curve(
     v = np.asarray(property.identification(outcome[:, None, None], points[None, :, :]))
     squares = np.sum(np.mean(v * v, axis=2) * histograms, axis=1)
     radius = adaptive_radius(squares, (1 - CONFIDENCE) / max(len(kept), 1)) / count
+    # Both ends are halved together: calls cost more than numbers.
+    ends = root(property, np.tile(histograms, (2, 1)), points, np.concatenate([-radius, radius]))
     return Curve(
         forecast=forecast[kept],
         outcome=outcome,
-        low=np.minimum(root(property, histograms, points, -radius), outcome),
-        high=np.maximum(root(property, histograms, points, radius), outcome),
+        low=np.minimum(ends[: len(kept)], outcome),
+        high=np.maximum(ends[len(kept) :], outcome),
         count=count,
     )
