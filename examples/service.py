@@ -57,21 +57,21 @@ def outcome(told: Outcome) -> None:
 
 def month(days: int = 30, cases: int = 30) -> None:
     """Every day: yesterday's outcomes come in, today's cases are forecast."""
-    client, rng = TestClient(app), np.random.default_rng(0)
+    rng, log = np.random.default_rng(0), []
     waiting: list[dict[str, object]] = []
-    log = []
-    for day in range(days):
-        for told in waiting:
-            assert client.post("/outcomes", json=told).status_code == 204
-        waiting = []
-        for _ in range(cases):
-            region, score = str(rng.choice(["coast", "hills"])), float(rng.uniform(0.2, 0.6))
-            answer = client.post("/forecasts", json={"region": region, "score": score}).json()
-            y = float(rng.random() < score + (0.3 if region == "coast" else -0.15))
-            waiting.append({"receipt": answer["receipt"], "y": y})
-            log.append((day, region == "coast", score, answer["p"], y))
-    assert client.post("/outcomes", json=waiting[0]).status_code == 204
-    assert client.post("/outcomes", json=waiting[0]).status_code == 409  # a second report is refused
+    with TestClient(app) as client:  # one event loop for all requests
+        for day in range(days):
+            for told in waiting:
+                assert client.post("/outcomes", json=told).status_code == 204
+            waiting = []
+            for _ in range(cases):
+                region, score = str(rng.choice(["coast", "hills"])), float(rng.uniform(0.2, 0.6))
+                answer = client.post("/forecasts", json={"region": region, "score": score}).json()
+                y = float(rng.random() < score + (0.3 if region == "coast" else -0.15))
+                waiting.append({"receipt": answer["receipt"], "y": y})
+                log.append((day, region == "coast", score, answer["p"], y))
+        assert client.post("/outcomes", json=waiting[0]).status_code == 204
+        assert client.post("/outcomes", json=waiting[0]).status_code == 409  # a second report is refused
     day, coast, score, p, y = np.array(log, dtype=float).T
     late = day >= days // 2
     for name, made in (("before", score), ("after", p)):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.roles import Elicitable, Row
+from swapcal.roles import Elicitable
 from swapcal.simulate.synthetic import Stream, miscalibrated, noisy
 from swapcal.typing import Float64Array
 
@@ -23,14 +23,7 @@ def hint_alone(property: Elicitable, stream: Stream) -> Float64Array:
     """What the regression forecasts when nothing is built on it."""
     functions = sc.Finite(stream.x.shape[1])
     state = sc.OnlineRegression(n_features=stream.features.shape[1]).start(property, functions.n)
-    rows = functions.rows(stream.x, stream.n_rounds)
-    forecasts = np.empty(stream.n_rounds)
-    for t in range(stream.n_rounds):
-        part = slice(rows.indptr[t], rows.indptr[t + 1])
-        row, base = Row(rows.indices[part], rows.values[part]), float(stream.hint[t])
-        forecasts[t] = state.forecast(row, stream.features[t], base)
-        state.update(row, stream.features[t], base, float(stream.y[t]))
-    return forecasts
+    return state.run(functions.rows(stream.x, stream.n_rounds), stream.features, stream.hint, stream.y)
 
 
 def compared(property: Elicitable, stream: Stream, seed: int) -> Outcome:
