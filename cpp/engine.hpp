@@ -165,8 +165,12 @@ struct Engine {
     }
 
     void score(const Row &row, const Learned &played, const Errors &e, bool based, double base, double label, int64_t t) {
-        if (!based || !gate.open()) return;
+        if (!based) return;
         double said = values.born[played.slot];
+        if (!gate.open()) {
+            if (books.numbers[1] == 1 && t == books.numbers[0] - 1) gate.note(said, base, label);
+            return;
+        }
         gate.learn(t, said, base, label, played.followed, books.numbers[0] - 1 - t);
         if (played.followed) return;
         double v = settings.property.identification(base, jittered(label, t));

@@ -33,6 +33,7 @@ struct Gate {
 
     static constexpr int64_t generations = 4;  // gate.GENERATIONS
     static constexpr int64_t width = 32;  // rounds of a cohort: gate.COHORT
+    static constexpr int64_t memory = 1 << 14;  // gate.MEMORY
 
     Stakes stakes;
     bool stand_back;
@@ -47,6 +48,25 @@ struct Gate {
 
     bool due(int64_t out, int64_t n_rounds, int64_t n_late) const {
         return !open() && out > 0 && (n_late > 0 || n_rounds < generations * width);
+    }
+
+    void note(double said, double model, double y) {
+        double z = stakes.property.raised(y), loss = stakes.loss(model, z);
+        double difference = stakes.loss(said, z) - loss;
+        totals[kPaper] += difference;
+        totals[kBlock] += difference;
+        totals[kModel] += loss;
+        totals[kDistance] += std::fabs(z - model);
+        totals[kSize] += std::fabs(stakes.property.identification_at(model, z));
+        totals[kJudged] += 1.0;
+        int64_t judged = int64_t(totals[kJudged]);
+        if (judged % width == 0) {
+            totals[kSquares] += totals[kBlock] * totals[kBlock];
+            totals[kBlock] = 0.0;
+        }
+        if (judged == memory) {
+            for (int k : {kPaper, kModel, kJudged, kSquares, kBlock, kDistance, kSize}) totals[k] *= 0.5;
+        }
     }
 
     void begin(int64_t t) {
@@ -161,7 +181,9 @@ struct Gate {
         return ring + (size & (size - 1) ? number % size : number & (size - 1)) * kColumns;
     }
 
-    bool tried() const { return counts[kFront] > counts[kBegin] / width && totals[kDistance] > 0.0; }
+    bool tried() const {
+        return (counts[kFront] > counts[kBegin] / width || totals[kJudged] > 0.0) && totals[kDistance] > 0.0;
+    }
 
     double risk_of(double said, double model) const {
         double size = totals[kSize], distance = totals[kDistance];

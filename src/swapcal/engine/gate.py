@@ -6,7 +6,8 @@ the caller gave. So the record of what is said stays complete, and the forecaste
 with the first forecast that is made while the outcome of an earlier one is out; where 128 rounds or more were learned
 at once by then, only when a first late outcome has come: who learns a history and then forecasts a batch of cases is
 shown what was learned. Where every outcome comes before the next forecast it never opens, and not a bit changes. Rounds
-without a hint have nothing to stand back to.
+without a hint have nothing to stand back to. Rounds that were learned at once before the book was opened are judged in
+it: what a history has shown to gain is shown on when outcomes begin to come late.
 
 Let d be the loss of what was said over that of h, w the most that d can be whatever the outcome is (`stakes`), and r
 what the correction costs on average if the model is right, to second order: slope (said - h)^2 / 2, with the slope of V
@@ -15,11 +16,13 @@ is made is charged w, and RISK r if it is shown; its outcome replaces w by d. A 
 the mean delay and two standard deviations of it, whether or not all of its outcomes are known; those that come later
 replace their w then. Of the judged cohorts there are
 
-    PAPER    the sum over all rounds since the trial began, of d, or w where the outcome is not known
+    PAPER    the sum over all rounds since the trial began, of d, or w where the outcome is not known; at first also
+             over those learned at once before
     SPENT    the same over the rounds that were shown as said, since the book was opened
     MODEL    the loss of the model on the outcomes that are known
     SQUARES  the sum over generations of the square of their share of PAPER; a generation are the rounds that were made
-             while the one before matured, as errors made on the same knowledge are one observation.
+             while the one before matured, as errors made on the same knowledge are one observation; a cohort where
+             they were learned at once.
 
     proof = max(0, -PAPER - 2 sqrt(SQUARES)),  spare = 0.1 % MODEL + 2 mean losses,  cap = 0.4 % MODEL + 2 mean losses
     shown as said  if and only if  something was judged and SPENT + RISK + r <= min(spare + proof, cap)
@@ -41,6 +44,8 @@ What it promises
    said cost at most SPENT at s, since those whose outcome is not known count w >= d; and SPENT <= max(SPENT, 0) + RISK
    + r <= cap, as RISK and r are not negative. The rest were not judged at s, and cost at most w each. []
    Nothing is assumed of how delays and outcomes hang together: an outcome that holds itself back is charged its worst.
+   Of the rounds learned at once before, at most 16,384 count in the model's loss, so a long history buys no more than
+   66 mean losses: when there are so many, all that they have told is halved.
 2. *If the model is right in the rounds that are not judged at s*, they cost RISK on average (to second order, with the
    slope as estimated), so the total is at most 0.4 % and 2 mean losses on average, however long the delay is; and at
    most 0.1 % and 2 mean losses while there is no proof.
@@ -84,10 +89,15 @@ GENERATIONS = 4
 HISTORY = GENERATIONS * COHORT
 """Rounds learned at once, after which outcomes that are out count only when one has come."""
 
+MEMORY = 1 << 14
+"""Rounds learned at once that count at most; when there are so many, all that they have told is halved."""
+
 ROOM = 4
 
 PAPER, SPENT, MODEL, JUDGED, RISK, SQUARES, BLOCK, LAGS, LAG_SQUARES, KNOWN, DISTANCE, SIZE = range(12)
 N_TOTALS = 12 + lateness.N_TOTALS
+NOTED = (PAPER, MODEL, JUDGED, SQUARES, BLOCK, DISTANCE, SIZE)
+"""The totals that rounds learned at once change before the book is opened."""
 BEGIN, FRONT, SINCE, MARKER, TRIED, N_BACK, BACK_SINCE, FLAGGED = range(8)
 C_PAPER, C_SPENT, C_MODEL, C_RISK = range(4)
 WIDTH = 4 + lateness.WIDTH
@@ -123,6 +133,22 @@ class Gate:
     def due(self, out: int, n_rounds: int, n_late: int) -> bool:
         """Whether the book is to be opened: `out` rounds wait, and of `n_rounds` learned ones `n_late` came late."""
         return not self.open and out > 0 and (n_late > 0 or n_rounds < HISTORY)
+
+    def note(self, outcome: RoundCost) -> None:
+        """What a round says whose outcome came before the next forecast, while the book is closed."""
+        totals = self.totals
+        difference, loss, v, distance = outcome
+        totals[PAPER] += difference
+        totals[BLOCK] += difference
+        totals[MODEL] += loss
+        totals[DISTANCE] += distance
+        totals[SIZE] += abs(v)
+        totals[JUDGED] += 1.0
+        if totals[JUDGED] % COHORT == 0.0:
+            totals[SQUARES] += totals[BLOCK] * totals[BLOCK]
+            totals[BLOCK] = 0.0
+        if totals[JUDGED] == MEMORY:
+            totals[list(NOTED)] *= 0.5
 
     def begin(self, t: int) -> None:
         """Open the book before round `t`."""
@@ -257,7 +283,8 @@ class Gate:
     @property
     def _tried(self) -> bool:
         """Whether something was judged, and the model was ever wrong."""
-        return bool(self.counts[FRONT] > self.counts[BEGIN] // COHORT and self.totals[DISTANCE] > 0.0)
+        judged = self.counts[FRONT] > self.counts[BEGIN] // COHORT or self.totals[JUDGED] > 0.0
+        return bool(judged and self.totals[DISTANCE] > 0.0)
 
     def _risk(self, said: float, model: float) -> float:
         size, distance = float(self.totals[SIZE]), float(self.totals[DISTANCE])

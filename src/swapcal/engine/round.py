@@ -202,7 +202,7 @@ class Round:
         state = self.state
         errors = self._errors(case, played, self.rules.jittered(label, t))
         lag = state.pending.issued - 1 - t
-        stake = self._stake(case, played, label, t)
+        stake, noted = self._stake(case, played, label, t), self._noted(case, played, label, t)
         drift, totals = state.ledger.drift.copy(), state.ledger.totals.copy()
         model = self._hint_arrays() if self._fallible else None
         if state.hint is not None:
@@ -217,6 +217,8 @@ class Round:
                 state.hint.restore(model)
             raise
         state.ledger.rounds[1] += lag > 0
+        if noted is not None:
+            state.gate.note(noted)
         if stake is not None:
             outcome, worst, cell, v = stake
             state.gate.learn(t, outcome, worst, played.followed, lag)
@@ -236,6 +238,13 @@ class Round:
             cell = state.values.slot(state.values.nearest(base))
             v = checked.identified(self.rules.property, base, self.rules.jittered(label, t))
         return stakes.outcome(said, base, label), stakes.worst(said, base), cell, v
+
+    def _noted(self, case: Case, played: Learned, label: float, t: int) -> RoundCost | None:
+        """What an outcome says to a gate that is closed, if nothing is out but its own round."""
+        state, base = self.state, case.base
+        if base is None or state.gate.open or state.pending.open != 1 or t != state.pending.issued - 1:
+            return None
+        return state.gate.stakes.outcome(float(state.values.born[played.slot]), base, label)
 
     def _hint_arrays(self) -> dict[str, Float64Array] | None:
         hint = self.state.hint

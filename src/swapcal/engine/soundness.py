@@ -191,15 +191,27 @@ def _learned(rules: Rules, arrays: Arrays) -> bool:
     return bool(possible(states.reshape(-1, states.shape[2]), np.repeat(visits, n_copies)))
 
 
+_POSITIVE = [
+    gate.MODEL,
+    gate.JUDGED,
+    gate.SQUARES,
+    gate.LAGS,
+    gate.LAG_SQUARES,
+    gate.KNOWN,
+    gate.DISTANCE,
+    gate.SIZE,
+]
+
+
 def _gated(counters: dict[str, Any], arrays: Arrays) -> bool:
     """Whether the gate's book is about rounds that there were."""
     begin, front, since, marker, tried, back, back_since, flagged = arrays["gate.counts"].tolist()
-    issued, cohorts = counters["issued"], arrays["gate.cohorts"]
+    issued, cohorts, totals = counters["issued"], arrays["gate.cohorts"], arrays["gate.totals"]
     if begin < 0:
         idle = begin == -1 and not (front or since or marker or tried or back) and back_since == flagged == -1
-        quiet = not counters["n_apart"] and not arrays["gate.totals"].any() and not arrays["ledger.moved"].any()
-        return idle and quiet and not len(cohorts)
-    totals = arrays["gate.totals"]
+        quiet = not counters["n_apart"] and not np.delete(totals, gate.NOTED).any() and not arrays["ledger.moved"].any()
+        noted = totals[gate.JUDGED] <= min(counters["n_rounds"], gate.MEMORY - 1) and (totals[_POSITIVE] >= 0.0).all()
+        return bool(idle and quiet and noted and not len(cohorts))
     sound = begin <= issued and begin // COHORT <= since <= front <= issued // COHORT + 1 and tried in (0, 1)
     sound = sound and begin <= marker <= issued and 0 <= back <= issued - begin
     sound = sound and -1 <= back_since < max(issued, 1) and -1 <= flagged <= issued
@@ -208,17 +220,7 @@ def _gated(counters: dict[str, Any], arrays: Arrays) -> bool:
     sound = sound and (counters["n_apart"] == counters["n_values"] or not (counters["n_apart"] or moved.any()))
     sound = sound and moved.sum() == 0.0 and np.abs(moved).max(initial=0.0) <= back
     sound = sound and np.abs(apart).max(initial=0.0) <= 2.0 * (1.0 + 1e-9) * back
-    positive = [
-        gate.MODEL,
-        gate.JUDGED,
-        gate.SQUARES,
-        gate.LAGS,
-        gate.LAG_SQUARES,
-        gate.KNOWN,
-        gate.DISTANCE,
-        gate.SIZE,
-    ]
-    return bool(sound and (totals[positive] >= 0.0).all() and totals[gate.KNOWN] <= counters["n_rounds"])
+    return bool(sound and (totals[_POSITIVE] >= 0.0).all() and totals[gate.KNOWN] <= counters["n_rounds"])
 
 
 def _waits(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> bool:
