@@ -76,6 +76,7 @@ def test_bands_come_from_the_first(tmp_path: Path) -> None:
     assert bands == [name for name in both.function_names if name.startswith("age ")]
 
 
+@pytest.mark.usefixtures("few_diagrams")
 def test_the_command(tmp_path: Path) -> None:
     rows = table(600)
     files = [written(tmp_path, f"{k}.csv", rows[300 * k : 300 * (k + 1)]) for k in range(2)]
