@@ -72,7 +72,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_diagrams() -> Iterator[None]:
+def pages_of_few_diagrams() -> Iterator[None]:
     """Pages draw two groups instead of all: the demo makes whole ones, and `tests/report` looks at them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report_page, "chosen_groups", partial(chosen_groups, limit=2))
@@ -113,7 +113,7 @@ class _NoSteps:
 
 
 @pytest.fixture(scope="module")
-def answers(few_diagrams: None, path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, ...]:
+def answers(pages_of_few_diagrams: None, path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, ...]:
     steps: Steps = _NoSteps()
     return tuple(play(flights.scene(path, 1200), tmp_path_factory.mktemp("pages"), steps))
 
