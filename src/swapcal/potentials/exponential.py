@@ -13,6 +13,9 @@ from swapcal.typing import Float64Array, Spec
 
 __all__ = ["Exponential"]
 
+_BLOCK = 128
+"""Functions that are weighed at a time: enough to make calls cheap, few enough to stay in the cache of a core."""
+
 
 @cache
 def _rates(n_rates: int) -> tuple[tuple[float, float], ...]:
@@ -85,6 +88,9 @@ class Exponential:
 
     def weights(self, s: Float64Array, c: Float64Array) -> Float64Array:
         """`weight` for each pair; rates are added up in their order."""
+        if len(s) > _BLOCK:
+            parts = (slice(k, k + _BLOCK) for k in range(0, len(s), _BLOCK))
+            return np.concatenate([self.weights(s[part], c[part]) for part in parts])
         eta, psi = _columns(self.n_rates)
         drift, spent, total = eta * np.abs(s), psi * c, np.zeros(len(s))
         # One exponential for all rates: with few functions, calls cost more than numbers.
