@@ -23,8 +23,9 @@ format: install
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Two processes; tests that share something costly, such as a Spark session, are in the same one.
-TOGETHER := -n 2 --dist loadgroup
+# Two processes. The tests of a file are in the same one, as they share what is costly: a browser, a report, a Spark
+# session. Files come in their order, which ends with doctests: so no long one is left for one process at the end.
+TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 
 # What has a compiled twin runs on both backends; everything else rests on it and runs once.
 TWINS := tests/engine tests/hints tests/hypotheses tests/audit

@@ -24,8 +24,6 @@ from swapcal_benchmarks.paper import (
     rates,
 )
 
-pytestmark = pytest.mark.xdist_group("bench paper")  # one report for all of them
-
 TINY = paper.PaperSizes(
     roots=MappingProxyType({2.0: (3, 4), 3.0: (2, 3), 4.0: (2, 3)}),
     n_seeds=2,

@@ -26,7 +26,6 @@ from swapcal.keyed import key_text, sibling
 from swapcal.report import page
 
 pytestmark = [
-    pytest.mark.xdist_group("spark"),  # one session for all of them
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17, which is not installed here"),
     pytest.mark.filterwarnings("ignore"),
 ]

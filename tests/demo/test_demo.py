@@ -30,8 +30,6 @@ from swapcal.report import page as report_page
 from swapcal.report.chosen_groups import chosen_groups
 from swapcal.roles import Row
 
-pytestmark = pytest.mark.xdist_group("demo")  # what was played once serves several of them
-
 NAMES = (
     "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,tailnum,"
     "origin,dest,air_time,distance,hour,minute,time_hour"
