@@ -80,15 +80,8 @@ def audit(
         from swapcal.jobs.threshold import parse_threshold
 
         listen_alone()
-        asked: dict[str, Any] = {
-            "property": property,
-            "low": low,
-            "high": high,
-            "positive": positive,
-            "weight": weight,
-            "r": r,
-            "costs": costs,
-        }
+        asked: dict[str, Any] = {"property": property, "low": low, "high": high, "positive": positive}
+        asked |= {"weight": weight, "r": r, "costs": costs}
         asked |= {"categories": categories, "bins": bins, "limit": limit, "time": time, "cluster": cluster}
         models = parse_columns(p)
         question = options.question(y, models[0], groups, linear, **asked)
