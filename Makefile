@@ -33,7 +33,7 @@ test: check
 	$(BIN)/python -m pytest $(TOGETHER)
 	SWAPCAL_BACKEND=python $(BIN)/python -m pytest $(TOGETHER) -m "not slow and not once" $(TWINS)
 
-# Tests that repeat something play a fifth of it in `make test`, and all of it here.
+# Tests that repeat something play a part of it in `make test`, and all of it here: see tests/helpers/effort.py.
 thorough: install
 	SWAPCAL_EFFORT=all $(BIN)/python -m pytest $(TOGETHER)
 	SWAPCAL_EFFORT=all SWAPCAL_BACKEND=python $(BIN)/python -m pytest $(TOGETHER) $(TWINS)

@@ -31,7 +31,7 @@ struct Gate {
     enum Count { kBegin, kFront, kSince, kMarker, kTried, kBack, kBackSince, kFlagged, kCounts };
     enum Column { kCPaper, kCSpent, kCModel, kCRisk, kCN, kCV, kCG, kCVG, kCGG, kCFirst, kColumns };
 
-    static constexpr int64_t generations = 4;  // gate.GENERATIONS
+    static constexpr int64_t generations = 4, patience = 64;  // gate.GENERATIONS, gate.PATIENCE
     static constexpr int64_t width = 32;  // rounds of a cohort: gate.COHORT
     static constexpr int64_t memory = 1 << 14;  // gate.MEMORY
 
@@ -193,13 +193,14 @@ struct Gate {
     bool settled(int64_t t, int64_t out) const {
         int64_t made = counts[kFront] * width;
         int64_t judged = made - counts[kBegin], rest = t + 1 - made;
-        return judged >= generations * rest && double(out - rest) <= unsettled * double(judged);
+        int64_t times = counts[kFlagged] < 0 ? generations : patience;
+        return judged >= times * rest && double(out - rest) <= unsettled * double(judged);
     }
 
     Room room(int64_t t, int64_t out) const {
         double loss = totals[kModel], block = totals[kBlock];
         double mean = losses * (loss / (totals[kJudged] > 1.0 ? totals[kJudged] : 1.0));
-        bool open = counts[kFlagged] < 0 && settled(t, out);
+        bool open = settled(t, out);
         double free = open ? spare * loss + mean : 0.0;
         double shown = -totals[kPaper] - proof * std::sqrt(totals[kSquares] + block * block);
         double earned = free + (shown > 0.0 ? shown : 0.0), most = cap * loss + mean;

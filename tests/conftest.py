@@ -1,6 +1,7 @@
 """Fixtures of several files, and one thread of linear algebra for each process of the tests."""
 
 import os
+from functools import partial
 
 import pytest
 
@@ -17,3 +18,11 @@ def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forecasters have room for 12 values at first instead of 32, one more than a stream starts with: it grows soon."""
     for module in (state, values):
         monkeypatch.setattr(module, "ROOM", 12)
+
+
+@pytest.fixture
+def few_diagrams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages draw two groups instead of up to 32, for tests that ask where a page is and not what it shows."""
+    from swapcal.report.chosen_groups import chosen_groups
+
+    monkeypatch.setattr("swapcal.report.page.chosen_groups", partial(chosen_groups, limit=2))

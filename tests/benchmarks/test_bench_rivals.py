@@ -13,7 +13,7 @@ import swapcal.rivals
 from swapcal import cli
 from swapcal.errors import InvalidInput
 from swapcal.rivals import all_rivals
-from swapcal_benchmarks.rivals import Settings, TableFile, board_tables, prepare
+from swapcal_benchmarks.rivals import Settings, TableFile, board_tables, prepare, rivals_command
 from swapcal_benchmarks.rivals.boards import BOARDS
 from swapcal_benchmarks.rivals.command_line import command_line, settings_from
 from swapcal_benchmarks.rivals.contestants import all_contestants
@@ -52,6 +52,12 @@ class Toy(PublishedMethod):
     def learn(self, row, plan, drawn, y):
         {learn}
 """
+
+
+@pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures take most of the time; where they do not matter, there are none."""
+    monkeypatch.setattr(rivals_command, "_draw", lambda *_: None)
 
 
 def test_rows_reasons_and_files(tmp_path: Path) -> None:
@@ -151,6 +157,7 @@ def test_a_log_that_is_none_is_refused(tmp_path: Path) -> None:
         finished(tmp_path / LOG)
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_an_interrupt_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(only=("raw model",), streams=("iid",), boards=("quantile",), horizons=(40,), seeds=3)
     played: list[Match] = []
@@ -180,6 +187,7 @@ def _toy(monkeypatch: pytest.MonkeyPatch, folder: Path, learn: str) -> None:
     monkeypatch.delitem(__import__("sys").modules, "swapcal.rivals.toy_rival", raising=False)
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_new_rival_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _toy(monkeypatch, tmp_path / "new", "pass")
     assert "Toy" in all_rivals()
@@ -193,6 +201,7 @@ def test_a_new_rival_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "toy" in report(summary, results, tmp_path / "out")
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_rival_that_fails_does_not_end_the_contest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _toy(monkeypatch, tmp_path / "new", "raise RuntimeError('out of luck')")
     settings = Settings(only=("toy", "raw"), streams=("iid",), boards=("probability",), horizons=(40,), seeds=1)
@@ -240,6 +249,7 @@ GOOD = (
 )
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_real_data(tmp_path: Path) -> None:
     path = tmp_path / "loans.csv"
     path.write_text(GOOD)
@@ -305,6 +315,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert shown.exit_code == 0
     assert "Example: swapcal bench rivals" in shown.output
     words = ["--only", "raw model,mvp", "--streams", "iid", "--horizons", "40,80", "--seeds", "1", "--workers", "1"]
+    words += ["--boards", "quantile"]
     result = run(cli.app, ["bench", "rivals", *words, "--out", str(tmp_path / "out"), "--docs", str(tmp_path)])
     assert result.exit_code == 0, result.output
     assert "MVP" in result.output

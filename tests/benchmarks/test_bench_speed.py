@@ -37,6 +37,8 @@ from swapcal_benchmarks.speed.speed_page import page
 from swapcal_benchmarks.speed.timed_streams import dense, groups, sparse
 from swapcal_benchmarks.speed.yardsticks import compiled
 
+pytestmark = pytest.mark.xdist_group("bench speed")  # one driver is compiled for all of them
+
 TINY = SpeedSizes(rounds=300, events=60, slow_events=20, short=100, long=300, repeats=2, starts=1)
 MET = TargetRow(section="run", what="a thing", against="another", measured=1.5, target=2.0, low=1.4, high=1.6)
 MISSED = TargetRow(section="peers", what="a peer", against="ours", measured=3.0, target=10.0, least=True)

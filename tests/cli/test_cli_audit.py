@@ -70,6 +70,7 @@ def test_the_verdict_comes_first_and_fits_the_screen(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.usefixtures("few_diagrams")
 def test_json_goes_into_a_page(tmp_path: Path) -> None:
     pytest.importorskip("swapcal.report.page")
     scores = write_scores(tmp_path / "scores.csv", 400)

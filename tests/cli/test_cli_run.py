@@ -101,6 +101,7 @@ def test_options(folder: Path, more: tuple[str, ...]) -> None:
         }
 
 
+@pytest.mark.usefixtures("few_diagrams")
 def test_a_page(folder: Path) -> None:
     outcome = swapcal("scores.csv", *ASKED, "--report", "page.html")
     assert outcome.exit_code == 0, outcome.output

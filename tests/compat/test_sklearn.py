@@ -138,7 +138,9 @@ def test_any_property(make: Any, target: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.random((3000, 2))
     y = X[:, 0] + rng.normal(0, 0.1 + 0.3 * (X[:, 1] > 0.5))
-    model = MulticalibratedRegressor(property=make, groups=["x1 > 0.5"], cv=2, random_state=1).fit(X, y)
+    model = MulticalibratedRegressor(LinearRegression(), property=make, groups=["x1 > 0.5"], cv=2, random_state=1).fit(
+        X, y
+    )
     used = model.forecaster_.property
     for half in (X[:, 1] > 0.5, X[:, 1] <= 0.5):
         assert abs(np.mean(used.identification(model.predict(X[half]), y[half]))) < 0.05

@@ -30,6 +30,8 @@ from swapcal.report import page as report_page
 from swapcal.report.chosen_groups import chosen_groups
 from swapcal.roles import Row
 
+pytestmark = pytest.mark.xdist_group("demo")  # what was played once serves several of them
+
 NAMES = (
     "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,tailnum,"
     "origin,dest,air_time,distance,hour,minute,time_hour"
@@ -70,7 +72,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_diagrams() -> Iterator[None]:
+def pages_of_few_diagrams() -> Iterator[None]:
     """Pages draw two groups instead of all: the demo makes whole ones, and `tests/report` looks at them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report_page, "chosen_groups", partial(chosen_groups, limit=2))
@@ -111,7 +113,7 @@ class _NoSteps:
 
 
 @pytest.fixture(scope="module")
-def answers(few_diagrams: None, path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, ...]:
+def answers(pages_of_few_diagrams: None, path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, ...]:
     steps: Steps = _NoSteps()
     return tuple(play(flights.scene(path, 1200), tmp_path_factory.mktemp("pages"), steps))
 

@@ -2,6 +2,7 @@
 
 from collections import namedtuple
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def stream(n: int = 300) -> tuple[Any, Any, Any]:
 
 
 def played(hypotheses: Any, form: Form, number: Callable[[float], Any] = float, **settings: Any) -> list[Any]:
-    X, y, hints = stream()
+    X, y, hints = stream(150)
     forecaster = sc.Forecaster(sc.Probability(), hypotheses, seed=1, **settings)
     out = []
     for x, label, hint in zip(X, y.tolist(), hints.tolist(), strict=True):
@@ -46,7 +47,12 @@ def played(hypotheses: Any, form: Form, number: Callable[[float], Any] = float, 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("hypotheses", [sc.Finite(4), sc.Linear(4), sc.Linear(4, radius=3.0)], ids=repr)
 def test_every_form_gives_the_forecasts_of_an_array(form: Form, hypotheses: Any) -> None:
-    assert played(hypotheses, form) == played(hypotheses, lambda x: x)
+    assert played(hypotheses, form) == of_an_array(hypotheses)
+
+
+@cache
+def of_an_array(hypotheses: Any) -> list[Any]:
+    return played(hypotheses, lambda x: x)
 
 
 @pytest.mark.parametrize("number", [np.float64, float])
@@ -146,6 +152,7 @@ MANY: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("settings", MANY.values(), ids=MANY)
 @pytest.mark.parametrize("form", [lambda X: X, lambda X: X.tolist()], ids=["array", "list"])
 @pytest.mark.parametrize("backend", ["native", "python"])
@@ -155,22 +162,23 @@ def test_many_at_once_leave_the_state_of_one_after_the_other(
     """Forecasts and bytes: also where the first hint comes in the middle, and the grid grows."""
     if backend == "native" and kernels.native is None:
         pytest.skip("the kernels are not there")
-    X, _, hints = stream(900)
-    y = np.random.default_rng(1).random(900)
+    n, size = 360, 40
+    X, _, hints = stream(n)
+    y = np.random.default_rng(1).random(n)
     y = np.round(y) if isinstance(settings["property"], sc.Probability) else y
     with kernels.using(backend):
         many, one = (sc.Forecaster(hypotheses=sc.Finite(4), seed=1, identity="it", **settings) for _ in range(2))
     features = X[:, :2] if "hint" in settings else None
-    for start in range(0, 900, 90):
-        part = slice(start, start + 90)
-        guides = None if start < 270 else hints[part]
+    for start in range(0, n, size):
+        part = slice(start, start + size)
+        guides = None if start < 3 * size else hints[part]
         extra = None if features is None else features[part]
         made = many.predict_many(form(X[part]), guides, features=extra)
-        given = [None] * 90 if guides is None else guides.tolist()
-        extras = [None] * 90 if extra is None else list(extra)
+        given = [None] * size if guides is None else guides.tolist()
+        extras = [None] * size if extra is None else list(extra)
         loop = [one.predict(x, hint=h, features=f) for x, h, f in zip(X[part], given, extras, strict=True)]
         assert [f.to_dict() for f in made] == [f.to_dict() for f in loop]
-        first = 70 if "max_pending" in settings else 0  # the others have expired
+        first = size - 20 if "max_pending" in settings else 0  # the others have expired
         many.update_many(made[first:], y[part][first:])
         for forecast, label in zip(loop[first:], y[part][first:].tolist(), strict=True):
             one.update(forecast, label)

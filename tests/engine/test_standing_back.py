@@ -358,3 +358,16 @@ def test_it_starts_closed_where_outcomes_hold_themselves_back(learn: bool, high:
     shown = forecaster.run(stream.x, stream.y, stream.hint, known=known)
     assert np.count_nonzero(shown != stream.hint) <= 8
     assert forecaster.lateness().dependent_since is not None
+
+
+@pytest.mark.parametrize(("flagged", "times"), [(-1, gates.GENERATIONS), (7, gates.PATIENCE)])
+def test_it_spends_without_proof_when_enough_is_judged_and_more_where_delays_depend(flagged: int, times: int) -> None:
+    gate = gates.Gate(Stakes(sc.Probability()), True)
+    gate.begin(0)
+    gate.totals[[gates.MODEL, gates.JUDGED, gates.DISTANCE, gates.SIZE]] = 1000.0, 4000.0, 100.0, 100.0
+    gate.counts[gates.FLAGGED], gate.counts[gates.FRONT] = flagged, 1_000
+    judged = 1_000 * gates.COHORT
+    rest = judged // times
+    assert gate.follows(judged + rest - 1, 0.5, 0.49, rest)
+    assert not gate.follows(judged + rest, 0.5, 0.49, rest + 1)
+    assert not gate.follows(judged + rest - 1, 0.5, 0.49, rest + judged // 8 + 1)

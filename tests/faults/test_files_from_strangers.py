@@ -14,6 +14,7 @@ import pytest
 
 import resealed
 import swapcal as sc
+from effort import ALL
 from odd_files import archived, entries, header_of, packed, with_header
 from swapcal.errors import StateFileError
 from swapcal.hypotheses import Finite
@@ -303,7 +304,7 @@ def thrown(n: int, seed: int) -> dict[str, Any]:
 
 
 def test_resealed_files() -> None:
-    thrown(200, seed=7)
+    thrown(200 if ALL else 100, seed=7)
 
 
 @pytest.mark.slow

@@ -115,7 +115,7 @@ def leavings(folder: Path, ending: str) -> tuple[list[str], bytes, str]:
 
 
 def play(root: Path, ending: str, mode: str, question: Question = QUESTION) -> dict[str, Any]:
-    """All runs of one mode: "steps" (killed once, at a step: each, or each third in `make test`), "often", "random".
+    """All runs of one mode: "steps" (killed once, at a step: each, or each fifth in `make test`), "often", "random".
 
     "often" is killed at each tenth step, "random" by SIGKILL at any moment.
     """
@@ -131,7 +131,7 @@ def play(root: Path, ending: str, mode: str, question: Question = QUESTION) -> d
     seconds, expected = time.monotonic() - started, leavings(root / "alone", ending)
     report: dict[str, Any] = {"codes": [], "different": []}
     rng = random.Random(2)
-    stride = 3 if mode == "steps" and not ALL else 1
+    stride = 5 if mode == "steps" and not ALL else 1
     for case in range(1, {"steps": 100, "often": 4, "random": 20}[mode], stride):
         folder = root / f"case{case}"
         folder.mkdir()

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 import swapcal as sc
 from swapcal.cli.app import app
 from swapcal.errors import InvalidInput
-from swapcal.jobs import auditing
+from swapcal.jobs import auditing, merging
 from swapcal.jobs.merged_result import merged_result
 from swapcal.jobs.merging import merge_audits, merged_sentences
 from swapcal.jobs.question import Question
@@ -67,6 +68,15 @@ def test_files_and_saved_audits_add_up_to_the_whole(tmp_path: Path) -> None:
         merge_audits(parts, Question("late", "score", linear=["age"]))
 
 
+def test_small_tables_need_no_other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [written(tmp_path, f"{k}.csv", table(50)) for k in range(2)]
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert merging._processes(files) == 1
+    assert merging._processes([*files, str(tmp_path / "not there.csv")]) == 3
+    monkeypatch.setattr(merging, "_SMALL", 100)
+    assert merging._processes(files) == 3
+
+
 def test_bands_come_from_the_first(tmp_path: Path) -> None:
     rows = table(2000)
     first = merge_audits([written(tmp_path, "a.csv", rows[:1000])], QUESTION, save=tmp_path / "a.audit")
@@ -76,6 +86,7 @@ def test_bands_come_from_the_first(tmp_path: Path) -> None:
     assert bands == [name for name in both.function_names if name.startswith("age ")]
 
 
+@pytest.mark.usefixtures("few_diagrams")
 def test_the_command(tmp_path: Path) -> None:
     rows = table(600)
     files = [written(tmp_path, f"{k}.csv", rows[300 * k : 300 * (k + 1)]) for k in range(2)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from effort import ALL
+from effort import ALL, crossed
 from msmwc_games import ADVERSARIES, MAKERS, Adversary, greedy, lured, noise, one_good, play
 from naive_msmwc import NaiveMaster, NaiveMsMwC, divergence
 from swapcal.errors import InvalidInput
@@ -20,10 +20,16 @@ NAIVE: dict[str, Callable[[int, int], NaiveMsMwC | NaiveMaster]] = {
 }
 
 
-@pytest.mark.parametrize("adversary", ADVERSARIES, ids=lambda a: a.__name__)
-@pytest.mark.parametrize("kind", MAKERS)
-@pytest.mark.parametrize(("d", "T"), [(1, 1), (3, 1), (1, 9), (2, 40), (5, 250)])
-def test_every_round_is_that_of_the_oracle(kind: str, adversary: Adversary, d: int, T: int) -> None:
+def named(value: Any) -> str:
+    """A part of the name of a case."""
+    return str(getattr(value, "__name__", value))
+
+
+@pytest.mark.parametrize(
+    ("kind", "adversary", "sizes"), crossed(MAKERS, ADVERSARIES, [(1, 1), (3, 1), (1, 9), (2, 40), (5, 250)]), ids=named
+)
+def test_every_round_is_that_of_the_oracle(kind: str, adversary: Adversary, sizes: tuple[int, int]) -> None:
+    d, T = sizes
     experts, naive, rng = MAKERS[kind](d, T), NAIVE[kind](d, T), np.random.default_rng(3)
     for t in range(min(T, 120)):
         gains = adversary(t, T, experts.weights, rng)
@@ -65,10 +71,13 @@ def test_a_prior_gives_the_first_weights(prior: list[float]) -> None:
     assert np.argsort(single.regret_bound(10.0)).tolist() == np.argsort(prior)[::-1].tolist()
 
 
-@pytest.mark.parametrize("adversary", ADVERSARIES, ids=lambda a: a.__name__)
-@pytest.mark.parametrize("kind", MAKERS)
-@pytest.mark.parametrize(("d", "T"), [(2, 1), (2, 50), (2, 600), (7, 900), (60, 300)])
-def test_the_regret_is_within_the_bound(kind: str, adversary: Adversary, d: int, T: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "adversary", "sizes"),
+    crossed(MAKERS, ADVERSARIES, [(2, 1), (2, 50), (2, 600), (7, 900), (60, 300)]),
+    ids=named,
+)
+def test_the_regret_is_within_the_bound(kind: str, adversary: Adversary, sizes: tuple[int, int]) -> None:
+    d, T = sizes
     experts = MAKERS[kind](d, T)
     regret, squares = play(experts, adversary, T)
     assert (regret <= experts.regret_bound(squares)).all()

@@ -14,7 +14,10 @@ from swapcal.report import page
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="there is no Chromium with its chromedriver here")
+pytestmark = [
+    pytest.mark.skipif(not (BROWSER and DRIVER), reason="there is no Chromium with its chromedriver here"),
+    pytest.mark.xdist_group("browser of a page"),  # one for all of them
+]
 
 PHONE, DESK = (390, 844), (1280, 900)
 FLAGS = (

@@ -38,6 +38,8 @@ from swapcal.report import (
 from swapcal.report.reliability import FEW
 from swapcal.words.property_words import NamedProperty, property_words
 
+pytestmark = pytest.mark.xdist_group("report")  # a page of each shape is drawn once
+
 FIGURES: dict[str, Callable[[Result], Any]] = {
     "reliability": Reliability.of,
     "cells": CellMap.of,

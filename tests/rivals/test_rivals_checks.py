@@ -7,6 +7,7 @@ import pytest
 
 import swapcal as sc
 from swapcal.checks import Trial, check_forecaster
+from swapcal.checks.trial import default_stream
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.rivals import Card, all_rivals
 
@@ -51,4 +52,4 @@ def test_every_rival_obeys_the_rules_of_forecasters(name: str) -> None:
     ids=["algorithm 1", "algorithm 2, finite", "algorithm 2, linear"],
 )
 def test_the_paper_obeys_them_too(make: Any) -> None:
-    check_forecaster(make)
+    check_forecaster(make, stream=default_stream(make(), N_ROUNDS, hinted=False))

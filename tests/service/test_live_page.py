@@ -12,7 +12,10 @@ from service_running import GROUPS, Running, start
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="there is no Chromium with its chromedriver here")
+pytestmark = [
+    pytest.mark.skipif(not (BROWSER and DRIVER), reason="there is no Chromium with its chromedriver here"),
+    pytest.mark.xdist_group("browser of a service"),  # one for all of them
+]
 
 WIDTHS = {"phone": (390, 844), "desk": (1280, 900)}
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run")

@@ -91,7 +91,7 @@ def batch(kind: str, events: list[tuple[int, float, Any, float]]) -> Events:
 @pytest.mark.parametrize("kind", ["plain", "quantile", "learning hint", "groups"])
 @pytest.mark.parametrize("sizes", [(1,), (7, 1, 40), (10_000,)])
 def test_it_is_the_loop_however_events_are_cut(kind: str, sizes: tuple[int, ...]) -> None:
-    events = history(300)
+    events = history(160)
     out, statuses, by_loop = by_hand(kind, events)
     state, found, words, at, k = made(kind).to_bytes(), [], [], 0, 0
     while at < len(events):

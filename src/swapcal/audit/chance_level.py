@@ -76,12 +76,15 @@ def chance_level(
         seen = (entries**2).sum(axis=1)
         wanted = squares[p, functions]
         # Where all units of the place are there, signs are what is meant; a few of many stand for sums, near to normal.
-        whole = bool(np.allclose(seen, wanted, rtol=1e-9)) and np.count_nonzero(squares[p]) == len(functions)
+        near = np.abs(seen - wanted) <= 1e-8 + 1e-9 * np.abs(wanted)
+        whole = bool(near.all()) and np.count_nonzero(squares[p]) == len(functions)
         multipliers = np.where(normals[units] > 0, 1.0, -1.0) if whole else normals[units]
         scale = np.sqrt(np.divide(wanted, seen, out=np.zeros_like(seen), where=seen > 0))
         sums = np.zeros((n_functions, N_DRAWS))
         sums[functions] = scale[:, None] * (entries @ multipliers)
-        alone = np.setdiff1d(np.flatnonzero(squares[p] > 0), functions[seen > 0])
+        unseen = squares[p] > 0
+        unseen[functions[seen > 0]] = False
+        alone = np.flatnonzero(unseen)
         sums[alone] = np.sqrt(squares[p, alone])[:, None] * draw.standard_normal((len(alone), N_DRAWS))
         total += count[p] * (_supremum(sums, n_linear) / count[p]) ** r
     return ChanceLevel(float(total.mean()), float(np.quantile(total, SHARE)))

@@ -31,9 +31,10 @@ and a new trial begins, PAPER = SQUARES = 0, when what was shown has cost more t
 
 It starts closed: spare is 0, and a SPENT below 0 counts as 0, until four times as many rounds are judged as are not,
 and while more than an eighth of the judged rounds must be out (of `out` rounds that wait, no more than those that are
-not judged can be younger), and for good once delays are found to depend on outcomes (`lateness`). Where outcomes hold
-themselves back, those that are known first are a biased sample, and what was learned from it must not be tried out on
-people. So there only proof opens, from rounds whose unknown outcomes are all charged their worst.
+not judged can be younger). Where outcomes hold themselves back, those that are known first are a biased sample, and
+what was learned from it must not be tried out on people. So there only proof opens, from rounds whose unknown outcomes
+are all charged their worst. Once delays are found to depend on outcomes (`lateness`), it takes 64 times instead of
+four: until what is held back is a small part of what is known.
 
 What it promises
 ----------------
@@ -83,8 +84,9 @@ DEVIATIONS, PROOF = 2.0, 2.0
 UNSETTLED = 0.125
 """Share of the judged rounds that may be out at least, before nothing is spent without proof."""
 
-GENERATIONS = 4
-"""How many times as many rounds must be judged as are not, before anything is spent without proof."""
+GENERATIONS, PATIENCE = 4, 64
+"""How many times as many rounds must be judged as are not, before anything is spent without proof; and where delays
+were found to depend on outcomes."""
 
 HISTORY = GENERATIONS * COHORT
 """Rounds learned at once, after which outcomes that are out count only when one has come."""
@@ -294,19 +296,20 @@ class Gate:
         """Whether nearly all outcomes of judged rounds are known: of those that are out, few can have been judged."""
         made = int(self.counts[FRONT]) * COHORT
         judged, rest = made - int(self.counts[BEGIN]), t + 1 - made
-        return judged >= GENERATIONS * rest and float(out - rest) <= UNSETTLED * float(judged)
+        times = GENERATIONS if self.counts[FLAGGED] < 0 else PATIENCE
+        return judged >= times * rest and float(out - rest) <= UNSETTLED * float(judged)
 
     def _cost(self, t: int, out: int) -> float:
         """What was spent; what was gained is not there to be spent while nothing may be spent without proof."""
-        spent, free = float(self.totals[SPENT]), self.counts[FLAGGED] < 0 and self._settled(t, out)
-        return spent if free else max(spent, 0.0)
+        spent = float(self.totals[SPENT])
+        return spent if self._settled(t, out) else max(spent, 0.0)
 
     def _room(self, t: int, out: int) -> tuple[float, float]:
         """How much may be spent, and how much of that without the cap."""
         totals = self.totals
         loss, block = float(totals[MODEL]), float(totals[BLOCK])
         mean = LOSSES * (loss / max(float(totals[JUDGED]), 1.0))
-        spare = SPARE * loss + mean if self.counts[FLAGGED] < 0 and self._settled(t, out) else 0.0
+        spare = SPARE * loss + mean if self._settled(t, out) else 0.0
         proof = max(0.0, -float(totals[PAPER]) - PROOF * math.sqrt(float(totals[SQUARES]) + block * block))
         earned = spare + proof
         return min(earned, CAP * loss + mean), earned
