@@ -16,6 +16,7 @@ from swapcal.jobs.lock import StateLock
 from swapcal.jobs.outputs import Columns, Output, open_output, there_already
 from swapcal.replacing import leftovers
 from swapcal.tables.records import Records, read
+from swapcal.words.numbers import counted
 
 __all__ = ["Path_", "RunFiles", "opened"]
 
@@ -142,8 +143,8 @@ class RunFiles:
             position = None if self.begun is None else self.begun.output
             if self.begun is not None and position is None:
                 raise StateFileError(
-                    f"the state file {self.state} has {self.begun.rows:,} rows done and does not say where its output "
-                    "stands; give another --state"
+                    f"the state file {self.state} has {counted(self.begun.rows)} done and does not say where its "
+                    "output stands; give another --state"
                 )
             try:
                 self._output = open_output(self.out, self.names, position, replace=self._replace, claimed=self._claimed)
