@@ -197,6 +197,7 @@ def adversarial(strategy: str, seed: int, n: int, **options: Any) -> float:
     return max(used, watched.check())
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("strategy", ADVERSARIES)
 def test_the_promise_holds_for_every_sequence_of_outcomes_and_delays(strategy: str) -> None:
     assert adversarial(strategy, 1, 1500) <= 1.0
@@ -208,6 +209,7 @@ def test_the_promise_holds_in_many_games() -> None:
         assert adversarial(strategy, seed, 4000) <= 1.0
 
 
+@pytest.mark.once
 def test_it_stands_back_says_so_and_comes_back() -> None:
     """A model that is right at first and wrong later: corrections are shown once they have gained for some delays."""
     rng, n = np.random.default_rng(4), 12_000
@@ -303,6 +305,7 @@ def test_the_e_value_is_its_definition() -> None:
     assert lateness.log_e(totals) == pytest.approx(expected)
 
 
+@pytest.mark.once
 def test_independent_delays_are_not_found_and_equal_ones_say_exactly_nothing() -> None:
     for seed in range(6):
         stream = simulate.drifting(4000, seed, binary=True)
@@ -318,6 +321,7 @@ def test_independent_delays_are_not_found_and_equal_ones_say_exactly_nothing() -
             assert late.log_e == 0.0 or not np.array_equal(known, delays.fixed(4000, 77))
 
 
+@pytest.mark.once
 def test_dependent_delays_are_found_and_said() -> None:
     for seed in range(6):
         stream = simulate.miscalibrated(6000, seed)
@@ -347,6 +351,7 @@ def test_false_flags_are_as_rare_as_promised() -> None:
     assert false <= 2
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("learn", [False, True])
 @pytest.mark.parametrize(("high", "low"), [(20.0, 3000.0), (3000.0, 20.0)])
 def test_it_starts_closed_where_outcomes_hold_themselves_back(learn: bool, high: float, low: float) -> None:

@@ -176,6 +176,7 @@ GAMES: dict[str, tuple[Learner, Float64Array]] = {
 }
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("strategy", [Greedy, Far, GroupTargeted, Sine])
 @pytest.mark.parametrize("name", GAMES)
 @pytest.mark.parametrize("horizon", [600, None])
