@@ -366,3 +366,10 @@ def test_wrong_arguments_are_one_sentence(arguments: list[str], sentence: str) -
 def test_without_kernels_there_is_nothing_to_measure(tmp_path: Path) -> None:
     with kernels.using("python"), pytest.raises(sc.InvalidInput, match="without the compiled kernels"):
         speed_command.speed(tmp_path, echo=lambda text: None)
+
+
+def test_a_round_is_compared_with_one_of_equal_bins_only_like_with_like() -> None:
+    here = instructions.grown({**COUNTS, "compiler": "c++ (Debian 12.2.0-14+deb12u1) 12.2.0"})
+    assert [row.met for row in here] == [True] * len(driver.WORKLOADS)
+    twice = instructions.grown({**COUNTS, "instructions_per_round": dict.fromkeys(driver.WORKLOADS, 9_000.0)})
+    assert all(row.met is None and row.measured is not None and row.measured > 1.5 for row in twice)

@@ -30,7 +30,8 @@ class Load:
     urls: list[str]
     threads: int = 4
     forecasts: dict[str, float] = field(default_factory=dict)
-    outcomes: dict[str, float] = field(default_factory=dict)
+    outcomes: dict[str, float | None] = field(default_factory=dict)
+    """None for those that were forgotten."""
     wrong: list[str] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -54,12 +55,12 @@ class Load:
                 due, waiting = waiting[: n - 1], waiting[n - 1 :]
                 if due:
                     # Now and then an outcome is sent twice, as a careful client would after a lost answer.
-                    outcomes = [{"id": one, "y": float(hash_of(one) % 3 == 0)} for one in due + due[:1]]
+                    outcomes = [{"id": one, "y": _outcome(one)} for one in due + due[:1]]
                     for answer in self._send(http, rng, "outcomes", {"outcomes": outcomes}):
                         self._note(self.outcomes, answer["id"], answer.get("y"), answer)
 
-    def _note(self, kept: dict[str, float], id: str, value: float | None, answer: Any) -> None:
-        if value is None:
+    def _note(self, kept: dict[str, Any], id: str, value: float | None, answer: Any) -> None:
+        if answer["result"] == "refused" or (value is None) != (answer["result"] == "forgotten"):
             self.wrong.append(f"{id} was refused: {answer}")
         elif kept.setdefault(id, value) != value:
             self.wrong.append(f"{id} was answered with {kept[id]} and with {value}")
@@ -84,8 +85,10 @@ class Load:
             time.sleep(0.01)
 
 
-def hash_of(id: str) -> int:
-    return sum(map(ord, id))
+def _outcome(id: str) -> float | None:
+    """Of a case, the same whoever asks; None for one in seven, which will not come."""
+    number = sum(map(ord, id))
+    return None if number % 7 == 0 else float(number % 3 == 0)
 
 
 def _case(id: str, rng: random.Random) -> dict[str, Any]:
@@ -130,17 +133,16 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
     stored_spec = msgspec.convert(spec, StreamSpec)
     reference = ServedStream("late", stored_spec)
     seen: dict[str, float] = {}
-    learned: dict[str, float] = {}
+    learned: dict[str, float | None] = {}
     try:
         for number, (seq, is_outcome, row) in enumerate(store.events("late", 0), start=1):
             assert seq == number, "the log has a gap, or an event twice"
             asked, stored = row.asked(), row.forecast(reference.identity)
             reference.begin(row.learned if is_outcome and row.learned is not None else row.created)
             if is_outcome:
-                assert row.y is not None
                 assert row.id not in learned
                 learned[row.id] = row.y
-                reference.learn(stored, asked.used(), row.y)
+                reference.close(stored, asked.used(), row.y)
             else:
                 assert row.id not in seen
                 seen[row.id] = stored.value
@@ -155,7 +157,8 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
     finally:
         store.close()
     assert {one: seen.get(one) for one in load.forecasts} == load.forecasts
-    assert {one: learned.get(one) for one in load.outcomes} == load.outcomes
+    assert {one: learned[one] for one in load.outcomes} == load.outcomes
+    assert None in learned.values(), "some were to be forgotten"
     return len(seen) + len(learned)
 
 

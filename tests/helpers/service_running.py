@@ -51,7 +51,7 @@ class Running:
         body = {"id": id, "context": context or {"carrier": "UA", "origin": "EWR"}}
         return self.post(f"/v1/streams/{stream}/forecasts", body if hint is None else body | {"hint": hint})
 
-    def outcome(self, id: str, y: float, stream: str = "late") -> httpx.Response:
+    def outcome(self, id: str, y: float | None, stream: str = "late") -> httpx.Response:
         return self.post(f"/v1/streams/{stream}/outcomes", {"id": id, "y": y})
 
     def status(self, stream: str = "late") -> dict[str, Any]:

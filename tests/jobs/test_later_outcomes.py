@@ -163,12 +163,12 @@ def test_unknown_repeated_and_changed_names_get_a_sentence(desk: Desk) -> None:
     desk.run(desk.write(~desk.blank), desk.tell(rows, y), id="booking")
     assert desk.said == [
         "learned from 2 outcomes that have come since",
-        f"1 outcomes are not those that were learned before, which stay (the first: row {known + 1} of in.csv)",
-        f"1 outcomes in outcomes.csv are of no row that was forecast so far ('b{N + 7}') and were left; give the file "
+        f"1 outcome is not the one that was learned before, which stays (the first: row {known + 1} of in.csv)",
+        f"1 outcome in outcomes.csv is of no row that was forecast so far ('b{N + 7}') and was left; give the file "
         "again when there is one",
     ]
     desk.run(desk.write(~desk.blank), desk.tell([late[0]], [1.0 - desk.y[late[0]]]), id="booking")
-    assert desk.said[0].startswith("1 outcomes are not those that were learned before")
+    assert desk.said[0].startswith("1 outcome is not the one that was learned before")
     text = (desk.folder / "in.csv").read_text()
     (desk.folder / "in.csv").write_text(text.replace("booking", "id", 1))
     with pytest.raises(DataError):

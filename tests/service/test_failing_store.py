@@ -11,7 +11,7 @@ from swapcal.service.config import Config, Limits, Service
 from swapcal.service.event_store import Commit
 from swapcal.service.once import ForecastJob, OutcomeJob
 from swapcal.service.problems import Problem, StoreDown
-from swapcal.service.schemas import Case, Outcome
+from swapcal.service.schemas import Case, Forgotten, Outcome
 from swapcal.service.server import Server
 from swapcal.service.spec import StreamSpec
 from swapcal.service.sqlite import Sqlite
@@ -59,8 +59,10 @@ def _played(path: Path, when: set[int], monkeypatch: pytest.MonkeyPatch) -> list
                 [made] = await sent(ForecastJob("late", [case]))
                 answers.append((made.id, made.forecast, made.round))
                 if k >= 5:
-                    [learned] = await sent(OutcomeJob("late", [Outcome(f"c{k - 5}", float(k % 2))]))
-                    answers.append((learned.id, learned.y))
+                    [told] = await sent(
+                        OutcomeJob("late", [Outcome(f"c{k - 5}", None if k % 7 == 0 else float(k % 2))])
+                    )
+                    answers.append((told.id, None if isinstance(told, Forgotten) else told.y))
             status = await server.look(lambda registry: registry.get("late").status())
         assert refusals == ({(503, True, 1)} if when else set())
         return [*answers, status]

@@ -9,6 +9,7 @@ from swapcal.cli import options
 from swapcal.cli.exits import guarded, listen_alone, needs
 from swapcal.cli.plain_text import printable
 from swapcal.errors import InvalidInput
+from swapcal.words.numbers import counted
 
 __all__ = ["audit"]
 
@@ -80,15 +81,8 @@ def audit(
         from swapcal.jobs.threshold import parse_threshold
 
         listen_alone()
-        asked: dict[str, Any] = {
-            "property": property,
-            "low": low,
-            "high": high,
-            "positive": positive,
-            "weight": weight,
-            "r": r,
-            "costs": costs,
-        }
+        asked: dict[str, Any] = {"property": property, "low": low, "high": high, "positive": positive}
+        asked |= {"weight": weight, "r": r, "costs": costs}
         asked |= {"categories": categories, "bins": bins, "limit": limit, "time": time, "cluster": cluster}
         models = parse_columns(p)
         question = options.question(y, models[0], groups, linear, **asked)
@@ -103,7 +97,7 @@ def audit(
                 raise InvalidInput(f"--merge adds up audits of one model at a time; got {p!r}, name one column in --p")
             total = merge_audits(files, question, save=save)
             if has_verdict(total) or report is not None or json or fail_above is not None:
-                source = files[0] if len(files) == 1 else f"{len(files)} files"
+                source = files[0] if len(files) == 1 else counted(len(files), "file")
                 merged = merged_result(total, source=source, settings=question.settings(), r=question.r)
                 tell(merged, report=report, json=json, fail_above=fail_above)
                 return

@@ -46,7 +46,7 @@ def tell_classes(
 def _view(result: ClassResult, width: int) -> RenderableType:
     said, top = cleaned(result.verdict), cleaned(result.top)
     head = Text.assemble((f" {MARKS[said.kind]} ", STYLES[said.kind]), " ", (said.headline, "bold"))
-    what = f"{len(result.classes)} classes of {top.settings['y']}"
+    what = f"{counted(len(result.classes), 'class', 'classes')} of {top.settings['y']}"
     facts = Text(f" {Path(top.source).name}: {what}, {counted(top.n_rounds)}, {n_groups(top)}", style="dim")
     sentences = [Padding(bullet(each), (0, 1)) for each in said.sentences]
     parts: list[RenderableType] = [head, facts, Text(), *sentences, _classes(result, width)]

@@ -117,7 +117,7 @@ def facts(result: Result) -> Text:
 def n_groups(result: Result) -> str:
     """How many groups there are, besides everybody."""
     n = len(result.groups) - 1
-    return "no groups" if not n else "1 group" if n == 1 else f"{n:,} groups"
+    return counted(n, "group") if n else "no groups"
 
 
 def _totals(result: Result, side: ColumnSummary, words: PropertyWords) -> Table:

@@ -18,6 +18,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from swapcal.words.numbers import counted
+
 if TYPE_CHECKING:
     from swapcal.jobs.passes import Passes
     from swapcal.tables.records import Records
@@ -32,7 +34,7 @@ class _Rate(ProgressColumn):
         rows = int(task.fields.get("rows", 0))
         seconds = task.elapsed or 0.0
         rate = f" {rows / seconds:,.0f}/s" if seconds > 0.5 else ""
-        return Text(f"{rows:,} rows{rate}", style="progress.data.speed")
+        return Text(f"{counted(rows)}{rate}", style="progress.data.speed")
 
 
 @contextmanager

@@ -122,15 +122,8 @@ def run(
         from swapcal.tables.records import read
 
         listen_alone()
-        asked: dict[str, Any] = {
-            "property": property,
-            "low": low,
-            "high": high,
-            "positive": positive,
-            "weight": weight,
-            "r": r,
-            "costs": costs,
-        }
+        asked: dict[str, Any] = {"property": property, "low": low, "high": high, "positive": positive}
+        asked |= {"weight": weight, "r": r, "costs": costs}
         asked |= {"categories": categories, "limit": limit, "time": time, "known": known, "delay": delay}
         asked |= {"later": later, "id": id}
         several = interval is not None or classes

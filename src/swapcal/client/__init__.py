@@ -7,7 +7,7 @@ sent again, and is never learned twice. The client does that by itself.
 from swapcal.client.calls import Retries, ServiceError, Unreachable
 from swapcal.client.clients import AsyncClient, Client
 from swapcal.service.reading import AuditReading
-from swapcal.service.schemas import Case, Forecasted, Learned, Outcome, Refused, StoredCase, StreamStatus
+from swapcal.service.schemas import Case, Forecasted, Forgotten, Learned, Outcome, Refused, StoredCase, StreamStatus
 from swapcal.service.spec import StreamSpec
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Case",
     "Client",
     "Forecasted",
+    "Forgotten",
     "Learned",
     "Outcome",
     "Refused",

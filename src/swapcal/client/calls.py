@@ -16,6 +16,7 @@ from swapcal.service.schemas import (
     Case,
     Cases,
     Forecasted,
+    Forgotten,
     Learned,
     Outcome,
     Outcomes,
@@ -111,6 +112,10 @@ def forecasts(stream: str, cases: Sequence[Case]) -> Call[Answers]:
 
 def outcome(stream: str, id: str, y: float) -> Call[Learned]:
     return Call("POST", f"{_stream(stream)}/outcomes", Learned, Outcome(id, float(y)))
+
+
+def forget(stream: str, id: str) -> Call[Forgotten]:
+    return Call("POST", f"{_stream(stream)}/outcomes", Forgotten, Outcome(id, None))
 
 
 def outcomes(stream: str, outcomes: Sequence[Outcome]) -> Call[Results]:

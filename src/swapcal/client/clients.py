@@ -11,7 +11,7 @@ import httpx
 from swapcal.client import calls
 from swapcal.client.calls import Call, Retries, Unreachable
 from swapcal.service.reading import AuditReading
-from swapcal.service.schemas import Alarms, Case, Forecasted, Learned, Outcome, Refused, Scalar, StoredCase
+from swapcal.service.schemas import Alarms, Case, Forecasted, Forgotten, Learned, Outcome, Refused, Scalar, StoredCase
 from swapcal.service.spec import StreamAnswer, StreamSpec
 
 __all__ = ["AsyncClient", "Client"]
@@ -71,8 +71,12 @@ class Client:
         """Send the outcome of one case; again does no harm."""
         return self._call(calls.outcome(stream, id, y))
 
-    def outcomes(self, stream: str, outcomes: Sequence[Outcome]) -> list[Learned | Refused]:
-        """Send several outcomes; each may be refused by itself."""
+    def forget(self, stream: str, id: str) -> Forgotten:
+        """Say that the outcome of a case will never come; again does no harm."""
+        return self._call(calls.forget(stream, id))
+
+    def outcomes(self, stream: str, outcomes: Sequence[Outcome]) -> list[Learned | Forgotten | Refused]:
+        """Send several outcomes, None for those that will never come; each may be refused by itself."""
         return self._call(calls.outcomes(stream, outcomes)).outcomes
 
     def case(self, stream: str, id: str) -> StoredCase:
@@ -155,8 +159,12 @@ class AsyncClient:
         """Send the outcome of one case; again does no harm."""
         return await self._call(calls.outcome(stream, id, y))
 
-    async def outcomes(self, stream: str, outcomes: Sequence[Outcome]) -> list[Learned | Refused]:
-        """Send several outcomes; each may be refused by itself."""
+    async def forget(self, stream: str, id: str) -> Forgotten:
+        """Say that the outcome of a case will never come; again does no harm."""
+        return await self._call(calls.forget(stream, id))
+
+    async def outcomes(self, stream: str, outcomes: Sequence[Outcome]) -> list[Learned | Forgotten | Refused]:
+        """Send several outcomes, None for those that will never come; each may be refused by itself."""
         return (await self._call(calls.outcomes(stream, outcomes))).outcomes
 
     async def case(self, stream: str, id: str) -> StoredCase:

@@ -1,7 +1,7 @@
 """`swapcal serve --demo`: the flights of 2013, replayed, so that there is something to see.
 
 The flights come in the order of the timetable with a plain model's forecast; outcomes come late, in another order, and
-for canceled flights never.
+for canceled flights the word that none will come.
 """
 
 import random
@@ -130,9 +130,8 @@ class Replay(threading.Thread):
                         client.forecasts(stream, list(self._cases(played, stream, here)))
                         for row in here:
                             y = float(played.outcomes[stream][row])
-                            if y == y:
-                                late = rng.randint(*LATE_BY) // n
-                                waiting[late].append((stream, Outcome(f"flight-{row}", y)))
+                            told = Outcome(f"flight-{row}", y if y == y else None)
+                            waiting[rng.randint(*LATE_BY) // n].append((stream, told))
                     self._learn(client, waiting.popleft())
                     waiting.append([])
                     if self.over.wait(max(0.0, TICK - (time.monotonic() - started))):

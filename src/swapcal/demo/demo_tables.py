@@ -17,7 +17,7 @@ from swapcal.demo.scene import Scene
 from swapcal.report.worst_groups import WorstGroups
 from swapcal.typing import IntArray
 from swapcal.words.names import group_name
-from swapcal.words.numbers import count, number, percent, precise, relative, signed
+from swapcal.words.numbers import count, counted, number, percent, precise, relative, signed
 from swapcal.words.property_words import property_words
 from swapcal.words.quantities import QUANTITIES
 
@@ -30,9 +30,10 @@ N_WORST = 6
 def view(scene: Scene, answer: Answer) -> RenderableType:
     """All that the terminal shows of one question."""
     result = answer.result
-    scored = f"{count(result.n_rounds)} {scene.rows} with an outcome, {count(len(result.groups))} groups"
+    scored = f"{count(result.n_rounds)} {scene.rows} with an outcome, {counted(len(result.groups), 'group')}"
     missing = f"{count(result.n_missing)} without one are forecast and not learned from" if result.n_missing else ""
-    clipped = f"{count(result.n_clipped)} outcomes were outside the range" if result.n_clipped else ""
+    were = "was" if result.n_clipped == 1 else "were"
+    clipped = f"{counted(result.n_clipped, 'outcome')} {were} outside the range" if result.n_clipped else ""
     binned = f"swap error of the model: {result.settings.get('binning', 'as it is')}; other bins give other totals"
     notes = [*answer.task.notes, *([clipped] if clipped else []), binned]
     return Group(

@@ -7,7 +7,7 @@ import numpy as np
 from swapcal.jobs.comparing import Comparison, LossDifference
 from swapcal.jobs.storage import dumped, plain_data, plain_result
 from swapcal.words.names import group_name, shortened
-from swapcal.words.numbers import count, number, relative
+from swapcal.words.numbers import counted, number, relative
 from swapcal.words.property_words import property_words
 
 __all__ = ["comparison_json", "group_lines", "headline", "model_lines", "sentences"]
@@ -96,7 +96,8 @@ def headline(comparison: Comparison) -> str:
             f"groups off beyond doubt {off[best]:,} instead of {off[first]:,}."
         )
     if pairs and all(pair.low > 0.0 for pair in pairs.values()):
-        return f"{shortened(first, 40)} has the lowest {name} beyond doubt; {off[first]:,} groups are off."
+        verb = "is" if off[first] == 1 else "are"
+        return f"{shortened(first, 40)} has the lowest {name} beyond doubt; {counted(off[first], 'group')} {verb} off."
     fewest = min(comparison.models, key=lambda model: off[model])
     more = (
         f"; fewest groups off: {off[fewest]:,} with {shortened(fewest, 40)}, {off[first]:,} with {shortened(first, 40)}"
@@ -118,13 +119,13 @@ def sentences(comparison: Comparison) -> list[str]:
         better, worse = (sum(value == sign for value in sure.values()) for sign in (-1, 1))
         text = f"{model}: {name} {middle} against {first} (95 % interval {low} to {high})"
         if sure:
-            text += f"; lower beyond doubt in {better:,} of {len(sure):,} groups, higher in {worse:,}"
+            text += f"; lower beyond doubt in {better:,} of {counted(len(sure), 'group')}, higher in {worse:,}"
             badly = [group for group, value in sure.items() if value == 1]
             if badly:
                 worst = max(badly, key=lambda group: difference.low[group])
                 text += f", most for {group_name(worst)}, by {number(difference.mean[worst])}"
         said.append(text + ".")
-    said.append(f"Losses were compared on the {count(comparison.n_paired)} rows with a forecast of every model.")
+    said.append(f"Losses were compared on the {counted(comparison.n_paired)} with a forecast of every model.")
     return said
 
 

@@ -9,7 +9,7 @@ from swapcal.jobs.late_outcomes import LateOutcomes
 from swapcal.jobs.row_times import day_of
 from swapcal.tables.batch import Batch
 from swapcal.tables.coded import Coded
-from swapcal.words.numbers import count, number
+from swapcal.words.numbers import count, counted, number
 
 __all__ = ["late_sentences", "time_column"]
 
@@ -40,9 +40,15 @@ def late_sentences(late: LateOutcomes, looked: Lateness, time: str | None) -> tu
             "Outcomes were taken as known at once, each before the next row. If they come later, the numbers above are "
             f"too good: say when with {column}--delay {'500' if time is None else '2d'}, or --known COLUMN.",
         )
-    waits = f", and {count(looked.n_pending)} are out at the end" if looked.n_pending else ""
-    how = f", after {number(looked.mean_delay)} later rows on average" if looked.n_late and looked.mean_delay else ""
-    return (f"{count(looked.n_late)} outcomes were learned after later rows{how}{waits}.", *looked.sentences)
+    waits = (
+        f", and {count(looked.n_pending)} {'is' if looked.n_pending == 1 else 'are'} out at the end"
+        if looked.n_pending
+        else ""
+    )
+    rows = "row" if number(looked.mean_delay) == "1" else "rows"
+    how = f", after {number(looked.mean_delay)} later {rows} on average" if looked.n_late and looked.mean_delay else ""
+    were = "was" if looked.n_late == 1 else "were"
+    return (f"{counted(looked.n_late, 'outcome')} {were} learned after later rows{how}{waits}.", *looked.sentences)
 
 
 def time_column(path: object, first: Sequence[Batch], named: str | None) -> str | None:

@@ -20,6 +20,7 @@ from swapcal.jobs.question import Question
 from swapcal.jobs.row_values import RowValues
 from swapcal.replacing import replacing
 from swapcal.tables.records import read
+from swapcal.words.numbers import counted
 
 __all__ = ["ENDING", "merge_audits", "merged_sentences"]
 
@@ -93,9 +94,12 @@ def _processes(tables: Sequence[str]) -> int:
 def merged_sentences(audit: Audit, n_files: int) -> list[str]:
     """What the sum says: totals, and the worst cells with intervals that hold together."""
     if not audit.n_rounds:
-        return [f"{n_files} files have no row with both an outcome and a forecast"]
+        return [
+            f"{counted(n_files, 'file')} {'has' if n_files == 1 else 'have'} no row with both an outcome and a forecast"
+        ]
     share = audit.swap_multicalibration() / audit.n_rounds
-    told = [f"{audit.n_rounds:,} rows of {n_files} files, {len(audit.function_names):,} groups"]
+    files, groups = counted(n_files, "file"), counted(len(audit.function_names), "group")
+    told = [f"{counted(audit.n_rounds)} of {files}, {groups}"]
     told.append(f"swap multicalibration error a row: {share**0.5:.4f}")
     told.append(str(audit.witness()))
     return told

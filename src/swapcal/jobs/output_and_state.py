@@ -2,7 +2,8 @@
 
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,8 +15,10 @@ from swapcal.jobs.guard import apart, lock_of
 from swapcal.jobs.lock import StateLock
 from swapcal.jobs.outputs import Columns, Output, open_output, there_already
 from swapcal.replacing import leftovers
+from swapcal.tables.records import Records, read
+from swapcal.words.numbers import counted
 
-__all__ = ["Path_", "RunFiles"]
+__all__ = ["Path_", "RunFiles", "opened"]
 
 COMMIT_SECONDS = 1.0
 """Seconds between commits, at least."""
@@ -140,8 +143,8 @@ class RunFiles:
             position = None if self.begun is None else self.begun.output
             if self.begun is not None and position is None:
                 raise StateFileError(
-                    f"the state file {self.state} has {self.begun.rows:,} rows done and does not say where its output "
-                    "stands; give another --state"
+                    f"the state file {self.state} has {counted(self.begun.rows)} done and does not say where its "
+                    "output stands; give another --state"
                 )
             try:
                 self._output = open_output(self.out, self.names, position, replace=self._replace, claimed=self._claimed)
@@ -192,3 +195,33 @@ class RunFiles:
             self._output.close()
         if self._lock is not None:
             self._lock.release()
+
+
+@contextmanager
+def opened(
+    source: Any,
+    columns: Any,
+    asked: dict[str, Any],
+    names: tuple[str, ...],
+    out: Path_ | None,
+    state: Path_ | None,
+    *,
+    fresh: bool,
+    overwrite: bool,
+) -> Iterator[tuple[Records, RunFiles]]:
+    """The records of a run and its files, open together and closed together; those who give open records give them up.
+
+    Parameters
+    ----------
+    source : Records or anything that `records.read` takes
+        The table.
+    columns : sequence of str, optional
+        The columns that are read; all if not given.
+    asked, names, out, state, fresh, overwrite
+        As for `RunFiles`.
+    """
+    records = source if isinstance(source, Records) else read(source, columns=columns, whole_lines=state is not None)
+    with closing(records):
+        files = RunFiles(asked, names, out, state, records.file, fresh=fresh, overwrite=overwrite)
+        with closing(files):
+            yield records, files

@@ -15,6 +15,7 @@ from swapcal.jobs.guard import regular
 from swapcal.jobs.kept_sums import understood
 from swapcal.jobs.output_and_state import RunFiles
 from swapcal.tables.records import Batch, Records
+from swapcal.words.numbers import counted
 
 __all__ = ["Playable", "RowsPlayed", "Stopped", "play"]
 
@@ -26,7 +27,7 @@ class Stopped(KeyboardInterrupt):
     """The run was asked to stop, and has: `rows` rows are done, and kept if there is a state file."""
 
     def __init__(self, rows: int) -> None:
-        super().__init__(f"stopped after {rows:,} rows")
+        super().__init__(f"stopped after {counted(rows)}")
         self.rows = rows
 
 
@@ -123,7 +124,11 @@ def play(
     filled = 0
     if begun is not None and fill_in is not None:
         filled, sentences = fill_in(current)
-        learned = (f"learned from {filled:,} outcomes that have come since",) if filled else ()
+        learned = (
+            (f"learned from {counted(filled, 'outcome')} that {'has' if filled == 1 else 'have'} come since",)
+            if filled
+            else ()
+        )
         if say is not None:
             for sentence in (*learned, *sentences):
                 say(sentence)
@@ -195,7 +200,7 @@ def _behind(
             break
     if current.n_rows < begun.rows:
         raise StateFileError(
-            f"{source} has {current.n_rows:,} rows, and the state file {files.state} has {begun.rows:,} of them done; "
-            "give the file it was made with, another --state, or --fresh to start over"
+            f"{source} has {counted(current.n_rows)}, and the state file {files.state} has {begun.rows:,} of them "
+            "done; give the file it was made with, another --state, or --fresh to start over"
         )
     return chain(ahead, batches)

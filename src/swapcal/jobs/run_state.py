@@ -27,6 +27,7 @@ from swapcal.jobs.told_outcomes import ToldOutcomes
 from swapcal.roles import Hypotheses, Rows
 from swapcal.tables.records import Batch
 from swapcal.typing import Float64Array
+from swapcal.words.numbers import counted
 
 __all__ = ["Method", "RunState"]
 
@@ -255,14 +256,18 @@ class RunState:
         """What there is to say about outcomes that were not learned from."""
         said, source = [], self.values.source
         if len(self._contradicted):
+            one = len(self._contradicted) == 1
             said.append(
-                f"{len(self._contradicted):,} outcomes are not those that were learned before, which stay (the first: "
-                f"row {int(self._contradicted[0]) + 1:,} of {source})"
+                f"{counted(len(self._contradicted), 'outcome')} {'is not the one' if one else 'are not those'} that "
+                f"{'was' if one else 'were'} learned before, which {'stays' if one else 'stay'} (the first: row "
+                f"{int(self._contradicted[0]) + 1:,} of {source})"
             )
         if len(self._too_late):
+            one, room = len(self._too_late) == 1, self.forecaster.rules.max_pending
             said.append(
-                f"{len(self._too_late):,} outcomes came after {self.forecaster.rules.max_pending:,} later rows, when "
-                f"their forecasts had expired, and were not learned from (first: row {int(self._too_late[0]) + 1:,})"
+                f"{counted(len(self._too_late), 'outcome')} came after {counted(room, 'later row')}, when "
+                f"{'its forecast' if one else 'their forecasts'} had expired, and {'was' if one else 'were'} not "
+                f"learned from (first: row {int(self._too_late[0]) + 1:,})"
             )
         strangers = None if self.told is None else self.told.strangers()
         return tuple(said) if strangers is None else (*said, strangers)

@@ -1,6 +1,5 @@
 """From records to better forecasts: every row is forecast from the rows before it, and the result is compared."""
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,20 +13,18 @@ from swapcal.jobs.blank_rows import BlankRows
 from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.jobs.kept_sums import understood
 from swapcal.jobs.late_notes import late_sentences, time_column
-from swapcal.jobs.output_and_state import RunFiles
+from swapcal.jobs.output_and_state import Path_, RunFiles, opened
 from swapcal.jobs.question import Question
 from swapcal.jobs.result import Result
 from swapcal.jobs.row_loop import Stopped, play
 from swapcal.jobs.run_state import LATER, Method, RunState
 from swapcal.jobs.told_outcomes import ToldOutcomes
-from swapcal.tables.records import Batch, Records, read
+from swapcal.tables.records import Batch, Records
 from swapcal.words.property_words import loss_name
 from swapcal.words.quantities import guarantee_sentence
 from swapcal.words.verdicts import verdict
 
 __all__ = ["Stopped", "run"]
-
-Path_ = str | os.PathLike[str]
 
 
 def run(
@@ -105,21 +102,12 @@ def run(
     """
     question = question if hint is None else replace(question, p=hint)
     _check_later(question, state, outcomes)
-    if isinstance(source, Records):
-        records = source
-    else:
-        records = read(source, columns=question.columns, whole_lines=state is not None)
-    files = None
-    try:
-        method = Method(learn=learn, horizon=horizon, seed=seed, trust=trust, levels=levels, jitter=jitter, bins=bins)
-        asked = {**question.settings(), **method.settings()}
-        names = ("row", "forecast") if question.p is None else ("row", "before", "forecast")
-        files = RunFiles(asked, names, out, state, records.file, fresh=fresh, overwrite=overwrite)
-        return _run(records, question, method, files, outcomes, progress, stop, say)
-    finally:
-        if files is not None:
-            files.close()
-        records.close()
+    method = Method(learn=learn, horizon=horizon, seed=seed, trust=trust, levels=levels, jitter=jitter, bins=bins)
+    asked = {**question.settings(), **method.settings()}
+    names = ("row", "forecast") if question.p is None else ("row", "before", "forecast")
+    files = opened(source, question.columns, asked, names, out, state, fresh=fresh, overwrite=overwrite)
+    with files as (records, kept):
+        return _run(records, question, method, kept, outcomes, progress, stop, say)
 
 
 def _run(

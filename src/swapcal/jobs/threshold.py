@@ -7,7 +7,7 @@ import numpy as np
 from swapcal.errors import InvalidInput
 from swapcal.jobs.result import Result
 from swapcal.words.names import group_name
-from swapcal.words.numbers import number
+from swapcal.words.numbers import counted, number
 from swapcal.words.property_words import property_words
 from swapcal.words.verdicts import per_round
 
@@ -57,7 +57,8 @@ def above(result: Result, threshold: Threshold) -> str | None:
     if threshold.what == "groups":
         if groups.n_off <= threshold.most:
             return None
-        return f"{groups.n_off:,} of {groups.n_used:,} groups of {side.label} are off beyond doubt, {limit}"
+        verb = "is" if groups.n_off == 1 else "are"
+        return f"{groups.n_off:,} of {counted(groups.n_used, 'group')} of {side.label} {verb} off beyond doubt, {limit}"
     if threshold.what == "rms":
         error = words.scale * per_round(side.swap_error, side, result.r)
         unit = f" {words.unit}" if words.unit else ""

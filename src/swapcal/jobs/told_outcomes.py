@@ -11,6 +11,7 @@ from swapcal.tables.batch import Batch
 from swapcal.tables.coded import text
 from swapcal.tables.records import read
 from swapcal.typing import Float64Array, IntArray
+from swapcal.words.numbers import counted
 
 __all__ = ["ToldOutcomes"]
 
@@ -82,7 +83,8 @@ class ToldOutcomes:
             return None
         shown = ", ".join(map(repr, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")
         return (
-            f"{len(names):,} outcomes in {self.name} are of no row that was forecast so far ({shown}) and were left; "
+            f"{counted(len(names), 'outcome')} in {self.name} {'is' if len(names) == 1 else 'are'} of no row that was "
+            f"forecast so far ({shown}) and {'was' if len(names) == 1 else 'were'} left; "
             "give the file again when there is one"
         )
 

@@ -10,7 +10,7 @@ from swapcal.report.page import drawn, environment, safe_parts, settings_shown, 
 from swapcal.report.reliability import Reliability
 from swapcal.words.class_words import BRIER, class_notes, class_title
 from swapcal.words.names import group_name, shortened
-from swapcal.words.numbers import MISSING, count, interval, percent, precise, relative
+from swapcal.words.numbers import MISSING, count, counted, interval, percent, precise, relative
 from swapcal.words.property_words import property_words
 from swapcal.words.quantities import capitalized
 from swapcal.words.verdicts import headline_below_badge
@@ -40,8 +40,8 @@ def class_html(result: ClassResult) -> str:
             result=top,
             said=result.verdict,
             headline=headline_below_badge(result.verdict),
-            rows=f"{count(top.n_rounds)} rows with an outcome, {count(len(result.classes))} classes, "
-            f"{count(len(top.groups) - 1)} groups.",
+            rows=f"{counted(top.n_rounds)} with an outcome, {counted(len(result.classes), 'class', 'classes')}, "
+            f"{counted(len(top.groups) - 1, 'group')}.",
             told=_cards(result),
             sides=list(top.columns.items()),
             whiches=sides,
@@ -130,7 +130,7 @@ def _cards(result: ClassResult) -> list[HeadlineNumber]:
             for which in result.top.columns
         }
         total = n * (1 + len(result.classes))
-        note = f"of {count(total)}: {count(n)} groups for the likeliest and every class"
+        note = f"of {count(total)}: {counted(n, 'group')} for the likeliest and every class"
         cards.append(HeadlineNumber("Groups off beyond doubt", off.get("before", ""), off["after"], note))
     for title, name, pair in ((BRIER, "brier", result.brier), ("log loss", "log_loss", result.log)):
         if pair is None:

@@ -11,7 +11,7 @@ from swapcal.report.drawing import axes_or_new, dress, legend, note, thousands
 from swapcal.report.figure_frame import frame
 from swapcal.report.palette import LIGHT
 from swapcal.typing import Float64Array
-from swapcal.words.numbers import count, number
+from swapcal.words.numbers import counted, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +57,7 @@ class ErrorOverTime:
         if self.history.before is None or self.history.after is None:
             names |= {"before": "observed", "after": "observed"}
         parts = [f"{names[name]} {number(float(values[-1]))}" for name, values in self.lines().items()]
-        return f"Swap error after {count(float(self.history.rounds[-1]))} rows: {', '.join(parts)}."
+        return f"Swap error after {counted(float(self.history.rounds[-1]))}: {', '.join(parts)}."
 
     def __call__(self, ax: "Axes | None" = None) -> "Axes":
         """Draw on `ax`, or on new axes, and return them."""

@@ -9,7 +9,7 @@ from swapcal.audit.summary import ColumnSummary
 from swapcal.jobs.result import Result
 from swapcal.properties import Quantile
 from swapcal.words.names import group_name, shortened
-from swapcal.words.numbers import MINUS, MISSING, change, count, number, percent, precise, relative, signed
+from swapcal.words.numbers import MINUS, MISSING, change, count, counted, number, percent, precise, relative, signed
 from swapcal.words.property_words import property_words
 from swapcal.words.quantities import QUANTITIES, capitalized
 
@@ -81,9 +81,7 @@ def _worst_group(result: Result) -> HeadlineNumber | None:
     unit = f"{words.unit}, " if words.unit else ""
     name = shortened(group_name(groups.name[j]), 48)
     unit = f"coverage, {unit}" if words.noun else unit
-    return HeadlineNumber(
-        "Bias of the worst group", before, after, f"{unit}{name}, {count(groups.rows[j])} rows; {kind}"
-    )
+    return HeadlineNumber("Bias of the worst group", before, after, f"{unit}{name}, {counted(groups.rows[j])}; {kind}")
 
 
 def _everybody(result: Result) -> HeadlineNumber:
@@ -192,10 +190,10 @@ def _loss(result: Result) -> HeadlineNumber:
 def rows(result: Result) -> str:
     """How much there was, in a sentence."""
     n = len(result.groups) - 1
-    groups = f"{count(n)} group{'s' if n != 1 else ''}"
-    text = f"{count(result.n_rounds)} rows with an outcome, {groups}"
+    text = f"{counted(result.n_rounds)} with an outcome, {counted(n, 'group')}"
     if result.n_missing:
-        text += f"; {count(result.n_missing)} more rows without an outcome"
+        text += f"; {counted(result.n_missing, 'more row')} without an outcome"
     if result.n_clipped:
-        text += f"; {count(result.n_clipped)} outcomes outside the range were moved to its end"
+        were = "was" if result.n_clipped == 1 else "were"
+        text += f"; {counted(result.n_clipped, 'outcome')} outside the range {were} moved to its end"
     return text + "."

@@ -10,7 +10,7 @@ from swapcal.report.headline_numbers import HeadlineNumber
 from swapcal.report.page import drawn, environment, safe_parts, settings_shown, write_text
 from swapcal.words.interval_words import SCORE, coverage_text, interval_notes
 from swapcal.words.names import group_name, shortened
-from swapcal.words.numbers import change, count, number, percent, precise, relative
+from swapcal.words.numbers import change, count, counted, number, percent, precise, relative
 from swapcal.words.quantities import capitalized
 from swapcal.words.verdicts import headline_below_badge
 
@@ -55,8 +55,7 @@ def interval_html(result: IntervalResult) -> str:
 
 def _how_many(result: IntervalResult) -> str:
     covered, n = result.covered, len(result.covered.groups) - 1
-    groups = f"{count(n)} group{'s' if n != 1 else ''}"
-    return f"{count(covered.n_rounds)} rows with an outcome and an interval, {groups}."
+    return f"{counted(covered.n_rounds)} with an outcome and an interval, {counted(n, 'group')}."
 
 
 def _told(side: dict[str, Any]) -> dict[str, str]:
@@ -84,7 +83,7 @@ def _cards(result: IntervalResult, rows: list[dict[str, Any]]) -> list[HeadlineN
             HeadlineNumber("Groups off beyond doubt", off.get("before", ""), off["after"], f"of {count(len(rows) - 1)}")
         )
         name = shortened(group_name(rows[1]["group"]), 48)
-        note = f"{name}, {count(rows[1]['rows'])} rows"
+        note = f"{name}, {counted(rows[1]['rows'])}"
         cards.append(HeadlineNumber("Coverage of the worst group", *texts(rows[1], "coverage"), note))
     first, last = texts(everybody, "width")
     told = change(everybody["before"]["width"], everybody["after"]["width"]) if "before" in everybody else ""

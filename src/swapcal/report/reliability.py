@@ -15,7 +15,7 @@ from swapcal.report.figure_frame import frame
 from swapcal.report.palette import LIGHT
 from swapcal.roles import Elicitable
 from swapcal.words.names import group_name
-from swapcal.words.numbers import count, number
+from swapcal.words.numbers import count, counted, number
 from swapcal.words.property_words import NamedProperty, property_words
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Reliability:
             parts.append(
                 f"{which}: {off} of {n} {verb} off the diagonal beyond chance; farthest where "
                 f"{number(float(curve.forecast[at]))} was forecast and {number(float(curve.outcome[at]))} came "
-                f"({count(float(curve.count[at]))} rows)"
+                f"({counted(float(curve.count[at]))})"
             )
         return (
             f"Reliability of the {words.name} for {group_name(self.group)}. "

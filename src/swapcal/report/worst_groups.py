@@ -15,6 +15,7 @@ from swapcal.report.palette import LIGHT
 from swapcal.roles import Elicitable
 from swapcal.typing import IntArray
 from swapcal.words.names import group_name, readable
+from swapcal.words.numbers import counted
 from swapcal.words.property_words import NamedProperty, property_words
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ class WorstGroups:
         words, parts = property_words(self.property), []
         for which, found in self.sides().items():
             start = f"{which}, " if len(self.sides()) > 1 else ""
-            parts.append(f"{start}{found.n_off} of {found.n_used} groups are off beyond doubt")
+            verb = "is" if found.n_off == 1 else "are"
+            parts.append(f"{start}{found.n_off} of {counted(found.n_used, 'group')} {verb} off beyond doubt")
             some = [j for j in self.order() if j > 0 and found.rows[j] > 0]
             if some:
                 parts[-1] += f"; {readable(self.groups[some[0]])}: {words.bias(float(found.mean[some[0]]))}"

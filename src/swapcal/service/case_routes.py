@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from swapcal.forecast import Forecast
 from swapcal.service.bodies import decode, json, read_body
+from swapcal.service.event_store import CaseRow
 from swapcal.service.once import ForecastJob, OutcomeJob
 from swapcal.service.problems import Problem
 from swapcal.service.registry import Registry
@@ -16,7 +17,9 @@ from swapcal.service.schemas import (
     Answers,
     Case,
     Cases,
+    CaseState,
     Forecasted,
+    Forgotten,
     Learned,
     Outcome,
     Outcomes,
@@ -24,6 +27,7 @@ from swapcal.service.schemas import (
     Results,
     StoredCase,
 )
+from swapcal.service.served_stream import ServedStream
 from swapcal.service.server import Server
 from swapcal.service.upstream import fetch_hints
 
@@ -88,7 +92,7 @@ async def _known(server: Server, name: str, cases: Sequence[Case]) -> set[str]:
 
 
 async def learn(server: Server, request: Request) -> Response:
-    """Learn the outcome of one case, or of several."""
+    """Learn the outcome of one case, or of several; null says that it will never come."""
     name: str = request.path_params["stream"]
     body = await read_body(request, server.config.limits.body)
     if b'"outcomes"' not in body:
@@ -99,7 +103,7 @@ async def learn(server: Server, request: Request) -> Response:
     outcomes = decode(_OUTCOMES, body).outcomes
     _check_size(server, len(outcomes))
     server.access.charge(request.scope["token"], len(outcomes))
-    answers: list[Learned | Refused] = await server.writer.submit(OutcomeJob(name, outcomes), len(outcomes))
+    answers: list[Learned | Forgotten | Refused] = await server.writer.submit(OutcomeJob(name, outcomes), len(outcomes))
     return json(Results(answers), _status(answers))
 
 
@@ -113,11 +117,6 @@ async def stored_case(server: Server, request: Request) -> Response:
         if row is None:
             raise Problem(404, "no such case was forecast in this stream, or it was too long ago to be kept")
         asked, made = row.asked(), row.forecast(stream.identity)
-        state: Literal["pending", "held", "learned", "expired"] = "pending"
-        if row.y is not None:
-            state = "held" if stream.is_held(made) else "learned"
-        elif row.created < time.time() - stream.delay or stream.is_expired(made):
-            state = "expired"
         return StoredCase(
             id=row.id,
             context=asked.context,
@@ -125,7 +124,7 @@ async def stored_case(server: Server, request: Request) -> Response:
             forecast=made.value,
             round=made.round,
             y=row.y,
-            state=state,
+            state=_state(stream, row, made),
             created=row.created,
             learned=row.learned,
         )
@@ -133,13 +132,21 @@ async def stored_case(server: Server, request: Request) -> Response:
     return json(await server.look(look))
 
 
-def _single(answer: Forecasted | Learned | Refused) -> Response:
+def _state(stream: ServedStream, row: CaseRow, made: Forecast) -> CaseState:
+    if row.y is not None:
+        return "held" if stream.is_held(made) else "learned"
+    if row.is_closed:
+        return "forgotten"
+    return "expired" if row.created < time.time() - stream.delay or stream.is_expired(made) else "pending"
+
+
+def _single(answer: Forecasted | Learned | Forgotten | Refused) -> Response:
     if isinstance(answer, Refused):
         raise Problem(answer.status, answer.detail)
     return json(answer)
 
 
-def _status(answers: Sequence[Forecasted | Learned | Refused]) -> int:
+def _status(answers: Sequence[Forecasted | Learned | Forgotten | Refused]) -> int:
     """207 says: look at the entries, some of them were refused."""
     return 207 if any(isinstance(answer, Refused) for answer in answers) else 200
 

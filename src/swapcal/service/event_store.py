@@ -1,8 +1,9 @@
 """What a store keeps and promises: cases, streams, and tokens.
 
 `cases` is log, idempotency key and pending store in one: `seq` orders the forecasts and `y_seq` the outcomes of a
-stream in one count. `streams` holds what a stream is, its last snapshot, and the epoch of its owner. Everything that a
-commit is given is there after it returns, also after a crash, or none of it is.
+stream in one count. A case with a `y_seq` and no `y` is forgotten: that event said that no outcome will come.
+`streams` holds what a stream is, its last snapshot, and the epoch of its owner. Everything that a commit is given is
+there after it returns, also after a crash, or none of it is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -67,6 +68,11 @@ class CaseRow:
         self.id, self.seq, self.request, self.packed, self.created = id, seq, request, packed, created
         self.y, self.y_seq, self.learned, self._forecast = y, y_seq, learned, forecast
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether its outcome has come, or the word that none will."""
+        return self.y_seq is not None
+
     def asked(self) -> Request:
         """The request."""
         return _REQUEST.decode(self.request)
@@ -104,7 +110,7 @@ class TokenRow(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A line of the log: the forecast of a case, or its outcome."""
+    """A line of the log: the forecast of a case, or its outcome; None for one that will not come."""
 
     seq: int
     is_outcome: bool

@@ -14,6 +14,7 @@ from swapcal.monitor import Alarm, Monitor
 from swapcal.roles import Row, Rows
 from swapcal.service.schemas import RaisedAlarm
 from swapcal.service.spec import MonitorSpec
+from swapcal.words.numbers import counted
 
 __all__ = ["GroupWatch", "columns"]
 
@@ -68,7 +69,7 @@ class GroupWatch:
         shares = "" if self.monitor.property.continuous else " of outcomes"
         sentence = (
             f"{alarm.group}: forecasts are {alarm.side} by more than {self.monitor.tolerance:g}{shares}, "
-            f"seen after {alarm.group_rows:,} outcomes of the group"
+            f"seen after {counted(alarm.group_rows, 'outcome')} of the group"
         )
         return RaisedAlarm(seq, at, alarm.group, alarm.side, alarm.rows, alarm.group_rows, alarm.log_e, sentence)
 

@@ -19,6 +19,7 @@ from swapcal.service.report_job import asked_of
 from swapcal.service.schemas import Alarms, StreamStatus
 from swapcal.service.served_stream import ServedStream
 from swapcal.service.server import Server
+from swapcal.words.numbers import counted
 
 __all__ = ["alarms", "audit", "events", "live_page", "metrics", "report"]
 
@@ -63,8 +64,8 @@ async def alarms(server: Server, request: Request) -> Response:
             return Alarms([], [], "this stream has no monitor, so nothing raises alarms; leave out `monitor = false`")
         outcomes, tolerance = watch.monitor.n_rows, watch.monitor.tolerance
         note = (
-            f"{watch.raised:,} alarms over {outcomes:,} outcomes, {model.raised:,} for the model's own numbers; "
-            f"tolerated is a bias of {tolerance:g} in any group"
+            f"{counted(watch.raised, 'alarm')} over {counted(outcomes, 'outcome')}, {model.raised:,} for the model's "
+            f"own numbers; tolerated is a bias of {tolerance:g} in any group"
         )
         return Alarms(watch.alarms.copy(), model.alarms.copy(), note)
 

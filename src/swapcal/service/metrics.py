@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from swapcal.service.schemas import Forecasted, Learned, Refused, StreamStatus
+from swapcal.service.schemas import Forecasted, Forgotten, Learned, Refused, StreamStatus
 
 __all__ = ["CONTENT_TYPE", "Histogram", "Metrics"]
 
@@ -56,12 +56,13 @@ class Metrics:
         self.request_seconds: dict[str, Histogram] = {}
         self.queue_full = self.rate_limited = self.forwarded = self.raw_hints = self.denied = 0
 
-    def answered(self, stream: str, what: str, answers: Sequence[Forecasted | Learned | Refused]) -> None:
+    def answered(self, stream: str, what: str, answers: Sequence[Forecasted | Learned | Forgotten | Refused]) -> None:
         """Count the entries of an answer by what became of them."""
         refused = [answer for answer in answers if isinstance(answer, Refused)]
         replayed = sum(not isinstance(answer, Refused) and answer.replayed for answer in answers)
-        new = len(answers) - len(refused) - replayed
-        for result, count in (("new", new), ("replayed", replayed)):
+        forgotten = sum(isinstance(answer, Forgotten) and not answer.replayed for answer in answers)
+        new = len(answers) - len(refused) - replayed - forgotten
+        for result, count in (("new", new), ("replayed", replayed), ("forgotten", forgotten)):
             if count:
                 self.cases[stream, what, result] += count
         for answer in refused:
@@ -143,6 +144,7 @@ class _Snapshot(Collector):
             ("room", "Cases that can wait before the oldest expire"),
             ("held", "Outcomes that wait for those of earlier cases"),
             ("expired", "Cases that had no outcome before their room was needed"),
+            ("forgotten", "Cases of which it was said that no outcome will come"),
             ("late", "Outcomes that came after a later case was forecast"),
             ("standing_back", "Whether hints are shown as they are, as outcomes come late"),
             ("stood_back", "Cases whose hint was shown as it is for that"),

@@ -9,7 +9,7 @@ import swapcal as sc
 from swapcal.service.event_store import CaseRow, Commit, Elsewhere, Request
 from swapcal.service.problems import Problem
 from swapcal.service.registry import Registry
-from swapcal.service.schemas import Case, Forecasted, Learned, Outcome, Refused
+from swapcal.service.schemas import Case, Forecasted, Forgotten, Learned, Outcome, Refused
 from swapcal.service.served_stream import Asked, ServedStream
 from swapcal.service.stored_forecast import pack
 
@@ -25,13 +25,13 @@ class ForecastJob(NamedTuple):
 
 
 class OutcomeJob(NamedTuple):
-    """Outcomes of one request."""
+    """Outcomes of one request, and cases whose outcome will not come."""
 
     stream: str
     items: Sequence[Outcome]
 
 
-Answer = list[Forecasted | Refused] | list[Learned | Refused] | Problem | Elsewhere
+Answer = list[Forecasted | Refused] | list[Learned | Forgotten | Refused] | Problem | Elsewhere
 
 
 class PlayedJobs(NamedTuple):
@@ -137,28 +137,28 @@ class _Turn:
             self.cases.append(row)
             one.answers[one.place] = _answer(row.id, forecast, one.asked.hint, replayed=False)
 
-    def learn(self, outcome: Outcome) -> Learned | Refused:
-        """An outcome: learned now, learned before, or refused."""
+    def learn(self, outcome: Outcome) -> Learned | Forgotten | Refused:
+        """An outcome: learned now, learned before, or refused; and so for the word that none will come."""
         row, wanted = self.known.get(outcome.id), outcome.id
         if row is None:
             return _refused(404, wanted, "no such case was forecast in this stream, or it was too long ago to be kept")
-        if row.y is not None:
-            if row.y == outcome.y:
-                return Learned(wanted, row.y, replayed=True)
-            return _refused(409, wanted, "the outcome of this case is known and another; it was learned for good")
+        if row.is_closed:
+            return _again(row, outcome)
         try:
             forecast = row.forecast(self.stream.identity)
         except sc.SwapcalError as error:
             return _refused(422, wanted, str(error))
-        if row.created < self.oldest or self.stream.is_expired(forecast):
+        # Often it is the end of `delay` that tells somebody that no outcome will come.
+        too_old = row.created < self.oldest and outcome.y is not None
+        if too_old or self.stream.is_expired(forecast):
             return _refused(410, wanted, "this case has waited too long; raise `delay` or `pending` of the stream")
         try:
-            self.stream.learn(forecast, row.asked().used(), outcome.y)
+            self.stream.close(forecast, row.asked().used(), outcome.y)
         except sc.SwapcalError as error:
             return _refused(422, wanted, str(error))
         row.y, row.y_seq, row.learned = outcome.y, self.stream.seq, self.now
         self.outcomes.append(row)
-        return Learned(wanted, outcome.y)
+        return _closed(row)
 
 
 def _answer(id: str, forecast: sc.Forecast, hint: float | None, *, replayed: bool) -> Forecasted:
@@ -172,6 +172,23 @@ def _answer(id: str, forecast: sc.Forecast, hint: float | None, *, replayed: boo
         calibrated=True,
         replayed=replayed,
     )
+
+
+def _closed(row: CaseRow, *, replayed: bool = False) -> Learned | Forgotten:
+    return Forgotten(row.id, replayed) if row.y is None else Learned(row.id, row.y, replayed)
+
+
+def _again(row: CaseRow, outcome: Outcome) -> Learned | Forgotten | Refused:
+    """The answer for a case that waits for nothing any more."""
+    if row.y == outcome.y:
+        return _closed(row, replayed=True)
+    if row.y is None:
+        why = "this case is forgotten: it was said that its outcome would not come, and nothing is learned from it now"
+    elif outcome.y is None:
+        why = "the outcome of this case has come, for good; it cannot be forgotten"
+    else:
+        why = "the outcome of this case is known and another; it was learned for good"
+    return _refused(409, row.id, why)
 
 
 def _refused(status: int, id: str, detail: str) -> Refused:

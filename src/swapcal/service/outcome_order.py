@@ -39,6 +39,14 @@ class OutcomeOrder:
     >>> order.take(HeldOutcome(early, None, 0.9))
     >>> [held.y for held in order.due(issued=2)]
     [0.9, 0.3]
+
+    Nobody waits for an outcome that will not come.
+
+    >>> early, late = (forecaster.predict([1.0]) for _ in range(2))
+    >>> order.take(HeldOutcome(late, None, 0.5))
+    >>> order.skip(early.round)
+    >>> [held.y for held in order.due(issued=4)]
+    [0.5]
     """
 
     def __init__(self, settle: int) -> None:
@@ -46,6 +54,8 @@ class OutcomeOrder:
         self._front = 0
         """Nobody waits for the outcome of an earlier round than this."""
         self._held: dict[int, HeldOutcome] = {}
+        self._gone: set[int] = set()
+        """Rounds whose outcomes will not come."""
         self._rounds: list[int] = []
 
     def __len__(self) -> int:
@@ -59,21 +69,30 @@ class OutcomeOrder:
         self._held[outcome.forecast.round] = outcome
         heappush(self._rounds, outcome.forecast.round)
 
+    def skip(self, round: int) -> None:
+        """The outcome of a round will not come."""
+        self._gone.add(round)
+        heappush(self._rounds, round)
+
     def due(self, issued: int) -> list[HeldOutcome]:
         """The outcomes to be learned before round number `issued` is forecast, in order; they are held no more."""
         due: list[HeldOutcome] = []
-        if self._held:
+        if self._rounds:
             self._front = max(self._front, issued - self.settle + 1)
-            while self._front in self._held:
+            while self._front in self._held or self._front in self._gone:
                 self._front += 1
             while self._rounds and self._rounds[0] < self._front:
-                due.append(self._held.pop(heappop(self._rounds)))
+                first = heappop(self._rounds)
+                if first in self._gone:
+                    self._gone.remove(first)
+                else:
+                    due.append(self._held.pop(first))
         return due
 
     def to_dict(self, identity: Identity) -> dict[str, Any]:
         """All of it, as plain data; forecasts are those of a forecaster of this identity."""
         held = [[pack(one.forecast, identity), one.hint, one.y] for _, one in sorted(self._held.items())]
-        return {"front": self._front, "held": held}
+        return {"front": self._front, "held": held, "gone": sorted(self._gone)}
 
     @classmethod
     def from_dict(cls, state: dict[str, Any], settle: int, identity: Identity) -> "OutcomeOrder":
@@ -82,4 +101,6 @@ class OutcomeOrder:
         order._front = state["front"]
         for packed, hint, y in state["held"]:
             order.take(HeldOutcome(unpack(packed, identity), hint, y))
+        for gone in state.get("gone", ()):
+            order.skip(gone)
         return order

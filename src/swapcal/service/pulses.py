@@ -96,6 +96,7 @@ class Pulses:
             "pending": status.pending,
             "held": status.held,
             "expired": status.expired,
+            "forgotten": status.forgotten,
             "late": status.late,
             "lateness": status.lateness,
             "room": status.room,

@@ -90,7 +90,7 @@ def recorded_result(
         high=kind.high,
         groups=both.after.names,
         n_rounds=both.after.n_rounds,
-        n_missing=int(status["pending"]),
+        n_missing=int(status["pending"] - status["held"] + status["expired"] + status["forgotten"]),
         n_clipped=0,
         before=before,
         after=after,
@@ -115,5 +115,5 @@ def _settings(spec: StreamSpec, cases: LearnedCases, status: dict[str, Any]) -> 
     yield "last case", time.strftime(moment, time.gmtime(cases.last)) + " UTC"
     yield "groups", [one if isinstance(one, str) else list(one) for one in spec.groups]
     yield "outcome_order", spec.outcome_order
-    for field in ("forecasts", "outcomes", "pending", "held", "expired", "late", "stood_back", "alarms"):
+    for field in ("forecasts", "outcomes", "pending", "held", "expired", "forgotten", "late", "stood_back", "alarms"):
         yield f"{field} of the stream", status[field]

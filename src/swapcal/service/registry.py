@@ -149,8 +149,7 @@ def replay(stream: ServedStream, store: EventStore) -> None:
             forecast()
         stream.begin(time)
         if is_outcome:
-            assert row.y is not None
-            stream.learn(row.forecast(stream.identity), row.asked().used(), row.y)
+            stream.close(row.forecast(stream.identity), row.asked().used(), row.y)
         else:
             waiting.append(row)
             if len(waiting) >= AT_ONCE:

@@ -9,6 +9,7 @@ from swapcal.service.schemas import (
     Case,
     Cases,
     Forecasted,
+    Forgotten,
     Learned,
     Outcome,
     Outcomes,
@@ -49,8 +50,9 @@ OPERATIONS: tuple[Operation, ...] = (
         (Forecasted, Answers), (Case, Cases), (404, 409, 502), (200, 207), _CASE, _FORECAST, ("cases",),
     ),
     Operation(
-        "POST", f"{S}/outcomes", "outcomes", "Learn one outcome or several", case_routes.learn, (Learned, Results),
-        (Outcome, Outcomes), (404, 409, 410), (200, 207), {"id": "flight-1545", "y": 0.0},
+        "POST", f"{S}/outcomes", "outcomes", "Learn one outcome or several", case_routes.learn,
+        (Learned, Forgotten, Results), (Outcome, Outcomes), (404, 409, 410), (200, 207),
+        {"id": "flight-1545", "y": 0.0},
         {"result": "learned", "id": "flight-1545", "y": 0.0, "replayed": False}, ("cases",),
     ),
     Operation(

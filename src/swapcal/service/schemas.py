@@ -1,16 +1,21 @@
 """What goes over the wire: requests and answers, checked while they are decoded."""
 
+import math
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+
+from swapcal.errors import InvalidInput
 
 __all__ = [
     "Alarms",
     "Answers",
     "Case",
+    "CaseState",
     "Cases",
     "Context",
     "Forecasted",
+    "Forgotten",
     "Id",
     "Learned",
     "Outcome",
@@ -43,6 +48,9 @@ Context = Annotated[
 ]
 
 
+CaseState = Literal["pending", "held", "learned", "forgotten", "expired"]
+
+
 class Case(Struct, frozen=True, forbid_unknown_fields=True):
     """A case to be forecast: your id, its columns, and what your model says."""
 
@@ -61,13 +69,21 @@ class Cases(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Outcome(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """What came of a case."""
+    """What came of a case; or, with `y` null, that nothing will come: the customer has left, the sensor has failed."""
 
     id: Id
-    y: Annotated[float, Meta(description="The outcome, in the property's units.")]
+    y: Annotated[
+        float | None, Meta(description="The outcome, in the property's units; null says that it will never come.")
+    ]
 
     def __post_init__(self) -> None:
         _one_line(self.id)
+        # JSON has no such numbers and would write null, which says something else.
+        if self.y is not None and not math.isfinite(self.y):
+            raise InvalidInput(
+                f"an outcome is a finite number; got {self.y!r}. Send nothing while it is not known, and None (null) "
+                "once it is sure that it will never come"
+            )
 
 
 class Outcomes(Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,6 +113,13 @@ class Learned(Struct, frozen=True, gc=False, tag_field="result", tag="learned"):
     replayed: bool = False
 
 
+class Forgotten(Struct, frozen=True, gc=False, tag_field="result", tag="forgotten"):
+    """A case that waits for no outcome any more, now or before: it was said that none will come."""
+
+    id: str
+    replayed: bool = False
+
+
 class Refused(Struct, frozen=True, omit_defaults=True, tag_field="result", tag="refused"):
     """Why something was refused: a problem of RFC 9457, in sentences."""
 
@@ -116,7 +139,7 @@ class Answers(Struct, frozen=True):
 class Results(Struct, frozen=True):
     """One entry for each outcome, in the order of the request."""
 
-    outcomes: list[Learned | Refused]
+    outcomes: list[Learned | Forgotten | Refused]
 
 
 class StoredCase(Struct, frozen=True):
@@ -129,11 +152,16 @@ class StoredCase(Struct, frozen=True):
     round: int
     y: float | None
     state: Annotated[
-        Literal["pending", "held", "learned", "expired"],
-        Meta(description="held: the outcome has come, and is learned after those of earlier cases."),
+        CaseState,
+        Meta(
+            description="held: the outcome has come, and is learned after those of earlier cases. forgotten: it was "
+            "said that none will come."
+        ),
     ]
     created: Annotated[float, Meta(description="Seconds since 1970.")]
-    learned: Annotated[float | None, Meta(description="When the outcome came; seconds since 1970.")]
+    learned: Annotated[
+        float | None, Meta(description="When the outcome, or the word that none will come, came; seconds since 1970.")
+    ]
 
 
 class StreamStatus(Struct, frozen=True):
@@ -146,6 +174,7 @@ class StreamStatus(Struct, frozen=True):
     pending: Annotated[int, Meta(description="Cases that wait for their outcome, or whose outcome is held.")]
     held: Annotated[int, Meta(description="Outcomes that have come and wait for those of earlier cases.")]
     expired: Annotated[int, Meta(description="Cases that had no outcome before their room was needed.")]
+    forgotten: Annotated[int, Meta(description="Cases of which it was said that no outcome will come.")]
     late: Annotated[int, Meta(description="Outcomes that came after a later case was forecast.")]
     standing_back: Annotated[bool, Meta(description="Whether hints are shown as they are, as outcomes come late.")]
     stood_back: Annotated[int, Meta(description="Cases whose hint was shown as it is for that.")]

@@ -26,6 +26,7 @@ class Totals(msgspec.Struct):
 
     forecasts: int = 0
     outcomes: int = 0
+    forgotten: int = 0
     compared: int = 0
     loss_before: float = 0.0
     loss_after: float = 0.0

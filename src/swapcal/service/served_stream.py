@@ -127,6 +127,22 @@ class ServedStream:
         ends = rows.indptr.tolist()
         return [Row(rows.indices[start:end], rows.values[start:end]) for start, end in pairwise(ends)]
 
+    def close(self, forecast: sc.Forecast, hint: float | None, y: float | None) -> None:
+        """The next event: an outcome, or None for one that will not come. A `SwapcalError` changes nothing."""
+        if y is None:
+            self.forget(forecast)
+        else:
+            self.learn(forecast, hint, y)
+
+    def forget(self, forecast: sc.Forecast) -> None:
+        """The next event: no outcome will come, and no outcome that is held waits for it."""
+        self.forecaster.forget(forecast)
+        self.scores.totals.forgotten += 1
+        self.seq += 1
+        if self.order is not None:
+            self.order.skip(forecast.round)
+            self._learn_due(self.order)
+
     def learn(self, forecast: sc.Forecast, hint: float | None, y: float) -> None:
         """The next event: an outcome. A `SwapcalError` changes nothing."""
         if self.order is None:
@@ -184,6 +200,7 @@ class ServedStream:
             pending=lateness.n_pending,
             held=0 if self.order is None else len(self.order),
             expired=lateness.n_expired,
+            forgotten=totals.forgotten,
             late=lateness.n_late,
             standing_back=lateness.standing_back,
             stood_back=lateness.n_stood_back,

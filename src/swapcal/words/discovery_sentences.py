@@ -4,7 +4,7 @@ from typing import Any
 
 from swapcal.roles import Elicitable
 from swapcal.words.names import shortened
-from swapcal.words.numbers import count, number, percent
+from swapcal.words.numbers import counted, number, percent
 from swapcal.words.property_words import property_words
 
 __all__ = ["discovery_sentences"]
@@ -22,12 +22,12 @@ def discovery_sentences(found: dict[str, Any], property: Elicitable) -> tuple[st
     for one in confirmed[:N_TOLD]:
         bias = words.bias(float(one["bias"]) / words.scale)
         least = words.size(float(one["bound"]) / words.scale)
-        told.append(f"{shortened(one['name'], 80)}: {bias}, by {least} at least ({count(one['rows'])} fresh rows)")
+        told.append(f"{shortened(one['name'], 80)}: {bias}, by {least} at least ({counted(one['rows'], 'fresh row')})")
     if told:
         more = f"; and {len(confirmed) - len(told)} more" if len(confirmed) > len(told) else ""
         sentences = [f"Searched and confirmed on rows that were not searched: {'; '.join(told)}{more}."]
     else:
-        sentences = [f"A search of {count(found['rows'])} rows for other subgroups confirmed none."]
+        sentences = [f"A search of {counted(found['rows'])} for other subgroups confirmed none."]
     leaks = [f"{shortened(leak['name'])} ({percent(round(leak['share'], 2))})" for leak in found["leaks"]]
     if leaks:
         sentences.append(

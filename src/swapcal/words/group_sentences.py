@@ -6,7 +6,7 @@ from swapcal.audit.group_bias import GroupBias
 from swapcal.audit.summary import ColumnSummary
 from swapcal.roles import Elicitable
 from swapcal.words.names import group_name, shortened
-from swapcal.words.numbers import count
+from swapcal.words.numbers import count, counted
 from swapcal.words.property_words import NamedProperty, PropertyWords, property_words
 
 __all__ = ["groups_off", "seen_sentence", "since_text", "worst_groups"]
@@ -46,7 +46,7 @@ def worst_groups(side: ColumnSummary, property: Elicitable | NamedProperty) -> s
         inside = ", ".join(
             part
             for part in (
-                f"{count(groups.rows[j])} rows",
+                counted(groups.rows[j]),
                 f"interval {words.interval(float(groups.low[j]), float(groups.high[j]))}",
                 since,
             )

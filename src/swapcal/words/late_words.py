@@ -1,6 +1,6 @@
 """Late outcomes in sentences: standing back, and delays that depend on outcomes."""
 
-from swapcal.words.numbers import count
+from swapcal.words.numbers import count, counted
 
 __all__ = ["dependent_delays", "expired", "standing_back"]
 
@@ -29,7 +29,7 @@ def standing_back(since: int, judged: int, cost: float | None) -> str:
     )
     if cost is None:
         return head + "outcomes come late, and none could be judged so far." + tail
-    on = f"on the {count(judged)} outcomes judged so far, "
+    on = f"on the {counted(judged, 'outcome')} judged so far, "
     if cost > 0.0:
         spent = f"the corrections that were shown have cost {100.0 * cost:.2g} % of the model's loss"
         return f"{head}{on}{spent}, with the worst assumed of outcomes that are out.{tail}"
@@ -71,7 +71,7 @@ def expired(n: int) -> str:
     >>> expired(1)
     '1 forecast waited for its outcome for too long and has expired; give max_pending= a larger value.'
     """
-    what = "1 forecast waited for its outcome" if n == 1 else f"{count(n)} forecasts waited for their outcomes"
+    what = f"{counted(n, 'forecast')} waited for {'its outcome' if n == 1 else 'their outcomes'}"
     return f"{what} for too long and {'has' if n == 1 else 'have'} expired; give max_pending= a larger value."
 
 

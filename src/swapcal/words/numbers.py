@@ -86,15 +86,15 @@ def count(value: float) -> str:
     return MISSING if not math.isfinite(value) else f"{round(value):,}".replace("-", MINUS)
 
 
-def counted(rows: float) -> str:
-    """How many rows.
+def counted(n: float, noun: str = "row", plural: str = "") -> str:
+    """How many of what; `plural` where that is not the noun with an s.
 
     Examples
     --------
-    >>> counted(1), counted(20_000.0)
-    ('1 row', '20,000 rows')
+    >>> counted(1), counted(20_000.0), counted(1, "outcome"), counted(0, "class", "classes")
+    ('1 row', '20,000 rows', '1 outcome', '0 classes')
     """
-    return "1 row" if rows == 1 else f"{count(rows)} rows"
+    return f"1 {noun}" if n == 1 else f"{count(n)} {plural or noun + 's'}"
 
 
 def percent(share: float) -> str:

@@ -158,4 +158,7 @@ and {N_SEEDS} seeds.
   other way round, and lead times, where high ones are known at a uniform share of a log-normal time of median 4,600.
 - *drift meanwhile*: group effects turn to their opposite while an outcome is out. *a right model*: the truth itself.
 - Swap error: SMCal_2 over the groups in 48 equal cells, for the model and for us.
-- A target is met by a row if it is with every seed."""
+- A target is met by a row if it is with every seed.
+- Time: a late round is written down and read again, the gate scores it twice, and the evidence has moved on since it
+  was drawn. A learning hint looks at a case once more, as its step is taken from where it is now: steps from where it
+  was then are not stable when many outcomes are out."""

@@ -121,7 +121,7 @@ _INSTRUCTIONS = """\
 counts what two more passes over it add. The counts are kept in [instructions.json](instructions.json) with the
 compiler that made them, so that a later change shows its cost on any machine: `swapcal bench speed --only
 instructions` prints the difference. It is judged (2 % more is a miss) only where the compiler and the vector
-instructions are the same."""
+instructions are the same. Below stands what a round costs over one of the engine whose grid was equal bins."""
 
 _FLOAT32 = """\
 The driver also plays the engine with sums, spreads and weights in single precision; numbers above 1 mean that this is

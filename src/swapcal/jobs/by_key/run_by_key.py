@@ -34,6 +34,7 @@ from swapcal.roles import Hypotheses
 from swapcal.tables.coded import Coded, text
 from swapcal.tables.records import Batch, Records, read
 from swapcal.typing import Float64Array, IntArray
+from swapcal.words.numbers import counted
 
 __all__ = ["ByKey", "run_by_key"]
 
@@ -68,7 +69,8 @@ class ByKey:
     def sentences(self) -> list[str]:
         """In words."""
         told = [
-            f"{self.rows:,} rows of {self.keys:,} keys were forecast by {self.processes} processes, seed {self.seed}"
+            f"{counted(self.rows)} of {counted(self.keys, 'key')} {'was' if self.rows == 1 else 'were'} forecast by "
+            f"{counted(self.processes, 'process', 'processes')}, seed {self.seed}"
         ]
         for name, audit in (("hint", self.before), ("forecasts", self.after)):
             if audit is not None and audit.n_rounds:

@@ -8,7 +8,7 @@ from swapcal.errors import DataError
 from swapcal.jobs.auditing import versions
 from swapcal.jobs.before_after import DELTA
 from swapcal.jobs.checkpoint import Checkpoint
-from swapcal.jobs.output_and_state import Path_, RunFiles
+from swapcal.jobs.output_and_state import Path_, opened
 from swapcal.jobs.question import Question
 from swapcal.jobs.result import Result
 from swapcal.jobs.row_loop import play
@@ -17,7 +17,7 @@ from swapcal.jobs.several.class_result import TOP, ClassResult
 from swapcal.jobs.several.class_state import ClassState
 from swapcal.jobs.several.seen_rows import settings_of
 from swapcal.properties import Probability
-from swapcal.tables.records import Batch, Records, read
+from swapcal.tables.records import Batch
 from swapcal.words.class_words import class_verdict
 from swapcal.words.property_words import loss_name
 from swapcal.words.verdicts import verdict
@@ -83,27 +83,17 @@ def run_classes(
     'Use the recalibrated probabilities'
     """
     columns = ClassColumns(question, model)
-    records = (
-        source if isinstance(source, Records) else read(source, columns=columns.names, whole_lines=state is not None)
-    )
-    files = None
-    try:
-        asked = {**settings_of(question), "classes": True, "model": list(model), "learn": learn}
-        asked |= {"horizon": horizon, "seed": seed}
-        files = RunFiles(asked, (), out, state, records.file, fresh=fresh, overwrite=overwrite)
-        used = files
+    asked = {**settings_of(question), "classes": True, "model": list(model), "learn": learn}
+    asked |= {"horizon": horizon, "seed": seed}
+    with opened(source, columns.names, asked, (), out, state, fresh=fresh, overwrite=overwrite) as (records, files):
 
         def make(first: list[Batch], expected: int | None, begun: Checkpoint | None) -> ClassState:
             made = ClassState(columns, first, records.name, horizon=expected, seed=seed, learn=learn, saved=begun)
-            used.name_columns(made.output)
+            files.name_columns(made.output)
             return made
 
         played = play(records, question.prefix, make, files, horizon=horizon, progress=progress, stop=stop, say=say)
         return _result(records.name, played.run, files.asked)
-    finally:
-        if files is not None:
-            files.close()
-        records.close()
 
 
 def _result(source: str, current: ClassState, asked: dict[str, Any]) -> ClassResult:

@@ -8,7 +8,7 @@ from swapcal.errors import DataError
 from swapcal.jobs.auditing import versions
 from swapcal.jobs.before_after import DELTA
 from swapcal.jobs.checkpoint import Checkpoint
-from swapcal.jobs.output_and_state import Path_, RunFiles
+from swapcal.jobs.output_and_state import Path_, opened
 from swapcal.jobs.question import Question
 from swapcal.jobs.result import Result
 from swapcal.jobs.row_loop import play
@@ -17,7 +17,7 @@ from swapcal.jobs.several.interval_result import IntervalResult
 from swapcal.jobs.several.interval_state import IntervalState
 from swapcal.jobs.several.seen_rows import settings_of
 from swapcal.properties import Quantile
-from swapcal.tables.records import Batch, Records, read
+from swapcal.tables.records import Batch
 from swapcal.words.interval_words import SCORE, interval_verdict
 
 __all__ = ["run_interval"]
@@ -83,34 +83,17 @@ def run_interval(
     """
     columns = IntervalColumns(question, model)
     asked_coverage = level(coverage)
-    records = (
-        source if isinstance(source, Records) else read(source, columns=columns.names, whole_lines=state is not None)
-    )
-    files = None
-    try:
-        asked = {**settings_of(question), "interval": asked_coverage, "model": list(model), "learn": learn}
-        asked |= {"horizon": horizon, "seed": seed}
-        names = IntervalState.output(columns)
-        files = RunFiles(asked, names, out, state, records.file, fresh=fresh, overwrite=overwrite)
+    asked = {**settings_of(question), "interval": asked_coverage, "model": list(model), "learn": learn}
+    asked |= {"horizon": horizon, "seed": seed}
+    names = IntervalState.output(columns)
+    with opened(source, columns.names, asked, names, out, state, fresh=fresh, overwrite=overwrite) as (records, files):
 
         def make(first: list[Batch], expected: int | None, begun: Checkpoint | None) -> IntervalState:
-            return IntervalState(
-                asked_coverage,
-                columns,
-                first,
-                records.name,
-                horizon=expected,
-                seed=seed,
-                learn=learn,
-                saved=begun,
-            )
+            seen = (asked_coverage, columns, first, records.name)
+            return IntervalState(*seen, horizon=expected, seed=seed, learn=learn, saved=begun)
 
         played = play(records, question.prefix, make, files, horizon=horizon, progress=progress, stop=stop, say=say)
         return _result(records.name, played.run, asked_coverage, files.asked)
-    finally:
-        if files is not None:
-            files.close()
-        records.close()
 
 
 def _result(source: str, current: IntervalState, coverage: float, asked: dict[str, Any]) -> IntervalResult:
