@@ -28,8 +28,8 @@ is 0.03. The rates of the rivals, 1/2 and 3/4, are far outside."""
 
 FROM = {"anti-hint": 2**14}
 """Where a fit begins, if not with the first horizon. Hints that are always contradicted become the first values; until
-others stand beside them, the error is smaller: 0.04 to 0.05 T^(1/3), where it comes to 0.06 T^(1/3) later, for a mean and
-linear functions. Fewer points are left, so each is a mean over three runs."""
+others stand beside them, the error is smaller: 0.04 to 0.05 T^(1/3), where it comes to 0.06 T^(1/3) later, for a mean
+and linear functions. Fewer points are left, so each is a mean over three runs."""
 
 DENSITY = 1.0 / WIDTH
 """Of the adversaries' and the iid labels: the Lipschitz constant that the quantile's bound is about."""
