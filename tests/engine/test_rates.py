@@ -26,11 +26,13 @@ EXPONENT = 0.40
 factor, alone looks like an exponent of 0.07. The standard error of a slope through eight points with 15 % of noise each
 is 0.03. The rates of the rivals, 1/2 and 3/4, are far outside."""
 
-DENSITY = 1.0 / WIDTH
-"""Of the adversaries' and the iid labels: the Lipschitz constant that the quantile's rate is about, so it is declared.
+FROM = {"anti-hint": 2**14}
+"""Where a fit begins, if not with the first horizon. Hints that are always contradicted become the first values; until
+others stand beside them, the error is smaller: 0.04 to 0.05 T^(1/3), where it comes to 0.06 T^(1/3) later, for a mean and
+linear functions. Fewer points are left, so each is a mean over three runs."""
 
-Undeclared, the grid is that of a density of 1.54; rounding then costs up to 6 T^(1/3), and how much of it is felt at
-one T depends on where the grid meets the labels, which bends a fitted slope either way."""
+DENSITY = 1.0 / WIDTH
+"""Of the adversaries' and the iid labels: the Lipschitz constant that the quantile's bound is about."""
 
 PROPERTIES: dict[str, Elicitable] = {
     "mean": Mean(),
@@ -86,11 +88,11 @@ def drifted(sought: str, kind: str, n_rounds: int, seed: int) -> float:
     return forecaster.error()
 
 
-def curve(sought: str, kind: str, source: str) -> list[float]:
-    """For each horizon, the mean error over fresh runs: three where those are short, then two, then one."""
+def curve(sought: str, kind: str, source: str, horizons: list[int]) -> list[float]:
+    """For each horizon, the mean error over fresh runs: three where those are short or few, then two, then one."""
     means = []
-    for n_rounds in HORIZONS:
-        seeds = range(3 if n_rounds <= 2**12 else 2 if n_rounds <= 2**14 else 1)
+    for n_rounds in horizons:
+        seeds = range(3 if n_rounds <= 2**12 or source in FROM else 2 if n_rounds <= 2**14 else 1)
         if source == "iid":
             errors = [identical(sought, kind, n_rounds, seed) for seed in seeds]
         elif source == "drifting":
@@ -105,7 +107,8 @@ def curve(sought: str, kind: str, source: str) -> list[float]:
 @pytest.mark.parametrize("kind", N)
 @pytest.mark.parametrize("sought", PROPERTIES)
 def test_the_error_grows_like_the_cube_root(sought: str, kind: str, source: str) -> None:
-    exponent = np.polyfit(np.log(HORIZONS), np.log(curve(sought, kind, source)), 1)[0]
+    horizons = [n_rounds for n_rounds in HORIZONS if n_rounds >= FROM.get(source, 0)]
+    exponent = np.polyfit(np.log(horizons), np.log(curve(sought, kind, source, horizons)), 1)[0]
     assert exponent <= EXPONENT
 
 
