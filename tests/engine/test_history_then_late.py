@@ -22,7 +22,7 @@ def a_model_that_is_off(n: int, seed: int) -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("name", PROPERTIES)
+@pytest.mark.parametrize("name", PROPERTIES if ALL else ["mean", "quantile", "own"])
 def test_the_same_in_runs_in_a_loop_and_through_files(name: str) -> None:
     target = PROPERTIES[name]
     x, y, h = data(target, 500, 3)
