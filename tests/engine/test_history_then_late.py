@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
+from effort import ALL
 from late_streams import PROPERTIES, data, late_by, looped
 from swapcal.engine import gate as gates
 from swapcal.engine import kernels

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +119,28 @@ def test_a_late_run_that_is_killed_goes_on_bit_for_bit(tmp_path: Path, mode: str
     assert report["different"] == []
     assert any(killed_runs.KILLED in codes for codes in report["codes"])
     assert all(codes[-1] == 0 for codes in report["codes"])
+
+
+def test_outcomes_are_learned_in_the_order_of_the_forecasts_if_asked(tmp_path: Path) -> None:
+    """By row numbers from 1 on, as `Forecaster.run(order="forecast")` does, and not as by arrival."""
+    rng = np.random.default_rng(4)
+    n = 1_500
+    x, y = rng.random(n) < 0.4, rng.random(n) < 0.5
+    known = np.arange(n) + 1 + np.where(y, 300, 5)
+    columns = {"y": y.astype(float), "g": x, "known": known}
+    asked = Question("y", groups=["g"], low=0.0, high=1.0, known="known", order="forecast")
+    said = {}
+    for question in (asked, replace(asked, order="arrival")):
+        file = tmp_path / f"{question.order}.csv"
+        found = running.run(columns, question, learn=False, seed=3, out=file)
+        assert found.settings.get("order", "arrival") == question.order
+        said[question.order] = np.loadtxt(file, delimiter=",", skiprows=1)[:, 1]
+        forecaster = sc.Forecaster(sc.Mean(), sc.Finite(3), seed=3)
+        contexts = np.column_stack([np.ones(n), ~x, x]).astype(float)
+        made = forecaster.run(contexts, columns["y"], known=known - 1.0, order=question.order)
+        np.testing.assert_array_equal(said[question.order], made)
+    assert not np.array_equal(said["forecast"], said["arrival"])
+    with pytest.raises(InvalidInput, match="add --known or --delay"):
+        Question("y", order="forecast")
+    with pytest.raises(InvalidInput, match="order must be"):
+        Question("y", delay="5", order="sideways")

@@ -54,6 +54,9 @@ def run(
     delay: Annotated[
         str | None, typer.Option(help="Outcomes are known after so long (2d, 6h; needs --time) or so many rows (500).")
     ] = None,
+    order: Annotated[
+        str, typer.Option(help="Late outcomes are learned by arrival, or by forecast: when all earlier ones are known.")
+    ] = "arrival",
     later: Annotated[
         bool,
         typer.Option("--later", help="Blank outcomes come later: learn them when the file has them; with --state."),
@@ -125,7 +128,7 @@ def run(
         asked: dict[str, Any] = {"property": property, "low": low, "high": high, "positive": positive}
         asked |= {"weight": weight, "r": r, "costs": costs}
         asked |= {"categories": categories, "limit": limit, "time": time, "known": known, "delay": delay}
-        asked |= {"later": later, "id": id}
+        asked |= {"later": later, "id": id, "order": order}
         several = interval is not None or classes
         question = options.question(y, None if several else hint, groups, linear, **asked)
         if fail_above is not None:
@@ -160,6 +163,7 @@ def run(
         if by is not None:
             refused = {"--horizon": horizon, "--bins": bins, "--jitter": jitter, "--costs": costs}
             refused |= {"--later": later, "--id": id, "--outcomes": outcomes}
+            refused |= {"--order": order if order != "arrival" else None}
             if given := [name for name, value in refused.items() if value]:
                 raise InvalidInput(
                     f"--by goes without {', '.join(given)}, which would be of one stream: keys have one each"

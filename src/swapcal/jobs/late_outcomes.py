@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from swapcal.checked import one_of
 from swapcal.errors import DataError, InvalidInput
 from swapcal.tables.batch import Batch
 from swapcal.tables.coded import Coded
@@ -50,6 +51,8 @@ class LateOutcomes:
         Instead of `known`: after so many rows ("500"), or so long ("2d", which needs `time`).
     later : bool
         Outcomes that are blank come later, in the same file or another.
+    order : {"arrival", "forecast"}
+        Whether outcomes are learned as they come, or only when those of all earlier rows are known.
 
     Examples
     --------
@@ -61,8 +64,13 @@ class LateOutcomes:
     known: str | None = None
     delay: str | None = None
     later: bool = False
+    order: str = "arrival"
 
     def __post_init__(self) -> None:
+        if one_of(self.order, "order", ("arrival", "forecast")) == "forecast" and not self.timed:
+            raise InvalidInput(
+                "the order of forecasts (--order forecast) is about late outcomes: add --known or --delay"
+            )
         if self.known is not None and self.delay is not None:
             raise InvalidInput("outcomes are known by a column (--known) or after a delay (--delay), not both")
         if self.delay is not None:

@@ -64,6 +64,8 @@ class Question:
         itself, also where there is a time.
     known, delay : str, optional
         For runs: when outcomes are known, if not at once; see `LateOutcomes`.
+    order : {"arrival", "forecast"}
+        For runs with late outcomes: in which order they are learned.
     later : bool
         For runs with a state file: outcomes that are blank come later, and are learned from when they are there.
     id : str, optional
@@ -100,6 +102,7 @@ class Question:
     costs: str | None = None
     later: bool = False
     id: str | None = None
+    order: str = "arrival"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "later", bool(self.later) or self.id is not None)
@@ -127,7 +130,7 @@ class Question:
             raise InvalidInput(f"bins must be {MOST_BINS:,} at most, more than any page can show; got {self.bins:,}")
         # What is wrong with these is said now, not after the file was opened.
         self.grouping()
-        LateOutcomes(self.time, self.known, self.delay)
+        LateOutcomes(self.time, self.known, self.delay, order=self.order)
         if self.costs is not None:
             Decisions.parsed(self.costs)
         if isinstance(self.property, str):
@@ -150,7 +153,7 @@ class Question:
     @builtins.property
     def late(self) -> LateOutcomes:
         """When outcomes are known."""
-        return LateOutcomes(self.time, self.known, self.delay, self.later)
+        return LateOutcomes(self.time, self.known, self.delay, self.later, self.order)
 
     @staticmethod
     def parse_property(text: str, low: float, high: float) -> Elicitable:
@@ -186,6 +189,7 @@ class Question:
             "delay": self.delay,
             "later": self.later or None,
             "id": self.id,
+            **({} if self.order == "arrival" else {"order": self.order}),
         }
 
 

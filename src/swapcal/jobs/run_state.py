@@ -170,6 +170,7 @@ class RunState:
                 missing="skip",
                 waits=None if waits is None else waits[part],
                 **{name: each[part] for name, each in late.items()},
+                order=self.question.order,
             )
             w = None if weights is None else weights[part]
             before = None if hints is None else hints[part]
