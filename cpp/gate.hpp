@@ -34,6 +34,7 @@ struct Gate {
     static constexpr int64_t generations = 4, patience = 64;  // gate.GENERATIONS, gate.PATIENCE
     static constexpr int64_t width = 32;  // rounds of a cohort: gate.COHORT
     static constexpr int64_t memory = 1 << 14;  // gate.MEMORY
+    static constexpr double material = 0.01;  // lateness.MATERIAL
 
     Stakes stakes;
     bool stand_back;
@@ -215,11 +216,13 @@ struct Gate {
     bool depends(const double *c) {
         double n = c[kCN];
         if (n < 2.0) return false;
+        double spread = c[kCGG] - c[kCG] * c[kCG] / n;
+        if (!(spread > material * n)) return false;
         double x = c[kCVG] - c[kCV] * c[kCG] / n;
         totals[kCross] += x;
         totals[kCrossSquares] += x * x;
         totals[kCrossings] += x != 0.0 ? 1.0 : 0.0;
-        totals[kSpread] += c[kCGG] - c[kCG] * c[kCG] / n;
+        totals[kSpread] += spread;
         double cross = totals[kCross], squares = totals[kCrossSquares];
         if (squares <= 0.0) return false;
         double rho = squares / totals[kCrossings];

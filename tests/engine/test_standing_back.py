@@ -376,3 +376,23 @@ def test_it_spends_without_proof_when_enough_is_judged_and_more_where_delays_dep
     assert gate.follows(judged + rest - 1, 0.5, 0.49, rest)
     assert not gate.follows(judged + rest, 0.5, 0.49, rest + 1)
     assert not gate.follows(judged + rest - 1, 0.5, 0.49, rest + judged // 8 + 1)
+
+
+@pytest.mark.once
+def test_in_the_order_of_forecasts_nothing_is_left_to_find() -> None:
+    """Each outcome waits for those before it: delays differ by little, and with the outcome for certain."""
+    n = 12_000
+    x, y, h = data(sc.Probability(), n, 9)
+    known = np.arange(n) + np.where(y > 0.5, 1_000.0, 100.0)
+    found = {}
+    for order in ("arrival", "forecast"):
+        forecaster = sc.Forecaster(sc.Probability(), sc.Finite(4), seed=1)
+        forecaster.run(x, y, h, known=known, order=order)
+        found[order] = int(forecaster.state.gate.counts[gates.FLAGGED])
+    assert found["forecast"] == -1 < found["arrival"]
+    totals, cohort = np.zeros(lateness.N_TOTALS), np.zeros(lateness.WIDTH)
+    for k in range(32):
+        lateness.add(cohort, 1.0 if k % 2 else -1.0, 1_000 + 100 * (k % 2))
+    for _ in range(1_000):
+        assert not lateness.judge(totals, cohort)
+    assert not totals.any()

@@ -15,6 +15,9 @@ the x and Y that of their squares,
 
 which exceeds ln 1000 ever with a probability of at most 1/1000, whenever one looks (Ville). Here rho is the mean of the
 x^2 so far, and delays that are not symmetric leave x only nearly so: *about* 1/1000. The test measures it.
+
+A cohort whose delays differ by less than a tenth says nothing. Where outcomes are learned in the order of forecasts,
+each waits for those before it, and what is left of a dependence is certain and harmless.
 """
 
 import math
@@ -24,6 +27,9 @@ from swapcal.typing import Float64Array
 __all__ = ["add", "judge", "log_e", "slope"]
 
 ALARM = math.log(1000.0)
+
+MATERIAL = 0.01
+"""Variance of the logarithm of delays in a cohort, at least, for it to count."""
 
 CROSS, CROSS_SQUARES, CROSSINGS, SPREAD = range(4)
 N_TOTALS = 4
@@ -49,11 +55,14 @@ def judge(totals: Float64Array, cohort: Float64Array) -> bool:
     n, sum_v, sum_g, products, squares, _ = cohort.tolist()
     if n < 2.0:
         return False
+    spread = squares - sum_g * sum_g / n
+    if not spread > MATERIAL * n:
+        return False
     x = products - sum_v * sum_g / n
     totals[CROSS] += x
     totals[CROSS_SQUARES] += x * x
     totals[CROSSINGS] += x != 0.0
-    totals[SPREAD] += squares - sum_g * sum_g / n
+    totals[SPREAD] += spread
     return log_e(totals) > ALARM
 
 
