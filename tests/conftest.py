@@ -1,6 +1,7 @@
-"""Fixtures of several files, and one thread of linear algebra for each process of the tests."""
+"""Fixtures of several files; one thread of linear algebra for each process of the tests, which listens to Ctrl-C."""
 
 import os
+import signal
 from functools import partial
 
 import pytest
@@ -9,6 +10,10 @@ import pytest
 # other, and cost up to ten times as much. NumPy reads this when it is imported, and so do processes that tests start.
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and all that they start; some tests send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 from swapcal.engine import state, values  # noqa: E402
 
