@@ -244,6 +244,7 @@ def test_load() -> None:
     faults.verdict(PLAN["load"])
 
 
+@pytest.mark.once
 def test_bombs_are_refused_unopened() -> None:
     for make in (finite, learning):
         buffer = io.BytesIO()

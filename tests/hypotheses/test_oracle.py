@@ -259,6 +259,7 @@ def test_checks_of_a_class(learner: Learner) -> None:
     check_hypotheses(Oracle(learner))
 
 
+@pytest.mark.once  # an oracle has no kernel
 @pytest.mark.usefixtures("little_room")
 @pytest.mark.parametrize("learner", BUILT_IN, ids=repr)
 @pytest.mark.parametrize("horizon", [3000, None])
