@@ -21,6 +21,16 @@ struct Stakes {
         double end = said > model ? low : high;
         return loss(said, end) - loss(model, end);
     }
+
+    // What an outcome says of a round: twin of stakes.RoundCost.
+    struct RoundCost {
+        double difference, model, v, distance;
+    };
+
+    RoundCost outcome(double said, double model, double y) const {
+        double z = property.raised(y), cost = loss(model, z);
+        return {loss(said, z) - cost, cost, property.identification_at(model, z), std::fabs(z - model)};
+    }
 };
 
 struct Gate {
@@ -31,14 +41,12 @@ struct Gate {
     enum Count { kBegin, kFront, kSince, kMarker, kTried, kBack, kBackSince, kFlagged, kCounts };
     enum Column { kCPaper, kCSpent, kCModel, kCRisk, kCN, kCV, kCG, kCVG, kCGG, kCFirst, kColumns };
 
-    static constexpr int64_t generations = 4, patience = 64;  // gate.GENERATIONS, gate.PATIENCE
     static constexpr int64_t width = 32;  // rounds of a cohort: gate.COHORT
-    static constexpr int64_t memory = 1 << 14;  // gate.MEMORY
-    static constexpr double material = 0.01;  // lateness.MATERIAL
 
     Stakes stakes;
     bool stand_back;
-    double spare, cap, losses, deviations, proof, alarm, unsettled;
+    double spare, cap, losses, deviations, proof, alarm, material, unsettled;
+    int64_t generations, patience, memory;
     double *totals;
     int64_t *counts;
     double *ring;
@@ -52,13 +60,12 @@ struct Gate {
     }
 
     void note(double said, double model, double y) {
-        double z = stakes.property.raised(y), loss = stakes.loss(model, z);
-        double difference = stakes.loss(said, z) - loss;
+        auto [difference, loss, v, distance] = stakes.outcome(said, model, y);
         totals[kPaper] += difference;
         totals[kBlock] += difference;
         totals[kModel] += loss;
-        totals[kDistance] += std::fabs(z - model);
-        totals[kSize] += std::fabs(stakes.property.identification_at(model, z));
+        totals[kDistance] += distance;
+        totals[kSize] += std::fabs(v);
         totals[kJudged] += 1.0;
         int64_t judged = int64_t(totals[kJudged]);
         if (judged % width == 0) {
@@ -109,10 +116,9 @@ struct Gate {
 
     void learn(int64_t t, double said, double model, double y, bool followed, int64_t lag) {
         if (!holds(t)) return;
-        double z = stakes.property.raised(y), loss = stakes.loss(model, z);
-        double difference = stakes.loss(said, z) - loss, v = stakes.property.identification_at(model, z);
+        auto [difference, loss, v, distance] = stakes.outcome(said, model, y);
         double change = difference - stakes.worst(said, model), late = double(lag);
-        totals[kDistance] += std::fabs(z - model);
+        totals[kDistance] += distance;
         totals[kSize] += std::fabs(v);
         totals[kLags] += late;
         totals[kLagSquares] += late * late;

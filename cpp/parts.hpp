@@ -88,7 +88,8 @@ struct Parts {
         double share = property.kind == PropertyKind::Quantile ? 1.0 : 0.5;
         return {{property, number("domain_low"), number("domain_high"), share}, nb::cast<bool>(settings["stand_back"]),
                 number("gate_spare"), number("gate_cap"), number("gate_losses"), number("gate_deviations"),
-                number("gate_proof"), number("gate_alarm"), number("gate_unsettled"), array("gate.totals", Gate::kTotals),
+                number("gate_proof"), number("gate_alarm"), number("gate_material"), number("gate_unsettled"),
+                whole("gate_generations"), whole("gate_patience"), whole("gate_memory"), array("gate.totals", Gate::kTotals),
                 array<int64_t>("gate.counts", Gate::kCounts), array("gate.ring", size * Gate::kColumns), size};
     }
 

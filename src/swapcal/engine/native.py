@@ -194,7 +194,11 @@ def _settled(rules: Rules) -> dict[str, Any]:
         "gate_deviations": gate.DEVIATIONS,
         "gate_proof": gate.PROOF,
         "gate_unsettled": gate.UNSETTLED,
+        "gate_generations": gate.GENERATIONS,
+        "gate_patience": gate.PATIENCE,
+        "gate_memory": gate.MEMORY,
         "gate_alarm": lateness.ALARM,
+        "gate_material": lateness.MATERIAL,
     }
 
 
