@@ -107,6 +107,8 @@ def test_what_cannot_be_played(tmp_path: Path) -> None:
     written(tmp_path / "rows.csv", 50)
     with pytest.raises(InvalidInput, match="without --linear"):
         run_by_key(tmp_path / "rows.csv", Question("late", linear=["score"]), "store")
+    with pytest.raises(InvalidInput, match="leave out --order forecast"):
+        run_by_key(tmp_path / "rows.csv", Question("late", delay="5", order="forecast"), "store")
     (tmp_path / "gap.csv").write_text("store,late\na,1\n,0\n")
     with pytest.raises(DataError, match=r"row 2 of .* has no key: 'store' is empty"):
         run_by_key(tmp_path / "gap.csv", Question("late"), "store")

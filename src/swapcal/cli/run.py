@@ -163,7 +163,6 @@ def run(
         if by is not None:
             refused = {"--horizon": horizon, "--bins": bins, "--jitter": jitter, "--costs": costs}
             refused |= {"--later": later, "--id": id, "--outcomes": outcomes}
-            refused |= {"--order": order if order != "arrival" else None}
             if given := [name for name, value in refused.items() if value]:
                 raise InvalidInput(
                     f"--by goes without {', '.join(given)}, which would be of one stream: keys have one each"

@@ -146,6 +146,8 @@ def run_by_key(
             "--by plays groups of columns, without --linear: the scales of these columns would be those of a few rows "
             "of each key; cut them into bands, as --groups does"
         )
+    if question.order != "arrival":
+        raise InvalidInput("--by learns outcomes as they come, key by key; leave out --order forecast")
     if max_pending is None:
         max_pending = 4096 if question.late.given else 64
     columns = None if question.columns is None else (*dict.fromkeys((by, *question.columns)),)
