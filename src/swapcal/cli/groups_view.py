@@ -13,7 +13,7 @@ from swapcal.words.names import group_name, shortened
 from swapcal.words.numbers import MISSING, aligned, count, interval
 from swapcal.words.property_words import property_words
 
-__all__ = ["N_GROUPS", "filled", "groups_view"]
+__all__ = ["N_GROUPS", "filled", "groups_view", "titled"]
 
 N_GROUPS = 12
 LEAST, ROOM = 12, 24
@@ -30,9 +30,7 @@ def groups_view(result: Result, width: int) -> Table | None:
         return None
     shown = rows[: N_GROUPS + 1]
     words, sides = property_words(result.property), list(result.columns)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title_justify="left", title_style="bold", show_edge=False)
-    off = sum(bool(row.get(sides[0], {}).get("off")) for row in rows[1:])
-    table.title = f"\nGroups, the worst first: {off:,} of {len(rows) - 1:,} off beyond doubt" if len(rows) > 1 else ""
+    table = titled(rows, sides)
     columns: dict[str, list[str]] = {"rows": [count(row["rows"]) for row in shown]}
     covers = "coverage" in (shown[0].get(sides[0]) or {})
     for which in sides:
@@ -51,6 +49,16 @@ def groups_view(result: Result, width: int) -> Table | None:
     # In a narrow terminal intervals give way, those before first, and then what coverage says already.
     optional = [each for each in ("interval", "interval ", *(f"{w}, {words.heading}" for w in sides)) if len(sides) > 1]
     return filled(table, columns, shown, len(rows), optional, width)
+
+
+def titled(rows: Sequence[Mapping[str, Any]], sides: Sequence[str]) -> Table:
+    """An empty table that says how many groups are off beyond doubt, before and after where there are both."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title_justify="left", title_style="bold", show_edge=False)
+    if len(rows) > 1:
+        before, *after = (sum(bool((row.get(side) or {}).get("off")) for row in rows[1:]) for side in sides)
+        told = f"{before:,} of {len(rows) - 1:,} off beyond doubt"
+        table.title = f"\nGroups, the worst first: {told}{f' before, {after[0]:,} after' if after else ''}"
+    return table
 
 
 def filled(

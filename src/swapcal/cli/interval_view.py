@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from swapcal.cli.groups_view import N_GROUPS, filled
+from swapcal.cli.groups_view import N_GROUPS, filled, titled
 from swapcal.cli.output import MARKS, STYLES, bullet, failed, n_groups, printed
 from swapcal.cli.plain_text import cleaned
 from swapcal.jobs.several.interval_result import IntervalResult, interval_json, interval_rows
@@ -54,11 +53,6 @@ def _view(result: IntervalResult, width: int) -> RenderableType:
 def _groups(result: IntervalResult, width: int) -> Table:
     rows: list[dict[str, Any]] = cleaned(interval_rows(result))
     shown, sides = rows[: N_GROUPS + 1], list(result.covered.columns)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title_justify="left", title_style="bold", show_edge=False)
-    off = [f"{side.known_groups.n_off:,}" for side in result.covered.columns.values()]
-    if len(rows) > 1:
-        told = f"{off[0]} of {len(rows) - 1:,} off beyond doubt"
-        table.title = f"\nGroups, the worst first: {told}{f' before, {off[1]} after' if len(off) == 2 else ''}"
     columns: dict[str, list[str]] = {"rows": [count(row["rows"]) for row in shown]}
     for which in sides:
         cells = [row.get(which) for row in shown]
@@ -70,4 +64,4 @@ def _groups(result: IntervalResult, width: int) -> Table:
     columns["off"] = ["yes" if (row.get(sides[-1]) or {}).get("off") else "" for row in shown]
     # In a narrow terminal the intervals of coverage give way, then the scores, those before first.
     optional = [name for part in ("points", "score") for name in columns if name.endswith(part)]
-    return filled(table, columns, shown, len(rows), optional, width)
+    return filled(titled(rows, sides), columns, shown, len(rows), optional, width)
