@@ -59,7 +59,8 @@ def dependent_delays(log_e: float, slope: float, scale: float | None) -> str:
         "Outcomes that come late are not like those that come early: among forecasts made at the same time, those that "
         f"came ten times as late were {way}{size} on average (odds of {_odds(log_e)} against chance). What is learned "
         "in the order of arrival is learned from a biased sample, so no correction is shown before it has proved a "
-        "gain; order='forecast' (--order forecast) waits for the slow ones."
+        "gain, or what is held back is little beside what is known; order='forecast' (--order forecast) waits for the "
+        "slow ones."
     )
 
 
