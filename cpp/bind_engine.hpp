@@ -18,7 +18,7 @@
 
 namespace swapcal {
 
-constexpr double kLargestFeature = 1e100;  // as in hints/regression_state.py
+constexpr double kLargestFeature = 1e100;  // as in hints/regression.py
 
 inline ForecastType &forecast_type() {
     static ForecastType type;

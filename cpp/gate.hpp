@@ -1,4 +1,4 @@
-// Standing back, and delays that depend on outcomes: twin of engine/gate.py, engine/lateness.py and engine/stakes.py.
+// Standing back, and delays that depend on outcomes: twin of engine/gate.py, engine/gate.py and engine/gate.py.
 #pragma once
 
 #include <algorithm>

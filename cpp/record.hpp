@@ -1,4 +1,4 @@
-// The hint's own record: twin of engine/record.py.
+// The hint's own record: twin of engine/crossing.py.
 #pragma once
 
 #include <cmath>

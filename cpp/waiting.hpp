@@ -1,4 +1,4 @@
-// Rounds of recorded streams whose outcomes are out: twin of engine/waiting.py and of the loop in engine/stream.py.
+// Rounds of recorded streams whose outcomes are out: twin of engine/pending.py and of the loop in engine/schedule.py.
 #pragma once
 
 #include <cstdint>

@@ -18,9 +18,9 @@ def made_up(n: int = 6000) -> pd.DataFrame:
 games = recorded("fte_games")
 games = made_up() if games is None else games.sort_values("date", kind="stable").reset_index(drop=True)
 question = {"y": "prob1_outcome", "groups": ["league"]}
-before = sc.audit_table(games, p="prob1", **question)
-games = sc.recalibrated(games, hint="prob1", seed=1, **question)
-after = sc.audit_table(games, p="forecast", **question)
+before = sc.audit(games, p="prob1", **question)
+games = sc.recalibrate(games, hint="prob1", seed=1, **question)
+after = sc.audit(games, p="forecast", **question)
 
 for name, result in (("before", before), ("after", after)):
     side = result.before if result.before is not None else result.after

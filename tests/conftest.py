@@ -28,6 +28,6 @@ def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def few_diagrams(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages draw two groups instead of up to 32, for tests that ask where a page is and not what it shows."""
-    from swapcal.report.chosen_groups import chosen_groups
+    from swapcal.report.page import chosen_groups
 
     monkeypatch.setattr("swapcal.report.page.chosen_groups", partial(chosen_groups, limit=2))

@@ -1,7 +1,6 @@
 """Online forecasts that are calibrated for everybody: swap multicalibration of any elicitable property."""
 
 from swapcal import checks as checks
-from swapcal import jobs as jobs
 from swapcal import learners as learners
 from swapcal import paper as paper
 from swapcal import potentials as potentials
@@ -9,19 +8,20 @@ from swapcal import report as report
 from swapcal import rivals as rivals
 from swapcal import simulate as simulate
 from swapcal import tables as tables
-from swapcal import words as words
-from swapcal.audit import Audit as Audit
-from swapcal.audit import calibration_error as calibration_error
-from swapcal.audit import multicalibration_error as multicalibration_error
-from swapcal.audit import swap_multicalibration_error as swap_multicalibration_error
+from swapcal import tasks as tasks
+from swapcal import text as text
+from swapcal.audits import Audit as Audit
+from swapcal.audits import calibration_error as calibration_error
+from swapcal.audits import multicalibration_error as multicalibration_error
+from swapcal.audits import swap_multicalibration_error as swap_multicalibration_error
 from swapcal.classes import Classes as Classes
-from swapcal.classes import ClassSet as ClassSet
-from swapcal.compat.frames import audit_table as audit_table
+from swapcal.classes import PredictionSet as PredictionSet
+from swapcal.compat.frames import audit as audit
 from swapcal.compat.frames import forecaster_for as forecaster_for
-from swapcal.compat.frames import recalibrated as recalibrated
-from swapcal.engine.bounds import Guarantee as Guarantee
-from swapcal.engine.grid import Grid as Grid
+from swapcal.compat.frames import recalibrate as recalibrate
 from swapcal.engine.kernels import backend as backend
+from swapcal.engine.theorems import Guarantee as Guarantee
+from swapcal.engine.values import Grid as Grid
 from swapcal.errors import AlreadyUpdated as AlreadyUpdated
 from swapcal.errors import AtomsWarning as AtomsWarning
 from swapcal.errors import DataError as DataError
@@ -43,9 +43,9 @@ from swapcal.hypotheses import Groups as Groups
 from swapcal.hypotheses import Linear as Linear
 from swapcal.hypotheses import Numeric as Numeric
 from swapcal.hypotheses import Oracle as Oracle
-from swapcal.intervals import Ahead as Ahead
 from swapcal.intervals import Interval as Interval
-from swapcal.intervals import Predictive as Predictive
+from swapcal.intervals import MultiHorizon as MultiHorizon
+from swapcal.intervals import PredictiveDistribution as PredictiveDistribution
 from swapcal.intervals import Quantiles as Quantiles
 from swapcal.keyed import Keyed as Keyed
 from swapcal.monitor import Alarm as Alarm

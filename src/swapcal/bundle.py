@@ -10,8 +10,6 @@ from typing import Any, BinaryIO
 from swapcal.errors import StateFileError
 from swapcal.forecaster import Forecaster
 
-__all__ = ["read", "write"]
-
 
 def write(
     path: str | PathLike[str] | BinaryIO, kind: str, plain: Mapping[str, Any], parts: Mapping[str, Forecaster]

@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swapcal import checked
+from swapcal import inputs
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.typing import Float64Array
-
-__all__ = ["Decisions", "lost", "saved"]
 
 
 class Decisions:
@@ -46,7 +44,7 @@ class Decisions:
         if table.ndim != 2 or table.shape[1] != 2 or len(table) < 1 or not np.isfinite(table).all():
             raise InvalidInput(
                 "a utility has a row of two finite numbers for each action: what it is worth without the event and "
-                f"with it; got {checked.shown(utility)}"
+                f"with it; got {inputs.short_repr(utility)}"
             )
         self.utility = table
         self.sums = np.zeros_like(table)
@@ -55,7 +53,7 @@ class Decisions:
     @classmethod
     def from_costs(cls, false_alarm: float, miss: float) -> "Decisions":
         """Two actions, to leave it and to act, where acting for nothing and leaving an event cost something."""
-        costs = [checked.number(each, name, 0.0, 1e12) for each, name in ((false_alarm, "false_alarm"), (miss, "miss"))]
+        costs = [inputs.number(each, name, 0.0, 1e12) for each, name in ((false_alarm, "false_alarm"), (miss, "miss"))]
         if not min(costs) > 0.0:
             raise InvalidInput(f"both costs must be above 0; got {false_alarm:g} for a false alarm and {miss:g} a miss")
         return cls([[0.0, -costs[1]], [-costs[0], 0.0]])
@@ -134,7 +132,7 @@ class Decisions:
 
     def regret_bound(self, swap_error: float, r: float = 1.0) -> float:
         """What the swap regret is at most, by the swap error of power `r` of the forecasts that were acted on."""
-        power = checked.number(r, "r", 1.0, 100.0)
+        power = inputs.number(r, "r", 1.0, 100.0)
         return float(self.sensitivity * self.weight ** (1.0 - 1.0 / power) * float(swap_error) ** (1.0 / power))
 
     def __add__(self, other: "Decisions") -> "Decisions":

@@ -5,14 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from swapcal import checked
+from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
-from swapcal.roles import Elicitable, Row
+from swapcal.protocols import Elicitable, Row
 from swapcal.typing import Float64Array
-
-__all__ = ["mean_of", "run", "smooth_error"]
 
 
 def mean_of(forecast: Forecast) -> float:
@@ -62,8 +60,8 @@ def run(forecaster: Forecaster, X: Any, y: Any, hints: Any = None) -> Float64Arr
     array
         The mean of the two values, for each round.
     """
-    labels = checked.vector(y, "y")
-    given = None if hints is None else checked.vector(hints, "hints", len(labels)).tolist()
+    labels = inputs.vector(y, "y")
+    given = None if hints is None else inputs.vector(hints, "hints", len(labels)).tolist()
     rows = forecaster.hypotheses.rows(X, len(labels))
     ends, out = rows.indptr.tolist(), np.empty(len(labels))
     for t, label in enumerate(labels.tolist()):
@@ -114,8 +112,8 @@ def smooth_error(
     >>> smooth_error(p, y, X, [0.25, 0.75], sc.Mean()), sc.swap_multicalibration_error(y, p, X)
     (0.25, 0.25)
     """
-    z, forecasts = np.asarray(values, dtype=np.float64), checked.vector(p, "p")
-    labels, contexts = checked.vector(y, "y", len(forecasts)), checked.matrix(X, "X")
+    z, forecasts = np.asarray(values, dtype=np.float64), inputs.vector(p, "p")
+    labels, contexts = inputs.vector(y, "y", len(forecasts)), inputs.matrix(X, "X")
     if z.ndim != 1 or len(z) < 2 or (np.diff(z) <= 0).any():
         raise InvalidInput("values must be two or more numbers in increasing order")
     upper = np.clip(np.searchsorted(z, forecasts), 1, len(z) - 1)

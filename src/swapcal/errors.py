@@ -1,21 +1,5 @@
 """What goes wrong, by name. Every error says what was given, what is allowed and what to do, and leaves state alone."""
 
-__all__ = [
-    "AlreadyUpdated",
-    "AtomsWarning",
-    "DataError",
-    "ExpiredForecast",
-    "ForecastError",
-    "GroupsWarning",
-    "InvalidInput",
-    "MissingExtra",
-    "NotElicitable",
-    "StateFileError",
-    "SwapcalError",
-    "UncompiledWarning",
-    "UnknownForecast",
-]
-
 
 class SwapcalError(ValueError):
     """The base of every error that this package raises on purpose."""

@@ -4,17 +4,219 @@ import hashlib
 import hmac
 import json
 import math
+import numbers
+import operator
+import struct
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
-from swapcal import forecast_bytes
-from swapcal.checked import real
-from swapcal.errors import UnknownForecast
-from swapcal.number import Number
+from swapcal.errors import StateFileError, UnknownForecast
+from swapcal.inputs import real
+from swapcal.state import framed, unframed
 
-__all__ = ["Forecast"]
+# --------
+# A forecast as bytes: about a hundred, and four for each group of its context, with its seal.
+
+_FIXED = struct.Struct("<BBBBHHIQ5d")
+_HINT, _BASE, _FEATURES, _SCORES, _SEAL, _ONES, _SAID = (1 << k for k in range(7))
+
+
+def pack(fields: dict[str, Any], kind: int) -> bytes:
+    """The fields of a forecast; `kind` is the place of its kind among all there are."""
+    context = fields["context"]
+    n = len(context) // 16
+    indices, entries = np.frombuffer(context, np.int64, n), np.frombuffer(context, np.float64, n, 8 * n)
+    # Groups: every entry is 1, and positions are small.
+    ones = bool((entries == 1.0).all()) and bool((indices < 1 << 32).all())
+    name = str(fields["forecaster"]).encode()
+    features, scores, seal = fields["features"], fields["scores"], fields["seal"]
+    flags = _ONES if ones else 0
+    parts = [name, indices.astype("<u4").tobytes() if ones else context]
+    for flag, value in ((_HINT, fields["hint"]), (_BASE, fields["base"]), (_SAID, fields["said"])):
+        if value is not None:
+            flags |= flag
+            parts.append(struct.pack("<d", value))
+    for flag, data in (
+        (_FEATURES, None if features is None else struct.pack(f"<{len(features)}d", *features)),
+        (_SCORES, scores),
+        (_SEAL, seal),
+    ):
+        if data is not None:
+            flags |= flag
+            parts += [struct.pack("<I", len(data)), data]
+    numbers = (fields[name] for name in ("value", "other", "probability", "evidence_at", "phi"))
+    fixed = _FIXED.pack(flags, kind, 0, 0, len(name), 0, n, fields["round"], *numbers)
+    return framed("forecast", b"".join((fixed, *parts)))
+
+
+def unpack(data: bytes, kinds: tuple[str, ...]) -> dict[str, Any]:
+    """The fields that `pack` wrote; what else it is, is an `UnknownForecast`."""
+    try:
+        payload = unframed("forecast", data)
+        flags, kind, _, _, n_name, _, n, t, *numbers = _FIXED.unpack_from(payload)
+        at = _FIXED.size
+
+        def take(size: int) -> bytes:
+            nonlocal at
+            if size > len(payload) - at:
+                raise ValueError
+            at += size
+            return bytes(payload[at - size : at])
+
+        def measured(flag: int) -> bytes | None:
+            return take(struct.unpack("<I", take(4))[0]) if flags & flag else None
+
+        name = take(n_name).decode()
+        context = take(4 * n if flags & _ONES else 16 * n)
+        if flags & _ONES:
+            context = np.frombuffer(context, "<u4").astype(np.int64).tobytes() + np.ones(n).tobytes()
+        hint, base, said = (struct.unpack("<d", take(8))[0] if flags & flag else None for flag in (_HINT, _BASE, _SAID))
+        features = measured(_FEATURES)
+        found = dict(zip(("value", "other", "probability", "evidence_at", "phi"), numbers, strict=True))
+        found |= {"round": t, "forecaster": name, "context": context, "kind": kinds[kind]}
+        found |= {"hint": hint, "base": base, "said": said, "scores": measured(_SCORES), "seal": measured(_SEAL)}
+        found["features"] = None if features is None else struct.unpack(f"<{len(features) // 8}d", features)
+        if at != len(payload):
+            raise ValueError
+    except (StateFileError, ValueError, IndexError, struct.error):
+        raise UnknownForecast(
+            "this is not a stored forecast: these bytes are not what Forecast.to_bytes gave"
+        ) from None
+    return found
+
+
+# --------
+# What makes a value that carries a number usable as that number: order, arithmetic, rounding, formatting, arrays.
+
+Operation = Callable[[Any, Any], Any]
+
+
+def _other(value: Any) -> Any:
+    """The other side of an operation as a plain number; NotImplemented for what is not one."""
+    if isinstance(value, Number):
+        return value.value
+    return value if isinstance(value, numbers.Number) else NotImplemented
+
+
+def _forward(operation: Operation) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        right = _other(other)
+        return NotImplemented if right is NotImplemented else operation(self.value, right)
+
+    return method
+
+
+def _backward(operation: Operation) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        left = _other(other)
+        return NotImplemented if left is NotImplemented else operation(left, self.value)
+
+    return method
+
+
+class Number:
+    """A mixin for a value with a float in `value`: everything that a float can do except `==` and `hash`.
+
+    Order is by value, against numbers and against each other; arithmetic gives plain floats. Equality stays that of the
+    class: two forecasts of 0.3 are two rounds, each with its own outcome to come, so they are equal only if everything
+    in them is, and none is equal to the number 0.3. Were `forecast == 0.3` true, equal objects would need equal hashes,
+    and a set or dict of the forecasts that wait for outcomes, which share a few dozen values, would be slow. Where
+    equality of numbers is meant: `float(forecast) == 0.3` or `math.isclose(forecast, 0.3)`.
+
+    Examples
+    --------
+    >>> class Price(Number):
+    ...     value = 2.5
+    >>> Price() < 3, 2 * Price() + 1, round(Price()), f"{Price():.2f}", max(Price(), 4), math.floor(Price())
+    (True, 6.0, 2, '2.50', 4, 2)
+    >>> np.array([Price(), 1.0]).sum()
+    np.float64(3.5)
+    """
+
+    __slots__ = ()
+    value: float
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __complex__(self) -> complex:
+        return complex(self.value)
+
+    def __bool__(self) -> bool:
+        return self.value != 0.0
+
+    def __lt__(self, other: Any) -> bool:
+        return _LESS(self, other)  # type: ignore[no-any-return]
+
+    def __le__(self, other: Any) -> bool:
+        return _AT_MOST(self, other)  # type: ignore[no-any-return]
+
+    def __gt__(self, other: Any) -> bool:
+        return _MORE(self, other)  # type: ignore[no-any-return]
+
+    def __ge__(self, other: Any) -> bool:
+        return _AT_LEAST(self, other)  # type: ignore[no-any-return]
+
+    __add__, __radd__ = _forward(operator.add), _backward(operator.add)
+    __sub__, __rsub__ = _forward(operator.sub), _backward(operator.sub)
+    __mul__, __rmul__ = _forward(operator.mul), _backward(operator.mul)
+    __truediv__, __rtruediv__ = _forward(operator.truediv), _backward(operator.truediv)
+    __floordiv__, __rfloordiv__ = _forward(operator.floordiv), _backward(operator.floordiv)
+    __mod__, __rmod__ = _forward(operator.mod), _backward(operator.mod)
+    __divmod__, __rdivmod__ = _forward(divmod), _backward(divmod)
+    __pow__, __rpow__ = _forward(operator.pow), _backward(operator.pow)
+
+    def __neg__(self) -> float:
+        return -self.value
+
+    def __pos__(self) -> float:
+        return +self.value
+
+    def __abs__(self) -> float:
+        return abs(self.value)
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return round(self.value) if ndigits is None else round(self.value, ndigits)
+
+    def __trunc__(self) -> int:
+        return math.trunc(self.value)
+
+    def __floor__(self) -> int:
+        return math.floor(self.value)
+
+    def __ceil__(self) -> int:
+        return math.ceil(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
+
+    @property
+    def real(self) -> float:
+        """The number itself."""
+        return self.value
+
+    @property
+    def imag(self) -> float:
+        """0.0."""
+        return 0.0
+
+    def conjugate(self) -> float:
+        """The number itself."""
+        return self.value
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self.value, dtype=dtype)
+
+
+_LESS, _AT_MOST = _forward(operator.lt), _forward(operator.le)
+_MORE, _AT_LEAST = _forward(operator.gt), _forward(operator.ge)
+numbers.Real.register(Number)
 
 
 class Identity(str):
@@ -235,7 +437,7 @@ class Forecast(Number):
             For `from_bytes`, here or on any other machine.
         """
         values = dict(_fields(self)) | {"seal": self.sealed}
-        return forecast_bytes.pack(values, KINDS.index(self.kind))
+        return pack(values, KINDS.index(self.kind))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Forecast":
@@ -251,7 +453,7 @@ class Forecast(Number):
         Forecast
             To be updated by the forecaster that made it.
         """
-        return cls(**forecast_bytes.unpack(data, KINDS))
+        return cls(**unpack(data, KINDS))
 
     @classmethod
     def from_dict(cls, data: Any) -> "Forecast":

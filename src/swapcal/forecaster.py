@@ -2,25 +2,63 @@
 
 import copy
 import secrets
+import threading
 from collections.abc import Sequence
 from os import PathLike
+from types import TracebackType
 from typing import Any, BinaryIO
 
-from swapcal import checked
-from swapcal.engine import kernels, persistence, promises, randomness, state_bytes, stream
-from swapcal.engine.bounds import Guarantee
-from swapcal.engine.late_look import Lateness, look
+from swapcal import inputs
+from swapcal.engine import arithmetic, kernels, persistence, schedule, state, theorems
+from swapcal.engine.lateness import Lateness, lateness_report
+from swapcal.engine.pending import Engine
 from swapcal.engine.round import Round
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
-from swapcal.engine.turns import Turns
-from swapcal.errors import InvalidInput
+from swapcal.engine.theorems import Guarantee
+from swapcal.errors import InvalidInput, SwapcalError
 from swapcal.forecast import SHORTEST, Forecast, Identity
-from swapcal.hypotheses.batches import cases, how_many, weighted
-from swapcal.roles import Elicitable, Hypotheses, LearningHint
+from swapcal.protocols import Elicitable, Hypotheses, LearningHint
+from swapcal.sparse import cases, how_many, weighted
 from swapcal.typing import Float64Array
 
-__all__ = ["Forecaster"]
+# --------
+# One call at a time: threads that share a forecaster wait for each other, and none sees a round half done.
+
+
+class CallLock:
+    """Whoever is inside of `with turns:` has the state to itself.
+
+    Compiled calls need no lock of their own: they hold the interpreter from their first look at the state to their last
+    change, and while somebody has the turn they leave every call to Python, which waits here. So an event costs what it
+    would cost without threads, and a round, a cut of the grid or a copy for `save` is never seen from within.
+
+    A call from within the same thread, by a signal handler or by a part of the user's own that calls the forecaster it
+    is part of, cannot wait for itself: it is an error.
+    """
+
+    __slots__ = ("_engine", "_lock", "_owner")
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._lock, self._owner = engine, threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        me = threading.get_ident()
+        if self._owner == me:
+            raise SwapcalError(
+                "a forecaster was called while one of its own calls was under way in the same thread, by a signal "
+                "handler or by a part of yours; make that call after the first one has returned"
+            )
+        self._lock.acquire()
+        self._owner = me
+        self._engine.hold(True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._engine.hold(False)
+        self._owner = 0
+        self._lock.release()
 
 
 class Forecaster:
@@ -110,7 +148,7 @@ class Forecaster:
             horizon=horizon,
             r=r,
             bins=bins,
-            seed=randomness.fresh_seed() if seed is None else seed,
+            seed=arithmetic.fresh_seed() if seed is None else seed,
             levels=levels,
             trust=trust,
             outside=outside,
@@ -119,7 +157,7 @@ class Forecaster:
             stand_back=stand_back,
         )
         if identity is not None and (not isinstance(identity, str) or not identity):
-            raise InvalidInput(f"identity is a name, such as 'store 7', or None; got {checked.shown(identity)}")
+            raise InvalidInput(f"identity is a name, such as 'store 7', or None; got {inputs.short_repr(identity)}")
         who = None if identity is None else Identity.derived(identity, rules.seed)
         self._assemble(rules, State(rules, identity=who))
         kernels.remind()
@@ -129,7 +167,7 @@ class Forecaster:
         self.rules, self.state = rules, state
         self._round = Round(rules, state, native=kernels.native)
         self._engine = self._round.engine
-        self._turns = Turns(self._engine)
+        self._turns = CallLock(self._engine)
         self._remembered = getattr(rules.hypotheses, "remembered", None)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -206,19 +244,19 @@ class Forecaster:
         2
         """
         n = how_many(X)
-        guides = None if hints is None else self.rules.hint_values(checked.vector(hints, "hints", n))
+        guides = None if hints is None else self.rules.hint_values(inputs.vector(hints, "hints", n))
         given = [None] * n if guides is None else guides.tolist()
-        extras = checked.feature_rows(features, n, self.rules.n_features)
-        inputs = [None] * n if extras is None else list(extras)
+        extras = inputs.feature_rows(features, n, self.rules.n_features)
+        feature_list = [None] * n if extras is None else list(extras)
         with self._turns:
             contexts = X if self._engine.plays(X, n) else list(cases(self.hypotheses, X, n))
         made: list[Forecast] = []
         while len(made) < n:
-            self._engine.predict_many(contexts, given, inputs, made)
+            self._engine.predict_many(contexts, given, feature_list, made)
             if len(made) < n:
                 k = len(made)
                 with self._turns:
-                    made.append(self._round.predict(contexts[k], given[k], inputs[k]))
+                    made.append(self._round.predict(contexts[k], given[k], feature_list[k]))
         return made
 
     def distribution(self, x: Any, hint: float | None = None, *, features: Any = None) -> dict[float, float]:
@@ -289,7 +327,7 @@ class Forecaster:
         y : array
             Their outcomes.
         """
-        labels = self.rules.labels(checked.vector(y, "y", len(forecasts)))
+        labels = self.rules.labels(inputs.vector(y, "y", len(forecasts)))
         given, told, done = list(forecasts), labels.tolist(), 0
         while done < len(told):
             first, done = done, self._engine.update_many(given, told, done)
@@ -363,13 +401,13 @@ class Forecaster:
         >>> forecaster.n_rounds, forecaster.n_pending
         (5, 4)
         """
-        late = None if known is None else stream.Late(known, times, order, settle)
+        late = None if known is None else schedule.DelayRule(known, times, order, settle)
         if late is None and times is not None:
             raise InvalidInput("times= says when rows come; say with known= when their outcomes are known")
         with self._turns:
             if weights is not None:
                 X = weighted(self.hypotheses, X, weights, how_many(y))
-            return stream.run(self._round, X, y, hints, features, missing, late, waits)
+            return schedule.run(self._round, X, y, hints, features, missing, late, waits)
 
     def fill_in(self, rounds: Any, y: Any, *, known: Any = None) -> Float64Array:
         """Learn outcomes that were missing when `run` played their rounds, with `waits`: in this order, once each.
@@ -401,7 +439,7 @@ class Forecaster:
         (1, True, 0)
         """
         with self._turns:
-            return stream.fill_in(self._round, rounds, y, known)
+            return schedule.fill_in(self._round, rounds, y, known)
 
     @property
     def values(self) -> Float64Array:
@@ -441,7 +479,7 @@ class Forecaster:
         (5, 4, 3.0, True)
         """
         with self._turns:
-            return look(self.rules, self.state)
+            return lateness_report(self.rules, self.state)
 
     def error(self, r: float | None = None) -> float:
         """The swap multicalibration error so far, over the class and the hint's levels (and jittered labels).
@@ -458,7 +496,7 @@ class Forecaster:
         float
             A total over the rounds, not divided by their number.
         """
-        exponent = self.rules.r if r is None else checked.number(r, "r", 1.0, 100.0)
+        exponent = self.rules.r if r is None else inputs.number(r, "r", 1.0, 100.0)
         with self._turns:
             return self.state.ledger.error(self.rules.functions, self.state.evidence.counts, exponent)
 
@@ -481,16 +519,16 @@ class Forecaster:
         Guarantee
             A number that knows its theorem and what it assumes.
         """
-        delta = checked.number(delta, "delta", 1e-300, 1.0)
+        delta = inputs.number(delta, "delta", 1e-300, 1.0)
         with self._turns:
             if n_rounds is None and self.n_rounds:
-                return promises.so_far(self.rules, self.state, delta)
-            total = self.rules.horizon if n_rounds is None else checked.whole(n_rounds, "n_rounds", 1)
+                return theorems.so_far(self.rules, self.state, delta)
+            total = self.rules.horizon if n_rounds is None else inputs.integer(n_rounds, "n_rounds", 1)
             if total is None:
                 raise InvalidInput(
                     "without a horizon, say for how many rounds: guarantee(n_rounds=...), or ask after some"
                 )
-            return promises.ahead(self.rules, self.state, total, delta)
+            return theorems.ahead(self.rules, self.state, total, delta)
 
     def rotate_key(self, key: bytes | None = None) -> None:
         """Seal what leaves the process with another key from now on; seals of former keys stay good.
@@ -584,7 +622,7 @@ class Forecaster:
         True
         """
         with self._turns:
-            return state_bytes.to_bytes(self.rules, self.state)
+            return state.to_bytes(self.rules, self.state)
 
     @classmethod
     def from_bytes(
@@ -610,5 +648,5 @@ class Forecaster:
             One that gives the forecasts that the other one would have given.
         """
         forecaster = cls.__new__(cls)
-        forecaster._assemble(*state_bytes.from_bytes(data, property=property, hypotheses=hypotheses, hint=hint))
+        forecaster._assemble(*state.from_bytes(data, property=property, hypotheses=hypotheses, hint=hint))
         return forecaster

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["read_array", "write_array"]
-
 _PARSING = threading.Lock()
 
 

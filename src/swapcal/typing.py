@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Float64Array", "FloatLike", "IntArray", "Spec"]
-
 Float64Array = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 FloatLike = float | Float64Array

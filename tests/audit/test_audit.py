@@ -12,18 +12,18 @@ from scipy import sparse
 import naive_audit as naive
 from audit_streams import Stream, same_sums, simulated
 from effort import crossed, some
-from swapcal.audit import (
+from swapcal.audits import (
     Audit,
     calibration_error,
     multicalibration_bounds,
     multicalibration_error,
     swap_multicalibration_error,
 )
-from swapcal.audit.linear_bounds import linear_bounds
-from swapcal.audit.radii import CURVATURES, TILTS, adaptive_radius, independent_radius
+from swapcal.audits.cells import CURVATURES, TILTS, adaptive_radius, independent_radius
+from swapcal.audits.linear import linear_bounds
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Expectile, Mean, Quantile
-from swapcal.roles import Elicitable
+from swapcal.protocols import Elicitable
 
 POWERS = (1.0, 1.5, 2.0, 3.0)
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from audit_streams import same_sums, simulated
-from swapcal.audit import Audit, calibration_error, multicalibration_error, swap_multicalibration_error
+from swapcal.audits import Audit, calibration_error, multicalibration_error, swap_multicalibration_error
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Mean, Quantile

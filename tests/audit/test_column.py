@@ -8,26 +8,25 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.audit.column import ColumnAudit
-from swapcal.audit.outcomes import OutcomeBins, root
-from swapcal.audit.summary import ColumnSummary, summarize
+from swapcal.audits.column import Column
+from swapcal.audits.histograms import OutcomeBins, root
+from swapcal.audits.summary import ColumnSummary, summarize
 from swapcal.errors import InvalidInput
-from swapcal.jobs.auditing import audit
-from swapcal.jobs.binning import binning
-from swapcal.jobs.question import Question
-from swapcal.jobs.result import Result
-from swapcal.jobs.rowcuts import sliced, taken
-from swapcal.jobs.storage import to_json
-from swapcal.roles import Elicitable, Rows
-from swapcal.words.verdicts import biased
+from swapcal.protocols import Elicitable, Rows
+from swapcal.sparse import sliced, taken
+from swapcal.tasks.audit import audit
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.result import Result, to_json
+from swapcal.tasks.survey import binning
+from swapcal.text.verdict import biased
 from verdict_streams import PROPERTIES, rows_of, stream, table
 
 NAMES = ("all", "one", "two", "three")
 
 
-def column(property: Elicitable, n: int = 4, *, bins: Any = None, shown: Any = 20) -> ColumnAudit:
+def column(property: Elicitable, n: int = 4, *, bins: Any = None, shown: Any = 20) -> Column:
     names = NAMES if n == 4 else ("all", *(f"g{i}" for i in range(1, n)))
-    return ColumnAudit(sc.Audit(property, sc.Finite(n), bins=bins, names=names), label="the model", shown=shown)
+    return Column(sc.Audit(property, sc.Finite(n), bins=bins, names=names), label="the model", shown=shown)
 
 
 # The errors of a column are those of the audit.
@@ -68,7 +67,7 @@ def test_a_linear_class_beside_groups_takes_the_larger_of_both() -> None:
     y = np.clip(y + 2 * z[:, 1], -1, 3)
     signed = sc.Mean(low=-1.0, high=3.0)
     beside = sc.Audit(signed, sc.Linear(3), names=["constant", "u", "v"])
-    one = ColumnAudit(sc.Audit(signed, sc.Finite(4, names=NAMES)), beside, label="the model")
+    one = Column(sc.Audit(signed, sc.Finite(4, names=NAMES)), beside, label="the model")
     one.add(y, p, rows_of(x), sc.Linear(3).rows(z, 800))
     groups, linear = sc.Audit(signed, sc.Finite(4)), sc.Audit(signed, sc.Linear(3))
     groups.update_many(y, p, x)
@@ -117,7 +116,7 @@ def _plain(side: ColumnSummary) -> Any:
 
 
 def some_result(side: ColumnSummary) -> Result:
-    return replace(audit(table(300), Question("y", "p", "g")), before=side)
+    return replace(audit(table(300), TaskConfig("y", "p", "g")), before=side)
 
 
 def test_memory_does_not_grow_with_groups_without_end() -> None:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from effort import some
-from swapcal.audit import Audit
-from swapcal.audit.rounds import first_bad
-from swapcal.audit.sums import Sums, SumTable
+from swapcal.audits import Audit
+from swapcal.audits.audit import first_bad
+from swapcal.audits.sums import Sums, SumTable
 from swapcal.engine import kernels
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite
-from swapcal.roles import Row, Rows
+from swapcal.protocols import Row, Rows
 from swapcal.typing import Float64Array
 
 native_only = pytest.mark.skipif(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from swapcal.audit.paired import PairedLosses, student_quantile
+from swapcal.audits.scores import PairedLosses, student_quantile
 
 
 def test_blocks_are_a_t_interval() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from audit_streams import same_sums
-from swapcal.audit import Audit
-from swapcal.audit.bins import bins_between
+from swapcal.audits import Audit
+from swapcal.audits.sums import bins_between
 from swapcal.engine import kernels
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Finite, Groups, Linear

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from swapcal.audit.asymptotic_intervals import asymptotic_bias, asymptotic_evidence, asymptotic_radius
-from swapcal.audit.cluster_sums import ClusterSums
+from swapcal.audits.groups import ClusterSums
+from swapcal.audits.intervals import asymptotic_bias, asymptotic_evidence, asymptotic_radius
 from swapcal.typing import Float64Array
 
 

@@ -14,15 +14,8 @@ from naive_intervals import (
     wealth_on_centers,
     wealth_on_ones,
 )
-from swapcal.audit import tilted_bets
-from swapcal.audit.binary_intervals import (
-    CENTERS,
-    cell_bias,
-    cell_evidence,
-    forecast_bins,
-    group_bias,
-    group_evidence,
-)
+from swapcal.audits import intervals
+from swapcal.audits.intervals import CENTERS, cell_bias, cell_evidence, forecast_bins, group_bias, group_evidence
 from swapcal.typing import Float64Array
 
 
@@ -67,7 +60,7 @@ def test_every_newton_iterate_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     ones = np.floor(rng.random(500) * (count + 1))
     before = np.full(500, -np.inf)
     for steps in range(5):
-        monkeypatch.setattr(tilted_bets, "N_STEPS", steps)
+        monkeypatch.setattr(intervals, "N_STEPS", steps)
         low = cell_bias(count, ones, ones, 0.01).low
         assert (low >= before - 1e-15).all()
         # The wealth that speaks for a bias above `low` is still at the level, so `low` is refuted and below the root.

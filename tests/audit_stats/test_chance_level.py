@@ -5,9 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from swapcal.audit import unit_sample
-from swapcal.audit.chance_level import ChanceLevel, chance_level
-from swapcal.audit.unit_sample import UnitSample
+from swapcal.audits import chance
+from swapcal.audits.chance import ChanceLevel, StratifiedSample, null_level
 from swapcal.typing import Float64Array, IntArray
 
 N_PLACES, N_LEVELS, N_COLUMNS = 8, 6, 5
@@ -24,7 +23,7 @@ def rows(n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray, Float64A
     return place, groups, (place + 0.5) / N_PLACES
 
 
-def add(sample: UnitSample, place: IntArray, groups: IntArray, wv: Float64Array) -> None:
+def add(sample: StratifiedSample, place: IntArray, groups: IntArray, wv: Float64Array) -> None:
     k = groups.shape[1]
     sample.add(place, np.full(len(place), k), np.repeat(place, k), groups.ravel(), np.repeat(wv, k))
 
@@ -42,9 +41,9 @@ def error(place: IntArray, groups: IntArray, wv: Float64Array, w: Float64Array) 
 
 
 def level(place: IntArray, groups: IntArray, wv: Float64Array, w: Float64Array) -> ChanceLevel:
-    sample = UnitSample()
+    sample = StratifiedSample()
     add(sample, place, groups, wv)
-    return chance_level(sample, np.bincount(place, w, N_PLACES).astype(np.float64), table(place, groups, wv**2))
+    return null_level(sample, np.bincount(place, w, N_PLACES).astype(np.float64), table(place, groups, wv**2))
 
 
 def test_with_all_rows_in_the_sample_it_is_the_mean_over_signs() -> None:
@@ -78,8 +77,8 @@ def test_a_small_sample_of_many_rows_serves_as_well(monkeypatch: pytest.MonkeyPa
     place, groups, p = rows(30_000, rng)
     v = p - (rng.random(30_000) < p)
     small = level(place, groups, v, np.ones(30_000)).mean
-    monkeypatch.setattr(unit_sample, "MOST", 1 << 20)
-    monkeypatch.setattr(unit_sample, "TOTAL", 1 << 24)
+    monkeypatch.setattr(chance, "MOST", 1 << 20)
+    monkeypatch.setattr(chance, "TOTAL", 1 << 24)
     assert small == pytest.approx(level(place, groups, v, np.ones(30_000)).mean, rel=0.08)
 
 
@@ -100,14 +99,12 @@ def test_signs_by_cluster_where_rows_of_a_day_move_together() -> None:
         keys, where = np.unique(np.repeat(day, k) * N_PLACES * N_FUNCTIONS + cells, return_inverse=True)
         sums = np.bincount(where, np.repeat(v, k)).astype(np.float64)
         unit, cell = np.divmod(keys, N_PLACES * N_FUNCTIONS)
-        sample = UnitSample()
+        sample = StratifiedSample()
         lengths = np.bincount(unit, minlength=n_days)
         sample.add(np.zeros(n_days, dtype=np.int64), lengths, cell // N_FUNCTIONS, cell % N_FUNCTIONS, sums)
         squares = np.bincount(cell, sums**2, N_PLACES * N_FUNCTIONS).astype(np.float64)
         foretold.append(
-            chance_level(
-                sample, np.bincount(place, minlength=N_PLACES).astype(float), squares.reshape(N_PLACES, -1)
-            ).mean
+            null_level(sample, np.bincount(place, minlength=N_PLACES).astype(float), squares.reshape(N_PLACES, -1)).mean
         )
         by_row.append(level(place, groups, v, ones).mean)
     assert np.mean(foretold) == pytest.approx(np.mean(seen), rel=0.15)
@@ -115,17 +112,17 @@ def test_signs_by_cluster_where_rows_of_a_day_move_together() -> None:
 
 
 def test_the_sample_does_not_depend_on_batches_and_merges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unit_sample, "MOST", 40)
+    monkeypatch.setattr(chance, "MOST", 40)
     rng = np.random.default_rng(4)
     place, groups, p = rows(5000, rng)
-    one, many = UnitSample(), UnitSample()
+    one, many = StratifiedSample(), StratifiedSample()
     add(one, place, groups, p)
     for start in range(0, 5000, 137):
         part = slice(start, start + 137)
         add(many, place[part], groups[part], p[part])
     for name, array in one.arrays().items():
         assert np.array_equal(array, many.arrays()[name]), name
-    left, right = UnitSample(part=1), UnitSample(part=2)
+    left, right = StratifiedSample(part=1), StratifiedSample(part=2)
     add(left, place[:2000], groups[:2000], p[:2000])
     add(right, place[2000:], groups[2000:], p[2000:])
     keys = np.concatenate([left.arrays()["key"], right.arrays()["key"]])
@@ -135,7 +132,7 @@ def test_the_sample_does_not_depend_on_batches_and_merges(monkeypatch: pytest.Mo
     for stratum in range(N_PLACES):
         kept = np.sort(left.arrays()["key"][left.arrays()["stratum"] == stratum])
         assert np.array_equal(kept, np.sort(keys[strata == stratum])[:40])
-    again = UnitSample()
+    again = StratifiedSample()
     again.restore(one.arrays(), 5000)
     add(again, place, groups, p)
     add(one, place, groups, p)
@@ -143,10 +140,10 @@ def test_the_sample_does_not_depend_on_batches_and_merges(monkeypatch: pytest.Mo
 
 
 def test_every_row_is_kept_equally_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unit_sample, "MOST", 50)
+    monkeypatch.setattr(chance, "MOST", 50)
     kept = np.zeros(500)
     for part in range(200):
-        sample = UnitSample(part)
+        sample = StratifiedSample(part)
         nothing, number = np.zeros(500, dtype=np.int64), np.arange(500)
         sample.add(nothing, nothing + 1, nothing, number, np.ones(500))
         kept[sample.arrays()["function"].astype(np.int64)] += 1
@@ -159,7 +156,7 @@ def test_a_linear_class_is_judged_by_its_norm() -> None:
     rng = np.random.default_rng(5)
     x = rng.normal(size=(400, 3)) / 3
     v = rng.choice([-0.5, 0.5], 400)
-    sample = UnitSample()
+    sample = StratifiedSample()
     sample.add(
         np.zeros(400, dtype=np.int64),
         np.full(400, 3),
@@ -168,10 +165,10 @@ def test_a_linear_class_is_judged_by_its_norm() -> None:
         (x * v[:, None]).ravel(),
     )
     squares = ((x * v[:, None]) ** 2).sum(axis=0)
-    assert chance_level(sample, np.array([400.0]), squares[None], n_linear=3).mean == pytest.approx(
+    assert null_level(sample, np.array([400.0]), squares[None], n_linear=3).mean == pytest.approx(
         squares.sum() / 400, rel=0.15
     )
 
 
 def test_no_rows_have_no_chance() -> None:
-    assert chance_level(UnitSample(), np.zeros(0), np.zeros((0, 3))) == (0.0, 0.0)
+    assert null_level(StratifiedSample(), np.zeros(0), np.zeros((0, 3))) == (0.0, 0.0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from swapcal.audit.cluster_sums import ClusterSums
+from swapcal.audits.groups import ClusterSums
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array, IntArray
 

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from swapcal.audit.discovery import _quantile, _tail, discover
-from swapcal.audit.discovery_columns import Column, banded, valued
+from swapcal.audits.discovery import DiscoveryColumn, _quantile, _tail, banded, discover, valued
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array
 
 
-def table(n: int, seed: int) -> tuple[list[Column], Float64Array, Float64Array]:
+def table(n: int, seed: int) -> tuple[list[DiscoveryColumn], Float64Array, Float64Array]:
     """Columns, forecasts and calibrated V: six columns of values, two of numbers, and the forecast itself."""
     rng = np.random.default_rng(seed)
     p = rng.beta(2, 4, n)
@@ -20,7 +19,7 @@ def table(n: int, seed: int) -> tuple[list[Column], Float64Array, Float64Array]:
     return [*columns, banded("forecast", p)], p, p - (rng.random(n) < p)
 
 
-def plain_best(columns: list[Column], v: Float64Array) -> tuple[float, str]:
+def plain_best(columns: list[DiscoveryColumn], v: Float64Array) -> tuple[float, str]:
     """The largest S^2 / (n + 50) over all conjunctions of one or two conditions, with loops."""
     best = (0.0, "")
     conditions = [(i, code) for i, column in enumerate(columns) for code in range(len(column.labels))]
@@ -37,12 +36,12 @@ def plain_best(columns: list[Column], v: Float64Array) -> tuple[float, str]:
 
 
 def test_the_first_pick_is_the_best_of_all_conjunctions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swapcal.audit.discovery.SIMPLER", 1.0)
+    monkeypatch.setattr("swapcal.audits.discovery.SIMPLER", 1.0)
     columns, _, v = table(4000, 0)
     v = v + 0.15 * ((columns[1].codes == 2) & (columns[4].codes == 3))
     found = discover(columns, v, picks=1, seed=3)
     searched = np.random.default_rng(3).permutation(4000) % 2 == 0
-    half = [Column(column.name, column.codes[searched], column.labels) for column in columns]
+    half = [DiscoveryColumn(column.name, column.codes[searched], column.labels) for column in columns]
     _, name = plain_best(half, v[searched])
     assert found.subgroups[0].name == name
     codes = {label: (column, code) for column in columns for code, label in enumerate(column.labels)}
@@ -85,7 +84,7 @@ def test_days_with_shocks_of_their_own_confirm_nothing_where_they_are_clusters()
     by_row = by_day = 0
     for seed in range(8):
         day = np.repeat(np.arange(200), 50)
-        weather = Column("weather", rng.integers(0, 6, 200)[day], tuple(f"w{k}" for k in range(6)))
+        weather = DiscoveryColumn("weather", rng.integers(0, 6, 200)[day], tuple(f"w{k}" for k in range(6)))
         v = 0.2 * rng.normal(size=200)[day] + 0.2 * rng.normal(size=len(day))
         by_row += bool(discover([weather], v, seed=seed).confirmed)
         by_day += bool(discover([weather], v, clusters=day, seed=seed).confirmed)
@@ -99,8 +98,8 @@ def test_a_column_that_gives_the_outcome_away_is_told_and_not_searched() -> None
     closed = np.where((y == 1) & (np.random.default_rng(0).random(10_000) < 0.5), 1, 0)
     leaking = [
         *columns,
-        Column("paid", y, ("paid=no", "paid=yes")),
-        Column("status", closed, ("open", "status=closed")),
+        DiscoveryColumn("paid", y, ("paid=no", "paid=yes")),
+        DiscoveryColumn("status", closed, ("open", "status=closed")),
     ]
     found = discover(leaking, v)
     assert {leak.name for leak in found.leaks} == {"paid", "status=closed"}
@@ -133,7 +132,7 @@ def test_columns_as_conditions() -> None:
 
 
 def test_what_cannot_be_used_is_refused() -> None:
-    column = Column("c", np.zeros(3, dtype=np.int64), ("a",))
+    column = DiscoveryColumn("c", np.zeros(3, dtype=np.int64), ("a",))
     with pytest.raises(InvalidInput, match="'c' has 3 rows"):
         discover([column], np.zeros(4))
     with pytest.raises(InvalidInput, match="from -1 to 0"):

@@ -5,11 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from swapcal.audit.binary_intervals import LogWealth, cell_bias, cell_evidence
-from swapcal.audit.e_values import both_sides, discoveries
-from swapcal.audit.group_bias import group_bias
-from swapcal.audit.group_sums import GroupSums
-from swapcal.roles import Rows
+from swapcal.audits.groups import GroupSums, bias_of_group
+from swapcal.audits.intervals import LogWealth, both_sides, cell_bias, cell_evidence, discoveries
+from swapcal.protocols import Rows
 
 
 def test_the_definition_with_loops() -> None:
@@ -73,7 +71,7 @@ def test_a_group_whose_interval_leaves_out_zero_is_off(binary: bool) -> None:
         sums = GroupSums(41, binary=binary)
         sums.add(rows, 0.3 - (np.arange(n_rows) < events).astype(np.float64), np.full(n_rows, 0.3) if binary else None)
         sums.add(others, 0.3 - (np.arange(390) % 10 < 3).astype(np.float64), np.full(390, 0.3) if binary else None)
-        found = group_bias(sums, tuple(f"g{g}" for g in range(41)), np.zeros(41))
+        found = bias_of_group(sums, tuple(f"g{g}" for g in range(41)), np.zeros(41))
         outside.append(found.low[1] > 0 or found.high[1] < 0)
         off.append(found.off[1] > 0)
     assert outside == off

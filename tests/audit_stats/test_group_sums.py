@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from swapcal.audit.asymptotic_intervals import asymptotic_bias
-from swapcal.audit.binary_intervals import forecast_bins, group_bias
-from swapcal.audit.group_sums import GroupSums
+from swapcal.audits.groups import GroupSums
+from swapcal.audits.intervals import asymptotic_bias, forecast_bins, group_bias
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite
-from swapcal.roles import Rows
+from swapcal.protocols import Rows
 from swapcal.typing import Float64Array
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from swapcal.audit.binary_intervals import cell_bias, forecast_bins, group_bias
-from swapcal.jobs.auditing import audit
-from swapcal.jobs.question import Question
-from swapcal.jobs.result import Result
+from swapcal.audits.intervals import cell_bias, forecast_bins, group_bias
+from swapcal.tasks.audit import audit
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.result import Result
 from swapcal.typing import Float64Array, IntArray
 
 N_GROUPS, N_ROWS, N_COLUMNS, N_PLACES = 500, 100_000, 10, 20
@@ -66,7 +66,7 @@ def said(seed: int, bias: float) -> Result:
     """What `swapcal audit` says of such a file."""
     y, p, groups = file(seed, bias)
     columns = {f"c{k}": np.char.add("v", (groups[:, k] % PER_COLUMN).astype(str)) for k in range(N_COLUMNS)}
-    return audit({"y": y, "p": p, **columns}, Question("y", "p", list(columns)))
+    return audit({"y": y, "p": p, **columns}, TaskConfig("y", "p", list(columns)))
 
 
 def test_the_verdict_itself_on_one_file_of_each_kind() -> None:

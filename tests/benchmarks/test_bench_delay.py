@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from swapcal.properties import Mean
-from swapcal.simulate import delays
+from swapcal.simulate import streams
 from swapcal_benchmarks.delay import LateCase, LateRow, measure_late, simulated_cases
 from swapcal_benchmarks.delay.delay_page import late_page, targets
 from swapcal_benchmarks.delay.late_scores import refitted
@@ -43,7 +43,7 @@ def test_refitting_uses_what_is_known_and_nothing_else() -> None:
     rng = np.random.default_rng(1)
     model = rng.uniform(0.2, 0.8, N)
     y = (rng.random(N) < model**2).astype(float)
-    known = delays.fixed(N, 100)
+    known = streams.fixed(N, 100)
     case = LateCase("s", "d", Mean(), np.ones((N, 1)), y, model, known, 50, False)
     p = refitted(case)
     np.testing.assert_allclose(p[:150], model[:150])

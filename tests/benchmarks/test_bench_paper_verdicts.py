@@ -10,11 +10,11 @@ import scipy.stats
 
 import swapcal as sc
 from effort import ALL
-from swapcal.engine.published import Plan
 from swapcal.errors import InvalidInput
 from swapcal.learners import MultiplicativeWeights
 from swapcal.paper.algorithm1 import Algorithm1
-from swapcal.roles import Elicitable, Row
+from swapcal.paper.method import Plan
+from swapcal.protocols import Elicitable, Row
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.exponents import exponent, exponents, student_interval
 from swapcal_benchmarks.paper import (

@@ -32,8 +32,8 @@ TINY = Settings(
     seeds=2,
 )
 TOY = """
-from swapcal.rivals.shared.card import Card
-from swapcal.engine.published import Plan, PublishedMethod
+from swapcal.rivals.card import Card
+from swapcal.paper.method import Plan, PublishedMethod
 
 
 class Toy(PublishedMethod):

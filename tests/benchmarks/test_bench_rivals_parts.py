@@ -9,7 +9,7 @@ from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Expectile, Mean, Probability, Quantile
 from swapcal.rivals import all_rivals
-from swapcal.rivals.shared.card import Card
+from swapcal.rivals.card import Card
 from swapcal.simulate.adversaries import play
 from swapcal_benchmarks.rivals.board_streams import BINARY, REAL, record
 from swapcal_benchmarks.rivals.boards import BOARDS

@@ -18,12 +18,11 @@ from swapcal.checks import CheckFailed, check, check_forecaster
 from swapcal.checks.forecasters import FORECASTER_RULES
 from swapcal.checks.hints import HINT_RULES
 from swapcal.checks.hypotheses import HYPOTHESES_RULES
-from swapcal.checks.potentials import POTENTIAL_RULES
-from swapcal.checks.properties import PROPERTY_RULES
+from swapcal.checks.properties import POTENTIAL_RULES, PROPERTY_RULES
 from swapcal.errors import InvalidInput
 from swapcal.learners import Learner
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential, Squint
-from swapcal.roles import Elicitable, Hypotheses, LearningHint
+from swapcal.protocols import Elicitable, Hypotheses, LearningHint
 from swapcal.typing import Float64Array
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import swapcal as sc
 from effort import some
-from swapcal.classes import Classes, ClassesForecast, ClassSet, projected, shared_out
+from swapcal.classes import Classes, ClassesForecast, PredictionSet, projected, shared_out
 
 
 def stream(n: int = 4000, seed: int = 0) -> tuple[Any, Any, Any, Any]:
@@ -123,7 +123,7 @@ def test_confidence_in_the_top_class_is_calibrated() -> None:
 
 def test_sets_cover_every_group() -> None:
     X, y, sharp, _ = stream(5000)
-    sets = ClassSet(0.9, 3, sc.Finite(2), horizon=5000, seed=1)
+    sets = PredictionSet(0.9, 3, sc.Finite(2), horizon=5000, seed=1)
     inside = sets.run(X, y, sharp)
     covered = inside[np.arange(5000), y]
     for j in range(2):
@@ -135,7 +135,7 @@ def test_sets_cover_every_group() -> None:
 def test_states_go_on_bit_for_bit_and_errors_name_the_fault() -> None:
     X, y, sharp, _ = stream(400)
     classes = Classes(3, sc.Finite(2), seed=1)
-    sets = ClassSet(0.8, 3, sc.Finite(2), seed=1)
+    sets = PredictionSet(0.8, 3, sc.Finite(2), seed=1)
     for each in (classes, sets):
         each.run(X[:200], y[:200], sharp[:200])
         file = io.BytesIO()
@@ -159,4 +159,4 @@ def test_states_go_on_bit_for_bit_and_errors_name_the_fault() -> None:
     classes.save(file)
     file.seek(0)
     with pytest.raises(sc.StateFileError, match="'Classes'"):
-        ClassSet.load(file)
+        PredictionSet.load(file)

@@ -20,10 +20,9 @@ from typer.testing import CliRunner, Result
 import swapcal
 from swapcal.cli import app
 from swapcal.cli.output import view
-from swapcal.jobs.storage import from_json
-from swapcal.jobs.threshold import above, parse_threshold
-from swapcal.words.numbers import number
-from swapcal.words.verdicts import Verdict
+from swapcal.tasks.result import above, from_json, parse_threshold
+from swapcal.text.numbers import number
+from swapcal.text.verdict import Verdict
 
 SCORES = ["--y", "late", "--p", "score"]
 
@@ -286,7 +285,7 @@ def test_one_constant_forecast(tmp_path: Path) -> None:
 
 
 def test_what_nobody_thought_of_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from swapcal.jobs import auditing
+    from swapcal.tasks import audit as auditing
 
     def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("by\nzero")
@@ -299,7 +298,7 @@ def test_what_nobody_thought_of_is_one_sentence(tmp_path: Path, monkeypatch: pyt
 
 
 def test_ctrl_c_says_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from swapcal.jobs import auditing
+    from swapcal.tasks import audit as auditing
 
     def interrupted(*_: Any, progress: Callable[[int], None], **__: Any) -> None:
         progress(12_345)

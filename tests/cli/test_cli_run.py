@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from typer.testing import Result as Outcome
 
 from swapcal.cli import app
-from swapcal.jobs.run_state import RunState
-from swapcal.jobs.storage import from_json
 from swapcal.tables import records
+from swapcal.tasks.result import from_json
+from swapcal.tasks.scalar import ScalarTask
 
 pa: Any = pytest.importorskip("pyarrow")
 csv: Any = pytest.importorskip("pyarrow.csv")
@@ -135,16 +135,16 @@ def test_standard_input_stops_and_goes_on(folder: Path) -> None:
 def test_ctrl_c_ends_cleanly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The signal comes in the middle of the third batch; that batch is finished, kept, and the way to go on is said."""
     whole = swapcal("scores.csv", *ASKED, "--out", "whole.csv")
-    advance, batches = RunState.advance, []
+    advance, batches = ScalarTask.advance, []
 
-    def interrupted(state: RunState, batch: Any) -> Any:
+    def interrupted(state: ScalarTask, batch: Any) -> Any:
         batches.append(batch)
         if len(batches) == 3:
             os.kill(os.getpid(), signal.SIGINT)
         return advance(state, batch)
 
     monkeypatch.setattr(records, "read", functools.partial(records.read, batch_rows=200))
-    monkeypatch.setattr(RunState, "advance", interrupted)
+    monkeypatch.setattr(ScalarTask, "advance", interrupted)
     settings = ("scores.csv", *ASKED, "--out", "better.csv")
     monkeypatch.setattr(sys, "argv", ["swapcal", "run", *settings, "--state", "my run.state", "--fresh"])
     handler = signal.getsignal(signal.SIGINT)

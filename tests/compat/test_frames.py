@@ -21,7 +21,7 @@ def table(n: int = 3000) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", [pd.DataFrame, polars.DataFrame])
 def test_a_column_of_better_forecasts_is_that_of_the_loop(kind: Any) -> None:
     columns = table()
-    out = sc.recalibrated(kind(columns), y="left", hint="score", groups=["plan"], seed=1)
+    out = sc.recalibrate(kind(columns), y="left", hint="score", groups=["plan"], seed=1)
     assert isinstance(out, kind)
     assert list(out.columns) == ["plan", "score", "left", "forecast"]
     after, left = out["forecast"].to_numpy(), columns["left"]
@@ -50,9 +50,9 @@ def test_the_next_row_comes_from_a_forecaster_that_has_seen_the_frame() -> None:
 
 
 def test_the_verdict_before_and_after() -> None:
-    frame = sc.recalibrated(pd.DataFrame(table()), y="left", hint="score", groups=["plan"], seed=1)
-    before = sc.audit_table(frame, y="left", p="score", groups=["plan"])
-    after = sc.audit_table(frame, y="left", p="forecast", groups=["plan"])
+    frame = sc.recalibrate(pd.DataFrame(table()), y="left", hint="score", groups=["plan"], seed=1)
+    before = sc.audit(frame, y="left", p="score", groups=["plan"])
+    after = sc.audit(frame, y="left", p="forecast", groups=["plan"])
     assert before.verdict.kind == "recalibrate"
     assert after.before.swap_error < before.before.swap_error / 3
 

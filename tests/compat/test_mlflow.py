@@ -42,7 +42,7 @@ def served_as_it_should(served: Any, forecaster: sc.Forecaster, rows: pd.DataFra
 def test_saved_models_are_loaded_as_forecasters_and_as_functions(tmp_path: Path) -> None:
     forecaster, frame = trained()
     home = tmp_path / "model"
-    result = sc.audit_table(frame, y="left", p="score", groups=["plan"])
+    result = sc.audit(frame, y="left", p="score", groups=["plan"])
     flavor.save_model(forecaster, home, hint="score", audit=result, input_example=frame[["plan", "score"]][:3])
     assert "plan" in (home / "audit.html").read_text(encoding="utf-8")
     assert not list(home.glob("*.pkl"))
@@ -57,7 +57,7 @@ def test_saved_models_are_loaded_as_forecasters_and_as_functions(tmp_path: Path)
 
 def test_logged_models_come_back_with_their_page(store: Path) -> None:
     forecaster, frame = trained()
-    result = sc.audit_table(frame, y="left", p="score", groups=["plan"])
+    result = sc.audit(frame, y="left", p="score", groups=["plan"])
     with mlflow.start_run():
         info = flavor.log_model(forecaster, "model", hint="score", audit=result)
     served_as_it_should(mlflow.pyfunc.load_model(info.model_uri), forecaster, frame[["plan", "score"]][:20])

@@ -17,9 +17,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import swapcal as sc
-from swapcal.compat.online_to_batch import FixedPredictor, fitted, rows_of
+from swapcal.compat.batch import FixedPredictor, fitted, rows_of
 from swapcal.compat.sklearn import MulticalibratedClassifier, MulticalibratedInterval, MulticalibratedRegressor
-from swapcal.roles import Rows
+from swapcal.protocols import Rows
 
 
 def biased(n: int = 4000, seed: int = 0) -> tuple[pd.DataFrame, Any]:

@@ -22,7 +22,7 @@ import pytest
 import spark_sessions
 import swapcal as sc
 from swapcal.errors import InvalidInput
-from swapcal.keyed import key_text, sibling
+from swapcal.keyed import forecaster_for_key, key_text
 from swapcal.report import page
 
 pytestmark = [
@@ -77,7 +77,7 @@ def test_keys_are_the_loop_over_keys_and_the_audit_is_that_of_one_machine(
     for k in range(n_keys):
         part = slice(k * n, (k + 1) * n)
         x = {name: data[name][part] for name in ("sex", "age")}
-        expected[part] = sibling(template(), "key", key_text(k)).run(x, data["y"][part], data["p"][part])
+        expected[part] = forecaster_for_key(template(), "key", key_text(k)).run(x, data["y"][part], data["p"][part])
     assert (table["forecast"].to_numpy() == expected).all()
 
     n_parts = 40 if n_keys == 1000 else 3
@@ -140,7 +140,7 @@ def expected(source: Path) -> dict[str, float]:
     for row in events:
         if row["store"] not in keys:
             own = sc.Forecaster(sc.Probability(), sc.Groups(["sex"], limit=10), seed=7, max_pending=4096)
-            keys[row["store"]] = sibling(own, "key", key_text(row["store"]))
+            keys[row["store"]] = forecaster_for_key(own, "key", key_text(row["store"]))
         if row["y"] is None:
             waiting[row["case"]] = keys[row["store"]].predict({"sex": row["sex"]}, hint=row["p"])
             out[row["case"]] = float(waiting[row["case"]])

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.compat.spark.on_workers import (
+from swapcal.cases import Events
+from swapcal.compat.spark.workers import (
+    SparkColumns,
     left,
     merged_audits,
     partial_audit,
@@ -15,10 +17,8 @@ from swapcal.compat.spark.on_workers import (
     recalibrated,
     recalibrated_keys,
 )
-from swapcal.compat.spark.spark_columns import SparkColumns
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.keyed import KeyBucket, key_text, sibling
-from swapcal.stepping import Events
+from swapcal.keyed import KeyBucket, forecaster_for_key, key_text
 
 pa: Any = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.compute")
@@ -47,7 +47,7 @@ def rows(n_keys: int, n: int, seed: int = 0) -> Any:
 
 def loop(table: Any, name: str) -> np.ndarray[Any, Any]:
     part = table.filter(pa.compute.equal(table["store"], name)).sort_by("t")
-    forecaster, out = sibling(template(), "key", key_text(name)), []
+    forecaster, out = forecaster_for_key(template(), "key", key_text(name)), []
     for row in part.to_pylist():
         forecast = forecaster.predict({"sex": row["sex"], "age": row["age"]}, hint=row["p"])
         out.append(float(forecast))
@@ -74,7 +74,7 @@ def test_outcomes_known_later() -> None:
     columns = SparkColumns("store", "y", "p", ("sex", "age"), ("t",), "known")
     found = recalibrated(part, columns, template().to_bytes(), 10**6)["forecast"].to_numpy()
     x = {"sex": part["sex"], "age": part["age"]}
-    own = sibling(template(), "key", key_text("store 0"))
+    own = forecaster_for_key(template(), "key", key_text("store 0"))
     due = [np.nan if t % 10 == 0 else t + 5 for t in range(100)]
     assert (found == own.run(x, part["y"].to_numpy(), part["p"].to_numpy(), known=due)).all()
 

@@ -16,19 +16,18 @@ import pytest
 from typer.testing import CliRunner
 
 import swapcal.demo
-from swapcal.audit.paired import Paired
+from swapcal import demo
+from swapcal.audits.scores import Paired
 from swapcal.cli import app
-from swapcal.demo import demo_tables, drifting, flights, plain_model, show
-from swapcal.demo.plain_model import forecasts
-from swapcal.demo.play import Answer, Steps, play
+from swapcal.demo import Answer, Steps, flights, play
+from swapcal.demo.flights import forecasts
 from swapcal.errors import DataError, MissingExtra
 from swapcal.hints import OnlineRegression
-from swapcal.jobs.result import Result
-from swapcal.jobs.storage import from_json
 from swapcal.properties import Mean, Quantile
+from swapcal.protocols import Row
 from swapcal.report import page as report_page
-from swapcal.report.chosen_groups import chosen_groups
-from swapcal.roles import Row
+from swapcal.report.page import chosen_groups
+from swapcal.tasks.result import Result, from_json
 
 NAMES = (
     "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,tailnum,"
@@ -139,7 +138,7 @@ def test_the_model_learns_from_what_is_known_alone_and_not_from_canceled_flights
     y[:2] = np.nan
     nobody, state = (
         Row(np.zeros(0, dtype=np.int64), np.zeros(0)),
-        OnlineRegression(n_features=2, rates=(plain_model.RATE,)).start(Mean(), 0),
+        OnlineRegression(n_features=2, rates=(flights.RATE,)).start(Mean(), 0),
     )
     known = np.arange(300) + rng.integers(1, 40, 300)
     expected, learned = [], set[int]()
@@ -150,7 +149,7 @@ def test_the_model_learns_from_what_is_known_alone_and_not_from_canceled_flights
                     learned.add(s)
                     state.update(nobody, x[s], None, y[s])
         expected.append(state.forecast(nobody, features, None))
-    monkeypatch.setattr(plain_model, "_EVERY", 10)
+    monkeypatch.setattr(flights, "_EVERY", 10)
     np.testing.assert_array_equal(forecasts(Mean(), x, y, None, known), expected)
 
 
@@ -250,7 +249,7 @@ def test_without_the_package_there_is_a_synthetic_stream(monkeypatch: pytest.Mon
 
 
 def test_the_synthetic_stream_has_the_groups_it_says() -> None:
-    scene = drifting.scene(50)
+    scene = demo.drifting_scene(50)
     groups = scene.tasks[0].question.grouping()
     rows = groups.rows(scene.columns, 50)
     members = np.array([scene.columns[f"g{k}"] for k in range(1, 20)]).T
@@ -262,8 +261,8 @@ def test_the_synthetic_stream_has_the_groups_it_says() -> None:
 def test_without_kernels_it_is_shorter_and_says_so(
     located: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(show, "backend", lambda: "python")
-    monkeypatch.setattr(show, "IN_PYTHON", 200)
+    monkeypatch.setattr(demo, "backend", lambda: "python")
+    monkeypatch.setattr(demo, "IN_PYTHON", 200)
     runner = CliRunner()
     done = runner.invoke(app, ["demo", "--out", str(tmp_path)])
     assert "only the first flights" in done.stdout
@@ -284,11 +283,11 @@ def test_what_got_worse_is_said(answers: tuple[Answer, ...]) -> None:
     assert answer.result.after is not None
     worse = replace(answer.result.after, swap_error=1.5 * answer.result.before.swap_error)
     costs = replace(answer.result, after=worse, paired=Paired(0.2, 0.21, 0.01, 0.005, 0.015, 0.95))
-    sentence = demo_tables.findings(replace(answer, result=costs))[0]
+    sentence = demo.findings(replace(answer, result=costs))[0]
     assert "swap error 50 % HIGHER than the model's" in sentence
     assert "Brier score HIGHER: +5 % (95 % interval +2.5 % to +7.5 %)" in sentence
     unclear = replace(answer.result, paired=Paired(0.2, 0.199, -0.001, -0.003, 0.001, 0.95))
-    assert "Brier score not shown to differ: \u22120.5 %" in demo_tables.findings(replace(answer, result=unclear))[0]
+    assert "Brier score not shown to differ: \u22120.5 %" in demo.findings(replace(answer, result=unclear))[0]
 
 
 def test_a_group_that_is_still_off_is_named(answers: tuple[Answer, ...]) -> None:
@@ -300,10 +299,7 @@ def test_a_group_that_is_still_off_is_named(answers: tuple[Answer, ...]) -> None
     low, mean, high = (np.where(here, bias, 0.0) for bias in (-0.4, -0.3, -0.2))
     groups = replace(known, off=here.astype(float), low=low, mean=mean, high=high)
     off = replace(answer.result, after=replace(after, groups=groups))
-    assert (
-        "most off beyond chance is carrier=EV, by \u221230 points"
-        in demo_tables.findings(replace(answer, result=off))[0]
-    )
+    assert "most off beyond chance is carrier=EV, by \u221230 points" in demo.findings(replace(answer, result=off))[0]
 
 
 @pytest.mark.parametrize("kind", ["no zip", "no file in it", "no such column"])

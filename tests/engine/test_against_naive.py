@@ -20,7 +20,7 @@ from naive import Naive, Quadratic
 from naive_regression import NaiveRegression, Said
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.potentials import Exponential, PNorm, Squint
-from swapcal.roles import Elicitable, Hypotheses
+from swapcal.protocols import Elicitable, Hypotheses
 from swapcal.typing import Float64Array
 
 

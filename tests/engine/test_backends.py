@@ -19,8 +19,8 @@ import native_streams
 import swapcal as sc
 from native_streams import GAMES, digest, told
 from swapcal.engine import kernels
-from swapcal.engine import stream as replay
-from swapcal.engine.python import PythonEngine
+from swapcal.engine import schedule as replay
+from swapcal.engine.round import PythonEngine
 from swapcal.potentials import Squint
 
 native = pytest.mark.skipif(

@@ -8,9 +8,8 @@ import pytest
 
 import swapcal as sc
 from swapcal.engine import kernels
-from swapcal.engine.arrivals import NEVER, Arrivals, planned
-from swapcal.engine.protocol import StreamPart
-from swapcal.engine.stream import play_alone
+from swapcal.engine.pending import Chunk
+from swapcal.engine.schedule import NEVER, Schedule, learn_order, play_alone
 from swapcal.errors import AlreadyUpdated, ExpiredForecast, InvalidInput, UnknownForecast
 
 N = 700
@@ -143,7 +142,7 @@ def test_the_compiled_plan_is_that_of_numpy() -> None:
             own[rng.random(n) < 0.1] = NEVER
             arrive = np.concatenate([rng.integers(0, max(n, 1), carried), own]).astype(np.int64)
             lines = rng.permutation(50)[:carried].astype(np.int64)
-            for ours, twin in zip(kernels.native.planned(arrive, lines), planned(arrive, lines), strict=True):
+            for ours, twin in zip(kernels.native.planned(arrive, lines), learn_order(arrive, lines), strict=True):
                 assert ours.dtype == twin.dtype
                 assert ours.tolist() == twin.tolist()
 
@@ -155,6 +154,6 @@ def test_a_plan_that_cannot_be_is_refused_by_the_kernel() -> None:
     rows = forecaster.hypotheses.rows(x, N)
     ends = np.minimum(np.arange(N + 1), 1)
     for code in (5, -99):
-        plan = Arrivals(np.array([code]), ends, np.ones(N, dtype=np.uint8), np.full(N, np.nan))
+        plan = Schedule(np.array([code]), ends, np.ones(N, dtype=np.uint8), np.full(N, np.nan))
         with pytest.raises((ValueError, RuntimeError), match=r"before its forecast|no such round"):
-            play_alone(forecaster._round, StreamPart(rows, y, p, None, np.empty(N), plan))
+            play_alone(forecaster._round, Chunk(rows, y, p, None, np.empty(N), plan))

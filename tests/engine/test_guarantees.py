@@ -9,16 +9,16 @@ import pytest
 from effort import ALL, some
 from games import CLASSES, SOUGHT, STRATEGIES, Watched, branches, every_label, evidence_of, game, row_of
 from instances import PROPERTIES
-from swapcal.audit import swap_multicalibration_error
+from swapcal.audits import swap_multicalibration_error
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Linear
 from swapcal.hypotheses.finite import FiniteEvidence
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Squint
 from swapcal.properties import Mean, Probability, Quantile
-from swapcal.roles import Elicitable
+from swapcal.protocols import Elicitable
 from swapcal.simulate.adversaries import AntiHint, Arena, Far, Greedy, ball, play, rounds, signed
-from swapcal.simulate.synthetic import drifting
+from swapcal.simulate.streams import drifting
 
 pytestmark = pytest.mark.once
 

@@ -11,7 +11,7 @@ from effort import ALL
 from late_streams import PROPERTIES, data, late_by, looped
 from swapcal.engine import gate as gates
 from swapcal.engine import kernels
-from swapcal.engine.stakes import Stakes
+from swapcal.engine.gate import LossBounds
 
 
 def a_model_that_is_off(n: int, seed: int) -> tuple[Any, Any, Any]:
@@ -52,7 +52,7 @@ def test_the_book_has_the_sums_of_the_history(name: str) -> None:
     forecaster = sc.Forecaster(target, sc.Finite(4), seed=2)
     said = forecaster.run(x, y, h, missing="skip")
     hinted = ~np.isnan(h)
-    costs = [Stakes(target).outcome(*each) for each in zip(said[hinted], h[hinted], y[hinted], strict=True)]
+    costs = [LossBounds(target).outcome(*each) for each in zip(said[hinted], h[hinted], y[hinted], strict=True)]
     differences = np.array([each.difference for each in costs])
     totals = forecaster.state.gate.totals
     assert totals[gates.JUDGED] == 90.0

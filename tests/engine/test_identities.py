@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import swapcal as sc
 from identity_streams import CLASSES, N, Stream, hypotheses_of, stream_of
 from swapcal.potentials import PNorm
-from swapcal.roles import Elicitable
+from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 
 

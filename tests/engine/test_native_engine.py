@@ -13,11 +13,11 @@ import swapcal as sc
 from effort import some
 from native_streams import CLASSES, FORMS, PROPERTIES, Game, Step, Twin, assert_twins, saved
 from swapcal.engine import kernels
-from swapcal.engine import stream as replay
-from swapcal.engine.protocol import Case, Errors, Learned
-from swapcal.engine.safe_exp import safe_exp, short_sinh
+from swapcal.engine import schedule as replay
+from swapcal.engine.arithmetic import safe_exp, short_sinh
+from swapcal.engine.pending import Errors, Played, RoundInputs
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential, Squint
-from swapcal.roles import Row
+from swapcal.protocols import Row
 from swapcal.typing import Float64Array
 
 pytestmark = pytest.mark.skipif(
@@ -108,8 +108,8 @@ def test_weights_have_the_same_bits_everywhere(potential: Potential) -> None:
     evidence: Any = forecaster.state.evidence
     evidence.sums[1], evidence.spreads[1] = extremes(potential, 2000)
     t = forecaster.predict({}).round
-    case = Case(Row(np.arange(2000), np.ones(2000)), None, None, None)
-    forecaster._engine.learn(case, Learned(1, 0.75, 0.75, "zero", 0.0), Errors(0.0, 0.0, 0.0, 0.0), t)
+    case = RoundInputs(Row(np.arange(2000), np.ones(2000)), None, None, None)
+    forecaster._engine.learn(case, Played(1, 0.75, 0.75, "zero", 0.0), Errors(0.0, 0.0, 0.0, 0.0), t)
     expected = potential.row_weights(evidence.sums[1], float(evidence.counts[1]))
     if expected is None:
         expected = potential.weights(evidence.sums[1], evidence.spreads[1])

@@ -12,9 +12,9 @@ from games import CLASSES, SOUGHT, STRATEGIES, WIDTH, game
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Expectile, Mean, Quantile
-from swapcal.roles import Elicitable, Hypotheses
+from swapcal.protocols import Elicitable, Hypotheses
 from swapcal.simulate.adversaries import Arena, ball, groups, play, signed
-from swapcal.simulate.synthetic import N_FEATURES, drifting
+from swapcal.simulate.streams import N_FEATURES, drifting
 from swapcal.typing import Float64Array
 
 pytestmark = pytest.mark.slow

@@ -11,10 +11,10 @@ import swapcal as sc
 from effort import crossed
 from late_streams import PROPERTIES, data, late_by, looped
 from swapcal import simulate
+from swapcal.engine import gate, kernels
 from swapcal.engine import gate as gates
-from swapcal.engine import kernels, lateness
-from swapcal.engine.stakes import Stakes
-from swapcal.simulate import delays
+from swapcal.engine.gate import LossBounds
+from swapcal.simulate import streams
 
 
 @pytest.mark.once
@@ -67,7 +67,7 @@ def test_at_once_it_is_not_there(learn: bool) -> None:
 def test_without_a_hint_there_is_nothing_to_stand_back_to() -> None:
     x, y, _ = data(sc.Mean(), 300, 1)
     shown = [
-        sc.Forecaster(sc.Mean(), sc.Finite(4), seed=1, stand_back=each).run(x, y, known=delays.fixed(300, 30))
+        sc.Forecaster(sc.Mean(), sc.Finite(4), seed=1, stand_back=each).run(x, y, known=streams.fixed(300, 30))
         for each in (False, True)
     ]
     np.testing.assert_array_equal(shown[0], shown[1])
@@ -76,7 +76,7 @@ def test_without_a_hint_there_is_nothing_to_stand_back_to() -> None:
 def test_the_record_does_not_depend_on_what_is_shown() -> None:
     """Engine, hint and paper are those of a forecaster that never stands back."""
     x, y, h = data(sc.Mean(), 600, 2)
-    known = delays.by_outcome(y, 5.0, 200.0, 0)
+    known = streams.by_outcome(y, 5.0, 200.0, 0)
     both = [
         sc.Forecaster(sc.Mean(), sc.Finite(4), seed=1, hint=sc.OnlineRegression(), stand_back=each)
         for each in (False, True)
@@ -96,7 +96,7 @@ def test_the_record_does_not_depend_on_what_is_shown() -> None:
 @pytest.mark.parametrize("name", ["mean", "probability", "quantile", "expectile", "moment"])
 def test_the_worst_case_is_the_worst(name: str) -> None:
     target, rng = PROPERTIES[name], np.random.default_rng(1)
-    stakes, (low, high) = Stakes(target), target.domain
+    stakes, (low, high) = LossBounds(target), target.domain
     for _ in range(200):
         said, model = low + (high - low) * rng.random(2)
         labels = [target.low, target.high, *(target.low + (target.high - target.low) * rng.random(20))]
@@ -117,7 +117,7 @@ class Watched:
     """The naive book of what was shown: every round with its number, its worst case and when it was learned."""
 
     def __init__(self, forecaster: sc.Forecaster) -> None:
-        self.forecaster, self.stakes = forecaster, Stakes(forecaster.property)
+        self.forecaster, self.stakes = forecaster, LossBounds(forecaster.property)
         self.rounds: dict[int, tuple[float, float, bool]] = {}
         self.costs: dict[int, float] = {}
         self.losses: dict[int, float] = {}
@@ -217,11 +217,11 @@ def test_it_stands_back_says_so_and_comes_back() -> None:
     chance = np.where(np.arange(n) < 4000, h, 0.5 * h)
     y = (rng.random(n) < chance).astype(float)
     forecaster = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1, hint=sc.OnlineRegression())
-    first = forecaster.run(x[:100], y[:100], h[:100], known=delays.fixed(100, 200))
+    first = forecaster.run(x[:100], y[:100], h[:100], known=streams.fixed(100, 200))
     assert forecaster.standing_back
     assert forecaster.lateness().sentences[0].startswith("Standing back since row ")
     assert np.array_equal(first[2:], h[2:100])
-    shown = forecaster.run(x[100:], y[100:], h[100:], known=delays.fixed(n - 100, 200))
+    shown = forecaster.run(x[100:], y[100:], h[100:], known=streams.fixed(n - 100, 200))
     known, later = slice(3900, None), np.mean((shown[3900:] - y[4000:]) ** 2)
     assert later < 0.93 * np.mean((h[100:][known] - y[100:][known]) ** 2)
     assert not forecaster.standing_back
@@ -279,12 +279,12 @@ def test_what_is_forgotten_costs_nothing() -> None:
 
 def flagged(y: Any, v: Any, lags: Any) -> bool:
     """The e-value over cohorts of 32, straight from its definition."""
-    totals = np.zeros(lateness.N_TOTALS)
+    totals = np.zeros(gate.N_LATE_TOTALS)
     for start in range(0, len(y) - 31, 32):
-        cohort = np.zeros(lateness.WIDTH)
+        cohort = np.zeros(gate.LATE_WIDTH)
         for t in range(start, start + 32):
-            lateness.add(cohort, float(v[t]), int(lags[t]))
-        if lateness.judge(totals, cohort):
+            gate.add(cohort, float(v[t]), int(lags[t]))
+        if gate.judge(totals, cohort):
             return True
     return False
 
@@ -296,13 +296,13 @@ def test_the_e_value_is_its_definition() -> None:
     x = np.array([np.sum((a - a.mean()) * (b - b.mean())) for a, b in zip(v, logs, strict=True)])
     rho = np.mean(x * x)
     expected = x.sum() ** 2 / (2.0 * (np.sum(x * x) + rho)) - 0.5 * math.log((np.sum(x * x) + rho) / rho)
-    totals = np.zeros(lateness.N_TOTALS)
+    totals = np.zeros(gate.N_LATE_TOTALS)
     for row, late in zip(v, g, strict=True):
-        cohort = np.zeros(lateness.WIDTH)
+        cohort = np.zeros(gate.LATE_WIDTH)
         for a, b in zip(row, late, strict=True):
-            lateness.add(cohort, float(a), int(b))
-        lateness.judge(totals, cohort)
-    assert lateness.log_e(totals) == pytest.approx(expected)
+            gate.add(cohort, float(a), int(b))
+        gate.judge(totals, cohort)
+    assert gate.log_e(totals) == pytest.approx(expected)
 
 
 @pytest.mark.once
@@ -310,15 +310,15 @@ def test_independent_delays_are_not_found_and_equal_ones_say_exactly_nothing() -
     for seed in range(6):
         stream = simulate.drifting(4000, seed, binary=True)
         for known in (
-            delays.fixed(4000, 77),
-            delays.geometric(4000, 60.0, seed),
-            delays.heavy_tailed(4000, 20.0, seed),
+            streams.fixed(4000, 77),
+            streams.geometric(4000, 60.0, seed),
+            streams.heavy_tailed(4000, 20.0, seed),
         ):
             forecaster = sc.Forecaster(sc.Probability(), sc.Finite(stream.x.shape[1]), seed=1)
             forecaster.run(stream.x, stream.y, stream.hint, known=known)
             late = forecaster.lateness()
             assert late.dependent_since is None
-            assert late.log_e == 0.0 or not np.array_equal(known, delays.fixed(4000, 77))
+            assert late.log_e == 0.0 or not np.array_equal(known, streams.fixed(4000, 77))
 
 
 @pytest.mark.once
@@ -327,7 +327,7 @@ def test_dependent_delays_are_found_and_said() -> None:
         stream = simulate.miscalibrated(6000, seed)
         for high, low, word in ((10.0, 400.0, "lower"), (400.0, 10.0, "higher")):
             forecaster = sc.Forecaster(sc.Probability(), sc.Finite(stream.x.shape[1]), seed=1)
-            known = delays.by_outcome(stream.y, high, low, seed)
+            known = streams.by_outcome(stream.y, high, low, seed)
             forecaster.run(stream.x, stream.y, stream.hint, known=known)
             late = forecaster.lateness()
             assert late.dependent_since is not None
@@ -357,7 +357,7 @@ def test_false_flags_are_as_rare_as_promised() -> None:
 def test_it_starts_closed_where_outcomes_hold_themselves_back(learn: bool, high: float, low: float) -> None:
     """What is known first is a biased sample: hardly a correction from it is shown, before it is found to be one."""
     stream = simulate.miscalibrated(8000, 3)
-    known = delays.by_outcome(stream.y, high, low, 1)
+    known = streams.by_outcome(stream.y, high, low, 1)
     hint = sc.OnlineRegression() if learn else None
     forecaster = sc.Forecaster(sc.Mean(), sc.Finite(stream.x.shape[1]), seed=1, hint=hint)
     shown = forecaster.run(stream.x, stream.y, stream.hint, known=known)
@@ -367,7 +367,7 @@ def test_it_starts_closed_where_outcomes_hold_themselves_back(learn: bool, high:
 
 @pytest.mark.parametrize(("flagged", "times"), [(-1, gates.GENERATIONS), (7, gates.PATIENCE)])
 def test_it_spends_without_proof_when_enough_is_judged_and_more_where_delays_depend(flagged: int, times: int) -> None:
-    gate = gates.Gate(Stakes(sc.Probability()), True)
+    gate = gates.Gate(LossBounds(sc.Probability()), True)
     gate.begin(0)
     gate.totals[[gates.MODEL, gates.JUDGED, gates.DISTANCE, gates.SIZE]] = 1000.0, 4000.0, 100.0, 100.0
     gate.counts[gates.FLAGGED], gate.counts[gates.FRONT] = flagged, 1_000
@@ -390,9 +390,9 @@ def test_in_the_order_of_forecasts_nothing_is_left_to_find() -> None:
         forecaster.run(x, y, h, known=known, order=order)
         found[order] = int(forecaster.state.gate.counts[gates.FLAGGED])
     assert found["forecast"] == -1 < found["arrival"]
-    totals, cohort = np.zeros(lateness.N_TOTALS), np.zeros(lateness.WIDTH)
+    totals, cohort = np.zeros(gate.N_LATE_TOTALS), np.zeros(gate.LATE_WIDTH)
     for k in range(32):
-        lateness.add(cohort, 1.0 if k % 2 else -1.0, 1_000 + 100 * (k % 2))
+        gate.add(cohort, 1.0 if k % 2 else -1.0, 1_000 + 100 * (k % 2))
     for _ in range(1_000):
-        assert not lateness.judge(totals, cohort)
+        assert not gate.judge(totals, cohort)
     assert not totals.any()

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.engine.promises import most_values
-from swapcal.roles import Elicitable
+from swapcal.engine.theorems import most_values
+from swapcal.protocols import Elicitable
 
 
 @pytest.mark.once

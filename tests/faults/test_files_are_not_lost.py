@@ -16,18 +16,17 @@ import pytest
 import swapcal as sc
 from commands import ASKED, lines_of, process, refused, swapcal, table
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.jobs import checkpoint, output_and_state, parquet_output
-from swapcal.jobs.guard import lock_of
-from swapcal.jobs.lock import StateLock
-from swapcal.jobs.question import Question
-from swapcal.jobs.running import run
-from swapcal.replacing import replacing
+from swapcal.state import atomic_write
 from swapcal.tables.coded import Coded
 from swapcal.tables.records import read
+from swapcal.tasks import checkpoint, outputs
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.files import StateLock, lock_of
+from swapcal.tasks.scalar import run
 
 parquet: Any = pytest.importorskip("pyarrow.parquet")
 
-QUESTION = Question("y", "p", groups=["g"], prefix=100)
+QUESTION = TaskConfig("y", "p", groups=["g"], prefix=100)
 posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
 
 
@@ -280,7 +279,7 @@ def test_fault_10_any_used_column_that_changed_is_noticed(folder: Path, column: 
     rng = np.random.default_rng(0)
     columns = {"y": rng.random(800), "p": rng.random(800), "g": rng.integers(0, 3, 800).astype(str)}
     columns |= {"w": 1.0 + np.arange(800) % 3, "x": rng.normal(size=800), "unused": rng.random(800)}
-    question = Question("y", "p", groups=["g"], linear=["x"], weight="w", low=0, high=1, prefix=100)
+    question = TaskConfig("y", "p", groups=["g"], linear=["x"], weight="w", low=0, high=1, prefix=100)
     asked: dict[str, Any] = {"state": folder / "s", "out": folder / "out.csv", "learn": True, "seed": 1}
     run({name: each[:700] for name, each in columns.items()}, question, **asked)
     for row in (50, 699):
@@ -366,7 +365,7 @@ def test_fault_21_temporary_names_follow_no_links(folder: Path) -> None:
         run(folder / "in.csv", QUESTION, state=folder / "t")
     names = set()
     for _ in range(3):
-        with replacing(folder / "x") as file:
+        with atomic_write(folder / "x") as file:
             names.add(next(each.name for each in folder.iterdir() if each.name.endswith(".part")))
             file.write(b"1")
     assert len(names) == 3
@@ -385,14 +384,14 @@ def test_fault_21_an_output_that_is_a_link_to_nothing(folder: Path) -> None:
 def test_fault_23_bytes_do_not_depend_on_when_commits_were(
     folder: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
-    monkeypatch.setattr(parquet_output, "_GROUP_ROWS", 1_700)
-    monkeypatch.setattr(parquet_output, "_PART_ROWS", 2_100)
+    monkeypatch.setattr(outputs, "_GROUP_ROWS", 1_700)
+    monkeypatch.setattr(outputs, "_PART_ROWS", 2_100)
     table(folder / "in.csv", 5_000)
     written = set()
     for number, seconds in enumerate((0.0, 1e9)):
         for batch_rows in (300, 65_536):
-            monkeypatch.setattr(output_and_state, "COMMIT_SECONDS", seconds)
-            monkeypatch.setattr(output_and_state, "COMMIT_SHARE", 0.0)
+            monkeypatch.setattr(checkpoint, "COMMIT_SECONDS", seconds)
+            monkeypatch.setattr(checkpoint, "COMMIT_SHARE", 0.0)
             out = folder / f"out{number}-{batch_rows}.{ending}"
             records = read(folder / "in.csv", columns=QUESTION.columns, batch_rows=batch_rows)
             run(records, QUESTION, out=out, state=folder / f"{out.name}.s", seed=1)

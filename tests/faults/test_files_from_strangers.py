@@ -18,9 +18,9 @@ from effort import ALL
 from odd_files import archived, entries, header_of, packed, with_header
 from swapcal.errors import StateFileError
 from swapcal.hypotheses import Finite
-from swapcal.jobs import checkpoint
-from swapcal.jobs.checkpoint import Checkpoint
 from swapcal.monitor import Monitor
+from swapcal.tasks import checkpoint
+from swapcal.tasks.checkpoint import Checkpoint
 
 pytest.importorskip("pyarrow")
 
@@ -142,7 +142,7 @@ def test_fault_11_entries_of_a_run_that_nobody_asked_for(tmp_path: Path) -> None
         (tmp_path / "s").write_bytes(changed)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         with pytest.raises(StateFileError):
-            checkpoint.read(tmp_path / "s")
+            checkpoint.read_checkpoint(tmp_path / "s")
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60 * 1024
 
 
@@ -161,7 +161,7 @@ def test_fault_11_many_names_for_the_same_bytes(tmp_path: Path) -> None:
             archive.filelist.append(twin)
     (tmp_path / "s").write_bytes(buffer.getvalue())
     with pytest.raises(StateFileError, match="holds what swapcal run does not write"):
-        checkpoint.read(tmp_path / "s")
+        checkpoint.read_checkpoint(tmp_path / "s")
 
 
 # 19: forged content that fails later

@@ -13,11 +13,11 @@ import pytest
 
 import guarantee_ratios
 import swapcal as sc
-from swapcal.engine.certificates import most_luck, shared
 from swapcal.engine.ledger import LATEST, LUCK, VARIANCE
-from swapcal.jobs.auditing import audit
-from swapcal.jobs.question import Question
-from swapcal.jobs.running import run
+from swapcal.engine.theorems import most_luck, shared
+from swapcal.tasks.audit import audit
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.scalar import run
 
 
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
@@ -80,7 +80,7 @@ def _file(tmp_path: Path, *, weighted: bool = False, coarse: bool = False, bias:
 
 def test_situation_3_jittered_outcomes_are_promised_for_as_such(tmp_path: Path) -> None:
     path = _file(tmp_path, coarse=True)
-    question = Question("y", "p", ("g",), property=sc.Quantile(0.5))
+    question = TaskConfig("y", "p", ("g",), property=sc.Quantile(0.5))
     result = run(path, question, seed=1, jitter=0.2)
     assert result.guarantee is None
     assert result.history is not None
@@ -95,7 +95,7 @@ def test_situation_3_jittered_outcomes_are_promised_for_as_such(tmp_path: Path) 
 
 
 def test_situation_4_weights_have_no_guarantee_and_a_chance_level_that_is_right(tmp_path: Path) -> None:
-    question = Question("y", "p", ("g",), weight="w")
+    question = TaskConfig("y", "p", ("g",), weight="w")
     fair = run(_file(tmp_path, weighted=True), question, seed=1)
     assert fair.guarantee is None
     assert "weighted by 'w'" in fair.settings["guarantee"]
@@ -121,7 +121,7 @@ def test_situation_4_the_chance_level_of_weights_against_simulation() -> None:
         parts = [np.sum((w * v)[k == j]) ** 2 / np.sum(w[k == j]) for j in range(2)]
         simulated.append(sum(parts))
     table = {"y": (rng.random(n) < p).astype(float), "p": p, "w": w}
-    found = audit(table, Question("y", "p", (), weight="w")).before
+    found = audit(table, TaskConfig("y", "p", (), weight="w")).before
     assert found is not None
     assert found.chance_mean == pytest.approx(np.mean(simulated), rel=0.2)
 

@@ -15,18 +15,18 @@ import pytest
 
 import swapcal as sc
 from commands import ASKED, lines_of, process, refused, swapcal, table
-from swapcal.cli.plain_text import cleaned, printable
 from swapcal.errors import DataError, MissingExtra
-from swapcal.jobs.auditing import audit
-from swapcal.jobs.question import Question, parse_columns, parse_groups
-from swapcal.jobs.running import run
-from swapcal.jobs.storage import from_json
 from swapcal.learners import GradientDescent
-from swapcal.tables import extras
+from swapcal.tables import sources
+from swapcal.tasks.audit import audit
+from swapcal.tasks.config import TaskConfig, parse_columns, parse_groups
+from swapcal.tasks.result import from_json
+from swapcal.tasks.scalar import run
+from swapcal.text.numbers import cleaned, printable
 
 pa: Any = pytest.importorskip("pyarrow")
 parquet: Any = pytest.importorskip("pyarrow.parquet")
-QUESTION = Question("y", "p", groups=["g"], low=0, high=1, prefix=100)
+QUESTION = TaskConfig("y", "p", groups=["g"], low=0, high=1, prefix=100)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_fault_13_ctrl_c_in_csv_parsing(folder: Path, monkeypatch: pytest.Monkey
     try:
         parsed.clear()
         with pytest.raises(KeyboardInterrupt):
-            audit(folder / "in.csv", Question("y", "p"))
+            audit(folder / "in.csv", TaskConfig("y", "p"))
     finally:
         pa.enable_signal_handlers(False)
 
@@ -193,10 +193,10 @@ def test_fault_17_the_real_import_error(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(importlib, "import_module", broken)
     with pytest.raises(MissingExtra, match=r"cannot be loaded: pyarrow requires NumPy 2\.0 or newer, found 1\.26\.4"):
-        extras.package("pyarrow", "reading CSV")
+        sources.package("pyarrow", "reading CSV")
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(MissingExtra, match="needs the package pyarrow; install it with"):
-        extras.package("pyarrow", "reading CSV")
+        sources.package("pyarrow", "reading CSV")
 
 
 # 18: columns that cannot be named

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from swapcal.audit import Audit
+from swapcal.audits import Audit
 from swapcal.typing import Float64Array
 
 Stream = tuple[Float64Array, Float64Array, Float64Array]

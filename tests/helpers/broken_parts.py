@@ -8,7 +8,7 @@ import numpy as np
 
 import swapcal as sc
 from swapcal.potentials import Squint
-from swapcal.roles import Elicitable, Row
+from swapcal.protocols import Elicitable, Row
 from swapcal.typing import Float64Array
 
 

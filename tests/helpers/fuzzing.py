@@ -9,8 +9,8 @@ import numpy as np
 import swapcal as sc
 from effort import ALL
 from odd_inputs import Meaning, scalar, vector
-from swapcal.checked import shown
-from swapcal.roles import Elicitable
+from swapcal.inputs import short_repr
+from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 
 Rng = np.random.Generator
@@ -52,7 +52,7 @@ class Faults:
 
     def note(self, seed: int, given: Any, what: str) -> None:
         if len(self.found) < 20:
-            self.found.append(f"seed {seed}: {what} for {shown(given)}")
+            self.found.append(f"seed {seed}: {what} for {short_repr(given)}")
 
     def verdict(self, planned: int) -> None:
         assert not self.found, "\n".join(self.found)
@@ -92,7 +92,7 @@ def attempt(
         return None
     faults.accepted += 1
     if meant is False:
-        faults.note(seed, given, f"taken, with the result {shown(result)},")
+        faults.note(seed, given, f"taken, with the result {short_repr(result)},")
     return result
 
 

@@ -10,7 +10,7 @@ from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Linear
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Squint
 from swapcal.properties import Expectile, Log, Mean, Moment, Probability, Quantile
-from swapcal.roles import Elicitable, Hypotheses, Row
+from swapcal.protocols import Elicitable, Hypotheses, Row
 from swapcal.simulate.adversaries import (
     Adversary,
     AntiHint,

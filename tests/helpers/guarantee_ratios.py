@@ -9,8 +9,8 @@ import numpy as np
 
 import swapcal as sc
 from games import CLASSES, SOUGHT, STRATEGIES, game
-from swapcal.engine.certificates import most_luck
 from swapcal.engine.ledger import LATEST, LUCK, RESERVED, VARIANCE
+from swapcal.engine.theorems import most_luck
 from swapcal.simulate.adversaries import rounds
 from swapcal.typing import Float64Array
 

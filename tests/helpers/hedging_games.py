@@ -8,18 +8,16 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.engine.published import Plan, PublishedMethod
-from swapcal.rivals.garg2024_finite import Garg2024Finite
+from swapcal.paper.method import Plan, PublishedMethod
+from swapcal.protocols import Elicitable
+from swapcal.rivals.conformal import MVP
+from swapcal.rivals.garg2024 import Garg2024Finite
 from swapcal.rivals.ghuge2025 import Ghuge2025
 from swapcal.rivals.gupta2022 import Gupta2022
 from swapcal.rivals.haghtalab2023 import Haghtalab2023
 from swapcal.rivals.hu_wu2024 import HuWu2024
-from swapcal.rivals.mvp import MVP
-from swapcal.rivals.noarov2025 import Noarov2025
-from swapcal.rivals.noarov_roth2023 import NoarovRoth2023
+from swapcal.rivals.noarov import Noarov2025, NoarovRoth2023, Roth2022
 from swapcal.rivals.okoroafor2025 import Okoroafor2025
-from swapcal.rivals.roth2022 import Roth2022
-from swapcal.roles import Elicitable
 from swapcal.typing import Float64Array
 
 CASES: dict[str, tuple[type[PublishedMethod], Elicitable, dict[str, Any]]] = {

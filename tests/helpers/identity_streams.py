@@ -7,7 +7,7 @@ import numpy as np
 
 import swapcal as sc
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential, Squint
-from swapcal.roles import Elicitable, Hypotheses
+from swapcal.protocols import Elicitable, Hypotheses
 from swapcal.typing import Float64Array
 
 N = 4

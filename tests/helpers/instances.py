@@ -25,7 +25,7 @@ from swapcal.properties import (
     Squared,
     Tsallis,
 )
-from swapcal.roles import Elicitable, Hypotheses, LearningHint
+from swapcal.protocols import Elicitable, Hypotheses, LearningHint
 from swapcal.typing import Float64Array
 
 

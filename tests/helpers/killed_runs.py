@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from effort import ALL
-from swapcal.jobs import output_and_state, running
-from swapcal.jobs.question import Question
-from swapcal.jobs.storage import to_json
 from swapcal.tables.records import read
+from swapcal.tasks import checkpoint, scalar
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.result import to_json
 
 KILLED = int(signal.SIGKILL)
-QUESTION = Question("y", "p", groups=["g"], weight="w", prefix=80)
-LATE = Question("y", "p", groups=["g"], weight="w", prefix=80, time="t", known="k")
-LATER = Question("y", "p", groups=["g"], weight="w", prefix=80, later=True)
+QUESTION = TaskConfig("y", "p", groups=["g"], weight="w", prefix=80)
+LATE = TaskConfig("y", "p", groups=["g"], weight="w", prefix=80, time="t", known="k")
+LATER = TaskConfig("y", "p", groups=["g"], weight="w", prefix=80, later=True)
 
 
 def write_table(path: Path, n: int) -> None:
@@ -50,7 +50,7 @@ def write_blanks(path: Path, refilled: Path) -> None:
     path.write_text("\n".join([head, *blank]) + "\n")
 
 
-def whole_run(folder: Path, ending: str, question: Question = QUESTION) -> None:
+def whole_run(folder: Path, ending: str, question: TaskConfig = QUESTION) -> None:
     """One run to its end, which leaves its result as JSON; or two, on a file with blanks and on what became of it."""
     mark = folder.parent / f"{folder.name}.first"
     if question is LATER and not mark.exists():
@@ -59,11 +59,11 @@ def whole_run(folder: Path, ending: str, question: Question = QUESTION) -> None:
     one_run(folder, ending, question, "in.csv")
 
 
-def one_run(folder: Path, ending: str, question: Question, name: str) -> None:
+def one_run(folder: Path, ending: str, question: TaskConfig, name: str) -> None:
     """A run on one file."""
     records = read(folder.parent / name, columns=question.columns, batch_rows=100)
     learn = question is not QUESTION
-    result = running.run(
+    result = scalar.run(
         records, question, learn=learn, out=folder / f"out.{ending}", state=folder / "run.state", seed=3
     )
     (folder / "result.json").write_text(to_json(result))
@@ -114,13 +114,13 @@ def leavings(folder: Path, ending: str) -> tuple[list[str], bytes, str]:
     return names, (folder / f"out.{ending}").read_bytes(), (folder / "result.json").read_text()
 
 
-def play(root: Path, ending: str, mode: str, question: Question = QUESTION) -> dict[str, Any]:
+def play(root: Path, ending: str, mode: str, question: TaskConfig = QUESTION) -> dict[str, Any]:
     """All runs of one mode: "steps" (killed once, at a step: each, or each fifth in `make test`), "often", "random".
 
     "often" is killed at each tenth step, "random" by SIGKILL at any moment.
     """
     # Every batch is committed, however short the run is.
-    output_and_state.COMMIT_SECONDS = output_and_state.COMMIT_SHARE = 0.0
+    checkpoint.COMMIT_SECONDS = checkpoint.COMMIT_SHARE = 0.0
     write_table(root / "in.csv", 250)
     write_blanks(root / "blanks.csv", root / "in.csv")
     (root / "alone").mkdir()

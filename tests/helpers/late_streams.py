@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import swapcal as sc
-from swapcal.simulate import delays
+from swapcal.simulate import streams
 
 __all__ = ["PROPERTIES", "data", "late_by", "looped"]
 
@@ -35,11 +35,11 @@ def data(property: Any, n: int, seed: int) -> tuple[Any, Any, Any]:
 def late_by(kind: str, y: Any) -> Any:
     n = len(y)
     if kind == "fixed":
-        return delays.fixed(n, 40)
+        return streams.fixed(n, 40)
     if kind == "geometric":
-        return delays.geometric(n, 25.0, 1)
+        return streams.geometric(n, 25.0, 1)
     if kind == "by outcome":
-        return delays.by_outcome(y, 1.0, 150.0, 1)
+        return streams.by_outcome(y, 1.0, 150.0, 1)
     return np.arange(n) + np.where(np.random.default_rng(2).random(n) < 0.5, 1.0, 90.0)
 
 

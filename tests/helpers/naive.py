@@ -17,8 +17,8 @@ from functools import cache
 
 from scipy.integrate import quad
 
-from swapcal.engine.randomness import uniform
-from swapcal.roles import Elicitable
+from swapcal.engine.arithmetic import uniform
+from swapcal.protocols import Elicitable
 
 FIRST = 11
 """Values to start with."""

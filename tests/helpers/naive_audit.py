@@ -1,7 +1,7 @@
 """Slow, obvious audits: the paper's displays for Cal, MCal and SMCal, read aloud with loops and dictionaries.
 
 Notation: y, p, x, v, r as in the paper; `groups[p]` is the list of rounds t with p_t = p. No NumPy, no cleverness:
-these functions are the oracle of `swapcal.audit` and must stay easier to believe than it.
+these functions are the oracle of `swapcal.audits` and must stay easier to believe than it.
 """
 
 import math

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy import optimize, stats
 
-from swapcal.audit.binary_intervals import CENTERS, RATES, TILTS
+from swapcal.audits.intervals import CENTERS, RATES, TILTS
 from swapcal.typing import Float64Array
 
 

@@ -15,8 +15,8 @@ from typing import Protocol
 
 from naive_learners import Algorithm, Past
 from naive_msmwc import NaiveMsMwC
-from swapcal.engine.randomness import uniform
-from swapcal.roles import Elicitable
+from swapcal.engine.arithmetic import uniform
+from swapcal.protocols import Elicitable
 
 SIGNS = (1, -1)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from naive import total
-from swapcal.roles import Elicitable
+from swapcal.protocols import Elicitable
 
 RATES = [2.5**-k for k in range(9)]
 LIMIT = 5.0

@@ -13,10 +13,10 @@ import scipy.sparse
 import swapcal as sc
 from instances import huber
 from swapcal.engine import kernels, state, values
-from swapcal.engine.python import PythonEngine
+from swapcal.engine.round import PythonEngine
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Squint
-from swapcal.roles import Elicitable, Hypotheses
+from swapcal.protocols import Elicitable, Hypotheses
 from swapcal.typing import Float64Array
 
 Rng = np.random.Generator

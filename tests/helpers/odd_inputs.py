@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from swapcal.roles import Row
+from swapcal.protocols import Row
 from swapcal.typing import Float64Array
 
 Rng = np.random.Generator

@@ -11,8 +11,8 @@ from naive_msmwc import NaiveMsMwC
 from naive_paper import NaiveAlgorithm1, NaiveAlgorithm2, NaiveExperts
 from swapcal.paper import Algorithm1, Algorithm2
 from swapcal.paper.experts import Experts
-from swapcal.paper.two_points import Support
-from swapcal.roles import Elicitable
+from swapcal.paper.grid import Support
+from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 
 Method = Algorithm1 | Algorithm2

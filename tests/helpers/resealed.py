@@ -23,9 +23,10 @@ import numpy as np
 import swapcal as sc
 from fuzzing import MAKERS, good_context, good_label, in_domain, is_sound, options
 from odd_files import ODD_JSON, archived, entries, header_of, packed
-from swapcal.jobs.question import Question
-from swapcal.jobs.running import Stopped, run
 from swapcal.tables.records import read
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.runner import Stopped
+from swapcal.tasks.scalar import run
 
 Rng = np.random.Generator
 
@@ -49,7 +50,7 @@ NUMBERS = [
     1e-300,
     1e300,
 ]
-QUESTION = Question("y", "p", groups=["g", ("g", "h"), "x >= 0"], linear=["x"], low=0.0, high=1.0, prefix=60)
+QUESTION = TaskConfig("y", "p", groups=["g", ("g", "h"), "x >= 0"], linear=["x"], low=0.0, high=1.0, prefix=60)
 LIMIT_MB, LIMIT_SECONDS = 300, 2.0
 
 

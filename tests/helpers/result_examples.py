@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.audit import Cell
-from swapcal.audit.curves import Curve
-from swapcal.audit.group_bias import GroupBias
-from swapcal.audit.paired import Paired
-from swapcal.audit.radii import adaptive_radius
-from swapcal.audit.summary import ColumnSummary
-from swapcal.audit.timeline import GroupHistory
-from swapcal.jobs.result import History, Result
+from swapcal.audits import Cell
+from swapcal.audits.cells import adaptive_radius
+from swapcal.audits.groups import GroupBias
+from swapcal.audits.histograms import Curve
+from swapcal.audits.scores import Paired
+from swapcal.audits.summary import ColumnSummary
+from swapcal.audits.timeline import GroupHistory
 from swapcal.properties import Expectile, Mean, Quantile
-from swapcal.roles import Elicitable
+from swapcal.protocols import Elicitable
+from swapcal.tasks.result import History, Result
+from swapcal.text.verdict import Verdict
 from swapcal.typing import Float64Array
-from swapcal.words.verdicts import Verdict
 
 __all__ = [
     "HOSTILE",

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from swapcal.engine.published import PublishedMethod
 from swapcal.errors import AlreadyUpdated, UnknownForecast
+from swapcal.paper.method import PublishedMethod
 from swapcal.typing import Float64Array
 
 N_ROUNDS = 250

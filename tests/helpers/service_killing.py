@@ -11,9 +11,9 @@ import httpx
 import msgspec
 
 from service_running import GROUPS, start
-from swapcal.service.event_store import open_store
-from swapcal.service.served_stream import ServedStream
 from swapcal.service.spec import StreamSpec
+from swapcal.service.store import open_store
+from swapcal.service.stream import Stream
 
 __all__ = ["ORDERED", "SPEC", "Load", "check_store", "finish", "killed"]
 
@@ -131,7 +131,7 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
     store = open_store(address)
     store.open()
     stored_spec = msgspec.convert(spec, StreamSpec)
-    reference = ServedStream("late", stored_spec)
+    reference = Stream("late", stored_spec)
     seen: dict[str, float] = {}
     learned: dict[str, float | None] = {}
     try:
@@ -151,7 +151,7 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
         reference.end()
         acquired = store.acquire("late")
         assert acquired is not None
-        restored = ServedStream.load("late", stored_spec, acquired.snapshot)
+        restored = Stream.load("late", stored_spec, acquired.snapshot)
         assert restored.seq == reference.seq == acquired.snapshot_seq, "an orderly stop leaves nothing to replay"
         assert _bits(restored) == _bits(reference)
     finally:
@@ -162,7 +162,7 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
     return len(seen) + len(learned)
 
 
-def _bits(stream: ServedStream) -> list[Any]:
+def _bits(stream: Stream) -> list[Any]:
     """What the state comes to: scores, evidence, alarms, held outcomes, and the next forecasts of some cases."""
     before, after = stream.audits()
     watch = [None if one is None else one.to_dict() for one in (stream.watch, stream.model_watch)]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from swapcal.service.config import Config, Service
-from swapcal.service.once import ForecastJob, OutcomeJob
+from swapcal.service.idempotency import ForecastJob, OutcomeJob
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import Case, Outcome
 from swapcal.service.server import Server

@@ -22,7 +22,7 @@ _RUN = (
     "import sys\n"
     "from pathlib import Path\n"
     "from swapcal.service.config import read\n"
-    "from swapcal.service.serving import run\n"
+    "from swapcal.service.app import run\n"
     "sys.exit(run(read(Path(sys.argv[1])), started=lambda port: print('port', port, flush=True)))\n"
 )
 

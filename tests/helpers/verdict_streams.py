@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 import swapcal as sc
-from swapcal.roles import Elicitable, Rows
+from swapcal.protocols import Elicitable, Rows
 from swapcal.typing import Float64Array
 
 PROPERTIES: list[Elicitable] = [

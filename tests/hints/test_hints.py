@@ -16,18 +16,18 @@ from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hints import OnlineRegression, RegressionState
 from swapcal.hypotheses import Finite
 from swapcal.properties import Expectile, Mean, Moment, Probability, Quantile
-from swapcal.roles import Elicitable, Row
-from swapcal.simulate import synthetic
-from swapcal.simulate.synthetic import Stream
+from swapcal.protocols import Elicitable, Row
+from swapcal.simulate import streams
+from swapcal.simulate.streams import Stream
 from swapcal.typing import Float64Array
 
 MAKERS: dict[str, Callable[[int, int], Stream]] = {
-    "miscalibrated": synthetic.miscalibrated,
-    "interacting": synthetic.interacting,
-    "oscillating": synthetic.oscillating,
-    "noisy": synthetic.noisy,
-    "drifting": synthetic.drifting,
-    "drifting binary": lambda n_rounds, seed: synthetic.drifting(n_rounds, seed, binary=True),
+    "miscalibrated": streams.miscalibrated,
+    "interacting": streams.interacting,
+    "oscillating": streams.oscillating,
+    "noisy": streams.noisy,
+    "drifting": streams.drifting,
+    "drifting binary": lambda n_rounds, seed: streams.drifting(n_rounds, seed, binary=True),
 }
 PROPERTIES: dict[str, Elicitable] = {"mean": Mean(), "quantile": Quantile(0.9), "expectile": Expectile(0.8)}
 CASES = [
@@ -111,7 +111,7 @@ def test_within_one_percent_more_seeds_and_without_base(name: str, property: str
 
 
 def test_a_good_model_is_left_alone() -> None:
-    stream = synthetic.miscalibrated(5000, 0)
+    stream = streams.miscalibrated(5000, 0)
     truth = Stream(stream.x, stream.y, stream.truth_mean, stream.features, stream.truth_mean, None)
     forecasts = play(OnlineRegression(n_features=10).start(Mean(), 20), truth)
     best = float(np.mean((stream.truth_mean - stream.y) ** 2))

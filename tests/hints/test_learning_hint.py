@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.roles import Elicitable
-from swapcal.simulate.synthetic import Stream, miscalibrated, noisy
+from swapcal.protocols import Elicitable
+from swapcal.simulate.streams import Stream, miscalibrated, noisy
 from swapcal.typing import Float64Array
 
 

@@ -12,8 +12,8 @@ from swapcal.engine import kernels
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hints import OnlineRegression, RegressionState
 from swapcal.properties import Expectile, Mean, Moment, Probability, Property, Quantile
-from swapcal.roles import Elicitable, Row, Rows
-from swapcal.simulate.synthetic import Stream, drifting
+from swapcal.protocols import Elicitable, Row, Rows
+from swapcal.simulate.streams import Stream, drifting
 from swapcal.typing import Float64Array
 
 native = pytest.mark.skipif(

@@ -15,8 +15,8 @@ import swapcal as sc
 from effort import some
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
 from swapcal.hypotheses import Groups, from_spec
-from swapcal.hypotheses import levels as level_sets
-from swapcal.roles import Row, Rows
+from swapcal.hypotheses import rows as level_sets
+from swapcal.protocols import Row, Rows
 from swapcal.tables.coded import Coded, text
 
 pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))

@@ -13,8 +13,8 @@ import swapcal as sc
 from effort import some
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Numeric, from_spec
-from swapcal.hypotheses import levels as level_sets
-from swapcal.roles import Row, Rows
+from swapcal.hypotheses import rows as level_sets
+from swapcal.protocols import Row, Rows
 from swapcal.tables.records import read
 
 pd = pytest.importorskip("pandas")

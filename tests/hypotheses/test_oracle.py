@@ -12,11 +12,10 @@ from naive import Naive
 from naive_learners import Algorithm, gradient_descent, multiplicative_weights, oracle
 from swapcal import hypotheses
 from swapcal.checks import check_forecaster, check_hypotheses
-from swapcal.engine.bounds import Tally
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Oracle
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
-from swapcal.roles import Row
+from swapcal.protocols import Row, Tally
 from swapcal.simulate.adversaries import Arena, Far, Greedy, GroupTargeted, Sine, ball, groups, play, signed
 from swapcal.typing import Float64Array
 

@@ -13,18 +13,17 @@ from hypothesis import strategies as st
 
 import swapcal as sc
 from swapcal.intervals import (
-    Ahead,
     Interval,
     IntervalForecast,
-    Predictive,
+    MultiHorizon,
+    PredictiveDistribution,
     Quantiles,
     QuantilesForecast,
     group_coverage,
     interval_score,
     quantiles,
 )
-from swapcal.intervals.squash import size, unit, unit_back
-from swapcal.intervals.tree import tree
+from swapcal.intervals.quantiles import size, tree, unit, unit_back
 
 
 def noisy(n: int, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -103,7 +102,7 @@ def test_crps_improves_on_the_hint_alone_and_is_the_mean_pinball_loss() -> None:
         quantiles.update(forecast, label)
     ours, alone = np.mean(scores[500:], axis=0)
     assert ours < 0.75 * alone
-    some = Predictive([0.2, 0.5, 0.8], [0.0, 1.0, 3.0])
+    some = PredictiveDistribution([0.2, 0.5, 0.8], [0.0, 1.0, 3.0])
     fine = np.linspace(0, 1, 20_001)[1:-1]
     for label in (-1.0, 0.3, 2.0, 9.0):
         at = np.array([some.quantile(level) for level in fine])
@@ -203,7 +202,7 @@ def test_linear_classes_work_too() -> None:
 def test_several_steps_ahead(exact: bool) -> None:
     rng = np.random.default_rng(0)
     walk = np.cumsum(rng.normal(size=1200))
-    ahead: Ahead[IntervalForecast] = Ahead(
+    ahead: MultiHorizon[IntervalForecast] = MultiHorizon(
         lambda step, turn: Interval(0.8, sc.Finite(1), seed=10 * step + turn), steps=3, exact=exact
     )
     hits: list[list[bool]] = [[], [], []]
@@ -239,10 +238,10 @@ def test_scores_and_wrong_arguments() -> None:
     with pytest.raises(sc.UnknownForecast):
         interval.update(0.3, 1.0)  # type: ignore[arg-type]
     with pytest.raises(sc.InvalidInput, match="increasing"):
-        Predictive([0.5, 0.4], [1.0, 2.0])
+        PredictiveDistribution([0.5, 0.4], [1.0, 2.0])
     with pytest.raises(sc.InvalidInput, match="one row for each"):
         group_coverage([True], [[1], [0]])
-    ahead = Ahead(lambda step, turn: interval, steps=2)
+    ahead = MultiHorizon(lambda step, turn: interval, steps=2)
     with pytest.raises(sc.InvalidInput, match="2 contexts"):
         ahead.predict([[1.0]])
     file = io.BytesIO()

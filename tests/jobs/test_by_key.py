@@ -13,14 +13,14 @@ from typer.testing import CliRunner
 
 from swapcal.cli.app import app
 from swapcal.errors import DataError, InvalidInput, StateFileError
-from swapcal.jobs.by_key import run_by_key
-from swapcal.jobs.by_key import run_by_key as module
-from swapcal.jobs.by_key.kept_keys import KeptKeys
-from swapcal.jobs.by_key.owners import Owners
-from swapcal.jobs.question import Question
-from swapcal.jobs.running import Stopped
-from swapcal.keyed import key_text, sibling
+from swapcal.keyed import forecaster_for_key, key_text
+from swapcal.keyed.store import StateStore
 from swapcal.tables.coded import Coded
+from swapcal.tasks import run_by_key
+from swapcal.tasks import run_by_key as module
+from swapcal.tasks.by_key import KeyAssignment
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.runner import Stopped
 
 N = 3000
 
@@ -40,7 +40,7 @@ def written(path: Path, n: int = N) -> dict[str, list[Any]]:
     return table
 
 
-QUESTION = Question("late", "score", ["sex"], low=0.0, high=1.0)
+QUESTION = TaskConfig("late", "score", ["sex"], low=0.0, high=1.0)
 
 
 def read(path: Path) -> list[float]:
@@ -63,12 +63,12 @@ def test_it_is_the_loop_over_keys_whatever_the_number_of_processes(tmp_path: Pat
         assert result.before.n_rounds == N
         assert len(result.sentences()) == 3
     assert found[1] == found[2]
-    begun = KeptKeys(tmp_path / "1.db").begun()
+    begun = StateStore(tmp_path / "1.db").begun()
     assert begun is not None
     template = module.__globals__["Forecaster"].from_bytes(bytes.fromhex(begun["template"]))
     for key in ("s1", "s2", "s9"):
         rows = [t for t, store in enumerate(table["store"]) if store == key]
-        own = sibling(template, "key", key_text(key))
+        own = forecaster_for_key(template, "key", key_text(key))
         x = {"sex": [table["sex"][t] for t in rows]}
         forecasts = own.run(x, [table["late"][t] for t in rows], [table["score"][t] for t in rows])
         assert forecasts.tolist() == [found[1][t] for t in rows]
@@ -100,22 +100,22 @@ def test_it_goes_on_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert result.after.n_rounds == N
     assert read(out) == read(tmp_path / "whole.csv")
     with pytest.raises(StateFileError, match="other settings"):
-        run_by_key(tmp_path / "rows.csv", Question("late", None, ["sex"]), "store", state=state)
+        run_by_key(tmp_path / "rows.csv", TaskConfig("late", None, ["sex"]), "store", state=state)
 
 
 def test_what_cannot_be_played(tmp_path: Path) -> None:
     written(tmp_path / "rows.csv", 50)
     with pytest.raises(InvalidInput, match="without --linear"):
-        run_by_key(tmp_path / "rows.csv", Question("late", linear=["score"]), "store")
+        run_by_key(tmp_path / "rows.csv", TaskConfig("late", linear=["score"]), "store")
     with pytest.raises(InvalidInput, match="leave out --order forecast"):
-        run_by_key(tmp_path / "rows.csv", Question("late", delay="5", order="forecast"), "store")
+        run_by_key(tmp_path / "rows.csv", TaskConfig("late", delay="5", order="forecast"), "store")
     (tmp_path / "gap.csv").write_text("store,late\na,1\n,0\n")
     with pytest.raises(DataError, match=r"row 2 of .* has no key: 'store' is empty"):
-        run_by_key(tmp_path / "gap.csv", Question("late"), "store")
+        run_by_key(tmp_path / "gap.csv", TaskConfig("late"), "store")
 
 
 def test_keys_are_spread_evenly_in_every_part() -> None:
-    owners = Owners(3)
+    owners = KeyAssignment(3)
     rng = np.random.default_rng(1)
     for start in (0, 20):
         names = tuple(str(k) for k in range(start, start + 40))
@@ -142,7 +142,7 @@ def test_weights_late_outcomes_and_a_learning_hint(tmp_path: Path, processes: in
         tmp_path / "rows.csv", question, "store", out=out, state=state, seed=5, processes=processes, learn=True
     )
     assert found.after.n_rounds == sum(w > 0 for w in table["w"])
-    begun = KeptKeys(state).begun()
+    begun = StateStore(state).begun()
     assert begun is not None
     template = module.__globals__["Forecaster"].from_bytes(bytes.fromhex(begun["template"]))
     assert template.hint is not None
@@ -151,7 +151,7 @@ def test_weights_late_outcomes_and_a_learning_hint(tmp_path: Path, processes: in
     for key in ("s1", "s3"):
         rows = [t for t, store in enumerate(table["store"]) if store == key]
         y = [table["late"][t] if table["w"][t] else np.nan for t in rows]
-        expected = sibling(template, "key", key_text(key)).run(
+        expected = forecaster_for_key(template, "key", key_text(key)).run(
             {"sex": [table["sex"][t] for t in rows]},
             y,
             [table["score"][t] for t in rows],

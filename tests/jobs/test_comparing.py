@@ -11,13 +11,11 @@ from typer.testing import CliRunner
 
 from swapcal.cli.app import app
 from swapcal.errors import InvalidInput
-from swapcal.jobs.auditing import audit
-from swapcal.jobs.comparing import compare
-from swapcal.jobs.comparison_rows import group_lines, headline
-from swapcal.jobs.question import Question
-from swapcal.jobs.row_values import RangeWarning
-from swapcal.jobs.storage import to_json
-from swapcal.report.comparison_page import comparison_html
+from swapcal.report.page import comparison_html
+from swapcal.tasks.audit import audit, compare, group_lines, headline
+from swapcal.tasks.columns import RangeWarning
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.result import to_json
 
 N = 6_000
 
@@ -37,7 +35,7 @@ def test_differences_are_those_of_pandas(weight: str | None) -> None:
     data.loc[::50, "good"] = np.nan
     data.loc[7::60, "y"] = np.nan
     with pytest.warns(RangeWarning, match="no forecast in column 'good'"):
-        found = compare(data, Question("y", groups=["g"], weight=weight), ["bad", "good", "flat"])
+        found = compare(data, TaskConfig("y", groups=["g"], weight=weight), ["bad", "good", "flat"])
     whole = data.dropna()
     w = whole["w"] if weight else pd.Series(1.0, whole.index)
     assert found.n_paired == len(whole)
@@ -58,9 +56,9 @@ def test_differences_are_those_of_pandas(weight: str | None) -> None:
 
 
 def test_each_audit_is_the_one_alone() -> None:
-    data, question = table(), Question("y", groups=["g"])
+    data, question = table(), TaskConfig("y", groups=["g"])
     found = compare(data, question, ["bad", "good"])
-    alone = audit(data, Question("y", "good", groups=["g"]))
+    alone = audit(data, TaskConfig("y", "good", groups=["g"]))
     together = json.loads(to_json(found.results["good"]))["result"]
     single = json.loads(to_json(alone))["result"]
     assert together["before"].pop("label") == "good"
@@ -70,7 +68,7 @@ def test_each_audit_is_the_one_alone() -> None:
 
 def test_the_headline_claims_what_intervals_bear_out() -> None:
     data = table()
-    question = Question("y", groups=["g"])
+    question = TaskConfig("y", groups=["g"])
     assert headline(compare(data, question, ["bad", "good"])).startswith("good is better than bad: Brier score")
     assert headline(compare(data, question, ["good", "bad"])).startswith("good has the lowest Brier score beyond doubt")
     noise = np.random.default_rng(0).normal(0.0, 1e-3, N)
@@ -87,8 +85,8 @@ def test_other_properties_and_clusters() -> None:
     center = rng.gamma(3.0, 5.0, N)
     data = pd.DataFrame({"y": center * rng.lognormal(0.0, 0.3, N), "a": 1.4 * center, "b": 1.5 * center})
     data["day"] = np.repeat(np.arange(N // 20), 20)
-    plain = compare(data, Question("y", property="quantile:0.9"), ["a", "b"])
-    by_day = compare(data, Question("y", property="quantile:0.9", cluster="day"), ["a", "b"])
+    plain = compare(data, TaskConfig("y", property="quantile:0.9"), ["a", "b"])
+    by_day = compare(data, TaskConfig("y", property="quantile:0.9", cluster="day"), ["a", "b"])
     assert plain.differences["b"].mean["all"] == pytest.approx(by_day.differences["b"].mean["all"])
     loss = {p: np.maximum(0.9 * (data["y"] - data[p]), -0.1 * (data["y"] - data[p])).mean() for p in "ab"}
     assert plain.differences["b"].mean["all"] == pytest.approx(loss["b"] - loss["a"])
@@ -116,7 +114,7 @@ def test_the_command_and_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_page_needs_two_models() -> None:
-    found = compare(table(), Question("y"), ["bad", "good"])
+    found = compare(table(), TaskConfig("y"), ["bad", "good"])
     one = type(found)(found.source, {"bad": found.results["bad"]}, {}, found.n_paired)
     with pytest.raises(InvalidInput, match="two models"):
         comparison_html(one)

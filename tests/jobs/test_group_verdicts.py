@@ -9,14 +9,12 @@ import pytest
 
 from effort import some
 from swapcal.errors import InvalidInput
-from swapcal.jobs.auditing import audit
-from swapcal.jobs.growing_lines import growing_batches
-from swapcal.jobs.passes import Passes
-from swapcal.jobs.question import Question
-from swapcal.jobs.running import run
-from swapcal.jobs.threshold import above, parse_threshold
-from swapcal.jobs.watching import watch
-from swapcal.tables.records import read
+from swapcal.tables.records import RereadableSource, growing_batches, read
+from swapcal.tasks.audit import audit
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.result import above, parse_threshold
+from swapcal.tasks.scalar import run
+from swapcal.tasks.watch import watch
 
 
 def stream(n: int, seed: int = 0, n_groups: int = 16, bias: float = 0.0, whom: Any = ()) -> dict[str, Any]:
@@ -28,7 +26,7 @@ def stream(n: int, seed: int = 0, n_groups: int = 16, bias: float = 0.0, whom: A
 
 
 def test_groups_that_are_off_are_named_and_never_fine() -> None:
-    result = audit(stream(60_000, bias=0.07, whom=(3, 5)), Question("y", "p", ["g"]))
+    result = audit(stream(60_000, bias=0.07, whom=(3, 5)), TaskConfig("y", "p", ["g"]))
     assert result.verdict.kind == "recalibrate"
     assert "2 of 16 groups are off" in result.verdict.headline
     assert "g=g3" in result.verdict.headline or "g=g5" in result.verdict.headline
@@ -37,14 +35,14 @@ def test_groups_that_are_off_are_named_and_never_fine() -> None:
 
 
 def test_a_bias_that_is_sure_but_small_is_told_in_the_headline() -> None:
-    result = audit(stream(400_000, n_groups=2, bias=0.006, whom=(0, 1)), Question("y", "p", ["g"]))
+    result = audit(stream(400_000, n_groups=2, bias=0.006, whom=(0, 1)), TaskConfig("y", "p", ["g"]))
     assert result.verdict.kind == "fine"
     assert result.verdict.headline.startswith("Nothing worth correcting: ")
     assert "point" in result.verdict.headline
 
 
 def test_calibrated_forecasts_with_many_groups_are_fine() -> None:
-    question, seeds = Question("y", "p", ["g"]), range(some(10, least=3))
+    question, seeds = TaskConfig("y", "p", ["g"]), range(some(10, least=3))
     kinds = [audit(stream(20_000, seed, n_groups=100), question).verdict.kind for seed in seeds]
     assert len(kinds) - kinds.count("fine") <= len(kinds) // 10
 
@@ -52,7 +50,7 @@ def test_calibrated_forecasts_with_many_groups_are_fine() -> None:
 def test_run_and_audit_say_the_same_of_the_model() -> None:
     for bias in (0.0, 0.12):
         data = stream(9_000, 1, n_groups=4, bias=bias, whom=(2,))
-        one, two = audit(data, Question("y", "p", ["g"])), run(data, Question("y", "p", ["g"]))
+        one, two = audit(data, TaskConfig("y", "p", ["g"])), run(data, TaskConfig("y", "p", ["g"]))
         assert one.before is not None
         assert two.before is not None
         np.testing.assert_allclose(one.before.known_groups.mean, two.before.known_groups.mean, atol=1e-12)
@@ -67,11 +65,11 @@ def test_since_when() -> None:
     rng = np.random.default_rng(9)
     data["y"] = np.where(late, rng.random(40_000) < np.clip(data["p"] + 0.2, 0, 1), data["y"])
     data["day"] = [f"2026-{1 + t // 4000:02d}-01" for t in range(40_000)]
-    found = audit(data, Question("y", "p", ["g"], cluster="", time="day")).before
+    found = audit(data, TaskConfig("y", "p", ["g"], cluster="", time="day")).before
     assert found is not None
     assert found.since is not None
     assert abs(found.since["g=g1"] - 25_000) < 1_500
-    rows = json.dumps(audit(data, Question("y", "p", ["g"])).verdict.sentences)
+    rows = json.dumps(audit(data, TaskConfig("y", "p", ["g"])).verdict.sentences)
     assert "since row 2" in rows
 
 
@@ -83,7 +81,7 @@ def test_clusters_are_not_taken_for_independent_rows() -> None:
     p = rng.uniform(0.3, 0.7, len(day))
     y = rng.random(len(day)) < np.clip(p + shock, 0, 1)
     data = {"y": y.astype(float), "p": p, "g": member, "day": day}
-    alone, together = (audit(data, Question("y", "p", ["g"], cluster=cluster)).before for cluster in (None, "day"))
+    alone, together = (audit(data, TaskConfig("y", "p", ["g"], cluster=cluster)).before for cluster in (None, "day"))
     assert alone is not None
     assert together is not None
     widths = [float(np.ptp([each.known_groups.low[1], each.known_groups.high[1]])) for each in (alone, together)]
@@ -92,7 +90,7 @@ def test_clusters_are_not_taken_for_independent_rows() -> None:
 
 
 def test_thresholds() -> None:
-    result = audit(stream(60_000, bias=0.1, whom=(3,)), Question("y", "p", ["g"]))
+    result = audit(stream(60_000, bias=0.1, whom=(3,)), TaskConfig("y", "p", ["g"]))
     assert result.before is not None
     near = 100 * abs(result.before.known_groups.near).max()
     assert above(result, parse_threshold(f"{near - 0.1}")) is not None
@@ -114,7 +112,7 @@ def test_a_search_finds_whom_nobody_listed_and_warns_of_leaks() -> None:
     hit = (np.array(data["g"]) == "g4") & (np.array(data["shift"]) == "night")
     data["y"] = np.where(hit, rng.random(40_000) < np.clip(data["p"] + 0.15, 0, 1), data["y"]).astype(float)
     data["closed"] = np.where(data["y"] > 0, "late", "in time").tolist()
-    result = audit(data, Question("y", "p"), discover=True)
+    result = audit(data, TaskConfig("y", "p"), discover=True)
     assert result.discovery is not None
     assert result.verdict.kind == "recalibrate"
     confirmed = [one["name"] for one in result.discovery["subgroups"] if one["confirmed"]]
@@ -139,7 +137,7 @@ def test_alarms_of_a_file_that_grows(tmp_path: Path) -> None:
         with path.open("a") as file:
             file.write(pieces.pop(0))
 
-    question = Question("y", "p", ["g"], prefix=1_000)
+    question = TaskConfig("y", "p", ["g"], prefix=1_000)
     batches = growing_batches(str(path), question.columns, follow=True, wait=wait)
     found: list[dict[str, Any]] = []
     with pytest.raises(Enough):
@@ -156,7 +154,7 @@ def test_alarms_of_a_file_that_grows(tmp_path: Path) -> None:
 def test_what_can_be_read_once_is_read_twice() -> None:
     data = stream(5_000, 8)
     rows = ({name: column[t] for name, column in data.items()} for t in range(5_000))
-    with Passes(rows, ["y", "p"]) as passes:
+    with RereadableSource(rows, ["y", "p"]) as passes:
         first, second = ([batch.numbers("y") for batch in passes.batches()] for _ in range(2))
     np.testing.assert_array_equal(np.concatenate(first), np.concatenate(second))
     np.testing.assert_array_equal(np.concatenate(first), data["y"])

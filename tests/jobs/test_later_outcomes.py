@@ -16,8 +16,8 @@ import killed_runs
 import swapcal as sc
 from swapcal.cli import app
 from swapcal.errors import DataError, InvalidInput, StateFileError
-from swapcal.jobs import running
-from swapcal.jobs.question import Question
+from swapcal.tasks import scalar
+from swapcal.tasks.config import TaskConfig
 
 N, MORE = 400, 60
 
@@ -52,9 +52,9 @@ class Desk:
 
     def run(self, path: Path, outcomes: Path | None = None, **question: Any) -> Any:
         self.said = []
-        asked = Question("y", "p", groups=["g"], **{"later": True, **question})
+        asked = TaskConfig("y", "p", groups=["g"], **{"later": True, **question})
         files: dict[str, Any] = {"out": self.folder / "out.csv", "state": self.folder / "run.state"}
-        return running.run(path, asked, learn=True, seed=3, outcomes=outcomes, say=self.hear, horizon=1000, **files)
+        return scalar.run(path, asked, learn=True, seed=3, outcomes=outcomes, say=self.hear, horizon=1000, **files)
 
     def hear(self, sentence: str) -> None:
         self.said.append(sentence.replace(f"{self.folder}/", ""))
@@ -188,11 +188,11 @@ def test_a_name_of_two_rows_is_refused(desk: Desk) -> None:
 
 def test_what_came_too_late_is_counted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     make: Callable[..., sc.Forecaster] = sc.Forecaster
-    monkeypatch.setattr("swapcal.jobs.run_state.Forecaster", lambda *a, **k: make(*a, **k, max_pending=100))
+    monkeypatch.setattr("swapcal.tasks.scalar.Forecaster", lambda *a, **k: make(*a, **k, max_pending=100))
     first = desk.run(desk.write(~desk.blank))
     gone = np.flatnonzero(desk.blank[: N - 100])
     assert first.settings["outcomes_expired"] == len(gone)
-    monkeypatch.setattr("swapcal.jobs.run_state.Forecaster", make)
+    monkeypatch.setattr("swapcal.tasks.scalar.Forecaster", make)
     come = np.ones(N, dtype=bool)
     result = desk.run(desk.write(come))
     assert desk.said[1].startswith(f"{len(gone)} outcomes came after 100 later rows")
@@ -215,18 +215,18 @@ def test_weights_clipping_and_moments_go_together(desk: Desk) -> None:
         path.write_text("y,p,w,k\n" + "\n".join(lines) + "\n")
         return path
 
-    asked = Question("y", "p", weight="w", known="k", later=True, high=2.0, low=0.0)
+    asked = TaskConfig("y", "p", weight="w", known="k", later=True, high=2.0, low=0.0)
     files: dict[str, Any] = {"out": desk.folder / "out.csv", "state": desk.folder / "run.state", "seed": 1}
-    first = running.run(write(~desk.blank), asked, **files)
+    first = scalar.run(write(~desk.blank), asked, **files)
     counted = (w > 0) & ~desk.blank[:n]
     assert first.n_rounds == np.count_nonzero(counted)
     assert first.settings["outcomes_waiting"] == np.count_nonzero((w > 0) & (desk.blank[:n] | (k > n)))
     with pytest.warns(UserWarning, match="outside"):
-        second = running.run(write(np.ones(n, dtype=bool)), asked, **files)
+        second = scalar.run(write(np.ones(n, dtype=bool)), asked, **files)
     assert second.n_rounds == np.count_nonzero(w > 0)
     assert second.n_missing == 0
     with pytest.warns(UserWarning, match="outside"):
-        third = running.run(path, asked, **files)
+        third = scalar.run(path, asked, **files)
     assert third.after is not None
     assert second.after is not None
     assert (third.after.loss, third.after.swap_error) == (second.after.loss, second.after.swap_error)
@@ -236,7 +236,7 @@ def test_weights_clipping_and_moments_go_together(desk: Desk) -> None:
 def test_what_is_missing_is_said(desk: Desk) -> None:
     path = desk.write(~desk.blank)
     with pytest.raises(InvalidInput, match="--state"):
-        running.run(path, Question("y", "p", later=True))
+        scalar.run(path, TaskConfig("y", "p", later=True))
     with pytest.raises(InvalidInput, match="--id COLUMN"):
         desk.run(path, desk.tell([0]))
     with pytest.raises(InvalidInput, match="run without it first"):

@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 import swapcal as sc
 from swapcal.cli.app import app
 from swapcal.errors import InvalidInput
-from swapcal.jobs import auditing, merging
-from swapcal.jobs.merged_result import merged_result
-from swapcal.jobs.merging import merge_audits, merged_sentences
-from swapcal.jobs.question import Question
+from swapcal.tasks import audit
+from swapcal.tasks.audit import merge_audits, merged_sentences
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.merged_result import merged_result
 
-QUESTION = Question("late", "score", ["city", "age"], low=0.0, high=1.0)
+QUESTION = TaskConfig("late", "score", ["city", "age"], low=0.0, high=1.0)
 
 
 def written(folder: Path, name: str, rows: list[dict[str, Any]]) -> str:
@@ -53,7 +53,7 @@ def test_files_and_saved_audits_add_up_to_the_whole(tmp_path: Path) -> None:
     whole = merge_audits([written(tmp_path, "whole.csv", rows)], QUESTION, processes=1)
     assert whole.n_rounds == 3000
     parts = [written(tmp_path, f"{k}.csv", rows[1000 * k : 1000 * (k + 1)]) for k in range(3)]
-    question = Question("late", "score", ["city"], low=0.0, high=1.0)
+    question = TaskConfig("late", "score", ["city"], low=0.0, high=1.0)
     whole = merge_audits([str(tmp_path / "whole.csv")], question, processes=1)
     together = merge_audits(parts, question, processes=2)
     assert named(together) == named(whole)
@@ -65,16 +65,16 @@ def test_files_and_saved_audits_add_up_to_the_whole(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"ends in \.audit"):
         merge_audits(parts[:1], question, save=tmp_path / "one.csv")
     with pytest.raises(InvalidInput, match="without --linear"):
-        merge_audits(parts, Question("late", "score", linear=["age"]))
+        merge_audits(parts, TaskConfig("late", "score", linear=["age"]))
 
 
 def test_small_tables_need_no_other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [written(tmp_path, f"{k}.csv", table(50)) for k in range(2)]
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
-    assert merging._processes(files) == 1
-    assert merging._processes([*files, str(tmp_path / "not there.csv")]) == 3
-    monkeypatch.setattr(merging, "_SMALL", 100)
-    assert merging._processes(files) == 3
+    assert audit._processes(files) == 1
+    assert audit._processes([*files, str(tmp_path / "not there.csv")]) == 3
+    monkeypatch.setattr(audit, "_SMALL", 100)
+    assert audit._processes(files) == 3
 
 
 def test_bands_come_from_the_first(tmp_path: Path) -> None:
@@ -118,9 +118,9 @@ def test_the_verdict_of_a_sum_is_that_of_all_rows(tmp_path: Path, whole_numbers:
         row["score"] = float(rng.random())
         rate = min(0.8 * row["score"] + 0.1 * (row["age"] < 40), 1.0)
         row["late"] = float(rng.random() < rate) if whole_numbers else round(rate * float(rng.random()), 3)
-    question = Question("late", "score", ["city", "age"], low=0.0, high=1.0, bins=32, prefix=3000)
+    question = TaskConfig("late", "score", ["city", "age"], low=0.0, high=1.0, bins=32, prefix=3000)
     # Bands come from the first part there, and from all rows here: they are made the same by one part of all rows.
-    one = auditing.audit(written(tmp_path, "whole.csv", rows), question)
+    one = audit.audit(written(tmp_path, "whole.csv", rows), question)
     empty = merge_audits([str(tmp_path / "whole.csv")], replace(question, prefix=10_000))
     parts = [sc.Audit(empty.property, empty.hypotheses, bins=32) for _ in range(3)]
     for k, part in enumerate(parts):
@@ -152,10 +152,10 @@ def test_the_verdict_of_a_sum_is_that_of_all_rows(tmp_path: Path, whole_numbers:
 def test_a_verdict_needs_sums_that_tell_outcomes() -> None:
     edges = sc.Audit(sc.Probability(), bins=[0.0, 0.5, 1.0])
     tails = sc.Audit(sc.Quantile(0.9))
-    for audit in (edges, tails):
-        audit.update_many([0.0, 1.0], [0.4, 0.6])
+    for each in (edges, tails):
+        each.update_many([0.0, 1.0], [0.4, 0.6])
         with pytest.raises(InvalidInput, match="sums"):
-            merged_result(audit, source="rows")
+            merged_result(each, source="rows")
     plain = sc.Audit(sc.Probability(), bins=4)
     plain.update_many([0.0, 1.0, 1.0], [0.4, 0.6, 0.6])
     assert merged_result(plain, source="rows").groups == ("all",)

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.audit.sums import PER_CELL
+from swapcal.audits.sums import PER_CELL
 from swapcal.cli.output import view
-from swapcal.jobs.auditing import audit
-from swapcal.jobs.question import Question
-from swapcal.jobs.running import run
-from swapcal.jobs.storage import from_json, to_json
 from swapcal.report import page
-from swapcal.words.numbers import number
-from swapcal.words.property_words import property_words
+from swapcal.tasks.audit import audit
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.result import from_json, to_json
+from swapcal.tasks.scalar import run
+from swapcal.text.numbers import number
+from swapcal.text.property_words import property_words
 from verdict_streams import table
 
 GROUPS = ["g", "h", ("g", "h")]
@@ -41,7 +41,7 @@ def test_an_audit_of_a_table(bins: int | None, weighted: bool) -> None:
     data["w"] = np.random.default_rng(1).random(3000)
     data["w"][0] = 1.0
     weight = "w" if weighted else None
-    column = audit(data, Question("y", "p", GROUPS, bins=bins, weight=weight)).before
+    column = audit(data, TaskConfig("y", "p", GROUPS, bins=bins, weight=weight)).before
     assert column is not None
     distinct = np.unique(data["p"])
     edges = [0.0, *(distinct[1:] + distinct[:-1]) / 2, 1.0]
@@ -60,7 +60,7 @@ def test_an_audit_of_a_table(bins: int | None, weighted: bool) -> None:
 
 def test_both_columns_of_a_run(tmp_path: Path) -> None:
     data, out = table(2000, shift=0.2), tmp_path / "out.csv"
-    result = run(data, Question("y", "p", GROUPS, bins=10), out=out, bins=15)
+    result = run(data, TaskConfig("y", "p", GROUPS, bins=10), out=out, bins=15)
     forecasts = np.genfromtxt(out, delimiter=",", names=True)["forecast"]
     assert result.after is not None
     assert result.before is not None
@@ -75,7 +75,7 @@ def test_what_is_stored_drawn_and_printed() -> None:
     from rich.console import Console
 
     data = table(8000, shift=0.4)
-    result = from_json(to_json(audit(data, Question("y", "p", GROUPS, bins=12))))
+    result = from_json(to_json(audit(data, TaskConfig("y", "p", GROUPS, bins=12))))
     expected = reference(data, data["p"], bins=12)
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(view(result))
@@ -90,7 +90,7 @@ def test_what_is_stored_drawn_and_printed() -> None:
 
 
 def test_there_is_one_accumulator() -> None:
-    """Only `audit/sums.py` keeps sums per cell; everything else asks it."""
+    """Only `audits/sums.py` keeps sums per cell; everything else asks it."""
     package = Path(sc.__file__).parent
     holders = {
         path.relative_to(package).as_posix()
@@ -99,4 +99,4 @@ def test_there_is_one_accumulator() -> None:
         if isinstance(node, ast.Constant) and node.value == "xvxv"
     }
     assert "xvxv" in PER_CELL
-    assert holders == {"audit/sums.py"}
+    assert holders == {"audits/sums.py"}

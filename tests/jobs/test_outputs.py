@@ -9,10 +9,9 @@ import numpy.typing as npt
 import pytest
 
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.jobs import checkpoint, outputs, parquet_output
-from swapcal.jobs.checkpoint import Checkpoint
-from swapcal.jobs.fingerprint import Fingerprint
 from swapcal.tables.batch import Batch
+from swapcal.tasks import checkpoint, outputs
+from swapcal.tasks.checkpoint import Checkpoint, Fingerprint
 
 parquet: Any = pytest.importorskip("pyarrow.parquet")
 
@@ -113,8 +112,8 @@ def test_a_finished_output_can_grow(tmp_path: Path, ending: str) -> None:
 
 
 def test_row_groups_do_not_depend_on_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_output, "_GROUP_ROWS", 10)
-    monkeypatch.setattr(parquet_output, "_PART_ROWS", 16)
+    monkeypatch.setattr(outputs, "_GROUP_ROWS", 10)
+    monkeypatch.setattr(outputs, "_PART_ROWS", 16)
     written = []
     for every in (1, 3, 100):
         path = tmp_path / f"out{every}.parquet"
@@ -174,11 +173,11 @@ def a_checkpoint(**changes: Any) -> Checkpoint:
 
 def test_a_state_file_holds_what_was_put_in(tmp_path: Path) -> None:
     path = tmp_path / "run.state"
-    assert checkpoint.read(path) is None
+    assert checkpoint.read_checkpoint(path) is None
     checkpoint.write(path, a_checkpoint())
     checkpoint.write(path, a_checkpoint(rows=18, output=None, finished=True))
     assert [item.name for item in tmp_path.iterdir()] == ["run.state"]
-    back = checkpoint.read(path)
+    back = checkpoint.read_checkpoint(path)
     assert back is not None
     assert (back.rows, back.digest, back.output, back.finished) == (18, "abc", None, True)
     assert back.asked == a_checkpoint().asked
@@ -212,18 +211,18 @@ def test_damaged_and_foreign_state_files_are_refused(tmp_path: Path) -> None:
         path.write_bytes(whole[:cut])
         words = "a whole state file" if cut > 80 else "a state file of swapcal run, and is left as it is"
         with pytest.raises(StateFileError, match=rf"run\.state is not {words}"):
-            checkpoint.read(path)
+            checkpoint.read_checkpoint(path)
     flipped = bytearray(whole)
     flipped[whole.index(b"\x00\x01 bytes") + 3] ^= 1
     path.write_bytes(flipped)
     with pytest.raises(StateFileError, match="CRC"):
-        checkpoint.read(path)
+        checkpoint.read_checkpoint(path)
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     with pytest.raises(StateFileError, match="is not a state file of swapcal run"):
-        checkpoint.read(tmp_path / "other.npz")
+        checkpoint.read_checkpoint(tmp_path / "other.npz")
     path.write_bytes(whole.replace(b'"schema_version": 3', b'"schema_version": 7'))
     with pytest.raises(StateFileError):
-        checkpoint.read(path)
+        checkpoint.read_checkpoint(path)
 
 
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:

@@ -18,16 +18,16 @@ import swapcal as sc
 from effort import some
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.hypotheses import Groups
-from swapcal.jobs import output_and_state, row_loop
-from swapcal.jobs.question import Question
-from swapcal.jobs.result import Result
-from swapcal.jobs.row_values import RangeWarning
-from swapcal.jobs.running import Stopped, run
-from swapcal.jobs.storage import to_json
 from swapcal.tables.records import read
+from swapcal.tasks import checkpoint, runner
+from swapcal.tasks.columns import RangeWarning
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.result import Result, to_json
+from swapcal.tasks.runner import Stopped
+from swapcal.tasks.scalar import run
 
 Table = dict[str, Any]
-QUESTION = Question("y", "p", groups=["g", ("g", "h")], prefix=500)
+QUESTION = TaskConfig("y", "p", groups=["g", ("g", "h")], prefix=500)
 
 
 def table(n: int = 1500, seed: int = 0) -> Table:
@@ -55,7 +55,7 @@ def changed(columns: Table, **others: Any) -> Table:
     return {**columns, **others}
 
 
-def outputs_of(folder: Path, source: Any, question: Question = QUESTION, **settings: Any) -> dict[str, Any]:
+def outputs_of(folder: Path, source: Any, question: TaskConfig = QUESTION, **settings: Any) -> dict[str, Any]:
     run(source, question, out=folder / "out.csv", overwrite=True, **settings)
     return written(folder / "out.csv")
 
@@ -157,7 +157,7 @@ def test_rows_without_a_hint_are_forecast_without_one(tmp_path: Path) -> None:
 
 def test_weights(tmp_path: Path) -> None:
     columns = table()
-    weighted = Question("y", "p", groups=["g"], weight="w", prefix=500)
+    weighted = TaskConfig("y", "p", groups=["g"], weight="w", prefix=500)
     w = np.where(np.arange(1500) % 5 == 0, 0.0, 1.0 + np.arange(1500) % 3)
     one = outputs_of(tmp_path, {**columns, "w": w}, weighted)["forecast"]
     two = outputs_of(tmp_path, {**columns, "w": 10 * w}, weighted)["forecast"]
@@ -171,7 +171,7 @@ def test_weights(tmp_path: Path) -> None:
 
 def test_no_hint_and_no_groups(tmp_path: Path) -> None:
     columns = table()
-    result = run(columns, Question("y"), out=tmp_path / "out.jsonl")
+    result = run(columns, TaskConfig("y"), out=tmp_path / "out.jsonl")
     assert result.before is None
     assert result.paired is None
     assert result.groups == ("all",)
@@ -193,7 +193,7 @@ def test_a_horizon_is_what_the_source_knows(tmp_path: Path, monkeypatch: pytest.
     assert run(packed, QUESTION).settings["horizon"] is None
     with open(source, "rb") as stream:
         assert run(io.BytesIO(stream.read()), QUESTION).settings["horizon"] is None
-    monkeypatch.setattr(row_loop, "_HEAD", 2000)
+    monkeypatch.setattr(runner, "_HEAD", 2000)
     assert 270 <= run(source, QUESTION).settings["horizon"] <= 330
 
 
@@ -202,8 +202,8 @@ def test_a_model_that_learns(tmp_path: Path) -> None:
     columns = table(3000)
     columns["y"] = (np.random.default_rng(5).random(3000) < 1 / (1 + np.exp(-2 * columns["x"]))).astype(float)
     columns["x"] = np.where(np.arange(3000) % 50 == 0, np.nan, columns["x"])
-    both = Question("y", "p", groups=["g"], linear=("x",), prefix=500)
-    learned, plain = run(columns, both, learn=True), run(columns, Question("y", "p", groups=["g"], prefix=500))
+    both = TaskConfig("y", "p", groups=["g"], linear=("x",), prefix=500)
+    learned, plain = run(columns, both, learn=True), run(columns, TaskConfig("y", "p", groups=["g"], prefix=500))
     assert learned.after is not None
     assert plain.after is not None
     assert learned.after.loss < 0.85 * plain.after.loss
@@ -214,7 +214,7 @@ def test_a_model_that_learns(tmp_path: Path) -> None:
 def test_a_linear_class() -> None:
     columns = table(3000)
     columns["y"] = (np.random.default_rng(5).random(3000) < 1 / (1 + np.exp(-2 * columns["x"]))).astype(float)
-    result = run(columns, Question("y", "p", linear=("x",), prefix=500))
+    result = run(columns, TaskConfig("y", "p", linear=("x",), prefix=500))
     assert result.before is not None
     assert result.after is not None
     assert result.groups == ("all", "constant", "x")
@@ -234,7 +234,7 @@ def test_files_of_nothing(tmp_path: Path) -> None:
     columns = table(200)
     empty = changed(columns, y=np.full(200, np.nan))
     with pytest.raises(DataError, match="no row with an outcome in 'y'"):
-        run(empty, Question("y", "p", low=0.0, high=1.0))
+        run(empty, TaskConfig("y", "p", low=0.0, high=1.0))
     with pytest.raises(DataError, match=r"hint 'p' is missing in all of the first 200 rows"):
         run(changed(columns, p=np.full(200, np.nan)), QUESTION)
 
@@ -302,13 +302,13 @@ def test_rows_that_were_added_since_are_next(tmp_path: Path, ending: str, n: int
     """Also where the first rows, which settle the range and the bands, were fewer than usual."""
     columns = table()
     columns["x"] = columns["x"].round(2)
-    question = Question("y", "p", groups=["x"], prefix=500)
+    question = TaskConfig("y", "p", groups=["x"], prefix=500)
     source, out, state = csv(tmp_path / "in.csv", columns, n), tmp_path / f"out.{ending}", tmp_path / "run.state"
     run(source, question, out=out, state=state, horizon=1500)
     csv(source, columns)
     result = run(source, question, out=out, state=state, horizon=1500)
     assert result.settings["rows"] == result.n_rounds == 1500
-    whole = Question("y", "p", groups=["x"], prefix=min(n, 500))
+    whole = TaskConfig("y", "p", groups=["x"], prefix=min(n, 500))
     expected = run(source, whole, out=tmp_path / f"whole.{ending}", horizon=1500)
     assert out.read_bytes() == (tmp_path / f"whole.{ending}").read_bytes()
     assert expected.after is not None
@@ -326,7 +326,7 @@ def test_what_a_state_does_not_belong_to_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StateFileError, match=r"with out='out.csv', and this one has out='other.csv'"):
         run(columns, QUESTION, seed=1, out=tmp_path / "other.csv", state=state)
     with pytest.raises(StateFileError, match="with groups="):
-        run(columns, Question("y", "p", groups=["g"], prefix=500), seed=1, **out)
+        run(columns, TaskConfig("y", "p", groups=["g"], prefix=500), seed=1, **out)
     late = changed(columns, y=np.where(np.arange(1500) == 1400, 1 - columns["y"], columns["y"]))
     with pytest.raises(StateFileError, match=r"the first 1,500 rows of .* are not those"):
         run(late, QUESTION, seed=1, **out)
@@ -343,8 +343,8 @@ def test_what_a_state_does_not_belong_to_is_refused(tmp_path: Path) -> None:
 
 def test_a_mistake_in_the_file_can_be_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows before the mistake are kept; after its correction the run goes on."""
-    monkeypatch.setattr(output_and_state, "COMMIT_SECONDS", 0.0)
-    monkeypatch.setattr(output_and_state, "COMMIT_SHARE", 0.0)
+    monkeypatch.setattr(checkpoint, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "COMMIT_SHARE", 0.0)
     columns = {name: values.astype(object) for name, values in table().items()}
     whole = csv(tmp_path / "whole.csv", columns)
     source = csv(tmp_path / "in.csv", changed(columns, p=[*columns["p"][:1200], "oops", *columns["p"][1201:]]))
@@ -363,7 +363,7 @@ def test_a_mistake_in_the_file_can_be_mended(tmp_path: Path, monkeypatch: pytest
 
 def test_functions_of_your_own_survive_a_stop(tmp_path: Path) -> None:
     columns = table()
-    question = Question("y", "p", groups=["g", ("old", lambda row: float(row["x"] > 0.5))], prefix=500)
+    question = TaskConfig("y", "p", groups=["g", ("old", lambda row: float(row["x"] > 0.5))], prefix=500)
     settings: dict[str, Any] = {"out": tmp_path / "out.csv", "state": tmp_path / "run.state"}
     with pytest.raises(Stopped):
         run(read(columns, batch_rows=500), question, stop=stopping_after(1), **settings)
@@ -395,7 +395,7 @@ def test_a_sharp_hint_gets_a_finer_grid_and_keeps_its_loss() -> None:
     rng = np.random.default_rng(3)
     truth = 0.5 + 0.4 * np.tanh(np.cumsum(rng.normal(0.0, 0.03, 6_000)))
     columns = {"y": truth + 0.01 * rng.normal(size=6_000), "p": truth, "g": np.where(np.arange(6_000) % 2, "a", "b")}
-    question = Question("y", "p", groups=["g"], low=-0.1, high=1.1)
+    question = TaskConfig("y", "p", groups=["g"], low=-0.1, high=1.1)
     usual, finer = (run(columns, question, bins=bins, seed=1) for bins in (15, None))
     assert finer.settings["bins"] > 30 > usual.settings["bins"] == 15
     ratios = [each.paired.after / each.paired.before for each in (usual, finer) if each.paired is not None]

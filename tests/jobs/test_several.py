@@ -12,18 +12,16 @@ import pytest
 from swapcal.classes import Classes
 from swapcal.errors import AtomsWarning, DataError, InvalidInput, StateFileError
 from swapcal.intervals import Interval, interval_score
-from swapcal.jobs import checkpoint
-from swapcal.jobs.binning import binning
-from swapcal.jobs.question import Question
-from swapcal.jobs.row_values import RangeWarning
-from swapcal.jobs.running import Stopped
-from swapcal.jobs.several.class_result import class_json, class_rows
-from swapcal.jobs.several.class_run import run_classes
-from swapcal.jobs.several.interval_result import interval_json, interval_rows
-from swapcal.jobs.several.interval_run import run_interval
 from swapcal.properties import Probability
-from swapcal.report.class_page import class_html
-from swapcal.report.interval_page import interval_html
+from swapcal.report.page import class_html, interval_html
+from swapcal.tasks import checkpoint
+from swapcal.tasks.classes import run_classes
+from swapcal.tasks.columns import RangeWarning
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.interval import run_interval
+from swapcal.tasks.result import class_json, class_rows, interval_json, interval_rows
+from swapcal.tasks.runner import Stopped
+from swapcal.tasks.survey import binning
 
 N = 3000
 NAMES = ["early", "on time", "late, or never"]
@@ -54,7 +52,7 @@ def flights() -> pd.DataFrame:
 
 
 MODEL = [f"p {name}" for name in NAMES]
-ASKED = Question("y", groups=["store"])
+ASKED = TaskConfig("y", groups=["store"])
 
 
 def by_hand(frame: pd.DataFrame, lower: str, upper: str) -> pd.DataFrame:
@@ -111,7 +109,7 @@ def test_a_model_that_knows_where_it_is_unsure_keeps_that_knowledge() -> None:
     unsure = 0.3 + 3.0 * rng.random(N) ** 2  # known to the model, and to no group
     y = unsure * rng.normal(size=N)
     table = {"y": y, "f": np.zeros(N), "lo": -unsure, "hi": unsure}
-    told, blind = (run_interval(table, Question("y"), 0.9, model=m, seed=1) for m in (["lo", "hi"], ["f"]))
+    told, blind = (run_interval(table, TaskConfig("y"), 0.9, model=m, seed=1) for m in (["lo", "hi"], ["f"]))
     assert told.scores["after"][0] < 0.85 * blind.scores["after"][0]
     for found in (told, blind):
         assert found.covered.after is not None
@@ -132,7 +130,7 @@ def test_good_intervals_are_kept() -> None:
     rng = np.random.default_rng(2)
     center = rng.normal(size=N)
     table = {"y": center + rng.normal(size=N), "lo": center - 1.645, "hi": center + 1.645}
-    found = run_interval(table, Question("y"), 0.9, model=["lo", "hi"], seed=1)
+    found = run_interval(table, TaskConfig("y"), 0.9, model=["lo", "hi"], seed=1)
     assert found.covered.verdict.kind == "fine"
     assert found.covered.verdict.headline.startswith("Keep the model's intervals")
 
@@ -178,7 +176,7 @@ def test_names_of_classes_survive_the_file(tmp_path: Path, ending: str) -> None:
     names = ['a "b"', "c,d", " e"]
     table = pd.DataFrame({"y": [*names, "c,d"] * 20})
     out = tmp_path / f"out.{ending}"
-    run_classes({"y": table["y"].tolist()}, Question("y"), seed=1, out=out)
+    run_classes({"y": table["y"].tolist()}, TaskConfig("y"), seed=1, out=out)
     back = pd.read_csv(out) if ending == "csv" else pd.read_json(out, lines=True)
     assert list(back.columns) == ["row", *(f"p_{name}" for name in sorted(names)), "top", "confidence"]
     assert set(back["top"]) <= set(names)
@@ -214,12 +212,12 @@ KINDS: dict[str, tuple[Any, Any, Any]] = {
 def test_a_stopped_run_goes_on_as_if_nothing_had_happened(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swapcal.tables.data_frames.BATCH_ROWS", 500, raising=False)
+    monkeypatch.setattr("swapcal.tables.records.BATCH_ROWS", 500, raising=False)
     make, run, settings = KINDS[kind]
     source = tmp_path / "in.jsonl"
     make().to_json(source, orient="records", lines=True)
     whole, parts, state = tmp_path / "whole.csv", tmp_path / "parts.csv", tmp_path / "run.state"
-    asked = Question("y", groups=["store"], prefix=400)
+    asked = TaskConfig("y", groups=["store"], prefix=400)
     expected = run(source, asked, **settings, seed=1, out=whole, horizon=N)
     half = tmp_path / "half.jsonl"
     lines = source.read_text().splitlines(keepends=True)
@@ -265,11 +263,11 @@ def test_outcomes_stay_in_their_range() -> None:
     rng = np.random.default_rng(6)
     y = np.maximum(rng.normal(1.0, 2.0, N), 0.0)  # a third of them are 0
     with pytest.warns(AtomsWarning, match="are equal to 0, .* covers all of such a heap"):
-        found = run_interval({"y": y}, Question("y", low=0.0), 0.9, seed=1)
+        found = run_interval({"y": y}, TaskConfig("y", low=0.0), 0.9, seed=1)
     assert found.covered.after is not None
     assert abs(found.covered.after.known_groups.mean[0]) < 0.05
     with pytest.warns(AtomsWarning), pytest.warns(RangeWarning, match="outside"):
-        cut = run_interval({"y": y - 1.0}, Question("y", low=0.0), 0.9, seed=1)
+        cut = run_interval({"y": y - 1.0}, TaskConfig("y", low=0.0), 0.9, seed=1)
     assert cut.covered.n_clipped == int((y < 1.0).sum())
 
 
@@ -287,9 +285,9 @@ def test_what_cannot_be_classes_is_refused_with_a_way_out() -> None:
     with pytest.raises(InvalidInput, match="twice"):
         run_classes(frame, ASKED, model=["p early", "p early"])
     with pytest.raises(DataError, match="50 at most"):
-        run_classes({"y": np.arange(N) % 70}, Question("y"))
+        run_classes({"y": np.arange(N) % 70}, TaskConfig("y"))
     with pytest.raises(DataError, match="two or more"):
-        run_classes({"y": np.ones(N)}, Question("y"))
+        run_classes({"y": np.ones(N)}, TaskConfig("y"))
     with pytest.raises(DataError, match="0 or more"):
         run_classes(frame.assign(**{"p early": -0.1}), ASKED, model=MODEL)
 
@@ -337,7 +335,7 @@ def test_rows_without_an_outcome_change_no_other_row(tmp_path: Path, kind: str) 
     make, run, settings = KINDS[kind]
     frame, out = make().head(1200), tmp_path / "run.state"
     run(frame, ASKED, **settings, seed=1, state=out)
-    saved = checkpoint.read(out)
+    saved = checkpoint.read_checkpoint(out)
     assert saved is not None
     kept = (Classes if kind == "classes" else Interval).load(io.BytesIO(saved.forecaster))
     parts = (

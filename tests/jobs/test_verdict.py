@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.audit.paired import Paired
+from swapcal.audits.scores import Paired
 from swapcal.errors import DataError, InvalidInput
-from swapcal.jobs.auditing import audit
-from swapcal.jobs.question import Question, parse_groups, parse_property
-from swapcal.jobs.row_values import RangeWarning
-from swapcal.jobs.storage import from_json, to_json
-from swapcal.words.property_words import NamedProperty, property_words
-from swapcal.words.verdicts import explained, verdict
+from swapcal.tasks.audit import audit
+from swapcal.tasks.columns import RangeWarning
+from swapcal.tasks.config import TaskConfig, parse_groups, parse_property
+from swapcal.tasks.result import from_json, to_json
+from swapcal.text.property_words import NamedProperty, property_words
+from swapcal.text.verdict import explained, verdict
 from verdict_streams import table
 
 # Words.
 
 
 def test_nothing_to_correct() -> None:
-    result = audit(table(6000), Question("y", "p", ["g", "h", ("g", "h")]))
+    result = audit(table(6000), TaskConfig("y", "p", ["g", "h", ("g", "h")]))
     assert result.verdict.kind == "fine"
     assert result.groups[0] == "all"
     assert len(result.groups) == 1 + 3 + 4 + 12
@@ -33,7 +33,7 @@ def test_nothing_to_correct() -> None:
 
 
 def test_recalibrate() -> None:
-    result = audit(table(20_000, shift=0.2), Question("y", "p", ["g", "h"]))
+    result = audit(table(20_000, shift=0.2), TaskConfig("y", "p", ["g", "h"]))
     assert result.verdict.kind == "recalibrate"
     assert result.before is not None
     assert result.before.worst[0].high < 0, "forecasts are too low, beyond doubt"
@@ -46,20 +46,20 @@ def test_bias_of_one_group_is_found_though_all_is_well_overall() -> None:
     sign = np.where(data["g"] == "a", 1.0, np.where(data["g"] == "b", -1.0, 0.0))
     rng = np.random.default_rng(9)
     data["y"] = (rng.random(20_000) < np.clip(data["p"] + 0.15 * sign, 0, 1)).astype(float)
-    assert audit(data, Question("y", "p")).verdict.kind == "fine"
-    assert audit(data, Question("y", "p", ["g"])).verdict.kind == "recalibrate"
+    assert audit(data, TaskConfig("y", "p")).verdict.kind == "fine"
+    assert audit(data, TaskConfig("y", "p", ["g"])).verdict.kind == "recalibrate"
 
 
 def test_refit() -> None:
     rng = np.random.default_rng(4)
     noise = {"y": (rng.random(8000) < 0.3).astype(float), "p": rng.random(8000)}
-    result = audit(noise, Question("y", "p"))
+    result = audit(noise, TaskConfig("y", "p"))
     assert result.verdict.kind == "refit"
     assert result.before is not None
     assert (explained(result.before) or 0.0) < 0.01
     upside_down = table(8000)
     upside_down["p"] = 1.0 - upside_down["p"]
-    result = audit(upside_down, Question("y", "p"))
+    result = audit(upside_down, TaskConfig("y", "p"))
     assert result.verdict.kind == "refit"
     assert "upside down" in " ".join(result.verdict.sentences)
 
@@ -67,16 +67,16 @@ def test_refit() -> None:
 def test_one_constant_forecast() -> None:
     data = table(5000)
     data["p"] = np.full(5000, 0.9)
-    result = audit(data, Question("y", "p", ["g"]))
+    result = audit(data, TaskConfig("y", "p", ["g"]))
     assert result.verdict.kind == "refit"
     assert "all 0.9" in result.settings["binning"]
-    honest = audit(data | {"p": np.full(5000, data["y"].mean())}, Question("y", "p"))
+    honest = audit(data | {"p": np.full(5000, data["y"].mean())}, TaskConfig("y", "p"))
     assert honest.verdict.kind == "fine"
     assert "a constant would do as well" in " ".join(honest.verdict.sentences)
 
 
 def test_too_few_rows_are_called_that() -> None:
-    result = audit({"y": [1, 0, 1], "p": [0.2, 0.9, 0.4]}, Question("y", "p"))
+    result = audit({"y": [1, 0, 1], "p": [0.2, 0.9, 0.4]}, TaskConfig("y", "p"))
     assert result.verdict.kind == "fine"
     assert "too few rows" in result.verdict.headline
 
@@ -87,7 +87,7 @@ def test_bias_below_what_is_worth_it_is_let_be() -> None:
     n = 1_000_000
     p = rng.integers(1, 10, n) / 10
     data = {"y": (rng.random(n) < p + 0.005).astype(float), "p": p}
-    result = audit(data, Question("y", "p"))
+    result = audit(data, TaskConfig("y", "p"))
     assert result.before is not None
     assert result.before.swap_error > (result.before.chance_high or 0)
     assert (result.before.n_biased, result.verdict.kind) != (0, "recalibrate")
@@ -105,7 +105,7 @@ def test_other_properties_are_judged_too(property: str) -> None:
     spread = np.linspace(0, 20, 2001)
     squares = base**2 + base * 20 + 400 / 3
     p = squares if property == "moment:2" else base + elicited.value(spread)
-    question = Question("y", "p", ["g"], property=property, low=0.0, high=60.0)
+    question = TaskConfig("y", "p", ["g"], property=property, low=0.0, high=60.0)
     assert audit({"y": y, "p": p, "g": g}, question).verdict.kind == "fine"
     off = np.where(g == "a", p * 0.7, p)
     result = audit({"y": y, "p": off, "g": g}, question)
@@ -117,8 +117,8 @@ def test_other_properties_are_judged_too(property: str) -> None:
 
 
 def test_verdicts_of_runs() -> None:
-    before = audit(table(6000, shift=0.3), Question("y", "p", ["g"])).before
-    after = audit(table(6000), Question("y", "p", ["g"])).before
+    before = audit(table(6000, shift=0.3), TaskConfig("y", "p", ["g"])).before
+    after = audit(table(6000), TaskConfig("y", "p", ["g"])).before
     assert before is not None
     assert after is not None
     pair = Paired(before.loss, after.loss, after.loss - before.loss, -0.1, -0.05, 0.95)
@@ -138,20 +138,20 @@ def test_verdicts_of_runs() -> None:
 
 def test_missing_outcomes_and_forecasts_are_counted_and_not_scored() -> None:
     data = table(4000)
-    full = audit(data, Question("y", "p", ["g"], low=0, high=1))
+    full = audit(data, TaskConfig("y", "p", ["g"], low=0, high=1))
     holes = {name: np.repeat(column, 2) for name, column in data.items()}
     holes["y"][1::4] = np.nan
     holes["p"][3::4] = np.nan
     with pytest.warns(RangeWarning, match="row 4 of .* has no forecast in column 'p'"):
-        part = audit(holes, Question("y", "p", ["g"], low=0, high=1))
+        part = audit(holes, TaskConfig("y", "p", ["g"], low=0, high=1))
     assert (part.n_rounds, part.n_missing, part.settings["rows_without_forecast"]) == (4000, 2000, 2000)
     assert part.before is not None
     assert full.before is not None
     assert part.before.overall_error == pytest.approx(full.before.overall_error, rel=0.2)
     with pytest.raises(DataError, match="no outcome in all 4,000 rows"):
-        audit(data | {"y": np.full(4000, np.nan)}, Question("y", "p"))
+        audit(data | {"y": np.full(4000, np.nan)}, TaskConfig("y", "p"))
     with pytest.raises(DataError, match="has no forecast at all"):
-        audit(data | {"p": np.full(4000, np.nan)}, Question("y", "p"))
+        audit(data | {"p": np.full(4000, np.nan)}, TaskConfig("y", "p"))
 
 
 def test_ranges() -> None:
@@ -159,58 +159,58 @@ def test_ranges() -> None:
     y = rng.uniform(5, 9, 400)
     y[300:] += 1.0
     data = {"y": y, "p": np.clip(y, 6, 8)}
-    result = audit(data, Question("y", "p", prefix=300))
+    result = audit(data, TaskConfig("y", "p", prefix=300))
     assert (result.low, result.high, result.n_clipped) == (y.min(), y.max(), 0)
     assert "all 400 rows" in result.settings["range"]
     with pytest.warns(RangeWarning, match=r"row \d+ of .* in column 'y', outside \[5") as said:
-        cut = audit(data, Question("y", "p", low=5.0, high=9.0))
+        cut = audit(data, TaskConfig("y", "p", low=5.0, high=9.0))
     assert len(said) == 1
     assert cut.n_clipped == np.count_nonzero(y > 9.0)
-    fixed = audit(data, Question("y", "p", low=0.0, high=20.0))
+    fixed = audit(data, TaskConfig("y", "p", low=0.0, high=20.0))
     assert (fixed.low, fixed.high, fixed.n_clipped) == (0.0, 20.0, 0)
     assert "as given" in fixed.settings["range"]
-    half = audit(data, Question("y", "p", low=0.0))
+    half = audit(data, TaskConfig("y", "p", low=0.0))
     assert (half.low, half.high) == (0.0, y.max())
-    object_given = audit(data, Question("y", "p", property=sc.Quantile(0.5, low=4.0, high=11.0)))
+    object_given = audit(data, TaskConfig("y", "p", property=sc.Quantile(0.5, low=4.0, high=11.0)))
     assert (object_given.low, object_given.high) == (4.0, 11.0)
     with pytest.raises(DataError, match="3 to 3, which is empty"):
-        audit({"y": [3.0, 3.0], "p": [3.0, 3.0]}, Question("y", "p"))
+        audit({"y": [3.0, 3.0], "p": [3.0, 3.0]}, TaskConfig("y", "p"))
     with pytest.raises(DataError, match=r"outside \[0, 1\], such as 35; .* divide by 100"):
-        audit({"y": [1, 0, 1], "p": [35, 20, 1]}, Question("y", "p"))
+        audit({"y": [1, 0, 1], "p": [35, 20, 1]}, TaskConfig("y", "p"))
     with pytest.raises(DataError, match="infinite"):
-        audit({"y": [1.0, np.inf], "p": [0.5, 0.5]}, Question("y", "p"))
+        audit({"y": [1.0, np.inf], "p": [0.5, 0.5]}, TaskConfig("y", "p"))
 
 
 def test_outcomes_in_words() -> None:
     data = {"y": ["yes", "no", None, "yes"] * 50, "p": [0.9, 0.1, 0.5, 0.8] * 50}
-    result = audit(data, Question("y", "p", positive="yes"))
+    result = audit(data, TaskConfig("y", "p", positive="yes"))
     assert (result.low, result.high, result.n_rounds, result.n_missing) == (0.0, 1.0, 150, 50)
     with pytest.raises(DataError, match=r"holds text .*'yes'.* positive='yes'"):
-        audit(data, Question("y", "p"))
+        audit(data, TaskConfig("y", "p"))
     with pytest.raises(DataError, match=r"no value of column 'y' .* equals 'Yes'"):
-        audit(data, Question("y", "p", positive="Yes"))
-    numbers = audit({"y": [2.0, 1.0] * 50, "p": [0.9, 0.1] * 50}, Question("y", "p", positive="2"))
+        audit(data, TaskConfig("y", "p", positive="Yes"))
+    numbers = audit({"y": [2.0, 1.0] * 50, "p": [0.9, 0.1] * 50}, TaskConfig("y", "p", positive="2"))
     assert numbers.before is not None
     assert numbers.before.loss == pytest.approx(0.01)
 
 
 def test_weights_come_from_a_column() -> None:
     data = table(2000)
-    plain = audit(data, Question("y", "p", ["g"]))
-    same = audit(data | {"w": np.full(2000, 7.0)}, Question("y", "p", ["g"], weight="w"))
+    plain = audit(data, TaskConfig("y", "p", ["g"]))
+    same = audit(data | {"w": np.full(2000, 7.0)}, TaskConfig("y", "p", ["g"], weight="w"))
     assert plain.before is not None
     assert same.before is not None
     assert same.before.swap_error == pytest.approx(plain.before.swap_error)
     heavy = np.ones(2000)
     heavy[1500] = 50.0
-    late = audit(data | {"w": heavy}, Question("y", "p", ["g"], weight="w", prefix=1000))
+    late = audit(data | {"w": heavy}, TaskConfig("y", "p", ["g"], weight="w", prefix=1000))
     assert late.settings["weights_outside"] == 0
     assert late.before is not None
     assert late.before.weight == pytest.approx(1999 / 50 + 1)
     with pytest.raises(DataError, match=r"row 3 .* has -1 in column 'w'"):
-        audit(data | {"w": np.where(np.arange(2000) == 2, -1.0, 1.0)}, Question("y", "p", weight="w"))
+        audit(data | {"w": np.where(np.arange(2000) == 2, -1.0, 1.0)}, TaskConfig("y", "p", weight="w"))
     with pytest.raises(DataError, match="all weights"):
-        audit(data | {"w": np.zeros(2000)}, Question("y", "p", weight="w"))
+        audit(data | {"w": np.zeros(2000)}, TaskConfig("y", "p", weight="w"))
 
 
 def test_linear_functions_find_what_groups_do_not() -> None:
@@ -219,8 +219,8 @@ def test_linear_functions_find_what_groups_do_not() -> None:
     z, p = rng.normal(50.0, 20.0, n), rng.choice([0.4, 0.5, 0.6], n)
     y = (rng.random(n) < p + 0.1 * np.clip((z - 50) / 20, -2, 2)).astype(float)
     data = {"y": y, "p": p, "z": z}
-    assert audit(data, Question("y", "p")).verdict.kind == "fine"
-    result = audit(data, Question("y", "p", linear="z"))
+    assert audit(data, TaskConfig("y", "p")).verdict.kind == "fine"
+    result = audit(data, TaskConfig("y", "p", linear="z"))
     assert result.verdict.kind == "recalibrate"
     assert result.groups == ("all", "constant", "z")
     assert result.before is not None
@@ -229,13 +229,13 @@ def test_linear_functions_find_what_groups_do_not() -> None:
 
 def test_the_history_does_not_depend_on_batches() -> None:
     data = table(3000)
-    whole = audit(data, Question("y", "p", ["g"]))
+    whole = audit(data, TaskConfig("y", "p", ["g"]))
     assert whole.history is not None
     assert whole.history.before is not None
     assert whole.history.rounds[[0, 1, -1]].tolist() == [100, 125, 3000]
     assert whole.before is not None
     assert whole.history.before[-1] == whole.before.swap_error
-    part = Question("y", "p", ["g"])
+    part = TaskConfig("y", "p", ["g"])
     reference = audit({name: column[:100] for name, column in data.items()}, part)
     assert reference.before is not None
     assert len(whole.history.rounds) == len(set(whole.history.rounds))
@@ -243,7 +243,7 @@ def test_the_history_does_not_depend_on_batches() -> None:
 
 def test_progress_is_told() -> None:
     told: list[int] = []
-    audit(table(500), Question("y", "p"), progress=told.append)
+    audit(table(500), TaskConfig("y", "p"), progress=told.append)
     assert told[-1] == 500
 
 
@@ -251,13 +251,13 @@ def test_progress_is_told() -> None:
 
 
 def test_questions() -> None:
-    question = Question("y", "p", parse_groups("a, b,a*b,age >= 60"), linear=["z"], weight="w")
+    question = TaskConfig("y", "p", parse_groups("a, b,a*b,age >= 60"), linear=["z"], weight="w")
     assert question.columns is not None
     assert set(question.columns) == {"y", "p", "a", "b", "age", "z", "w"}
-    assert Question("y", groups={"old": lambda row: row["age"] > 60}).columns is None
-    assert Question("y", groups=[("old", lambda row: row["age"] > 60)]).columns is None
+    assert TaskConfig("y", groups={"old": lambda row: row["age"] > 60}).columns is None
+    assert TaskConfig("y", groups=[("old", lambda row: row["age"] > 60)]).columns is None
     assert question.settings()["groups"] == ["a", "b", "a*b", "age >= 60"]
-    assert Question.parse_property("Quantile:0.9", -1.0, 2.0) == sc.Quantile(0.9, low=-1.0, high=2.0)
+    assert TaskConfig.parse_property("Quantile:0.9", -1.0, 2.0) == sc.Quantile(0.9, low=-1.0, high=2.0)
     assert parse_property("probability", 0.0, 1.0) == sc.Mean()
 
 
@@ -281,7 +281,7 @@ def test_questions() -> None:
 )
 def test_bad_questions_are_refused(change: dict[str, Any], part: str) -> None:
     with pytest.raises(InvalidInput, match=part):
-        Question(**({"y": "y"} | change))
+        TaskConfig(**({"y": "y"} | change))
 
 
 def test_bad_groups_on_the_command_line() -> None:
@@ -289,14 +289,14 @@ def test_bad_groups_on_the_command_line() -> None:
         with pytest.raises(InvalidInput, match="column names"):
             parse_groups(text)
     with pytest.raises(InvalidInput, match="column of forecasts"):
-        audit({"y": [1]}, Question("y"))
+        audit({"y": [1]}, TaskConfig("y"))
 
 
 # Storage.
 
 
 def test_results_survive_json() -> None:
-    result = audit(table(2000, shift=0.1), Question("y", "p", ["g", ("g", "h")]))
+    result = audit(table(2000, shift=0.1), TaskConfig("y", "p", ["g", ("g", "h")]))
     text = to_json(result)
     again = from_json(text)
     assert to_json(again) == text
@@ -312,7 +312,7 @@ def test_results_survive_json() -> None:
 
 @pytest.mark.parametrize("property", ["mean", "quantile:0.9", "expectile:0.8", "moment:2"])
 def test_a_stored_result_knows_its_property(property: str) -> None:
-    result = audit(table(150), Question("y", "p", property=property, low=0.0, high=2.0))
+    result = audit(table(150), TaskConfig("y", "p", property=property, low=0.0, high=2.0))
     again = from_json(to_json(result))
     assert again.property == result.property
     assert type(again.property) is type(result.property)
@@ -320,7 +320,7 @@ def test_a_stored_result_knows_its_property(property: str) -> None:
 
 def test_of_a_property_of_the_users_own_a_stored_result_keeps_the_name() -> None:
     own = sc.Property(identification=lambda p, y: p - y, name="my mean")
-    result = audit(table(300), Question("y", "p", property=own))
+    result = audit(table(300), TaskConfig("y", "p", property=own))
     again = from_json(to_json(result))
     assert result.property is own
     assert again.property == NamedProperty("my mean", repr(own))
@@ -336,7 +336,7 @@ def test_foreign_files_are_refused(text: str) -> None:
 
 
 def test_damaged_results_are_refused() -> None:
-    data = json.loads(to_json(audit(table(200), Question("y", "p"))))
+    data = json.loads(to_json(audit(table(200), TaskConfig("y", "p"))))
     with pytest.raises(DataError, match="version 99"):
         from_json(json.dumps(data | {"version": 99}))
     for name in data["result"].keys() - {"group_table", "discovery"}:
@@ -361,7 +361,7 @@ def test_a_run_with_a_price_that_heals_little_is_not_recommended() -> None:
     g = rng.choice(["a", "b"], n, p=[0.97, 0.03])
     p = np.clip(rng.gamma(0.3, 0.02, n), 0.0, 0.5)
     y = (rng.random(n) < p + 0.03 * (g == "b")).astype(float)
-    before = audit({"y": y, "p": p, "g": g}, Question("y", "p", groups=["g"])).before
+    before = audit({"y": y, "p": p, "g": g}, TaskConfig("y", "p", groups=["g"])).before
     assert before is not None
     assert before.scores is not None
     assert before.groups is not None

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from naive_learners import Algorithm, gradient_descent, multiplicative_weights
 from swapcal import learners
-from swapcal.checks.check_rules import CheckFailed
-from swapcal.checks.learners import LEARNER_RULES, check_learner
+from swapcal.checks.hints import LEARNER_RULES, check_learner
+from swapcal.checks.rules import CheckFailed
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
-from swapcal.roles import Row
+from swapcal.protocols import Row
 from swapcal.typing import Float64Array
 
 LEARNERS: list[Learner] = [

@@ -8,9 +8,7 @@ import pytest
 
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Finite, Groups
-from swapcal.monitor import Alarm, Monitor
-from swapcal.monitor.wagers import RATES
-from swapcal.monitor.wealth import NORM, Ever
+from swapcal.monitor import NORM, RATES, Alarm, Ever, Monitor
 from swapcal.properties import Mean, Probability, Quantile
 from swapcal.typing import Float64Array
 

@@ -12,9 +12,9 @@ from sklearn.isotonic import IsotonicRegression
 
 import pandas_audit as oracle
 from effort import ALL
-from swapcal.jobs.auditing import audit
-from swapcal.jobs.question import Question
-from swapcal.jobs.storage import to_json
+from swapcal.tasks.audit import audit
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.result import to_json
 
 KINDS = (
     "binary",
@@ -86,7 +86,7 @@ def test_every_number(name: str, seed: int, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     made.table.to_csv(path, index=False)
     table = pd.read_csv(path)
-    result = audit(path, Question("y", "p", ["g", "h"], property=made.property, weight=made.weight))
+    result = audit(path, TaskConfig("y", "p", ["g", "h"], property=made.property, weight=made.weight))
     check(json.loads(to_json(result))["result"], table, made)
 
 
@@ -94,7 +94,7 @@ def test_every_number(name: str, seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["sorted by outcome", "real, growing range", "quantile"])
 def test_a_pipe_says_what_the_file_says(name: str) -> None:
     made = case(name, 3)
-    question = Question("y", "p", ["g", "h"], property=made.property)
+    question = TaskConfig("y", "p", ["g", "h"], property=made.property)
     text = made.table.to_csv(index=False).encode()
     piped = json.loads(to_json(audit(_Pipe(text), question)))["result"]
     check(piped, pd.read_csv(io.BytesIO(text)), made)

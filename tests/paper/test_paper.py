@@ -22,8 +22,8 @@ from swapcal.engine.crossing import Play, search
 from swapcal.engine.values import Values
 from swapcal.paper import Algorithm1, Algorithm2, MsMwC, MsMwCMaster
 from swapcal.paper.experts import Experts
-from swapcal.paper.two_points import Support, two_points
-from swapcal.roles import Elicitable
+from swapcal.paper.grid import Support, two_points
+from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array, FloatLike
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import swapcal as sc
 from swapcal.paper import Algorithm1, Algorithm2, MsMwC
-from swapcal.paper.two_points import two_points
-from swapcal.roles import Row
+from swapcal.paper.grid import two_points
+from swapcal.protocols import Row
 from swapcal.typing import Float64Array
 
 Method = Algorithm1 | Algorithm2

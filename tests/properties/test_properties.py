@@ -29,7 +29,7 @@ from swapcal.properties import (
     Variance,
     from_spec,
 )
-from swapcal.roles import Elicitable
+from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 
 every_property = pytest.mark.parametrize("property", PROPERTIES, ids=repr)

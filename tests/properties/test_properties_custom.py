@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from instances import entropy, entropy_slope, huber, huber_loss, wide
 from swapcal.errors import InvalidInput
 from swapcal.properties import Concave, Expectile, Log, Mean, Moment, Probability, Property, Quantile, Squared, Tsallis
-from swapcal.roles import Elicitable
+from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 
 BUILT_IN: list[Elicitable] = [

@@ -21,9 +21,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import result_examples as examples
-from swapcal.audit.curves import Curve
+from swapcal.audits.histograms import Curve
 from swapcal.errors import InvalidInput, MissingExtra
-from swapcal.jobs.result import History, Result
 from swapcal.properties import Expectile, Mean, Moment, Probability, Property, Quantile
 from swapcal.report import (
     CellMap,
@@ -32,11 +31,12 @@ from swapcal.report import (
     LossChange,
     Reliability,
     WorstGroups,
-    figure_frame,
+    figures,
     page,
 )
-from swapcal.report.reliability import FEW
-from swapcal.words.property_words import NamedProperty, property_words
+from swapcal.report.figures import FEW
+from swapcal.tasks.result import History, Result
+from swapcal.text.property_words import NamedProperty, property_words
 
 FIGURES: dict[str, Callable[[Result], Any]] = {
     "reliability": Reliability.of,
@@ -109,7 +109,7 @@ def test_a_finding_is_one_readable_text(name: str) -> None:
     assert "nan" not in finding
 
 
-@pytest.mark.parametrize("backend", figure_frame.BACKENDS)
+@pytest.mark.parametrize("backend", figures.BACKENDS)
 @pytest.mark.parametrize("name", FIGURES)
 def test_frames_exist_in_every_backend(name: str, backend: str) -> None:
     native = FIGURES[name](RUN).frame(backend)
@@ -117,7 +117,7 @@ def test_frames_exist_in_every_backend(name: str, backend: str) -> None:
     assert len(nw.from_native(native, eager_only=True)) > 0
 
 
-@pytest.mark.parametrize("backend", [*figure_frame.BACKENDS, None])
+@pytest.mark.parametrize("backend", [*figures.BACKENDS, None])
 def test_frames_hold_the_numbers(backend: str | None) -> None:
     assert RUN.before is not None
     assert RUN.after is not None

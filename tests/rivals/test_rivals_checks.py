@@ -7,7 +7,7 @@ import pytest
 
 import swapcal as sc
 from swapcal.checks import Trial, check_forecaster
-from swapcal.checks.trial import default_stream
+from swapcal.checks.rules import default_stream
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.rivals import Card, all_rivals
 

@@ -9,17 +9,16 @@ import pytest
 
 import swapcal as sc
 from hedging_games import CASES, N_FUNCTIONS, T, alike, every_rival, far_label, make, play, state, stream
-from swapcal.engine.published import Plan
 from swapcal.errors import AlreadyUpdated, InvalidInput
+from swapcal.paper.method import Plan
 from swapcal.rivals import all_rivals
+from swapcal.rivals.conformal import MVP
+from swapcal.rivals.games import first_change
 from swapcal.rivals.ghuge2025 import Ghuge2025
 from swapcal.rivals.gupta2022 import Gupta2022
 from swapcal.rivals.haghtalab2023 import Haghtalab2023
 from swapcal.rivals.hu_wu2024 import HuWu2024
-from swapcal.rivals.mvp import MVP
-from swapcal.rivals.noarov2025 import Noarov2025
-from swapcal.rivals.noarov_roth2023 import NoarovRoth2023
-from swapcal.rivals.shared.sign_change import first_change
+from swapcal.rivals.noarov import Noarov2025, NoarovRoth2023
 from swapcal.typing import Float64Array
 
 

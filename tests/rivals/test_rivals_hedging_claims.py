@@ -7,17 +7,13 @@ import pytest
 
 import swapcal as sc
 from hedging_games import N_FUNCTIONS, far_label, play, stream
-from swapcal.rivals.garg2024_finite import Garg2024Finite
+from swapcal.rivals.games import Quadratics, first_change, simulated
+from swapcal.rivals.garg2024 import Garg2024Finite
 from swapcal.rivals.ghuge2025 import Ghuge2025
 from swapcal.rivals.haghtalab2023 import Haghtalab2023
 from swapcal.rivals.hu_wu2024 import HuWu2024
-from swapcal.rivals.noarov2025 import Noarov2025
-from swapcal.rivals.noarov_roth2023 import NoarovRoth2023
+from swapcal.rivals.noarov import Noarov2025, NoarovRoth2023, Roth2022
 from swapcal.rivals.okoroafor2025 import Okoroafor2025
-from swapcal.rivals.roth2022 import Roth2022
-from swapcal.rivals.shared.inner_game import simulated
-from swapcal.rivals.shared.quadratics import Quadratics
-from swapcal.rivals.shared.sign_change import first_change
 from swapcal.typing import Float64Array
 
 

@@ -12,21 +12,23 @@ from hypothesis import strategies as st
 import swapcal as sc
 from effort import some
 from rival_citizens import N_GROUPS, N_ROUNDS, Make, check_rival, check_units, learned, stream
-from swapcal.engine.grid import Grid
+from swapcal.engine.values import Grid
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Expectile, Mean, Moment, Probability, Quantile
 from swapcal.rivals import all_rivals
-from swapcal.rivals.aci import AdaptiveConformal
-from swapcal.rivals.clairvoyant import Clairvoyant
+from swapcal.rivals.conformal import AdaptiveConformal, GroupConformal
 from swapcal.rivals.foster_hart2023 import FosterHart2023
-from swapcal.rivals.ghuge2025_oracle import Ghuge2025Oracle
-from swapcal.rivals.group_aci import GroupConformal
-from swapcal.rivals.logistic_recalibration import LogisticRecalibration
-from swapcal.rivals.raw_model import RawModel
-from swapcal.rivals.rolling_isotonic import RollingIsotonic, isotonic
-from swapcal.rivals.rolling_property import RollingProperty
-from swapcal.simulate.synthetic import drifting, miscalibrated
+from swapcal.rivals.ghuge2025 import Ghuge2025Oracle
+from swapcal.rivals.practice import (
+    Clairvoyant,
+    LogisticRecalibration,
+    RawModel,
+    RollingIsotonic,
+    RollingProperty,
+    isotonic,
+)
+from swapcal.simulate.streams import drifting, miscalibrated
 from swapcal.typing import Float64Array
 
 MAKERS: dict[str, Make] = {

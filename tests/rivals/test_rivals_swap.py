@@ -15,10 +15,9 @@ from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Expectile, Mean, Moment, Quantile
 from swapcal.rivals.foster_hart2023 import FosterHart2023
-from swapcal.rivals.garg2024 import Garg2024
-from swapcal.rivals.garg2024_quantile import Garg2024Quantile
+from swapcal.rivals.games import cycle
+from swapcal.rivals.garg2024 import Garg2024, Garg2024Quantile
 from swapcal.rivals.luo2025 import Luo2025, projected, stationary, two_neighbors
-from swapcal.rivals.shared.regression_chain import cycle
 from swapcal.typing import Float64Array, IntArray
 
 MAKERS: dict[str, Make] = {

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from service_running import Running, start, toml
 from swapcal.cli.serve import serve as command
+from swapcal.service.access import Bucket, Token, create, digest_of, find
 from swapcal.service.routes import OPERATIONS
-from swapcal.service.tokens import Bucket, Token, create, digest_of, find
 
 OPEN = {"/v2/health/live", "/v2/health/ready", "/ping"}
 SECRET_CASE = {"id": "secret-case-77", "context": {"carrier": "very-private-carrier"}, "hint": 0.3}

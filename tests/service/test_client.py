@@ -8,20 +8,10 @@ import httpx
 import pytest
 
 from service_running import Starter, start
-from swapcal.client import (
-    AsyncClient,
-    Case,
-    Client,
-    Forecasted,
-    Learned,
-    Outcome,
-    Refused,
-    Retries,
-    ServiceError,
-    StreamSpec,
-    Unreachable,
-)
-from swapcal.client.replay import flights
+from swapcal.client import AsyncClient, Client, Retries, ServiceError, Unreachable
+from swapcal.demo.replay import flights
+from swapcal.service.schemas import Case, Forecasted, Learned, Outcome, Refused
+from swapcal.service.spec import StreamSpec
 
 QUICK = Retries(attempts=4, first=0.01, longest=0.02)
 

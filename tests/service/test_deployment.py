@@ -12,17 +12,16 @@ import yaml
 from swapcal.errors import InvalidInput
 from swapcal.service.config import Config, read
 from swapcal.service.metrics import Metrics
-from swapcal.service.openapi import document
-from swapcal.service.routes import OPERATIONS
-from swapcal.service.served_stream import ServedStream
+from swapcal.service.routes import OPERATIONS, document
 from swapcal.service.spec import StreamSpec
+from swapcal.service.stream import Stream
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 
 
 def _metrics() -> set[str]:
-    status = ServedStream("late", StreamSpec(seed=1)).status()
+    status = Stream("late", StreamSpec(seed=1)).status()
     status = msgspec.structs.replace(status, loss_before=0.1, loss_after=0.1)
     metrics = Metrics()
     metrics.served("/", 200, 0.1)

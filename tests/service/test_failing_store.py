@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from swapcal.service.config import Config, Limits, Service
-from swapcal.service.event_store import Commit
-from swapcal.service.once import ForecastJob, OutcomeJob
-from swapcal.service.problems import Problem, StoreDown
-from swapcal.service.schemas import Case, Forgotten, Outcome
+from swapcal.service.idempotency import ForecastJob, OutcomeJob
+from swapcal.service.schemas import Case, Forgotten, Outcome, Problem, StoreDown
 from swapcal.service.server import Server
 from swapcal.service.spec import StreamSpec
 from swapcal.service.sqlite import Sqlite
+from swapcal.service.store import Commit
 
 SPEC = StreamSpec(groups=["carrier"], seed=5)
 
@@ -77,7 +76,7 @@ def test_a_failing_store_changes_no_forecast(tmp_path: Path, monkeypatch: pytest
 
 
 def test_without_a_store_hints_can_be_passed_through(tmp_path: Path) -> None:
-    from swapcal.service.case_routes import forecast_all
+    from swapcal.service.handlers import forecast_all
 
     async def play(when_down: Any) -> Any:
         service = Service(store=str(tmp_path / "no" / "folder" / "x.db"), auth=False, when_down=when_down)
@@ -110,17 +109,17 @@ def test_a_full_queue_refuses_and_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_whoever_is_to_blame_falls_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from swapcal.service.served_stream import Asked, ServedStream
+    from swapcal.service.stream import Asked, Stream
 
-    predict = ServedStream.predict
+    predict = Stream.predict
 
-    def broken(stream: ServedStream, cases: Sequence[Asked]) -> Any:
+    def broken(stream: Stream, cases: Sequence[Asked]) -> Any:
         made = predict(stream, cases)
         if any(case.context.get("carrier") == "poison" for case in cases):
             raise ZeroDivisionError
         return made
 
-    monkeypatch.setattr(ServedStream, "predict", broken)
+    monkeypatch.setattr(Stream, "predict", broken)
 
     async def play(carriers: Sequence[str]) -> list[Any]:
         path = tmp_path / f"{'-'.join(carriers)}.db"

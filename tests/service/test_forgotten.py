@@ -12,15 +12,15 @@ import pytest
 
 import swapcal as sc
 from service_running import GROUPS, Running, Starter, start
-from swapcal.client import Client, Forgotten, Learned, Outcome, Refused, ServiceError
-from swapcal.service.event_store import EventStore, open_store
-from swapcal.service.once import ForecastJob, OutcomeJob, play
+from swapcal.client import Client, ServiceError
+from swapcal.service.idempotency import ForecastJob, OutcomeJob, play
 from swapcal.service.outcome_order import OutcomeOrder
-from swapcal.service.recorded_result import learned_cases, recorded_result
 from swapcal.service.registry import Registry
-from swapcal.service.schemas import Case, StreamStatus
-from swapcal.service.served_stream import ServedStream
+from swapcal.service.report import learned_cases, recorded_result
+from swapcal.service.schemas import Case, Forgotten, Learned, Outcome, Refused, StreamStatus
 from swapcal.service.spec import StreamSpec
+from swapcal.service.store import EventStore, open_store
+from swapcal.service.stream import Stream
 
 STREAMS = {
     "late": {"groups": GROUPS},
@@ -209,12 +209,12 @@ def test_forgotten_cases_are_rows_of_a_recorded_stream_without_an_outcome(order:
     cases: list[dict[str, Any]] = [{"carrier": "AB"[k % 2]} for k in range(n)]
     plain = sc.Forecaster(sc.Probability(), sc.Groups(["carrier"], limit=200), seed=1, max_pending=1000)
     expected = plain.run(cases, y, hints, known=known, order=order, missing="skip")
-    stream, made = ServedStream("s", spec), list[sc.Forecast]()
+    stream, made = Stream("s", spec), list[sc.Forecast]()
     for k in range(n):
         for row in np.flatnonzero((known == k) & ~np.isnan(y)).tolist():
             stream.learn(made[row], float(hints[row]), float(y[row]))
         if k == n // 2:
-            stream = ServedStream.load("s", spec, stream.dump())
+            stream = Stream.load("s", spec, stream.dump())
         made += stream.predict([stream.asked(cases[k], float(hints[k]))])
         if np.isnan(y[k]):
             stream.forget(made[-1])
@@ -234,7 +234,7 @@ def test_corrections_are_shown_where_somebody_says_what_will_not_come() -> None:
 
 def _late(*, told: bool) -> StreamStatus:
     rng, late = np.random.default_rng(5), 400
-    stream, made = ServedStream("s", StreamSpec(groups=["a"], seed=1, monitor=False)), list[Any]()
+    stream, made = Stream("s", StreamSpec(groups=["a"], seed=1, monitor=False)), list[Any]()
     for k in range(6000):
         a, hint = int(rng.integers(0, 4)), round(float(rng.uniform(0.2, 0.8)), 2)
         [forecast] = stream.predict([stream.asked({"a": a}, hint)])

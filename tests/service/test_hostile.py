@@ -11,9 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
 from service_running import GROUPS, Running, start
-from swapcal.service.openapi import document
-from swapcal.service.operations import Operation
-from swapcal.service.routes import OPERATIONS
+from swapcal.service.routes import OPERATIONS, Operation, document
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 

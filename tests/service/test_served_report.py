@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from service_running import GROUPS, Running, Starter
-from swapcal.service.once import ForecastJob, OutcomeJob, play
-from swapcal.service.recorded_result import learned_cases, recorded_result
+from swapcal.service.idempotency import ForecastJob, OutcomeJob, play
 from swapcal.service.registry import Registry
+from swapcal.service.report import learned_cases, recorded_result
 from swapcal.service.schemas import Case, Outcome
 from swapcal.service.spec import StreamSpec
 from swapcal.service.sqlite import Sqlite

@@ -15,11 +15,10 @@ import pytest
 import swapcal as sc
 from swapcal.monitor import Monitor
 from swapcal.service.registry import Registry
-from swapcal.service.served_stream import Asked, ServedStream
 from swapcal.service.spec import MonitorSpec, StreamSpec
 from swapcal.service.sqlite import Sqlite
-from swapcal.service.stored_forecast import pack, unpack
-from swapcal.service.stream_parts import check
+from swapcal.service.store import pack, unpack
+from swapcal.service.stream import Asked, Stream, check
 
 DATA = Path(__file__).parent / "data"
 SPECS = {
@@ -32,7 +31,7 @@ SPECS = {
 pytestmark = pytest.mark.filterwarnings("ignore::swapcal.GroupsWarning", "ignore::swapcal.AtomsWarning")
 
 
-def _cases(stream: ServedStream, n: int) -> Iterator[Asked]:
+def _cases(stream: Stream, n: int) -> Iterator[Asked]:
     rng = random.Random(8)
     low, high = stream.property.domain
     for _ in range(n):
@@ -44,7 +43,7 @@ def _cases(stream: ServedStream, n: int) -> Iterator[Asked]:
         yield stream.asked(context, rng.choice([None, rng.uniform(low, high)]))
 
 
-def _play(stream: ServedStream, sizes: list[int], *, reload_after: int | None = None) -> tuple[ServedStream, list[Any]]:
+def _play(stream: Stream, sizes: list[int], *, reload_after: int | None = None) -> tuple[Stream, list[Any]]:
     """Forecast in groups of these sizes, learn each group's outcomes in another order; what came out."""
     out, cases = list[Any](), _cases(stream, sum(sizes))
     rng = random.Random(9)
@@ -55,7 +54,7 @@ def _play(stream: ServedStream, sizes: list[int], *, reload_after: int | None = 
         for k in sorted(range(size), key=lambda k: -k):
             stream.learn(made[k], group[k].hint, round(rng.uniform(stream.spec.low, stream.spec.high)))
         if number == reload_after:
-            stream = ServedStream.load(stream.name, stream.spec, stream.dump())
+            stream = Stream.load(stream.name, stream.spec, stream.dump())
     before, after = stream.audits()
     return stream, [*out, before.to_dict(), after.to_dict(), stream.scores.totals, _watched(stream)]
 
@@ -63,14 +62,14 @@ def _play(stream: ServedStream, sizes: list[int], *, reload_after: int | None = 
 @pytest.mark.parametrize("name", SPECS)
 def test_saved_and_loaded_in_the_middle_it_goes_on_bit_for_bit(name: str) -> None:
     sizes = [1, 30, 2, 15, 100, 1, 1, 40]
-    _, straight = _play(ServedStream("s", SPECS[name]), sizes)
-    _, loaded = _play(ServedStream("s", SPECS[name]), sizes, reload_after=4)
+    _, straight = _play(Stream("s", SPECS[name]), sizes)
+    _, loaded = _play(Stream("s", SPECS[name]), sizes, reload_after=4)
     assert loaded == straight
 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_forecasts_in_groups_are_those_of_one_by_one(name: str) -> None:
-    many, single = ServedStream("s", SPECS[name]), ServedStream("s", SPECS[name])
+    many, single = Stream("s", SPECS[name]), Stream("s", SPECS[name])
     cases = list(_cases(many, 200))
     together = many.predict(cases)
     apart = [single.predict([case])[0] for case in cases]
@@ -80,7 +79,7 @@ def test_forecasts_in_groups_are_those_of_one_by_one(name: str) -> None:
 
 def test_positions_of_groups_give_what_a_forecaster_over_groups_gives() -> None:
     spec = SPECS["probability"]
-    stream = ServedStream("s", spec)
+    stream = Stream("s", spec)
     plain = sc.Forecaster(sc.Probability(), sc.Groups(["carrier", ("carrier", "origin")], limit=200), seed=1)
     for case in _cases(stream, 300):
         [ours] = stream.predict([case])
@@ -91,7 +90,7 @@ def test_positions_of_groups_give_what_a_forecaster_over_groups_gives() -> None:
 
 
 def test_audits_are_those_of_the_rounds_one_by_one() -> None:
-    stream = ServedStream("s", SPECS["probability"])
+    stream = Stream("s", SPECS["probability"])
     expected = sc.Audit(sc.Probability(), stream.groups, bins=33), sc.Audit(sc.Probability(), stream.groups, bins=33)
     for k, case in enumerate(_cases(stream, 300)):
         [made] = stream.predict([case])
@@ -104,14 +103,14 @@ def test_audits_are_those_of_the_rounds_one_by_one() -> None:
     assert [audit.to_dict() for audit in stream.audits()] == [audit.to_dict() for audit in expected]
 
 
-def _watched(stream: ServedStream) -> Any:
+def _watched(stream: Stream) -> Any:
     return [None if watch is None else watch.to_dict() for watch in (stream.watch, stream.model_watch)]
 
 
 def test_every_group_is_watched_and_alarms_name_the_one_that_is_off() -> None:
     """The watch is told that 0.5 was forecast to all: one group's outcomes are 0, the other's are 0.5 on average."""
     spec = StreamSpec(groups=["carrier"], seed=1, bins=11, monitor=MonitorSpec(tolerance=0.1, alpha=0.01))
-    stream = ServedStream("s", spec)
+    stream = Stream("s", spec)
     assert stream.watch is not None
     for k in range(200):
         stream.begin(float(k + 1))
@@ -130,7 +129,7 @@ def test_every_group_is_watched_and_alarms_name_the_one_that_is_off() -> None:
 @pytest.mark.parametrize("tolerance", [None, 0.5])
 def test_the_monitor_is_the_packages_own(tolerance: float | None) -> None:
     spec = StreamSpec(property="mean", low=-5, high=5, groups=["carrier"], seed=1, monitor=MonitorSpec(tolerance))
-    stream = ServedStream("s", spec)
+    stream = Stream("s", spec)
     plain = Monitor(stream.property, stream.groups, tolerance=0.2 if tolerance is None else tolerance, alpha=0.05)
     rng, cases = random.Random(1), _cases(stream, 300)
     for k in range(30):
@@ -147,10 +146,10 @@ def test_the_monitor_is_the_packages_own(tolerance: float | None) -> None:
 
 
 def test_no_monitor_where_nobody_wants_one() -> None:
-    stream = ServedStream("s", StreamSpec(seed=1, monitor=False))
+    stream = Stream("s", StreamSpec(seed=1, monitor=False))
     assert stream.watch is None
     assert not stream.status().watched
-    assert ServedStream.load("s", stream.spec, stream.dump()).watch is None
+    assert Stream.load("s", stream.spec, stream.dump()).watch is None
     with pytest.raises(sc.InvalidInput, match="alpha or every"):
         check(StreamSpec(monitor=MonitorSpec(alpha=0.1, every=100)))
 
@@ -163,7 +162,7 @@ def test_outcomes_in_the_order_of_forecasts_are_those_of_a_recorded_stream(settl
     known = np.arange(n) + 1.0 + rng.geometric(0.1 + 0.4 * y)
     known[rng.random(n) < 0.05] = np.nan
     spec = StreamSpec(groups=["carrier"], seed=1, pending=1000, outcome_order="forecast", settle=settle)
-    stream = ServedStream("s", spec)
+    stream = Stream("s", spec)
     cases: list[dict[str, Any]] = [{"carrier": "AB"[k % 2]} for k in range(n)]
     plain = sc.Forecaster(sc.Probability(), sc.Groups(["carrier"], limit=200), seed=1, max_pending=1000)
     expected = plain.run(cases, y, hints, known=known, order="forecast", settle=settle)
@@ -172,7 +171,7 @@ def test_outcomes_in_the_order_of_forecasts_are_those_of_a_recorded_stream(settl
         for row in np.flatnonzero(known == k).tolist():
             stream.learn(made[row], float(hints[row]), float(y[row]))
         if k == n // 2:
-            stream = ServedStream.load("s", spec, stream.dump())
+            stream = Stream.load("s", spec, stream.dump())
         made += stream.predict([stream.asked(cases[k], float(hints[k]))])
     assert [one.value for one in made] == expected.tolist()
     assert stream.order is not None
@@ -180,7 +179,7 @@ def test_outcomes_in_the_order_of_forecasts_are_those_of_a_recorded_stream(settl
 
 
 def test_a_held_outcome_that_could_not_be_learned_is_refused_when_it_comes() -> None:
-    stream = ServedStream("s", StreamSpec(seed=1, outcome_order="forecast"))
+    stream = Stream("s", StreamSpec(seed=1, outcome_order="forecast"))
     early, late = stream.predict([stream.asked({}, 0.3), stream.asked({}, 0.4)])
     stream.learn(late, 0.4, 1.0)
     assert stream.is_held(late)
@@ -197,7 +196,7 @@ def test_a_held_outcome_that_could_not_be_learned_is_refused_when_it_comes() -> 
 
 @pytest.mark.parametrize("stand_back", [True, False])
 def test_where_outcomes_come_late_a_stream_stands_back_and_says_so(stand_back: bool) -> None:
-    stream = ServedStream("s", StreamSpec(property="mean", seed=1, stand_back=stand_back))
+    stream = Stream("s", StreamSpec(property="mean", seed=1, stand_back=stand_back))
     made = [*stream.predict([stream.asked({}, 0.4)] * 4)]
     for k in range(8):
         stream.learn(made[k], 0.4, 0.2)
@@ -206,19 +205,19 @@ def test_where_outcomes_come_late_a_stream_stands_back_and_says_so(stand_back: b
     assert status.late == 8
     assert status.standing_back == stand_back == bool(status.lateness)
     assert made[-1].value == 0.4 or not stand_back
-    again = ServedStream.load("s", stream.spec, stream.dump())
+    again = Stream.load("s", stream.spec, stream.dump())
     assert again.status() == status
 
 
 def test_a_stream_built_anew_takes_the_stored_forecasts_for_its_own() -> None:
     spec = SPECS["probability"]
-    [stored] = ServedStream("s", spec).predict([Asked({"carrier": "A"}, 0.5, None)])
-    again = ServedStream("s", spec)
+    [stored] = Stream("s", spec).predict([Asked({"carrier": "A"}, 0.5, None)])
+    again = Stream("s", spec)
     [made] = again.predict([Asked({"carrier": "A"}, 0.5, None)])
     assert made.outside() == stored.outside()
     assert made.sealed == stored.sealed
     again.learn(stored.outside(), 0.5, 1.0)
-    other = ServedStream("t", spec)
+    other = Stream("t", spec)
     other.predict([Asked({"carrier": "A"}, 0.5, None)])
     with pytest.raises(sc.UnknownForecast):
         other.learn(stored.outside(), 0.5, 1.0)
@@ -226,7 +225,7 @@ def test_a_stream_built_anew_takes_the_stored_forecasts_for_its_own() -> None:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_stored_forecasts_come_back_and_changed_ones_do_not(name: str) -> None:
-    stream = ServedStream("s", SPECS[name])
+    stream = Stream("s", SPECS[name])
     for made in stream.predict(list(_cases(stream, 20))):
         packed = pack(made, stream.identity)
         back = unpack(packed, stream.identity)
@@ -237,7 +236,7 @@ def test_stored_forecasts_come_back_and_changed_ones_do_not(name: str) -> None:
             with pytest.raises(sc.UnknownForecast):
                 unpack(changed, stream.identity)
         with pytest.raises(sc.UnknownForecast):
-            unpack(packed, ServedStream("t", SPECS[name]).identity)
+            unpack(packed, Stream("t", SPECS[name]).identity)
 
 
 def test_damaged_and_foreign_snapshots_are_named() -> None:
@@ -245,18 +244,18 @@ def test_damaged_and_foreign_snapshots_are_named() -> None:
 
     import msgspec
 
-    stream = ServedStream("s", SPECS["probability"])
+    stream = Stream("s", SPECS["probability"])
     whole = stream.dump()
     for broken in (whole[:-10], b"", b"x" * 100):
         with pytest.raises(sc.StateFileError, match="damaged"):
-            ServedStream.load("s", stream.spec, broken)
+            Stream.load("s", stream.spec, broken)
     for key in ("groups", "scores", "forecaster", "watch"):
         state = msgspec.msgpack.decode(zlib.decompress(whole)) | {key: {"nothing": 1}}
         with pytest.raises(sc.StateFileError, match=r"cannot be read|not a"):
-            ServedStream.load("s", stream.spec, zlib.compress(msgspec.msgpack.encode(state)))
+            Stream.load("s", stream.spec, zlib.compress(msgspec.msgpack.encode(state)))
     newer = zlib.compress(msgspec.msgpack.encode({"schema_version": 99, "swapcal": "9.9"}))
     with pytest.raises(sc.StateFileError, match="version 99"):
-        ServedStream.load("s", stream.spec, newer)
+        Stream.load("s", stream.spec, newer)
 
 
 def test_tables_of_another_version_end_the_start(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from service_killing import SPEC, Load, check_store, finish
 from service_running import Running, Starter, start
-from swapcal.service.event_store import Commit, Elsewhere, open_store
-from swapcal.service.served_stream import ServedStream
+from swapcal.service.store import Commit, NotOwner, open_store
+from swapcal.service.stream import Stream
 
 CONFIG = {"streams": {"late": SPEC}}
 
@@ -77,19 +77,19 @@ def test_an_owner_that_comes_back_from_the_dead_writes_nothing(postgres: str) ->
     try:
         old.open()
         new.open()
-        old.create("late", msgspec.json.encode(spec), ServedStream("late", spec).dump())
+        old.create("late", msgspec.json.encode(spec), Stream("late", spec).dump())
         first = old.acquire("late")
         assert first is not None
-        with pytest.raises(Elsewhere):
+        with pytest.raises(NotOwner):
             new.acquire("late")
         # The database has lost sight of the old worker, which does not know it.
         old.release("late")
         second = new.acquire("late")
         assert second is not None
         assert second.epoch == first.epoch + 1
-        with pytest.raises(Elsewhere):
+        with pytest.raises(NotOwner):
             old.commit([Commit("late", first.epoch, 1, (), (), None)])
-        with pytest.raises(Elsewhere):
+        with pytest.raises(NotOwner):
             old.drop("late", first.epoch)
         new.commit([Commit("late", second.epoch, 1, (), (), None)])
     finally:

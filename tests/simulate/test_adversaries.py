@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from games import CLASSES, SOUGHT, STRATEGIES, Watched, game
-from swapcal.audit import swap_multicalibration_error
+from swapcal.audits import swap_multicalibration_error
 from swapcal.errors import InvalidInput
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster

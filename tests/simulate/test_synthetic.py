@@ -8,18 +8,18 @@ import pytest
 
 from swapcal.errors import InvalidInput
 from swapcal.properties import Expectile, Quantile
-from swapcal.roles import Elicitable
-from swapcal.simulate import synthetic
-from swapcal.simulate.synthetic import Stream
+from swapcal.protocols import Elicitable
+from swapcal.simulate import streams
+from swapcal.simulate.streams import Stream
 from swapcal.typing import Float64Array
 
 MAKERS: dict[str, Callable[[int, int], Stream]] = {
-    "miscalibrated": synthetic.miscalibrated,
-    "interacting": synthetic.interacting,
-    "oscillating": synthetic.oscillating,
-    "noisy": synthetic.noisy,
-    "drifting": synthetic.drifting,
-    "drifting binary": lambda n_rounds, seed: synthetic.drifting(n_rounds, seed, binary=True),
+    "miscalibrated": streams.miscalibrated,
+    "interacting": streams.interacting,
+    "oscillating": streams.oscillating,
+    "noisy": streams.noisy,
+    "drifting": streams.drifting,
+    "drifting binary": lambda n_rounds, seed: streams.drifting(n_rounds, seed, binary=True),
 }
 
 
@@ -27,7 +27,7 @@ MAKERS: dict[str, Callable[[int, int], Stream]] = {
 def test_streams_are_what_they_say(name: str) -> None:
     stream, again = MAKERS[name](3000, 7), MAKERS[name](3000, 7)
     assert stream.x.shape == (3000, 20)
-    assert stream.features.shape == (3000, synthetic.N_FEATURES)
+    assert stream.features.shape == (3000, streams.N_FEATURES)
     assert set(np.unique(stream.x)) == {0.0, 1.0}
     assert stream.x[:, 0].all()
     assert (stream.x[:, 1:].mean(axis=0) < 1).all()
@@ -54,10 +54,10 @@ def test_truth_identifies(name: str, level: float) -> None:
 
 
 def test_binary_truth() -> None:
-    stream = synthetic.drifting(100_000, 9, binary=True)
+    stream = streams.drifting(100_000, 9, binary=True)
     v = cast(Float64Array, Expectile(0.7).identification(stream.truth_expectile(0.7), stream.y))
     assert abs(float(np.mean(v))) < 4 * float(np.std(v)) / np.sqrt(len(v))
-    real = synthetic.drifting(100_000, 9)
+    real = streams.drifting(100_000, 9)
     assert np.array_equal(stream.truth_mean, real.truth_mean)
     assert np.array_equal(stream.hint, real.hint)
     with pytest.raises(InvalidInput):
@@ -66,7 +66,7 @@ def test_binary_truth() -> None:
 
 @pytest.mark.parametrize("n_groups", [1, 2, 3, 40])
 def test_any_number_of_groups(n_groups: int) -> None:
-    x = synthetic.drifting(50, 0, n_groups).x
+    x = streams.drifting(50, 0, n_groups).x
     assert x.shape == (50, n_groups)
     assert x[:, 0].all()
 
@@ -74,10 +74,10 @@ def test_any_number_of_groups(n_groups: int) -> None:
 def test_bad_streams() -> None:
     for arguments in ((0, 0), (10, -1), (10.0, 0), (10, 0, 0), (True, 0)):
         with pytest.raises(InvalidInput):
-            synthetic.drifting(*cast(Any, arguments))
+            streams.drifting(*cast(Any, arguments))
     with pytest.raises(InvalidInput):
-        synthetic.interacting(10, 0, 6)
+        streams.interacting(10, 0, 6)
     with pytest.raises(InvalidInput):
-        synthetic.oscillating(10, 0, period=0.0)
+        streams.oscillating(10, 0, period=0.0)
     with pytest.raises(InvalidInput):
-        synthetic.noisy(10, 0).truth_quantile(1.0)
+        streams.noisy(10, 0).truth_quantile(1.0)

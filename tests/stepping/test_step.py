@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.engine.state_bytes import to_bytes
+from swapcal.cases import Cases, Events, step
+from swapcal.engine.state import to_bytes
 from swapcal.errors import StateFileError
-from swapcal.packing import framed, unframed
-from swapcal.stepping import Events, EventStream, step
+from swapcal.state import framed, unframed
 
 NAN = math.nan
 
@@ -103,7 +103,7 @@ def test_it_is_the_loop_however_events_are_cut(kind: str, sizes: tuple[int, ...]
     assert found == out
     assert words == statuses
     assert {"expired", "repeated", "same forecast"} <= set(words)
-    stream = EventStream.from_bytes(state)
+    stream = Cases.from_bytes(state)
     x, hint = context(kind, [1.0, 1.0, 0.0, 1.0]), 0.35
     nxt = stream.play(Events([10**6], [NAN], [x], [hint])).forecast.tolist()
     assert nxt == [float(by_loop.predict(x, hint=hint))]
@@ -119,7 +119,7 @@ def test_it_is_the_loop_however_events_are_cut(kind: str, sizes: tuple[int, ...]
 
 def test_what_waits_and_what_is_remembered_are_bounded() -> None:
     state = made("plain", max_pending=16).to_bytes()
-    stream = EventStream.from_bytes(state, remember=8)
+    stream = Cases.from_bytes(state, remember=8)
     for t in range(200):
         stream.play(Events([t], [NAN], [[1.0, 0.0, 0.0, 0.0]]))
     assert stream.n_waiting == 16
@@ -131,33 +131,33 @@ def test_what_waits_and_what_is_remembered_are_bounded() -> None:
 
 
 def test_what_is_not_allowed() -> None:
-    stream = EventStream(made("plain"))
+    stream = Cases(made("plain"))
     x = [1.0, 0.0, 0.0, 0.0]
     played = stream.play(Events(["a", "a", "a"], [NAN, 3.0, 1.0], [x]))
     assert played.status == ["forecast", "invalid", "learned"]
     with pytest.raises(sc.InvalidInput, match="one id and one y"):
         Events(["a"], [1.0, 2.0], [])
     with pytest.raises(sc.InvalidInput, match="outside"):
-        EventStream(made("plain")).play(Events(["a"], [NAN], [x], [7.0]))
-    clipped = EventStream(made("plain", outside="clip"))
+        Cases(made("plain")).play(Events(["a"], [NAN], [x], [7.0]))
+    clipped = Cases(made("plain", outside="clip"))
     assert clipped.play(Events(["a", "a"], [NAN, 3.0], [x], [7.0])).status == ["forecast", "learned"]
 
 
 def test_damage_is_refused() -> None:
-    stream, rng = EventStream(made("plain")), np.random.default_rng(0)
+    stream, rng = Cases(made("plain")), np.random.default_rng(0)
     stream.play(batch("plain", history(60)))
     data = stream.to_bytes()
     for at in rng.integers(0, len(data), 100).tolist():
         damaged = bytearray(data)
         damaged[at] ^= 4
         with pytest.raises(StateFileError):
-            EventStream.from_bytes(bytes(damaged))
+            Cases.from_bytes(bytes(damaged))
     payload = bytes(unframed("stream", data))
     for _ in range(300):
         changed = bytearray(payload)
         changed[int(rng.integers(len(payload)))] = int(rng.integers(256))
         try:
-            again = EventStream.from_bytes(framed("stream", bytes(changed)))
+            again = Cases.from_bytes(framed("stream", bytes(changed)))
         except StateFileError:
             continue
         again.play(batch("plain", history(20, seed=1)))

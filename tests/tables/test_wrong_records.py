@@ -12,7 +12,8 @@ import pytest
 
 from record_files import COLUMNS, as_csv, parquet, read_through, saved
 from swapcal.errors import DataError, InvalidInput, MissingExtra
-from swapcal.tables.records import Batch, read
+from swapcal.tables.batch import Batch
+from swapcal.tables.records import read
 
 pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
 pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

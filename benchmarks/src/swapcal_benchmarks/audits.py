@@ -14,15 +14,11 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from swapcal.audit.asymptotic_intervals import asymptotic_radius
-from swapcal.audit.binary_intervals import TILTS, cell_bias, forecast_bins, group_bias
-from swapcal.audit.chance_level import chance_level
-from swapcal.audit.discovery import discover
-from swapcal.audit.discovery_columns import banded, valued
-from swapcal.audit.independent_intervals import independent_bias
-from swapcal.audit.radii import adaptive_radius, independent_radius
-from swapcal.audit.tilted_bets import smallest_mean
-from swapcal.audit.unit_sample import UnitSample
+from swapcal.audits.cells import adaptive_radius, independent_radius
+from swapcal.audits.chance import StratifiedSample, null_level
+from swapcal.audits.discovery import banded, discover, valued
+from swapcal.audits.independent_intervals import independent_bias
+from swapcal.audits.intervals import TILTS, asymptotic_radius, cell_bias, forecast_bins, group_bias, smallest_mean
 from swapcal.hypotheses import Finite
 from swapcal.monitor import Monitor
 from swapcal.properties import Probability
@@ -235,9 +231,9 @@ def chance(runs: int) -> None:
             seen.append(float(np.sum(np.abs(S).max(axis=1) ** 2 / n)))
             if run < 5:
                 Q = np.bincount(keys, np.repeat(wv**2, k), n_places * F).reshape(n_places, F).astype(float)
-                sample = UnitSample()
+                sample = StratifiedSample()
                 sample.add(place, np.full(n_rows, k), np.repeat(place, k), codes.ravel(), np.repeat(wv, k))
-                level = chance_level(sample, n, Q, seed=run)
+                level = null_level(sample, n, Q, seed=run)
                 new.append(level.mean)
                 high.append(level.high)
                 alone = np.abs(rng.standard_normal((300, n_places, F)) * np.sqrt(Q)).max(axis=2)

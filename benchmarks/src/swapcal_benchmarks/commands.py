@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from swapcal.cli.exits import HELP, guarded, stop
+from swapcal.cli.terminal import HELP, error_boundary, stop
 
 __all__ = ["bench"]
 
@@ -178,7 +178,7 @@ def bench_streams(
 
     Example: swapcal bench streams data --only fte_games
     """
-    with guarded():
+    with error_boundary():
         from swapcal_benchmarks.streams.streams_command import chosen, show
 
         show(directory, chosen(only), docs=docs, json=json, echo=typer.echo)
@@ -202,7 +202,7 @@ def bench_grid(
 
     Example: swapcal bench grid data --docs docs
     """
-    with guarded():
+    with error_boundary():
         from swapcal_benchmarks.grid.grid_command import show
 
         show(directory, full=full, workers=workers, docs=docs, json=json, echo=typer.echo)
@@ -224,7 +224,7 @@ def bench_delay(
 
     Example: swapcal bench delay data --docs docs
     """
-    with guarded():
+    with error_boundary():
         from swapcal_benchmarks.delay.delay_command import show_delays
 
         show_delays(directory, docs=docs, json=json, echo=typer.echo)
@@ -252,7 +252,7 @@ def bench_service(
 
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         stop("the service is not installed: pip install 'swapcal[serve]'")
-    with guarded():
+    with error_boundary():
         from swapcal_benchmarks.service.service_command import load_service
 
         code = load_service(store=store, turns=turns, minutes=soak, rate=rate, docs=docs, echo=typer.echo)
@@ -274,7 +274,7 @@ def bench_scale(
 
     Example: swapcal bench scale --docs docs
     """
-    with guarded():
+    with error_boundary():
         from swapcal_benchmarks.scale.scale_command import show as show_scale
 
         show_scale(quick=quick, spark=spark, out=out, docs=docs, echo=typer.echo)

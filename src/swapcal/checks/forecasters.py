@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.checks.check_rules import apply, expect
-from swapcal.checks.trial import Snapshot, Trial, default_stream, saved, state, takes_hints
+from swapcal.checks.rules import Snapshot, Trial, apply, default_stream, expect, saved, state, takes_hints
 from swapcal.errors import SwapcalError
-
-__all__ = ["FORECASTER_RULES", "check_forecaster"]
 
 _ROUNDS = 60
 _LONG = 300

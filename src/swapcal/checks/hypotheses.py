@@ -5,20 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.checks.check_rules import apply, expect, missing
-from swapcal.checks.plain import copied, dense, expect_plain, expect_state, same, sample_rows
-from swapcal.engine.bounds import Tally
+from swapcal.checks.rules import apply, copied, dense, expect, expect_plain, expect_state, missing, same, sample_rows
 from swapcal.errors import SwapcalError
-from swapcal.roles import Evidence, Hypotheses, Row
+from swapcal.protocols import Evidence, Hypotheses, Row, Tally
 from swapcal.typing import Float64Array
-
-__all__ = ["HYPOTHESES_RULES", "check_hypotheses"]
 
 _BINS = 5
 
 
 def check_hypotheses(hypotheses: Hypotheses) -> None:
-    """Check that `hypotheses` does what `swapcal.roles.Hypotheses` promises, and its evidence what `Evidence` does.
+    """Check that `hypotheses` does what `swapcal.protocols.Hypotheses` promises, and its evidence what `Evidence` does.
 
     `CheckFailed` says what it does not. Takes a few hundredths of a second.
 

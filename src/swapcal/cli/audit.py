@@ -6,12 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from swapcal.cli import options
-from swapcal.cli.exits import guarded, listen_alone, needs
-from swapcal.cli.plain_text import printable
+from swapcal.cli.terminal import error_boundary, listen_alone, needs
 from swapcal.errors import InvalidInput
-from swapcal.words.numbers import counted
-
-__all__ = ["audit"]
+from swapcal.text.numbers import counted, printable
 
 
 def audit(
@@ -67,18 +64,18 @@ def audit(
 
     Example: swapcal audit scores.csv --y late --p score --groups carrier,origin,carrier*origin
     """
-    with guarded() as stopped:
+    with error_boundary() as stopped:
         needs("rich", "the tables")
-        from swapcal.cli.comparison_view import tell_comparison
-        from swapcal.cli.output import tell
-        from swapcal.cli.progress import following
-        from swapcal.jobs import auditing, comparing
-        from swapcal.jobs.guard import apart, check_page
-        from swapcal.jobs.merged_result import has_verdict, merged_result
-        from swapcal.jobs.merging import merge_audits, merged_sentences
-        from swapcal.jobs.passes import Passes
-        from swapcal.jobs.question import parse_columns
-        from swapcal.jobs.threshold import parse_threshold
+        from swapcal.cli.output import tell, tell_comparison
+        from swapcal.cli.terminal import following
+        from swapcal.tables.records import RereadableSource
+        from swapcal.tasks import audit as auditing
+        from swapcal.tasks import audit as comparing
+        from swapcal.tasks.audit import merge_audits, merged_sentences
+        from swapcal.tasks.config import parse_columns
+        from swapcal.tasks.files import check_distinct, check_page
+        from swapcal.tasks.merged_result import has_verdict, merged_result
+        from swapcal.tasks.result import parse_threshold
 
         listen_alone()
         asked: dict[str, Any] = {"property": property, "low": low, "high": high, "positive": positive}
@@ -111,8 +108,8 @@ def audit(
         if several and discover:
             raise InvalidInput("--discover searches for one model at a time; name one column in --p")
         columns = None if discover or question.columns is None else (*question.columns, *models[1:])
-        passes = Passes(file, columns, n_passes=2 * len(models) + 2 if several else 3 if discover else 2)
-        apart({"the input": passes.file, "the page": report})
+        passes = RereadableSource(file, columns, n_passes=2 * len(models) + 2 if several else 3 if discover else 2)
+        check_distinct({"the input": passes.file, "the page": report})
         if several:
             with following(passes, "comparing", stopped) as progress:
                 comparison = comparing.compare(passes, question, models, progress=progress)

@@ -6,28 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from swapcal.jobs.question import Question
-
-__all__ = [
-    "AsJson",
-    "Categories",
-    "Cluster",
-    "Costs",
-    "FailAbove",
-    "File",
-    "Groups",
-    "High",
-    "Limit",
-    "Low",
-    "Outcome",
-    "Page",
-    "Positive",
-    "Power",
-    "Property",
-    "Time",
-    "Weight",
-    "question",
-]
+    from swapcal.tasks.config import TaskConfig
 
 File = Annotated[str, typer.Argument(help="CSV, Parquet or JSON lines; - for standard input.")]
 Outcome = Annotated[str, typer.Option(help="Column of outcomes.")]
@@ -64,10 +43,10 @@ Page = Annotated[Path | None, typer.Option(help="Also write the page to this HTM
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
-def question(y: str, p: str | None, groups: str | None, linear: str | None, **asked: Any) -> "Question":
+def question(y: str, p: str | None, groups: str | None, linear: str | None, **asked: Any) -> "TaskConfig":
     """The question that the options ask; groups and linear columns as they are written on the command line."""
-    from swapcal.jobs.question import Question, parse_columns, parse_groups
+    from swapcal.tasks.config import TaskConfig, parse_columns, parse_groups
 
     asked["categories"] = parse_columns(asked["categories"]) if asked.get("categories") else ()
     names = () if linear is None else parse_columns(linear)
-    return Question(y, p, groups=() if groups is None else parse_groups(groups), linear=names, **asked)
+    return TaskConfig(y, p, groups=() if groups is None else parse_groups(groups), linear=names, **asked)

@@ -1,7 +1,7 @@
 """Results in the terminal: the verdict first, then the groups, then the numbers behind it."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +12,124 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from swapcal.audit.summary import ColumnSummary
-from swapcal.cli.groups_view import groups_view
-from swapcal.cli.plain_text import cleaned, printable
+from swapcal.audits.summary import ColumnSummary
 from swapcal.errors import DataError, MissingExtra
-from swapcal.jobs.result import Result
-from swapcal.jobs.storage import to_json
-from swapcal.jobs.threshold import above, parse_threshold
-from swapcal.words.names import group_name
-from swapcal.words.numbers import aligned, count, counted, interval, number, precise
-from swapcal.words.property_words import PropertyWords, property_words
-from swapcal.words.quantities import QUANTITIES, rate_name
-from swapcal.words.verdicts import headline_below_badge, per_round
+from swapcal.tasks.audit import Comparison, comparison_json, group_lines, headline, model_lines, sentences
+from swapcal.tasks.result import (
+    ClassResult,
+    IntervalResult,
+    Result,
+    above,
+    class_json,
+    class_lines,
+    group_rows,
+    interval_json,
+    interval_rows,
+    parse_threshold,
+    to_json,
+)
+from swapcal.text.numbers import (
+    MISSING,
+    QUANTITIES,
+    aligned,
+    cleaned,
+    count,
+    counted,
+    group_name,
+    interval,
+    number,
+    percent,
+    precise,
+    printable,
+    rate_name,
+    relative,
+    shortened,
+    signed,
+)
+from swapcal.text.property_words import PropertyWords, property_words
+from swapcal.text.verdict import (
+    class_notes,
+    class_title,
+    coverage_text,
+    headline_below_badge,
+    interval_notes,
+    per_round,
+)
 
-__all__ = ["MARKS", "STYLES", "bullet", "facts", "failed", "n_groups", "plain", "printed", "save_page", "tell", "view"]
+# --------
+# The table of groups in the terminal: everybody, then the worst first, before and after beside each other.
+
+N_GROUPS = 12
+LEAST, ROOM = 12, 24
+"""Columns that the name of a group has at least, and that it should have."""
+
+
+def groups_view(result: Result, width: int) -> Table | None:
+    """Everybody and the worst groups, in `width` columns; None where nothing is known of groups.
+
+    Names are cut, numbers never.
+    """
+    rows = group_rows(result)
+    if not rows:
+        return None
+    shown = rows[: N_GROUPS + 1]
+    words, sides = property_words(result.property), list(result.columns)
+    table = titled(rows, sides)
+    columns: dict[str, list[str]] = {"rows": [count(row["rows"]) for row in shown]}
+    covers = "coverage" in (shown[0].get(sides[0]) or {})
+    for which in sides:
+        cells = [row.get(which) for row in shown]
+        alone = len(sides) == 1
+        if covers:
+            name = "coverage" if alone else f"{which}, coverage"
+            columns[name] = [MISSING if cell is None else f"{100 * cell['coverage']:.1f} %" for cell in cells]
+        name = words.heading if alone else which if not covers else f"{which}, {words.heading}"
+        columns[name] = aligned((float("nan") if cell is None else cell["bias"] for cell in cells), sign=True)
+        columns["interval" + " " * (which == "after")] = [
+            MISSING if cell is None else interval(cell["low"], cell["high"]) for cell in cells
+        ]
+    last = sides[-1]
+    columns["off"] = ["yes" if (row.get(last) or {}).get("off") else "" for row in shown]
+    # In a narrow terminal intervals give way, those before first, and then what coverage says already.
+    optional = [each for each in ("interval", "interval ", *(f"{w}, {words.heading}" for w in sides)) if len(sides) > 1]
+    return filled(table, columns, shown, len(rows), optional, width)
+
+
+def titled(rows: Sequence[Mapping[str, Any]], sides: Sequence[str]) -> Table:
+    """An empty table that says how many groups are off beyond doubt, before and after where there are both."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title_justify="left", title_style="bold", show_edge=False)
+    if len(rows) > 1:
+        before, *after = (sum(bool((row.get(side) or {}).get("off")) for row in rows[1:]) for side in sides)
+        told = f"{before:,} of {len(rows) - 1:,} off beyond doubt"
+        table.title = f"\nGroups, the worst first: {told}{f' before, {after[0]:,} after' if after else ''}"
+    return table
+
+
+def filled(
+    table: Table,
+    columns: dict[str, list[str]],
+    shown: Sequence[Mapping[str, Any]],
+    n_rows: int,
+    optional: Sequence[str],
+    width: int,
+) -> Table:
+    """The table with a row for each group that is shown; columns in `optional` give way, in that order, if it must."""
+    giving = [name for name in optional if name in columns]
+    while (room := width - sum(3 + max(map(len, [head, *column])) for head, column in columns.items()) - 2) < ROOM:
+        if not giving:
+            break
+        del columns[giving.pop(0)]
+    table.add_column("group", overflow="ellipsis", no_wrap=True, max_width=max(room, LEAST))
+    for head in columns:
+        table.add_column(head, justify="right", no_wrap=True)
+    for k, row in enumerate(shown):
+        style = "bold" if columns["off"][k] else ""
+        name = shortened(group_name(row["group"]), max(room, LEAST))
+        table.add_row(Text(name, style=style), *(Text(column[k], style=style) for column in columns.values()))
+    if n_rows > len(shown):
+        table.caption, table.caption_justify = f"{n_rows - len(shown):,} more with --report or --json", "left"
+    return table
+
 
 WIDTH = 80
 N_WORST = 5
@@ -247,3 +351,220 @@ def save_page(result: Result, path: Path) -> Path:
     except OSError as error:
         raise DataError(f"the page cannot be written to {path}: {error.strerror or error}") from None
     return path
+
+
+# --------
+# Classes in the terminal: the verdict, every class before and after, the groups of the likeliest class, the notes.
+
+N_CLASSES = 20
+
+
+def tell_classes(
+    result: ClassResult, *, report: Path | None, json: bool, fail_above: str | None, last: str | None
+) -> None:
+    """The end of a run of classes: the page, tables with a `last` line or JSON, and the exit code 1."""
+    if report is not None:
+        from swapcal.report.page import write_classes
+
+        write_classes(result, report)
+    if json:
+        typer.echo(class_json(result))
+    else:
+        printed(lambda width: _class_view(result, width), report, last)
+    if fail_above is None:
+        return
+    threshold = parse_threshold(fail_above)
+    said = {name: above(one, threshold) for name, one in {"top": result.top, **result.classes}.items()}
+    failed(None if each is None else printable(f"{class_title(name)}: {each}") for name, each in said.items())
+
+
+def _class_view(result: ClassResult, width: int) -> RenderableType:
+    said, top = cleaned(result.verdict), cleaned(result.top)
+    head = Text.assemble((f" {MARKS[said.kind]} ", STYLES[said.kind]), " ", (said.headline, "bold"))
+    what = f"{counted(len(result.classes), 'class', 'classes')} of {top.settings['y']}"
+    facts = Text(f" {Path(top.source).name}: {what}, {counted(top.n_rounds)}, {n_groups(top)}", style="dim")
+    sentences = [Padding(bullet(each), (0, 1)) for each in said.sentences]
+    parts: list[RenderableType] = [head, facts, Text(), *sentences, _classes(result, width)]
+    table = groups_view(top, width) if len(top.groups) > 1 else None
+    if table is not None:
+        table.title = f"{table.title}, likeliest class"
+        parts.append(table)
+    notes = class_notes(top.settings, top.n_missing, top.guarantee)
+    return Group(*parts, Text(), *(Padding(Text(note, style="dim"), (0, 1)) for note in notes))
+
+
+def _classes(result: ClassResult, width: int) -> Table:
+    """One row for the likeliest class and for each class: how often, bias before and after, groups off."""
+    lines: list[dict[str, Any]] = cleaned(class_lines(result))
+    shown, sides = lines[: N_CLASSES + 1], list(result.top.columns)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title_justify="left", title_style="bold", show_edge=False)
+    table.title = "\nClasses: bias of all rows in points, and groups off beyond doubt"
+    last = [line[sides[-1]] for line in shown]
+    columns: dict[str, list[str]] = {
+        "came up": [MISSING if cell["came"] is None else f"{100.0 * cell['came']:.1f} %" for cell in last]
+    }
+    for which in sides:
+        cells = [line[which] for line in shown]
+        columns[which] = aligned((cell["bias"] for cell in cells), sign=True)
+        columns[f"interval{' ' * (which == 'after')}"] = [interval(cell["low"], cell["high"]) for cell in cells]
+        if len(result.top.groups) > 1:
+            columns[f"off{' ' * (which == 'after')}"] = [
+                f"{cell['groups_off']:,} of {cell['groups']:,}" for cell in cells
+            ]
+    if len(result.top.groups) > 1:
+        columns["worst group now"] = [
+            ""
+            if cell["worst_group"] is None
+            else f"{shortened(group_name(cell['worst_group']), 22)} {signed(round(cell['worst_bias'], 2))}"
+            for cell in last
+        ]
+    # In a narrow terminal the worst groups give way, then the intervals, those before first.
+    optional = [name for name in ("worst group now", "interval", "interval ") if name in columns]
+    while (room := width - sum(3 + max(map(len, [head, *column])) for head, column in columns.items()) - 2) < 16:
+        if not optional:
+            break
+        del columns[optional.pop(0)]
+    table.add_column("class", overflow="ellipsis", no_wrap=True, max_width=max(room, 12))
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    for k, line in enumerate(shown):
+        style = "bold" if line[sides[-1]]["off"] or line[sides[-1]]["groups_off"] else ""
+        table.add_row(
+            Text(class_title(line["class"]), style=style),
+            *(Text(column[k], style=style) for column in columns.values()),
+        )
+    if len(lines) > len(shown):
+        table.caption, table.caption_justify = f"{count(len(lines) - len(shown))} more with --report or --json", "left"
+    return table
+
+
+# --------
+# Several models in the terminal: which is best, each with its verdict, and the groups with the bias of every model.
+
+N_COMPARED_GROUPS = 12
+
+
+def tell_comparison(comparison: Comparison, *, report: Path | None, json: bool, fail_above: str | None) -> None:
+    """The end of `swapcal audit` with several models: the page, tables or JSON, and the exit code 1."""
+    if report is not None:
+        from swapcal.report.page import write_comparison
+
+        write_comparison(comparison, report)
+    if json:
+        typer.echo(comparison_json(comparison))
+    else:
+        printed(lambda width: _comparison_view(comparison, width), report)
+    if fail_above is not None:
+        failed(above(result, parse_threshold(fail_above)) for result in comparison.results.values())
+
+
+def _comparison_view(comparison: Comparison, width: int) -> RenderableType:
+    said = [Padding(bullet(printable(each)), (0, 1)) for each in sentences(comparison)]
+    head = Text(printable(headline(comparison)), style="bold")
+    return Group(
+        head, facts(comparison.first), Text(), *said, _models(comparison), _comparison_groups(comparison, width)
+    )
+
+
+def _models(comparison: Comparison) -> Table:
+    table = _table("\nModels")
+    words, loss = property_words(comparison.first.property), comparison.first.loss_name
+    lines = model_lines(comparison)
+    ordered = any(line["auc"] is not None for line in lines)
+    table.add_column("model", overflow="ellipsis", no_wrap=True, max_width=24)
+    table.add_column("verdict", no_wrap=True)
+    for name in ("groups off", words.heading, loss, "change", *(["AUC"] if ordered else [])):
+        table.add_column(name, justify="right", no_wrap=True)
+    for line in lines:
+        pair = line["difference"]
+        change = "" if pair is None else relative(pair["mean"], pair["first"])
+        auc = MISSING if line["auc"] is None else number(line["auc"])
+        cells = [
+            f"{line['groups_off']:,} of {line['groups']:,}",
+            words.signed(line["bias"]),
+            precise(line["loss"]),
+            change,
+        ]
+        mark = Text(f" {MARKS[line['kind']]} ", style=STYLES[line["kind"]])
+        table.add_row(Text(printable(line["model"])), mark, *cells, *([auc] if ordered else []))
+    return table
+
+
+def _comparison_groups(comparison: Comparison, width: int) -> RenderableType:
+    lines = group_lines(comparison)
+    shown = lines[: N_COMPARED_GROUPS + 1]
+    words = property_words(comparison.first.property)
+    table = _table(f"\nGroups, the worst first: {words.heading} of each model, * where off beyond doubt")
+    columns: dict[str, list[str]] = {"rows": [count(line["rows"]) for line in shown]}
+    for model in comparison.models:
+        cells = [line.get(model) for line in shown]
+        texts = aligned((float("nan") if cell is None else cell["bias"] for cell in cells), sign=True)
+        marks = ["*" if cell is not None and cell["off"] else " " for cell in cells]
+        columns[shortened(printable(model), 16)] = [text + mark for text, mark in zip(texts, marks, strict=True)]
+    room = width - sum(3 + max(map(len, [head, *column])) for head, column in columns.items()) - 2
+    table.add_column("group", overflow="ellipsis", no_wrap=True, max_width=max(room, 12))
+    for head in columns:
+        table.add_column(head, justify="right", no_wrap=True)
+    for k, line in enumerate(shown):
+        name = shortened(printable(group_name(line["group"])), max(room, 12))
+        table.add_row(Text(name), *(column[k] for column in columns.values()))
+    if len(lines) > len(shown):
+        table.caption, table.caption_justify = f"{len(lines) - len(shown):,} more with --report or --json", "left"
+    return table
+
+
+def _table(title: str) -> Table:
+    return Table(
+        box=box.SIMPLE_HEAD, padding=(0, 1), title=title, title_justify="left", title_style="bold", show_edge=False
+    )
+
+
+# --------
+# Intervals in the terminal: the verdict, every group with its coverage and width before and after, the notes.
+
+
+def tell_intervals(
+    result: IntervalResult, *, report: Path | None, json: bool, fail_above: str | None, last: str | None
+) -> None:
+    """The end of a run of intervals: the page, tables with a `last` line or JSON, and the exit code 1."""
+    if report is not None:
+        from swapcal.report.page import write_intervals
+
+        write_intervals(result, report)
+    if json:
+        typer.echo(interval_json(result))
+    else:
+        printed(lambda width: _interval_view(result, width), report, last)
+    if fail_above is not None:
+        failed([above(result.covered, parse_threshold(fail_above))])
+
+
+def _interval_view(result: IntervalResult, width: int) -> RenderableType:
+    covered = cleaned(result.covered)
+    said = covered.verdict
+    head = Text.assemble((f" {MARKS[said.kind]} ", STYLES[said.kind]), " ", (said.headline, "bold"))
+    what = f"{percent(result.coverage)} intervals of {covered.settings['y']}"
+    facts = Text(f" {Path(covered.source).name}: {what}, {counted(covered.n_rounds)}, {n_groups(covered)}", style="dim")
+    sentences = [Padding(bullet(each), (0, 1)) for each in said.sentences]
+    notes = [
+        Padding(Text(note, style="dim"), (0, 1))
+        for note in interval_notes(covered.settings, covered.n_missing, covered.n_clipped)
+    ]
+    return Group(head, facts, Text(), *sentences, _interval_groups(result, width), Text(), *notes)
+
+
+def _interval_groups(result: IntervalResult, width: int) -> Table:
+    rows: list[dict[str, Any]] = cleaned(interval_rows(result))
+    shown, sides = rows[: N_GROUPS + 1], list(result.covered.columns)
+    columns: dict[str, list[str]] = {"rows": [count(row["rows"]) for row in shown]}
+    for which in sides:
+        cells = [row.get(which) for row in shown]
+        start = f"{which}, " if len(sides) > 1 else ""
+        columns[f"{start}coverage"] = [MISSING if cell is None else coverage_text(cell["coverage"]) for cell in cells]
+        columns[f"{start}points"] = [MISSING if cell is None else interval(cell["low"], cell["high"]) for cell in cells]
+        columns[f"{start}width"] = aligned(float("nan") if cell is None else cell["width"] for cell in cells)
+        columns[f"{start}score"] = aligned(float("nan") if cell is None else cell["score"] for cell in cells)
+    columns["off"] = ["yes" if (row.get(sides[-1]) or {}).get("off") else "" for row in shown]
+    # In a narrow terminal the intervals of coverage give way, then the scores, those before first.
+    optional = [name for part in ("points", "score") for name in columns if name.endswith(part)]
+    return filled(titled(rows, sides), columns, shown, len(rows), optional, width)

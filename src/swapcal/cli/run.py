@@ -1,17 +1,22 @@
 """`swapcal run`: forecasts for every row, and what they are worth beside the model's own."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from swapcal.cli import options
-from swapcal.cli.exits import guarded, listen_alone, needs
-from swapcal.cli.plain_text import printable
-from swapcal.cli.stopping import afterwards, interruptible
+from swapcal.cli.output import tell_classes, tell_intervals
+from swapcal.cli.terminal import afterwards, error_boundary, following, interruptible, listen_alone, needs
 from swapcal.errors import InvalidInput
-
-__all__ = ["run"]
+from swapcal.tables.records import read
+from swapcal.tasks.classes import run_classes
+from swapcal.tasks.columns import ClassColumns, IntervalColumns
+from swapcal.tasks.config import TaskConfig, parse_columns
+from swapcal.tasks.files import check_distinct
+from swapcal.tasks.interval import run_interval
+from swapcal.text.numbers import printable
 
 
 def run(
@@ -113,16 +118,15 @@ def run(
 
     Example: swapcal run scores.csv --y late --p score --groups carrier,origin --out better.csv --state run.state
     """
-    with guarded() as stopped:
+    with error_boundary() as stopped:
         needs("rich", "the tables")
         from swapcal.cli.output import tell
-        from swapcal.cli.progress import following
-        from swapcal.cli.run_several import run_several
-        from swapcal.jobs import running
-        from swapcal.jobs.by_key import run_by_key
-        from swapcal.jobs.guard import apart, check_page
-        from swapcal.jobs.threshold import parse_threshold
+        from swapcal.cli.terminal import following
         from swapcal.tables.records import read
+        from swapcal.tasks import run_by_key
+        from swapcal.tasks import scalar as running
+        from swapcal.tasks.files import check_distinct, check_page
+        from swapcal.tasks.result import parse_threshold
 
         listen_alone()
         asked: dict[str, Any] = {"property": property, "low": low, "high": high, "positive": positive}
@@ -193,7 +197,7 @@ def run(
             return
         records = read(file, columns=question.columns, whole_lines=state is not None)
         files = {"the input": records.file, "the output": out, "the state": state, "the page": report}
-        apart({**files, "the second file of outcomes": outcomes})
+        check_distinct({**files, "the second file of outcomes": outcomes})
         with following(records, "forecasting", stopped, afterwards(out, state)) as progress, interruptible() as stop:
             result = running.run(
                 records,
@@ -216,3 +220,69 @@ def run(
             )
         last = None if out is None else f"The forecasts of all {result.settings['rows']:,} rows are in {out}"
         tell(result, report=report, json=json, fail_above=fail_above, last=last)
+
+
+# --------
+# `swapcal run --interval 0.9` and `swapcal run --classes`: more than one number for each row.
+
+WITH_INTERVALS = "--p, --groups, --categories, --low, --high, --learn, --horizon, --seed, --limit, --out and --state"
+WITH_CLASSES = "--p, --groups, --categories, --learn, --horizon, --seed, --limit, --out and --state"
+
+
+def run_several(
+    file: str,
+    question: TaskConfig,
+    coverage: float | None,
+    model: str | None,
+    refused: Mapping[str, Any],
+    settings: dict[str, Any],
+    told: dict[str, Any],
+    stopped: list[str],
+) -> None:
+    """Play a file and tell what came of it.
+
+    Parameters
+    ----------
+    file : str
+        The table.
+    question : TaskConfig
+        Outcomes, groups, the range of outcomes.
+    coverage : float, optional
+        Of intervals; None asks for classes.
+    model : str, optional
+        What --p names.
+    refused : mapping
+        Options that do not go with either, by name, with what was given.
+    settings, told : dict
+        How to play, and how to tell.
+    stopped : list of str
+        Its first entry is the sentence for Ctrl-C.
+    """
+    name = "--classes" if coverage is None else "--interval"
+    if given := [option for option, value in refused.items() if value is not None and value is not False]:
+        works = WITH_CLASSES if coverage is None else WITH_INTERVALS
+        raise InvalidInput(f"{name} goes without {', '.join(given)}; it takes {works}")
+    named = () if model is None else parse_columns(model)
+    columns = ClassColumns(question, named) if coverage is None else IntervalColumns(question, named)
+    out, state = settings["out"], settings["state"]
+    records = read(file, columns=columns.names, whole_lines=state is not None)
+    check_distinct({"the input": records.file, "the output": out, "the state": state, "the page": told["report"]})
+    learn = settings.pop("learn")
+    doing = "forecasting classes" if coverage is None else "making intervals"
+    with following(records, doing, stopped, afterwards(out, state)) as progress, interruptible() as stop:
+        followed: dict[str, Any] = {
+            "learn": True if learn is None else learn,
+            "progress": progress,
+            "stop": stop,
+            "say": lambda sentence: typer.echo(printable(sentence), err=True),
+        }
+        if coverage is None:
+            classes = run_classes(records, question, model=named, **settings, **followed)
+        else:
+            intervals = run_interval(records, question, coverage, model=named, **settings, **followed)
+    rows = classes.n_rows if coverage is None else int(intervals.covered.settings["rows"])
+    last = None if out is None else f"The forecasts of all {rows:,} rows are in {out}"
+    if coverage is None:
+        tell_classes(classes, last=last, **told)
+    else:
+        tell_intervals(intervals, last=last, **told)

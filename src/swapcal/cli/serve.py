@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from swapcal.cli.exits import HELP, guarded, stop
+from swapcal.cli.terminal import HELP, error_boundary, stop
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from swapcal.service.config import Config
-    from swapcal.service.event_store import EventStore
-
-__all__ = ["serve"]
+    from swapcal.service.store import EventStore
 
 serve = typer.Typer(
     help="Forecasts over the network.\n\nExample: swapcal serve --demo",
@@ -50,11 +48,11 @@ def start(
     if context.invoked_subcommand is not None:
         return
     _check_installed()
-    with guarded():
+    with error_boundary():
         import msgspec
 
+        from swapcal.service import app as serving
         from swapcal.service import config as configs
-        from swapcal.service import serving
 
         if demo:
             _demo(port, rate)
@@ -71,8 +69,8 @@ def start(
 def _demo(port: int | None, rate: int) -> None:
     import shutil
 
-    from swapcal.client.replay import Replay, demo_config
-    from swapcal.service import serving
+    from swapcal.demo.replay import Replay, demo_config
+    from swapcal.service import app as serving
     from swapcal.service.config import Service
 
     settings = demo_config(Service().port if port is None else port)
@@ -103,8 +101,8 @@ def create(
     Example: swapcal serve token create --scope predict --scope outcomes --stream late --name checkout
     """
     _check_installed()
-    with guarded():
-        from swapcal.service import tokens
+    with error_boundary():
+        from swapcal.service import access as tokens
 
         text, row = tokens.create(name, scope, stream or ())
         if print_only:
@@ -125,7 +123,7 @@ def create(
 def list_tokens(config: _Config = CONFIG) -> None:
     """The tokens in the store: key, name, scopes, streams."""
     _check_installed()
-    with guarded(), _store(config) as store:
+    with error_boundary(), _store(config) as store:
         for row in store.tokens():
             typer.echo(f"{row.key}  {row.name or '(no name)'}  {row.scopes}  {row.streams or '(all streams)'}")
 
@@ -134,13 +132,13 @@ def list_tokens(config: _Config = CONFIG) -> None:
 def revoke(key: Annotated[str, typer.Argument(help="As `list` shows it.")], config: _Config = CONFIG) -> None:
     """Delete a token; a running service forgets it within seconds."""
     _check_installed()
-    with guarded(), _store(config) as store:
+    with error_boundary(), _store(config) as store:
         if not store.remove_token(key):
             stop(f"there is no token {key!r}; see  swapcal serve token list")
 
 
 def _store(config: Path) -> "AbstractContextManager[EventStore]":
-    from swapcal.service.event_store import opened
+    from swapcal.service.store import opened
 
     return opened(_read(config).service.store)
 

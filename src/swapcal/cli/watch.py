@@ -5,9 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from swapcal.cli import options
-from swapcal.cli.exits import guarded
-
-__all__ = ["watch"]
+from swapcal.cli.terminal import error_boundary
 
 ALARMED = 1
 
@@ -48,11 +46,10 @@ def watch(
 
     Example: swapcal watch scores.csv --y late --p score --groups carrier --tolerance 0.02 --follow --json
     """
-    with guarded() as stopped:
+    with error_boundary() as stopped:
         from swapcal.cli.output import plain
-        from swapcal.jobs.growing_lines import growing_batches
-        from swapcal.jobs.watching import watch as alarms_of
-        from swapcal.tables.records import read
+        from swapcal.tables.records import growing_batches, read
+        from swapcal.tasks.watch import watch as alarms_of
 
         asked: dict[str, Any] = {"property": property, "low": low, "high": high, "positive": positive, "limit": limit}
         asked |= {"categories": categories}

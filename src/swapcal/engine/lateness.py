@@ -1,88 +1,166 @@
-"""Whether outcomes that come late are like those that come early: an e-value, from pairs of forecasts of the same time.
+"""What a forecaster can tell about late outcomes: a look at its book, for people."""
 
-Within a cohort of forecasts made one after the other, let v be V of the model's own number and g the logarithm of 1 +
-delay, less that of the cohort's first outcome, so that equal delays give exactly 0. If the delay does not depend on the
-outcome, the sum
+from dataclasses import dataclass
 
-    x = sum v g - (sum v) (sum g) / n
+from swapcal.engine import gate
+from swapcal.engine.rules import Rules
+from swapcal.engine.state import State
+from swapcal.properties import Mean, Probability
+from swapcal.text.numbers import count, counted
 
-over the cohort's outcomes is as likely to be positive as negative, and drift is no excuse: time is the same within a
-cohort. For x that is symmetric about 0, exp(l x - l^2 x^2 / 2) has mean at most 1 for every l (de la Pena), so products
-over cohorts are supermartingales. Mixed over l with a normal density of variance 1 / rho this gives, with X the sum of
-the x and Y that of their squares,
-
-    ln e = X^2 / (2 (Y + rho)) - ln((Y + rho) / rho) / 2,
-
-which exceeds ln 1000 ever with a probability of at most 1/1000, whenever one looks (Ville). Here rho is the mean of the
-x^2 so far, and delays that are not symmetric leave x only nearly so: *about* 1/1000. The test measures it.
-
-A cohort whose delays differ by less than a tenth says nothing. Where outcomes are learned in the order of forecasts,
-each waits for those before it, and what is left of a dependence is certain and harmless.
-"""
-
-import math
-
-from swapcal.typing import Float64Array
-
-__all__ = ["add", "judge", "log_e", "slope"]
-
-ALARM = math.log(1000.0)
-
-MATERIAL = 0.01
-"""Variance of the logarithm of delays in a cohort, at least, for it to count."""
-
-CROSS, CROSS_SQUARES, CROSSINGS, SPREAD = range(4)
-N_TOTALS = 4
-C_N, C_V, C_G, C_VG, C_GG, C_FIRST = range(6)
-WIDTH = 6
+# --------
+# Late outcomes in sentences: standing back, and delays that depend on outcomes.
 
 
-def add(cohort: Float64Array, v: float, lag: int) -> None:
-    """An outcome of a cohort: V of the model, and after how many later forecasts it came."""
-    g = math.log(1.0 + lag)
-    if cohort[C_N] == 0.0:
-        cohort[C_FIRST] = g
-    g -= float(cohort[C_FIRST])
-    cohort[C_N] += 1.0
-    cohort[C_V] += v
-    cohort[C_G] += g
-    cohort[C_VG] += v * g
-    cohort[C_GG] += g * g
+def standing_back(since: int, judged: int, cost: float | None) -> str:
+    """Why the model's own numbers are shown.
 
-
-def judge(totals: Float64Array, cohort: Float64Array) -> bool:
-    """Add a cohort to the totals; whether delays are now found to depend on outcomes."""
-    n, sum_v, sum_g, products, squares, _ = cohort.tolist()
-    if n < 2.0:
-        return False
-    spread = squares - sum_g * sum_g / n
-    if not spread > MATERIAL * n:
-        return False
-    x = products - sum_v * sum_g / n
-    totals[CROSS] += x
-    totals[CROSS_SQUARES] += x * x
-    totals[CROSSINGS] += x != 0.0
-    totals[SPREAD] += spread
-    return log_e(totals) > ALARM
-
-
-def log_e(totals: Float64Array) -> float:
-    """The logarithm of the e-value against delays that do not depend on outcomes.
+    Parameters
+    ----------
+    since : int
+        The round, from 0.
+    judged : int
+        Outcomes that speak for or against the corrections.
+    cost : float or None
+        What the corrections that were shown have cost, as a share of the model's loss; None: nothing was judged yet.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> round(log_e(np.array([30.0, 30.0, 30.0, 9.0])), 2)
-    12.8
+    >>> print(standing_back(12339, 9800, 0.0131)[:80])
+    Standing back since row 12,340: on the 9,800 outcomes judged so far, the correct
     """
-    cross, squares, n = (float(each) for each in totals[: CROSSINGS + 1])
-    if squares <= 0.0:
-        return 0.0
-    rho = squares / n
-    return cross * cross / (2.0 * (squares + rho)) - 0.5 * math.log((squares + rho) / rho)
+    head = f"Standing back since row {count(since + 1)}: "
+    tail = (
+        " The model's own numbers are shown while score is kept, and the corrections come back by themselves once they "
+        "gain."
+    )
+    if cost is None:
+        return head + "outcomes come late, and none could be judged so far." + tail
+    on = f"on the {counted(judged, 'outcome')} judged so far, "
+    if cost > 0.0:
+        spent = f"the corrections that were shown have cost {100.0 * cost:.2g} % of the model's loss"
+        return f"{head}{on}{spent}, with the worst assumed of outcomes that are out.{tail}"
+    return f"{head}{on}the corrections have not proved a gain that covers those whose outcomes are out.{tail}"
 
 
-def slope(totals: Float64Array) -> float:
-    """By how much V is larger for outcomes that come ten times as late, within a cohort."""
-    spread = float(totals[SPREAD])
-    return math.log(10.0) * float(totals[CROSS]) / spread if spread > 0.0 else 0.0
+def dependent_delays(log_e: float, slope: float, scale: float | None) -> str:
+    """That outcomes which come late are not like those that come early.
+
+    Parameters
+    ----------
+    log_e : float
+        Logarithm of the e-value.
+    slope : float
+        How much larger V is for outcomes that come ten times as late.
+    scale : float or None
+        Outcomes for each unit of V; None where V does not tell.
+
+    Examples
+    --------
+    >>> dependent_delays(20.0, 0.31, 1.0)[:108]
+    'Outcomes that come late are not like those that come early: among forecasts made at the same time, those tha'
+    """
+    way = "lower" if slope > 0.0 else "higher"
+    size = "" if scale is None else f" by {abs(slope) * scale:.2g}"
+    return (
+        "Outcomes that come late are not like those that come early: among forecasts made at the same time, those that "
+        f"came ten times as late were {way}{size} on average (odds of {_odds(log_e)} against chance). What is learned "
+        "in the order of arrival is learned from a biased sample, so no correction is shown before it has proved a "
+        "gain, or what is held back is little beside what is known; order='forecast' (--order forecast) waits for the "
+        "slow ones."
+    )
+
+
+def expired(n: int) -> str:
+    """How many forecasts have waited for too long.
+
+    Examples
+    --------
+    >>> expired(1)
+    '1 forecast waited for its outcome for too long and has expired; give max_pending= a larger value.'
+    """
+    what = f"{counted(n, 'forecast')} waited for {'its outcome' if n == 1 else 'their outcomes'}"
+    return f"{what} for too long and {'has' if n == 1 else 'have'} expired; give max_pending= a larger value."
+
+
+def _odds(log_e: float) -> str:
+    return "more than a million to one" if log_e > 13.8 else f"{count(round(2.718281828459045**log_e, -2))} to one"
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """How late outcomes come, and what follows from it.
+
+    Parameters
+    ----------
+    n_late, n_pending, n_expired : int
+        Outcomes that came after a later forecast, forecasts that wait, and those that have waited for too long.
+    mean_delay : float
+        Forecasts made between a forecast and its outcome, on average over the outcomes of rounds with a hint since the
+        first was late.
+    standing_back : bool
+        Whether hints are shown as they are.
+    since : int or None
+        The round since which that is so, from 0.
+    n_stood_back : int
+        Rounds in which a hint was shown in place of what the engine said.
+    spent : float
+        What the corrections that were shown have cost, as a share of the model's loss on the outcomes judged, the worst
+        assumed of those that are not known; negative: gained.
+    log_e : float
+        Logarithm of the e-value against delays that do not depend on outcomes.
+    dependent_since : int or None
+        The round before which that exceeded ln 1000.
+    sentences : tuple of str
+        All of this that somebody should know.
+    """
+
+    n_late: int
+    n_pending: int
+    n_expired: int
+    mean_delay: float
+    standing_back: bool
+    since: int | None
+    n_stood_back: int
+    spent: float
+    log_e: float
+    dependent_since: int | None
+    sentences: tuple[str, ...]
+
+
+def lateness_report(rules: Rules, state: State) -> Lateness:
+    """The book of `state`, in words and numbers."""
+    totals, counts, ledger = state.gate.totals, state.gate.counts.tolist(), state.ledger
+    since = counts[gate.BACK_SINCE] if state.gate.shut else None
+    flagged = counts[gate.FLAGGED] if counts[gate.FLAGGED] >= 0 else None
+    judged, loss = int(totals[gate.JUDGED]), float(totals[gate.MODEL])
+    spent = float(totals[gate.SPENT]) / loss if loss > 0.0 else 0.0
+    book = totals[gate.SIZE + 1 :]
+    log_e = gate.log_e(book)
+    sentences = []
+    if since is not None:
+        sentences.append(standing_back(since, judged, spent if judged else None))
+    if flagged is not None:
+        sentences.append(dependent_delays(log_e, gate.slope(book), _scale(rules)))
+    if ledger.n_expired:
+        sentences.append(expired(ledger.n_expired))
+    return Lateness(
+        ledger.n_late,
+        state.pending.open,
+        ledger.n_expired,
+        float(totals[gate.LAGS]) / max(float(totals[gate.KNOWN]), 1.0),
+        since is not None,
+        since,
+        counts[gate.N_BACK],
+        spent,
+        log_e,
+        flagged,
+        tuple(sentences),
+    )
+
+
+def _scale(rules: Rules) -> float | None:
+    """Outcomes for each unit of V, where V is linear in them."""
+    if isinstance(rules.property, (Mean, Probability)):
+        return rules.property.high - rules.property.low
+    return None

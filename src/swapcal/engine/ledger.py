@@ -4,10 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.engine.values import grown
-from swapcal.roles import Evidence, Hypotheses, Row
+from swapcal.protocols import Evidence, Hypotheses, Row
 from swapcal.typing import Float64Array
-
-__all__ = ["Ledger"]
 
 DRIFT, RESERVED, PEAK = 0, 1, 2
 FORECASTS, LUCK, VARIANCE, LATEST = 0, 1, 2, 3

@@ -6,33 +6,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swapcal.engine import cuts, gate, lateness, marks
-from swapcal.engine.crossing import Play
+from swapcal.engine import crossing, gate, pending
+from swapcal.engine.arithmetic import GOLDEN, mix64
+from swapcal.engine.crossing import CLEAN, NOISE, HintRecord, Play
 from swapcal.engine.ledger import Ledger
-from swapcal.engine.protocol import Case, Errors, Learned, StreamPart
-from swapcal.engine.randomness import GOLDEN, mix64
-from swapcal.engine.record import CLEAN, HintRecord
+from swapcal.engine.pending import Chunk, Errors, HeldRounds, Played, RoundInputs
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
-from swapcal.engine.trust import NOISE
-from swapcal.engine.waiting import Waiting
 from swapcal.forecast import KINDS, Forecast
 from swapcal.hints import RegressionState
-from swapcal.hints.regression_state import LARGEST
+from swapcal.hints.regression import LARGEST
 from swapcal.hypotheses import Finite, Linear, Oracle
 from swapcal.hypotheses.finite import FiniteEvidence
 from swapcal.hypotheses.linear import LinearEvidence
 from swapcal.hypotheses.oracle import OracleEvidence
 from swapcal.learners import GradientDescent, MultiplicativeWeights
-from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Squint
-from swapcal.potentials.squint import NODES, SQRT_PI
+from swapcal.potentials import NODES, SQRT_PI, AdaNormalHedge, Exponential, PNorm, Squint
 from swapcal.properties.kernel import constants
-from swapcal.roles import Rows
+from swapcal.protocols import Rows
 
 if TYPE_CHECKING:
     from swapcal import _native
-
-__all__ = ["NativeEngine", "has_kernel"]
 
 _WEIGHED = (AdaNormalHedge, Exponential, Squint, PNorm)
 _LEARNED = (GradientDescent, MultiplicativeWeights)
@@ -44,7 +38,7 @@ _ARRAYS = tuple(
         ("ledger", Ledger.__slots__),
         ("gate", ("totals", "counts", "ring")),
         ("pending", ("flags", "numbers")),
-        ("waiting", Waiting.__slots__),
+        ("waiting", HeldRounds.__slots__),
     )
     for key in keys
 )
@@ -121,13 +115,13 @@ class NativeEngine:
 
     def mark(self, forecast: Forecast) -> int:
         """As the twin in Python."""
-        return self._kernel.mark(forecast) if type(forecast) is Forecast else marks.mark(forecast)
+        return self._kernel.mark(forecast) if type(forecast) is Forecast else pending.round_tag(forecast)
 
-    def play(self, case: Case) -> Play:
+    def play(self, case: RoundInputs) -> Play:
         """As the twin in Python."""
         return Play(*self._kernel.play(case.row.indices, case.row.values, case.hint))
 
-    def learn(self, case: Case, played: Learned, errors: Errors, t: int) -> None:
+    def learn(self, case: RoundInputs, played: Played, errors: Errors, t: int) -> None:
         """As the twin in Python; it adds a value by itself, for which there is room."""
         learn: Callable[..., None] = self._kernel.learn
         learn(case.row.indices, case.row.values, *played[:5], *errors, t, case.hint)
@@ -150,7 +144,7 @@ class NativeEngine:
         """Whether all features are allowed; the twin in Python says what is wrong with one."""
         return features is None or bool(self._native.first_bad(_plain(features), LARGEST) < 0)
 
-    def run(self, part: StreamPart, progress: Any) -> None:
+    def run(self, part: Chunk, progress: Any) -> None:
         """Play rounds; stops where more room is needed."""
         sparse = isinstance(part.contexts, Rows)
         contexts = [_plain(each) for each in (part.contexts if sparse else [part.contexts])]
@@ -168,12 +162,12 @@ def _settled(rules: Rules) -> dict[str, Any]:
         "low": low,
         "high": high,
         "fixed": rules.fixed,
-        "first": float(cuts.FIRST),
-        "spend": cuts.SPEND,
-        "near": cuts.NEAR,
-        "hinted_cut": cuts.HINTED,
-        "pair_cut": cuts.PAIR,
-        "floor": cuts.FLOOR,
+        "first": float(crossing.FIRST),
+        "spend": crossing.SPEND,
+        "near": crossing.NEAR,
+        "hinted_cut": crossing.HINTED,
+        "pair_cut": crossing.PAIR,
+        "floor": crossing.FLOOR,
         "clean": CLEAN,
         "n": rules.functions.n,
         "n_own": rules.hypotheses.n,
@@ -197,8 +191,8 @@ def _settled(rules: Rules) -> dict[str, Any]:
         "gate_generations": gate.GENERATIONS,
         "gate_patience": gate.PATIENCE,
         "gate_memory": gate.MEMORY,
-        "gate_alarm": lateness.ALARM,
-        "gate_material": lateness.MATERIAL,
+        "gate_alarm": gate.ALARM,
+        "gate_material": gate.MATERIAL,
     }
 
 

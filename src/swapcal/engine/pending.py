@@ -1,12 +1,21 @@
 """Which forecasts still wait for their outcome: four bytes for each of the last `window` rounds, and no more."""
 
+import struct
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
 import numpy as np
 import numpy.typing as npt
 
+from swapcal.engine.arithmetic import GOLDEN, mix64
+from swapcal.engine.crossing import Play
+from swapcal.engine.values import grown
 from swapcal.errors import AlreadyUpdated, ExpiredForecast, UnknownForecast
-from swapcal.typing import IntArray
+from swapcal.forecast import KINDS, Forecast
+from swapcal.protocols import Row, Rows
+from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["UNMARKED", "Pending"]
+if TYPE_CHECKING:
+    from swapcal.engine.schedule import Schedule
 
 UNMARKED = 1
 """The mark of open rounds that never leave: those that `run` keeps itself."""
@@ -14,7 +23,7 @@ UNMARKED = 1
 _FIRST = 1 << 10
 
 
-class Pending:
+class OpenRounds:
     """Makes every forecast good for exactly one update.
 
     Rounds are numbered as they are issued. The flag of round t stands at position t mod the length of `flags`, which is
@@ -116,3 +125,321 @@ class Pending:
     def _take(self, waiting: IntArray, marks: npt.NDArray[np.uint32], size: int) -> None:
         self.flags = np.zeros(size, dtype=np.uint32)
         self.flags[waiting % size] = marks
+
+
+# --------
+# The mark of a forecast: 32 bits of all that its update will use, so that copies of a forecaster tell rounds apart.
+#
+# Forecasters that were copied, forked or loaded from one file have the same identity, key and seed, and number their
+# rounds alike. A round that was issued before they parted is known to all of them, with the same mark; afterwards
+# round t
+# of one is another than round t of the other. So an update from outside is taken only if it has the mark of the round
+# that was issued here. Whoever plays the same log again, as a service does after a crash, issues the same marks.
+#
+# Marks are no seals: they tell honest copies apart (by chance one in 2^32 is not), and the seal keeps out the rest.
+
+_MASK = 0xFFFFFFFFFFFFFFFF
+_NOTHING = 1
+
+
+def round_tag(forecast: Forecast) -> int:
+    """A number from 2 to 2^32 - 1: a polynomial in the words of the record, mixed.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> one, other = (sc.Forecaster(sc.Mean(), sc.Finite(2), seed=1).predict([1.0, b]) for b in (0.0, 1.0))
+    >>> mark(one) == mark(one.outside()), mark(one) == mark(other)
+    (True, False)
+    """
+    said = forecast.value if forecast.said is None else forecast.said
+    numbers = (said, forecast.other, forecast.evidence_at, forecast.phi, forecast.hint, forecast.base)
+    words = [_NOTHING if number is None else _folded(number) for number in numbers]
+    indices = struct.unpack(f"={len(forecast.context) // 16}q", forecast.context[: len(forecast.context) // 2])
+    words += [index * GOLDEN + _folded(entry) for index, entry in zip(indices, forecast.values, strict=True)]
+    words += [_folded(number) for number in forecast.features or ()]
+    total = 0
+    for word in words:
+        total = (total * GOLDEN + word) & _MASK
+    return max(mix64(total) >> 32, UNMARKED + 1)
+
+
+def _folded(number: float) -> int:
+    # Adding zero makes minus zero zero; the lower half of most numbers is empty.
+    bits: int = struct.unpack("=Q", struct.pack("=d", number + 0.0))[0]
+    return bits ^ (bits >> 32)
+
+
+# --------
+# What an engine is: the two steps of a round that cost time, and whole calls where it can take them over.
+#
+# There are two, with the same numbers to the last bit: `PythonEngine`, the specification, and `NativeEngine`,
+# compiled.
+# An engine works on the state in place. It is asked first, and may leave any call to Python by answering None or
+# False,
+# with nothing changed: arguments that are not plain numbers and arrays are read, and refused, in one place.
+
+
+class RoundInputs(NamedTuple):
+    """What is known of a round before its forecast: the context with the hint's level set, the hint, its inputs.
+
+    `scores` are what the learning hint's update will need of its forecast.
+    """
+
+    row: Row
+    hint: float | None
+    base: float | None
+    features: Float64Array | None
+    scores: bytes | None = None
+
+
+class Played(NamedTuple):
+    """What an update needs to know of the play: the slot, the other value, the evidence point, how, Phi at the draw.
+
+    And whether what was said was shown, or the model's own number.
+    """
+
+    slot: int
+    other: float
+    evidence_at: float
+    kind: str
+    phi: float
+    followed: bool = True
+
+
+class Errors(NamedTuple):
+    """V of a round at the forecast, at the evidence point, at the hint, and at the value nearest to the hint."""
+
+    forecast: float
+    evidence: float
+    hint: float
+    nearest: float
+
+
+class Chunk(NamedTuple):
+    """Some rounds of a recorded stream, checked. A label that is NaN is not known; a hint that is NaN is none."""
+
+    contexts: Rows | Float64Array
+    labels: Float64Array
+    hints: Float64Array | None
+    features: Float64Array | None
+    out: Float64Array
+    arrivals: "Schedule | None" = None
+
+
+class Engine(Protocol):
+    """Plays and learns."""
+
+    def predict(self, x: Any, hint: Any, features: Any) -> Forecast | None:
+        """A whole round up to its forecast, where the arguments are plain; else None, and nothing has changed."""
+
+    def update(self, forecast: Any, y: Any) -> bool:
+        """Learn an outcome, where the arguments are plain; else False, and nothing has changed."""
+
+    def due(self) -> bool:
+        """Whether the last update has left something to Python: the first hint, more room, a label to be looked at."""
+
+    def predict_many(self, X: Any, hints: list[Any], features: list[Any], made: list[Forecast]) -> None:
+        """`predict` for each context behind those that are `made`, appended to it, up to one that would be None."""
+
+    def update_many(self, forecasts: list[Any], y: list[float], begin: int) -> int:
+        """`update` from number `begin` on; where it stopped, behind a first hint or before what it does not take.
+
+        Labels are left to be looked at.
+        """
+
+    def mark(self, forecast: Forecast) -> int:
+        """By which the round of a forecast is known, see `marks`."""
+
+    def play(self, case: RoundInputs) -> Play:
+        """Which values to play, with which probabilities."""
+
+    def learn(self, case: RoundInputs, played: Played, errors: Errors, t: int) -> float | None:
+        """The played value records what happened in round `t`, which is closed; a new value, if a gap is to be cut."""
+
+    def plays(self, X: Any, n_rounds: int) -> bool:
+        """Whether `run` takes these contexts as they are, without being told their rows."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether `run` plays whole rounds without Python."""
+
+    def takes(self, features: Float64Array | None) -> bool:
+        """Whether `run` takes these features."""
+
+    def run(self, part: Chunk, progress: IntArray) -> None:
+        """Play rounds until all are played or more room is needed.
+
+        `progress` counts rows that are done and codes of arrivals that are learned; behind it are the lines of rows
+        that wait, and the number of active entries for which there was no room.
+        """
+
+    def hold(self, held: bool) -> None:
+        """While it is held, whole calls are left to Python."""
+
+    def assemble(self) -> None:
+        """Take up the state's arrays anew, after they were replaced."""
+
+
+# --------
+# Rounds of recorded streams whose outcomes are out: all that their updates will need, in arrays.
+
+ROOM, WIDTH = 16, 4
+ROUND, SLOT, KIND, LENGTH, FOLLOWED = range(5)
+OTHER, POINT, PHI, HINT, BASE, LABEL, DUE = range(7)
+
+
+class HeldRounds:
+    """A table with one line for each round that waits, whose lines are used again.
+
+    `run` keeps rounds here where outcomes are known late: who calls `predict` keeps the `Forecast`. A line takes 104
+    bytes, 16 for each active entry (room is doubled), 8 for each feature and 2 for each expert of a learning hint.
+
+    Parameters
+    ----------
+    n_scores : int
+        Bytes of what a learning hint said.
+    n_features : int
+        Length of its feature vector.
+    """
+
+    __slots__ = ("counts", "entries", "features", "free", "indices", "numbers", "scores", "whole")
+
+    def __init__(self, n_scores: int, n_features: int) -> None:
+        self.whole: IntArray = np.full((ROOM, 5), -1, dtype=np.int64)
+        self.numbers = np.zeros((ROOM, 7))
+        self.scores: npt.NDArray[np.uint8] = np.zeros((ROOM, n_scores), dtype=np.uint8)
+        self.features = np.zeros((ROOM, n_features))
+        self.indices: IntArray = np.zeros((ROOM, WIDTH), dtype=np.int64)
+        self.entries = np.zeros((ROOM, WIDTH))
+        # A stack of free lines, and how many there are; in arrays, because kernels count too.
+        self.free: IntArray = np.arange(ROOM - 1, -1, -1, dtype=np.int64)
+        self.counts: IntArray = np.array([ROOM], dtype=np.int64)
+
+    @property
+    def n(self) -> int:
+        """Rounds that wait here."""
+        return len(self.whole) - int(self.counts[0])
+
+    @property
+    def lines(self) -> IntArray:
+        """The lines in use, in the order of their rounds."""
+        used = np.flatnonzero(self.whole[:, ROUND] >= 0)
+        return used[np.argsort(self.whole[used, ROUND], kind="stable")]
+
+    def room(self, n_entries: int) -> None:
+        """Make room for a line more, with so many active entries."""
+        if not self.counts[0]:
+            n = len(self.whole)
+            for name in ("whole", "numbers", "scores", "features", "indices", "entries"):
+                setattr(self, name, grown(getattr(self, name), 2 * n))
+            self.whole[n:, ROUND] = -1
+            self.free = np.concatenate([np.arange(2 * n - 1, n - 1, -1), np.zeros(n, dtype=np.int64)])
+            self.counts[0] = n
+        width = self.indices.shape[1]
+        if n_entries > width:
+            wider = 1 << (n_entries - 1).bit_length()
+            self.indices, self.entries = (
+                np.concatenate([each, np.zeros((len(each), wider - width), dtype=each.dtype)], axis=1)
+                for each in (self.indices, self.entries)
+            )
+
+    def add(self, case: RoundInputs, played: Played, t: int, label: float, due: float) -> int:
+        """Keep a round, and return its line."""
+        row = case.row
+        self.room(len(row.indices))
+        self.counts[0] -= 1
+        line = int(self.free[self.counts[0]])
+        self.whole[line] = t, played.slot, KINDS.index(played.kind), len(row.indices), played.followed
+        given = (np.nan if each is None else each for each in (case.hint, case.base))
+        self.numbers[line] = played.other, played.evidence_at, played.phi, *given, label, due
+        if case.scores is not None:
+            self.scores[line] = np.frombuffer(case.scores, dtype=np.uint8)
+        if case.features is not None:
+            self.features[line] = case.features
+        self.indices[line, : len(row.indices)], self.entries[line, : len(row.indices)] = row.indices, row.values
+        return line
+
+    def find(self, rounds: Any) -> IntArray:
+        """The lines of rounds that wait to be filled in, -1 for others."""
+        lines = self.lines
+        there = self.whole[lines, ROUND]
+        at = np.minimum(np.searchsorted(there, rounds), max(len(there) - 1, 0))
+        if not len(there):
+            return np.full(len(rounds), -1, dtype=np.int64)
+        found = (there[at] == rounds) & np.isnan(self.numbers[lines[at], LABEL])
+        return np.where(found, lines[at], -1)
+
+    @property
+    def blank(self) -> IntArray:
+        """Rounds that wait to be filled in, in increasing order."""
+        lines = self.lines
+        rounds: IntArray = self.whole[lines[np.isnan(self.numbers[lines, LABEL])], ROUND]
+        return rounds
+
+    def fill(self, lines: IntArray, labels: Float64Array, due: Float64Array) -> None:
+        """The outcomes of lines that had none, and until when they wait."""
+        self.numbers[lines, LABEL], self.numbers[lines, DUE] = labels, due
+
+    def contexts(self, lines: IntArray, n: int) -> Rows:
+        """The contexts of some lines, without the entries from `n` on, which are the hint's levels."""
+        inside = np.arange(self.indices.shape[1]) < self.whole[lines, LENGTH, None]
+        inside &= self.indices[lines] < n
+        indptr = np.concatenate([[0], np.cumsum(inside.sum(axis=1))]).astype(np.int64)
+        return Rows(indptr, self.indices[lines][inside], self.entries[lines][inside])
+
+    def let_go(self, before: int) -> None:
+        """Free the lines of rounds before `before`, which have expired."""
+        if before <= 0 or not self.n:
+            return
+        for line in np.flatnonzero((self.whole[:, ROUND] >= 0) & (self.whole[:, ROUND] < before)).tolist():
+            self._free(line)
+
+    def _free(self, line: int) -> None:
+        self.whole[line, ROUND] = -1
+        self.free[self.counts[0]] = line
+        self.counts[0] += 1
+
+    def shown(self, line: int, born: Float64Array) -> float:
+        """The forecast of a round: the value in its slot, or the caller's own number where it stood back."""
+        whole = self.whole[line]
+        return float(born[whole[SLOT]] if whole[FOLLOWED] else self.numbers[line, BASE])
+
+    def take(self, line: int) -> tuple[RoundInputs, Played, int, float]:
+        """Give a round back, and free its line."""
+        t, slot, kind, length, followed = self.whole[line].tolist()
+        other, point, phi, hint, base, label, _ = self.numbers[line].tolist()
+        case = RoundInputs(
+            Row(self.indices[line, :length].copy(), self.entries[line, :length].copy()),
+            None if np.isnan(hint) else hint,
+            None if np.isnan(base) else base,
+            self.features[line].copy() if self.features.shape[1] else None,
+            self.scores[line].tobytes() if self.scores.shape[1] else None,
+        )
+        self._free(line)
+        return case, Played(slot, other, point, KINDS[kind], phi, bool(followed)), t, label
+
+    def arrays(self) -> dict[str, Any]:
+        """The lines in use, in the order of their rounds."""
+        lines = self.lines
+        names = ("whole", "numbers", "scores", "features", "indices", "entries")
+        arrays = {name: np.ascontiguousarray(getattr(self, name)[lines]) for name in names}
+        # A line that was used before may have had more entries.
+        beyond = np.arange(self.indices.shape[1]) >= arrays["whole"][:, LENGTH, None]
+        arrays["indices"][beyond], arrays["entries"][beyond] = 0, 0.0
+        return arrays
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """Continue from the lines in `arrays`."""
+        n = len(arrays["whole"])
+        room = max(ROOM, 1 << max(n - 1, 0).bit_length())
+        for name in ("whole", "numbers", "scores", "features", "indices", "entries"):
+            setattr(self, name, grown(arrays[name], room))
+        self.whole[n:, ROUND] = -1
+        self.free = np.concatenate([np.arange(room - 1, n - 1, -1), np.zeros(n, dtype=np.int64)])
+        self.counts[0] = room - n
+
+    def dues(self) -> tuple[IntArray, IntArray, Float64Array]:
+        """Lines, rounds and due moments of all that wait, in the order of their rounds."""
+        lines = self.lines
+        return lines, self.whole[lines, ROUND], self.numbers[lines, DUE]

@@ -14,17 +14,15 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from swapcal import hints, hypotheses, properties
-from swapcal.engine import soundness
+from swapcal.engine import state
 from swapcal.engine.gate import WIDTH
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import Arrays, State
 from swapcal.errors import StateFileError
-from swapcal.replacing import replacing
-from swapcal.roles import Elicitable, Hypotheses, LearningHint
+from swapcal.protocols import Elicitable, Hypotheses, LearningHint
+from swapcal.state import atomic_write
 from swapcal.stored_arrays import read_array, write_array
 from swapcal.version import __version__
-
-__all__ = ["SCHEMA_VERSION", "load", "packed", "write"]
 
 SCHEMA_VERSION = 5
 _OLDER = 4
@@ -34,7 +32,7 @@ _LARGEST_ATOMS = 1 << 14
 _LARGEST_LABEL = 1 << 10
 """Bytes that a header, the atoms and the label in front of an array can take; more is not what `save` wrote."""
 
-_PACKED = soundness.SMALL
+_PACKED = state.SMALL
 _SLACK = 1 << 26
 """Arrays of more than 2 MB are not packed. So what a file unpacks to is at most its own size and 64 MB, and nobody can
 make a small file that takes much memory."""
@@ -61,7 +59,7 @@ def write(arrays: Arrays, path: str | PathLike[str] | BinaryIO) -> None:
     if not isinstance(path, (str, PathLike)):
         _write(path, arrays)
         return
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         _write(file, arrays)
 
 
@@ -93,12 +91,12 @@ def load(
                 _hint(header["hint"]) if hint is None else hint,
                 **header["settings"],
             )
-            soundness.check_parts(rules, header)
-            state = State(rules)
+            state.check_parts(rules, header)
+            fresh = State(rules)
             older = header["schema_version"] == _OLDER
-            arrays = _arrays(archive, sizes, soundness.expected(rules, state, header["counters"], older=older))
-        soundness.check_values(rules, header["counters"], arrays)
-        state.restore(rules, header["counters"], arrays)
+            arrays = _arrays(archive, sizes, state.expected(rules, fresh, header["counters"], older=older))
+        state.check_values(rules, header["counters"], arrays)
+        fresh.restore(rules, header["counters"], arrays)
     except StateFileError:
         raise
     except FileNotFoundError:
@@ -106,7 +104,7 @@ def load(
     except Exception as error:
         # A damaged archive makes zipfile, zlib, json, NumPy's reader and our own constructors raise nearly anything.
         raise StateFileError(f"this is not a whole state file of swapcal ({type(error).__name__}: {error})") from error
-    return rules, state
+    return rules, fresh
 
 
 def _hypotheses(spec: Any, own: Any) -> Hypotheses:
@@ -154,7 +152,7 @@ def _check_sizes(header: dict[str, Any], sizes: dict[str, int], size: int, own: 
             "this file is of a time before forecasters kept a record of what late outcomes cost; make a new state from "
             "the stream, or read it with the version that wrote it"
         )
-    soundness.check_counters(counters)
+    state.check_counters(counters)
     n_values, bins = counters["n_values"], settings["bins"]
     levels = settings["levels"] if spec["kind"] in ("Finite", "Groups") else 0
     described = spec["learner"] if spec["kind"] == "Oracle" else spec
@@ -173,7 +171,7 @@ def _check_sizes(header: dict[str, Any], sizes: dict[str, int], size: int, own: 
         ("gate.cohorts", 8 * WIDTH * counters["n_cohorts"]),
     ):
         fits = fits and n_bytes <= sizes.get(name, 0)
-    soundness.check_room(n, settings["max_pending"], size)
+    state.check_room(n, settings["max_pending"], size)
     if not fits:
         raise StateFileError("this state file is damaged: its arrays do not fit its settings")
 
@@ -182,14 +180,14 @@ def _arrays(archive: zipfile.ZipFile, sizes: dict[str, int], expected: dict[str,
     """All arrays, of the expected names, types and shapes; a size that is not right is not even unpacked."""
     fits = sizes.keys() == {"header", "atoms.labels", *expected} and sizes["atoms.labels"] < _LARGEST_ATOMS
     for name, shape in expected.items():
-        n_bytes = math.prod(shape) * np.dtype(soundness.KINDS.get(name, np.float64)).itemsize
+        n_bytes = math.prod(shape) * np.dtype(state.KINDS.get(name, np.float64)).itemsize
         fits = fits and n_bytes <= sizes[name] <= n_bytes + _LARGEST_LABEL
     if not fits:
         raise StateFileError("this state file is damaged: its arrays do not fit its settings")
     arrays = {name: read_array(archive, f"{name}.npy") for name in (*expected, "atoms.labels")}
     for name, array in arrays.items():
         fits = fits and array.shape == expected.get(name, (array.size,))
-        if array.dtype != soundness.KINDS.get(name, np.float64) or not (
+        if array.dtype != state.KINDS.get(name, np.float64) or not (
             name == "waiting.numbers" or np.isfinite(array).all()
         ):
             raise StateFileError(f"this state file is damaged: {name} holds something other than finite numbers")

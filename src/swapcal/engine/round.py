@@ -15,25 +15,131 @@ from typing import Any
 
 import numpy as np
 
-from swapcal import checked
-from swapcal.engine import cuts
-from swapcal.engine.crossing import Play, outright
+from swapcal import inputs
+from swapcal.engine import crossing, pending
+from swapcal.engine.arithmetic import uniform
+from swapcal.engine.crossing import Play, outright, search, trusted
+from swapcal.engine.gate import RoundCost
 from swapcal.engine.ledger import RESERVED
 from swapcal.engine.native import NativeEngine, has_kernel
-from swapcal.engine.protocol import Case, Engine, Errors, Learned
-from swapcal.engine.python import FRESH, PythonEngine
-from swapcal.engine.randomness import uniform
+from swapcal.engine.pending import Chunk, Engine, Errors, Played, RoundInputs
 from swapcal.engine.rules import Rules
-from swapcal.engine.stakes import RoundCost
 from swapcal.engine.state import State
 from swapcal.engine.values import Values
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
-from swapcal.hypotheses import levels as level_sets
-from swapcal.roles import Row
+from swapcal.hypotheses import rows as level_sets
+from swapcal.protocols import Row
 from swapcal.typing import Float64Array
 
-__all__ = ["Round"]
+# --------
+# The engine in Python: the specification, which reads beside the pseudocode.
+
+FRESH = -1
+"""The slot of a hint that is to become a value itself."""
+
+
+class PythonEngine:
+    """Plays and learns with the parts themselves; takes over no whole calls."""
+
+    __slots__ = ("rules", "state")
+
+    alone = False
+
+    def __init__(self, rules: Rules, state: State) -> None:
+        self.rules, self.state = rules, state
+
+    def predict(self, x: Any, hint: Any, features: Any) -> None:
+        """Left to the round."""
+
+    def update(self, forecast: Any, y: Any) -> bool:
+        """Left to the round."""
+        return False
+
+    def due(self) -> bool:
+        """Nothing is left over, as whole updates are not taken over."""
+        return False
+
+    def predict_many(self, X: Any, hints: list[Any], features: list[Any], made: list[Forecast]) -> None:
+        """Left to the round."""
+
+    def update_many(self, forecasts: list[Any], y: list[float], begin: int) -> int:
+        """Left to the round."""
+        return begin
+
+    def mark(self, forecast: Forecast) -> int:
+        """By which a round is known, see `marks`."""
+        return pending.round_tag(forecast)
+
+    def play(self, case: RoundInputs) -> Play:
+        """A hint at its word where it is trusted; else a zero, a sign change or an end of the evidence near it.
+
+        Without a hint the search starts at the mean of the forecasts so far, or in the middle of the domain. A hint
+        with no value near it may become one itself: nothing speaks against it yet.
+        """
+        state, row, hint = self.state, case.row, case.hint
+        values, evidence = state.values, state.evidence
+        if hint is not None and not self.rules.fixed and crossing.adds(values, state.record, hint):
+            return outright(FRESH, "trusted")
+        play = None
+        if hint is not None and self.rules.trust > 0.0:
+            play = trusted(evidence, state.record, row, values, hint, self.rules.trust)
+        if play is not None:
+            return play
+        start = state.ledger.mean_forecast if hint is None else hint
+        return search(
+            lambda slot: evidence.phi(slot, row),
+            lambda slot: state.ledger.owed(slot, row, float(evidence.counts[slot])),
+            values,
+            values.nearest(0.5 * (values.low + values.high) if start is None else start),
+        )
+
+    def learn(self, case: RoundInputs, played: Played, errors: Errors, t: int) -> float | None:
+        """Evidence at the evidence point, error at the forecast, the hint's own record, and the rounding of a gap."""
+        state, slot, row = self.state, played.slot, case.row
+        ledger, evidence, values = state.ledger, state.evidence, state.values
+        value = float(values.born[slot])
+        latest = t == state.pending.issued - 1
+        ledger.settle(evidence, slot, row, played.phi, errors.evidence, state.pending.open, latest=latest)
+        evidence.record(slot, row, errors.evidence)
+        ledger.record(slot, row, value, errors.forecast, errors.evidence)
+        state.pending.close(t)
+        at, rounding, noise, factor = None, abs(errors.forecast - errors.evidence), errors.evidence, crossing.PAIR
+        if played.kind == "pair":
+            at = 0.5 * (value + played.other)
+            if played.evidence_at in (value, played.other):
+                rounding = 0.0
+        elif played.kind in ("low", "high"):
+            at = 0.5 * (value + played.evidence_at)
+        if case.hint is not None:
+            overruled = None
+            if played.kind == "trusted":
+                at, rounding, noise = case.hint, abs(errors.nearest - errors.hint), errors.hint
+                factor = crossing.HINTED
+            else:
+                overruled = 0.5 * (value - case.hint) * (errors.forecast + errors.hint)
+            state.record.add(row, errors.hint, overruled)
+        if at is None or self.rules.fixed:
+            return None
+        return crossing.cut(values, at, rounding, noise * noise, factor)
+
+    def plays(self, X: Any, n_rounds: int) -> bool:
+        """False: rows are read first."""
+        return False
+
+    def takes(self, features: Any) -> bool:
+        """False: they are looked at round by round."""
+        return False
+
+    def run(self, part: Chunk, progress: Any) -> None:
+        """Not by itself: `stream.run` plays round after round."""
+        raise NotImplementedError("the engine in Python plays round by round")
+
+    def hold(self, held: bool) -> None:
+        """Nothing to do: whole calls are left to Python anyway."""
+
+    def assemble(self) -> None:
+        """Nothing to do: the parts are looked up in the state in every round."""
 
 
 class Round:
@@ -87,7 +193,7 @@ class Round:
         values = self.state.values
         if not values.n and case.hint is None:
             start = Values(values.low, values.high)
-            start.spread(cuts.FIRST)
+            start.spread(crossing.FIRST)
             return {start.value(start.nearest(0.5 * (start.low + start.high))): 1.0}
         play = self.engine.play(case)
         if play.lower == FRESH:
@@ -114,12 +220,12 @@ class Round:
         case, played = self.recalled(forecast)
         self.drop(forecast.round, float(self.state.values.born[played.slot]), case.base, played)
 
-    def recalled(self, forecast: Any) -> tuple[Case, Learned]:
+    def recalled(self, forecast: Any) -> tuple[RoundInputs, Played]:
         """The round of a forecast that was made here and is open."""
         state = self.state
         if not isinstance(forecast, Forecast):
             raise UnknownForecast(
-                f"update takes what predict returned or Forecast.from_json read; got {checked.shown(forecast)}"
+                f"update takes what predict returned or Forecast.from_json read; got {inputs.short_repr(forecast)}"
             )
         if forecast.forecaster != state.identity:
             raise UnknownForecast(f"{forecast!r} was made by another forecaster; update the one that made it")
@@ -139,18 +245,18 @@ class Round:
             )
         said = forecast.value if forecast.said is None else forecast.said
         slot, (low, high) = state.values.find(said), self.rules.property.domain
-        row = checked.stored_row(forecast.indices, forecast.values, self.rules.functions.n)
+        row = inputs.stored_row(forecast.indices, forecast.values, self.rules.functions.n)
         given = (forecast.evidence_at, forecast.hint, forecast.base)
         inside = all(each is None or low <= each <= high for each in given)
         inside = inside and (forecast.said is None or forecast.base is not None)
         if slot < 0 or state.values.find(forecast.other) < 0 or not inside:
             raise UnknownForecast(f"{forecast!r} is not on this forecaster's grid; it was changed after it was made")
         extra = None if forecast.features is None else np.array(forecast.features)
-        case = Case(row, forecast.hint, forecast.base, extra, forecast.scores)
+        case = RoundInputs(row, forecast.hint, forecast.base, extra, forecast.scores)
         followed = forecast.said is None
-        return case, Learned(slot, forecast.other, forecast.evidence_at, forecast.kind, forecast.phi, followed)
+        return case, Played(slot, forecast.other, forecast.evidence_at, forecast.kind, forecast.phi, followed)
 
-    def see(self, row: Row, base: float | None, extra: Float64Array | None) -> Case:
+    def see(self, row: Row, base: float | None, extra: Float64Array | None) -> RoundInputs:
         """All that is known before the forecast: the learning hint's word, and its level set in the context."""
         values, model = self.state.values, self.state.hint
         guide, scores = (base, None) if model is None else model.said(row, extra, base)
@@ -159,13 +265,13 @@ class Round:
                 f"the learning hint {self.rules.hint!r} forecast {guide!r}, outside the property's domain"
             )
         own = self.rules.hypotheses.n
-        return Case(level_sets.active(row, guide, self.rules.level_grid, own), guide, base, extra, scores)
+        return RoundInputs(level_sets.active(row, guide, self.rules.level_grid, own), guide, base, extra, scores)
 
-    def play(self, case: Case) -> Play:
+    def play(self, case: RoundInputs) -> Play:
         """What to play; a first grid, or a value for a hint that has none near it, is made on the way."""
         values = self.state.values
         if not values.n and case.hint is None:
-            values.spread(cuts.FIRST)
+            values.spread(crossing.FIRST)
         play = self.engine.play(case)
         if play.lower != FRESH or case.hint is None:
             return play
@@ -196,7 +302,7 @@ class Round:
         gate = self.state.gate
         return not gate.open or base is None or gate.show(t, said, base, self.state.pending.open)
 
-    def learn(self, case: Case, played: Learned, label: float, t: int) -> None:
+    def learn(self, case: RoundInputs, played: Played, label: float, t: int) -> None:
         """The played value records what happened. Everything that can fail comes before the first change."""
         self.make_room()
         state = self.state
@@ -228,7 +334,9 @@ class Round:
             self.add(middle)
         self.follow(case.hint)
 
-    def _stake(self, case: Case, played: Learned, label: float, t: int) -> tuple[RoundCost, float, int, float] | None:
+    def _stake(
+        self, case: RoundInputs, played: Played, label: float, t: int
+    ) -> tuple[RoundCost, float, int, float] | None:
         """What the outcome says to the gate: losses, and where the model's own number lies, with V there."""
         state, base = self.state, case.base
         if base is None or not state.gate.holds(t):
@@ -236,10 +344,10 @@ class Round:
         said, stakes, cell, v = float(state.values.born[played.slot]), state.gate.stakes, -1, 0.0
         if not played.followed:
             cell = state.values.slot(state.values.nearest(base))
-            v = checked.identified(self.rules.property, base, self.rules.jittered(label, t))
+            v = inputs.identified(self.rules.property, base, self.rules.jittered(label, t))
         return stakes.outcome(said, base, label), stakes.worst(said, base), cell, v
 
-    def _noted(self, case: Case, played: Learned, label: float, t: int) -> RoundCost | None:
+    def _noted(self, case: RoundInputs, played: Played, label: float, t: int) -> RoundCost | None:
         """What an outcome says to a gate that is closed, if nothing is out but its own round."""
         state, base = self.state, case.base
         if base is None or state.gate.open or state.pending.open != 1 or t != state.pending.issued - 1:
@@ -250,11 +358,11 @@ class Round:
         hint = self.state.hint
         return None if hint is None else {name: array.copy() for name, array in hint.arrays().items()}
 
-    def _errors(self, case: Case, played: Learned, label: float) -> Errors:
+    def _errors(self, case: RoundInputs, played: Played, label: float) -> Errors:
         values, target = self.state.values, self.rules.property
         value = float(values.born[played.slot])
-        v = checked.identified(target, value, label)
-        v_evidence = v if played.evidence_at == value else checked.identified(target, played.evidence_at, label)
+        v = inputs.identified(target, value, label)
+        v_evidence = v if played.evidence_at == value else inputs.identified(target, played.evidence_at, label)
         # Labels at an end of the domain may give V the sign that does not heal there; what is left out is rounding.
         if played.kind == "low":
             v_evidence = min(v_evidence, 0.0)
@@ -263,9 +371,9 @@ class Round:
         if case.hint is None:
             return Errors(v, v_evidence, 0.0, 0.0)
         nearest = values.value(values.nearest(case.hint))
-        v_hint = checked.identified(target, case.hint, label)
+        v_hint = inputs.identified(target, case.hint, label)
         return Errors(
-            v, v_evidence, v_hint, v_hint if nearest == case.hint else checked.identified(target, nearest, label)
+            v, v_evidence, v_hint, v_hint if nearest == case.hint else inputs.identified(target, nearest, label)
         )
 
     def add(self, value: float) -> int:
@@ -273,7 +381,7 @@ class Round:
         self.make_room()
         return self.state.values.add(value)
 
-    def drop(self, t: int, said: float, base: float | None, played: Learned) -> None:
+    def drop(self, t: int, said: float, base: float | None, played: Played) -> None:
         """Close a round whose outcome is not known and will not be."""
         state = self.state
         if base is not None:

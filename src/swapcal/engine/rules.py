@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from swapcal import checked
-from swapcal.engine.grid import Grid
-from swapcal.engine.randomness import mix64, uniform
+from swapcal import inputs
+from swapcal.engine.arithmetic import mix64, uniform
+from swapcal.engine.values import Grid
 from swapcal.errors import InvalidInput
-from swapcal.hypotheses import levels as level_sets
-from swapcal.roles import Elicitable, Hypotheses, LearningHint
+from swapcal.hypotheses import rows as level_sets
+from swapcal.protocols import Elicitable, Hypotheses, LearningHint
 from swapcal.typing import Float64Array
-
-__all__ = ["Rules"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,21 +38,21 @@ class Rules:
     """What an engine has worked out from the rules, whatever their seed is; shared with those of another seed."""
 
     def __post_init__(self) -> None:
-        checked.role(self.property, ("identification", "domain"), "property", "sc.Quantile(0.9)")
-        checked.role(self.hypotheses, ("start", "row", "n"), "hypotheses", "sc.Finite(20)")
+        inputs.role(self.property, ("identification", "domain"), "property", "sc.Quantile(0.9)")
+        inputs.role(self.hypotheses, ("start", "row", "n"), "hypotheses", "sc.Finite(20)")
         if self.hint is not None:
-            checked.role(self.hint, ("start",), "hint", "sc.OnlineRegression()")
+            inputs.role(self.hint, ("start",), "hint", "sc.OnlineRegression()")
         settled: dict[str, Any] = {
-            "horizon": None if self.horizon is None else checked.whole(self.horizon, "horizon", 1),
-            "r": checked.number(self.r, "r", 1.0, 100.0),
-            "bins": None if self.bins is None else checked.whole(self.bins, "bins", 1),
-            "seed": checked.whole(self.seed, "seed", 0),
-            "levels": checked.whole(self.levels, "levels", 0),
-            "trust": checked.number(self.trust, "trust", 0.0, 1.0),
-            "outside": checked.one_of(self.outside, "outside", ("error", "clip")),
-            "jitter": checked.number(self.jitter, "jitter", 0.0, self.property.high - self.property.low),
-            "max_pending": checked.whole(self.max_pending, "max_pending", 1),
-            "stand_back": checked.flag(self.stand_back, "stand_back"),
+            "horizon": None if self.horizon is None else inputs.integer(self.horizon, "horizon", 1),
+            "r": inputs.number(self.r, "r", 1.0, 100.0),
+            "bins": None if self.bins is None else inputs.integer(self.bins, "bins", 1),
+            "seed": inputs.integer(self.seed, "seed", 0),
+            "levels": inputs.integer(self.levels, "levels", 0),
+            "trust": inputs.number(self.trust, "trust", 0.0, 1.0),
+            "outside": inputs.one_of(self.outside, "outside", ("error", "clip")),
+            "jitter": inputs.number(self.jitter, "jitter", 0.0, self.property.high - self.property.low),
+            "max_pending": inputs.integer(self.max_pending, "max_pending", 1),
+            "stand_back": inputs.flag(self.stand_back, "stand_back"),
         }
         settled["functions"] = level_sets.joined(self.hypotheses, settled["levels"])
         for name, value in settled.items():
@@ -67,7 +65,7 @@ class Rules:
         """
         twin = object.__new__(Rules)
         own = self.hypotheses if hypotheses is None else hypotheses
-        twin.__dict__.update(self.__dict__, seed=checked.whole(seed, "seed", 0), hypotheses=own)
+        twin.__dict__.update(self.__dict__, seed=inputs.integer(seed, "seed", 0), hypotheses=own)
         return twin
 
     def settings(self) -> dict[str, Any]:
@@ -98,7 +96,7 @@ class Rules:
 
     def given(self, hint: Any, features: Any) -> tuple[float | None, Float64Array | None]:
         """The user's own forecast and the extra features of a round, checked."""
-        return None if hint is None else self.hint_value(hint), checked.features(features, self.n_features)
+        return None if hint is None else self.hint_value(hint), inputs.features(features, self.n_features)
 
     def hint_values(self, hints: Float64Array) -> Float64Array:
         """Hints that are all finite, in the property's domain; of others, the error of the first."""
@@ -109,7 +107,7 @@ class Rules:
 
     def hint_value(self, hint: Any) -> float:
         """A hint in the property's domain."""
-        value = checked.real(hint, "hint")
+        value = inputs.real(hint, "hint")
         low, high = self.property.domain
         if self.outside == "clip":
             return min(max(value, low), high)
@@ -121,7 +119,7 @@ class Rules:
 
     def label(self, y: Any) -> float:
         """A label that the property allows."""
-        return float(self.labels(checked.real(y, "label")))
+        return float(self.labels(inputs.real(y, "label")))
 
     def labels(self, labels: Any) -> Any:
         """Labels that the property allows."""

@@ -1,17 +1,346 @@
 """A hint that learns: the property's own regression, run beside the engine at every step size at once."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal.errors import InvalidInput
-from swapcal.hints.regression_state import RegressionState
-from swapcal.roles import Elicitable
-from swapcal.typing import Spec
+from swapcal.engine import kernels
+from swapcal.engine.arithmetic import in_order, rows_in_order
+from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
+from swapcal.hints.experts import N_OWN, N_TOTALS, Inputs, Mixture, packed, unpacked
+from swapcal.properties.kernel import constants, has_kernel
+from swapcal.protocols import Elicitable, Row, Rows
+from swapcal.typing import Float64Array, IntArray, Spec
 
-__all__ = ["OnlineRegression"]
+# --------
+# What a learning hint has learned: one round, and the arrays between rounds.
+
+# Keeps the inverse hyperbolic tangent of a base forecast finite: odds of 10^12 to 1.
+_EDGE = 1.0 - 2e-12
+# Larger numbers could overflow when squared and summed.
+LARGEST = 1e100
+_NOTHING = np.empty(0)
+# The parts of the totals: the state's own, those of `Inputs`, that of `Mixture`.
+_N_OWN_TOTALS = 5
+_N_TOTALS = _N_OWN_TOTALS + N_TOTALS + 1
+# The only total that may be negative: the mean of the base.
+_BASE_MEAN = _N_OWN_TOTALS + 2
+
+
+class _Look(NamedTuple):
+    """A round before its outcome."""
+
+    features: Float64Array
+    base: float | None  # as an input: half its log-odds
+    squares: float  # the sum of squares of the context's entries
+    positions: IntArray  # of the inputs among all weights
+    inputs: Float64Array
+    rows: Float64Array  # a copy of the weights at `positions`
+    units: Float64Array  # the experts' forecasts, in units of [-1, 1]
+    combined: float
+
+
+class RegressionState:
+    """What an `OnlineRegression` has learned; made by its `start`.
+
+    Outcomes may come late and in any order. Experts are scored by what they said, which a forecast carries; the step is
+    taken from where they are now.
+
+    Parameters
+    ----------
+    property
+        What is forecast.
+    identity, logistic
+        The rates of the experts with each link.
+    n_features, n_inputs
+        Lengths of the feature vector and of the context.
+
+    Notes
+    -----
+    Sums run from left to right: over inputs in the order intercepts, base, features, context; over experts in the order
+    rate 0, identity, logistic. Hyperbolic functions are those of the C library, one number at a time. So the compiled
+    twin in ``cpp/regression.hpp`` gives the same bits. It works in the arrays of `buffers`, which are never replaced.
+
+    Examples
+    --------
+    >>> from swapcal import Mean, OnlineRegression
+    >>> from swapcal.protocols import Row
+    >>> state = OnlineRegression(n_features=1).start(Mean(), 0)
+    >>> nobody = Row(np.array([], dtype=np.int64), np.array([]))
+    >>> for _ in range(50):
+    ...     state.update(nobody, np.array([1.0]), None, 0.9)
+    >>> state.forecast(nobody, np.array([1.0]), None) > 0.7
+    True
+    """
+
+    def __init__(
+        self,
+        property: Elicitable,
+        identity: Float64Array,
+        logistic: Float64Array,
+        *,
+        n_features: int,
+        n_inputs: int,
+    ) -> None:
+        # The rate-0 expert is the first, as ties go to the first: before any outcome the forecast is the base itself.
+        self._rates = np.concatenate(([0.0], identity, logistic))
+        self._n_identity = 1 + len(identity)
+        self._property = property
+        self._low, self._high = property.domain
+        self._half = 0.5 * (self._high - self._low)
+        self._middle = self._low + self._half
+        self._n_features, self._n_inputs = n_features, n_inputs
+        self._n_dense = N_OWN + n_features
+        self._always = np.arange(self._n_dense)
+        self._weights = np.zeros((self._n_dense + n_inputs, len(self._rates)))
+        # Over the learned rounds: their number, |s|^2, |y - p| in half-widths, |V|, lags; then what the parts keep.
+        self._totals = np.zeros(_N_TOTALS)
+        self._inputs = Inputs(n_features, self._totals[_N_OWN_TOTALS:-1])
+        self._mixture = Mixture(len(self._rates), self._totals[-1:])
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy's parts count in the copy's totals, as the original's do in its own."""
+        self.__dict__.update(state)
+        self._inputs.totals, self._mixture.bound = self._totals[_N_OWN_TOTALS:-1], self._totals[-1:]
+
+    @property
+    def n_identity(self) -> int:
+        """How many experts, the first ones, have the identity as their link."""
+        return self._n_identity
+
+    def forecast(self, row: Row, features: Float64Array | None, base: float | None) -> float:
+        """The hint for this round, in the property's domain; changes nothing."""
+        return self.said(row, features, base)[0]
+
+    def said(self, row: Row, features: Float64Array | None, base: float | None) -> tuple[float, bytes]:
+        """The hint, and how far it is from what each expert says, for the update; changes nothing."""
+        look = self._look(row, features, base)
+        return self._value(look.combined), packed(look.combined - look.units)
+
+    def update(
+        self,
+        row: Row,
+        features: Float64Array | None,
+        base: float | None,
+        y: float,
+        said: float | None = None,
+        scores: bytes | None = None,
+        lag: int = 0,
+    ) -> None:
+        """Learn from a round whose outcome is `y`: the arguments of its forecast, what was `said`, and how late it is.
+
+        Where it is not told what was said, the outcome is taken as known at once: what would be said now.
+        """
+        look = self._look(row, features, base)
+        if not math.isfinite(y):
+            raise InvalidInput(f"a label must be a finite number; got {y!r}")
+        if said is None or scores is None:
+            said, scores = self._value(look.combined), packed(look.combined - look.units)
+        if len(scores) != 2 * len(self._rates):
+            raise UnknownForecast("this forecast carries the scores of another learning hint; it has been changed")
+        self._learn(look, y, said, unpacked(scores), lag)
+
+    def run(
+        self, rows: Rows, features: Float64Array | None, bases: Float64Array | None, y: Float64Array
+    ) -> Float64Array:
+        """Forecast and update a whole stream: the loop's numbers, and all of them or, on an error, none.
+
+        The regression by itself, without the engine: a baseline. `features` has one row for each round.
+
+        Examples
+        --------
+        >>> from swapcal.hints import OnlineRegression
+        >>> from swapcal.hypotheses import Finite
+        >>> from swapcal.properties import Mean
+        >>> x, y = np.array([[1, 0], [0, 1]] * 50), np.array([0.2, 0.7] * 50)
+        >>> state = OnlineRegression().start(Mean(), 2)
+        >>> state.run(Finite(2).rows(x, 100), None, None, y)[-2:].round(2)
+        array([0.2, 0.7])
+        """
+        labels, given = _numbers(y, "y"), None if bases is None else _numbers(bases, "bases")
+        extras = None if features is None else _numbers(features, "features")
+        self._check_stream(rows, extras, given, labels)
+        forecasts = np.empty(len(labels))
+        before = self.arrays()
+        kernel = self.kernel()
+        if kernel is not None:
+            parts = (np.ascontiguousarray(part) for part in rows)
+            kernel.run(*parts, extras, given, np.ascontiguousarray(labels), forecasts)
+            return forecasts
+        try:
+            for t, label in enumerate(labels.tolist()):
+                part = slice(rows.indptr[t], rows.indptr[t + 1])
+                row = Row(rows.indices[part], rows.values[part])
+                extra = None if extras is None else extras[t]
+                look = self._look(row, extra, None if given is None else float(given[t]))
+                forecasts[t] = said = self._value(look.combined)
+                self._learn(look, label, said, unpacked(packed(look.combined - look.units)), 0)
+        except BaseException:
+            self.restore(before)
+            raise
+        return forecasts
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """The complete state, as copies; `restore` continues from it bit for bit."""
+        return {name: part.copy() for name, part in self._parts().items()}
+
+    def restore(self, arrays: Mapping[str, Float64Array]) -> None:
+        """Continue from what `arrays` returned for a state of the same configuration."""
+        parts = self._parts()
+        shapes = {name: part.shape for name, part in parts.items()}
+        given = {name: np.shape(array) for name, array in arrays.items()}
+        if given != shapes:
+            raise StateFileError(f"these arrays are of another regression: expected shapes {shapes}, got {given}")
+        found = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
+        # Squares of features have twice their digits. Written so that NaN is refused too.
+        squares = ("variation", "totals")
+        for limit, names in ((LARGEST**3, squares), (LARGEST, [name for name in found if name not in squares])):
+            if not np.abs(np.concatenate([found[name].reshape(-1) for name in names])).max(initial=0.0) <= limit:
+                named = ", ".join(names)
+                raise StateFileError(f"this is not the state of a regression: its {named} are not finite, or too large")
+        totals = found["totals"].tolist()
+        del totals[_BASE_MEAN]
+        if min(totals) < 0.0 or found["variation"].min(initial=0.0) < 0.0:
+            raise StateFileError("this is not the state of a regression: a count or a sum of squares is negative")
+        for name, part in parts.items():
+            part[...] = found[name]
+        self._inputs.scale()
+
+    def kernel(self) -> Any:
+        """The compiled twin over these arrays, or None where there is none."""
+        if kernels.native is None or not has_kernel(self._property):
+            return None
+        return kernels.native.Regression(constants(self._property) | {"n_identity": self._n_identity}, self.buffers())
+
+    def buffers(self) -> dict[str, Float64Array]:
+        """The arrays themselves, flat, for kernels that change them in place; `inverse` follows from the others."""
+        derived = {"rates": self._rates, "inverse": self._inputs.inverse}
+        return {name: part.reshape(-1) for name, part in (self._parts() | derived).items()}
+
+    def _parts(self) -> dict[str, Float64Array]:
+        return {
+            "dense": self._weights[: self._n_dense],
+            "sparse": self._weights[self._n_dense :],
+            "mean": self._inputs.mean,
+            "variation": self._inputs.variation,
+            "regrets": self._mixture.regrets,
+            "squares": self._mixture.squares,
+            "weights": self._mixture.weights,
+            "totals": self._totals,
+        }
+
+    def _look(self, row: Row, features: Float64Array | None, base: float | None) -> _Look:
+        """The experts' forecasts and all that a later update needs of them; changes nothing."""
+        features = self._checked(row, features)
+        unit, odds = self._start(base)
+        known = None if base is None else odds
+        squares = in_order(row.values * row.values)
+        inputs = self._inputs.scaled(features, known, row.values, squares)
+        positions = np.concatenate((self._always, row.indices + self._n_dense))
+        rows = self._weights.take(positions, axis=0)
+        linear = rows_in_order(rows * inputs[:, None]).tolist()
+        cut = [_cut(unit + part) for part in linear[: self._n_identity]]
+        # An expert that has learned nothing gives the base itself: the mixture has no scale below which it would take
+        # the rounding errors of tanh and atanh for differences between experts.
+        curved = [math.tanh(odds + part) if part else unit for part in linear[self._n_identity :]]
+        units = np.array(cut + curved)
+        return _Look(features, known, squares, positions, inputs, rows, units, self._mixture.combine(units))
+
+    def _learn(self, look: _Look, y: float, said: float, apart: Float64Array, lag: int) -> None:
+        """Everything that can fail, a user's own identification function, comes before the first change."""
+        inputs, units = look.inputs, look.units
+        v = float(self._property.identification(said, y))
+        step = self._property.identification(self._middle + self._half * units, y) * self._rates
+
+        totals = self._totals
+        rounds, norms, errors, sizes, lags = totals[:_N_OWN_TOTALS].tolist()
+        rounds, lags = rounds + 1.0, lags + lag
+        self._mixture.learn(apart, v, rounds, lags)
+        self._inputs.learn(look.features, look.base, len(inputs) - self._n_dense, look.squares)
+        norm = in_order(inputs * inputs)
+        norms, errors, sizes = norms + norm, errors + abs(y - said) / self._half, sizes + abs(v)
+        totals[0], totals[1], totals[2], totals[3], totals[4] = rounds, norms, errors, sizes, lags
+        scale = errors / sizes if sizes > 0.0 else 2.0
+        step *= scale / max(norm, norms / rounds)
+        # Positions are distinct, so no entry is written twice.
+        self._weights[look.positions] = look.rows - inputs[:, None] * step
+
+    def _checked(self, row: Row, features: Float64Array | None) -> Float64Array:
+        """The features as an array, if everything in the round is in range."""
+        indices, values = row
+        if len(indices) and not 0 <= indices[0] <= indices[-1] < self._n_inputs:
+            raise InvalidInput(f"context positions run from 0 to {self._n_inputs - 1}; got {indices.tolist()}")
+        # Written so that NaN, whose comparisons are all false, is refused too; here and below.
+        if len(indices) != len(values) or not _largest(values) <= LARGEST:
+            raise InvalidInput(f"a context needs one finite value, at most {LARGEST}, for each position; got {row!r}")
+        if features is None:
+            features = _NOTHING
+        elif type(features) is not np.ndarray or features.dtype.char != "d":
+            features = _numbers(features, "features")
+        if features.shape != (self._n_features,):
+            raise InvalidInput(f"features must be a vector of length n_features={self._n_features}; got {features!r}")
+        if not _largest(features) <= LARGEST:
+            raise InvalidInput(f"features must be finite and at most {LARGEST} in size; got {features.tolist()}")
+        return features
+
+    def _check_stream(
+        self, rows: Rows, features: Float64Array | None, bases: Float64Array | None, y: Float64Array
+    ) -> None:
+        """All rounds of a stream, before the first: kernels trust what they are given."""
+        n_rounds = len(y) if y.ndim == 1 else 0
+        ends = rows.indptr
+        if y.ndim != 1 or ends.shape != (n_rounds + 1,) or (bases is not None and bases.shape != y.shape):
+            shapes = (y.shape, ends.shape, None if bases is None else bases.shape)
+            raise InvalidInput(f"y, rows and bases must be of one length; got shapes y, indptr, bases = {shapes}")
+        if not (ends[0] == 0 and (ends[1:] >= ends[:-1]).all() and ends[-1] == len(rows.indices) == len(rows.values)):
+            raise InvalidInput("rows must be compressed sparse rows: increasing indptr, one value for each position")
+        if len(rows.indices) and not 0 <= rows.indices.min() <= rows.indices.max() < self._n_inputs:
+            raise InvalidInput(f"context positions run from 0 to {self._n_inputs - 1}; rows go beyond")
+        table = (n_rounds, self._n_features)
+        if self._n_features if features is None else features.shape != table:
+            got = None if features is None else features.shape
+            raise InvalidInput(f"features must have shape {table}; got {got}")
+        for name, numbers in (("contexts", rows.values), ("features", features), ("bases", bases), ("y", y)):
+            limit = LARGEST if name in ("contexts", "features") else math.inf
+            if numbers is not None and not (np.isfinite(numbers) & (np.abs(numbers) <= limit)).all():
+                raise InvalidInput(f"{name} must be finite numbers, at most {limit:g} in size; some are not")
+
+    def _start(self, base: float | None) -> tuple[float, float]:
+        """The base forecast in units of [-1, 1], and half its log-odds."""
+        if base is None:
+            return 0.0, 0.0
+        if not math.isfinite(base):
+            raise InvalidInput(f"a base forecast must be a finite number, or None if there is none; got {base!r}")
+        unit = _cut((base - self._middle) / self._half)
+        return unit, math.atanh(min(max(unit, -_EDGE), _EDGE))
+
+    def _value(self, unit: float) -> float:
+        """A forecast in the property's units; rounding must not carry it past an end of the domain."""
+        return min(max(self._middle + self._half * unit, self._low), self._high)
+
+
+def _cut(unit: float) -> float:
+    """`unit`, moved into [-1, 1]."""
+    return -1.0 if unit < -1.0 else 1.0 if unit > 1.0 else unit
+
+
+def _largest(values: Float64Array) -> float:
+    """The largest size of an entry; NaN if there is one, 0 if there are none."""
+    if not len(values):
+        return 0.0
+    sizes = np.abs(values)
+    return float(sizes[sizes.argmax()])
+
+
+def _numbers(values: object, name: str) -> Float64Array:
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} must be numbers; got {values!r}") from None
+
 
 # From the rate that solves least squares for the current round alone down to one that averages thousands of rounds.
 # Factors of 2.5 are close enough: on the synthetic streams the mixture loses at most 0.3 % to the best fixed rate.
@@ -57,7 +386,7 @@ class OnlineRegression:
     Examples
     --------
     >>> from swapcal.properties import Mean
-    >>> from swapcal.roles import Row
+    >>> from swapcal.protocols import Row
     >>> state = OnlineRegression().start(Mean(), 2)
     >>> row = Row(np.array([1]), np.array([1.0]))
     >>> state.forecast(row, None, 0.3)

@@ -1,10 +1,110 @@
 """Classes of functions against which forecasts are calibrated, and the evidence they gather."""
 
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+
+from swapcal import learners, potentials
+from swapcal.errors import StateFileError
 from swapcal.hypotheses.finite import Finite
 from swapcal.hypotheses.groups import Groups
 from swapcal.hypotheses.linear import Linear
 from swapcal.hypotheses.numeric import Numeric
 from swapcal.hypotheses.oracle import Oracle
-from swapcal.hypotheses.spec import from_spec, unlearned
+from swapcal.typing import Spec
+
+# --------
+# Rebuilds a class of functions from plain data.
+
+Made = Finite | Linear | Oracle | Groups | Numeric
+_KEPT = ("Finite", "Groups", "Linear")
+
+
+def from_spec(spec: Spec) -> Made:
+    """Rebuild a class from its `spec()`; a learner or a group that is a function of your own cannot be rebuilt.
+
+    Parameters
+    ----------
+    spec : dict
+        What `hypotheses.spec()` gave.
+
+    Returns
+    -------
+    Hypotheses
+        Equal to the one that was described.
+
+    Examples
+    --------
+    >>> from_spec(Linear(3, radius=2.0).spec())
+    Linear(3, radius=2)
+    """
+    if not isinstance(spec, Mapping) or spec.get("kind") not in _KEPT:
+        return _built(spec)
+    try:
+        text = json.dumps(unlearned(spec))
+    except (TypeError, ValueError):
+        return _built(spec)
+    made = _kept(text)
+    if not isinstance(made, Groups):
+        return made
+    try:
+        return made.taught(spec)
+    except StateFileError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+        raise StateFileError(f"the class 'Groups' cannot be rebuilt from {dict(spec)!r}: {error}") from error
+
+
+def unlearned(spec: Spec) -> Spec:
+    """The spec of a class that has learned nothing yet: the same for all that were made alike.
+
+    Parameters
+    ----------
+    spec : Spec
+        Of any class of functions; only `Groups` learn.
+
+    Returns
+    -------
+    Spec
+        Without vocabulary and edges.
+
+    Examples
+    --------
+    >>> unlearned({"kind": "Groups", "vocabulary": ["all"], "edges": {"age": [30.0]}})
+    {'kind': 'Groups', 'vocabulary': None, 'edges': {}}
+    """
+    return {**spec, "vocabulary": None, "edges": {}} if spec.get("kind") == "Groups" else spec
+
+
+@lru_cache(maxsize=64)
+def _kept(text: str) -> Made:
+    """Classes that never change, and groups that have learned nothing; most forecasters of a store have one of few."""
+    return _built(json.loads(text))
+
+
+def _built(spec: Spec) -> Made:
+    arguments = dict(spec)
+    kind = arguments.pop("kind", None)
+    try:
+        if kind == "Finite":
+            return Finite(
+                arguments["n"], potential=potentials.from_spec(arguments["potential"]), names=arguments["names"]
+            )
+        if kind == "Linear":
+            return Linear(arguments["n"], radius=arguments["radius"])
+        if kind == "Oracle":
+            return Oracle(learners.from_spec(arguments["learner"]))
+        if kind == "Groups":
+            return Groups.from_spec(arguments)
+        if kind == "Numeric":
+            return Numeric.from_spec(arguments)
+    except StateFileError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+        raise StateFileError(f"the class {kind!r} cannot be rebuilt from {arguments!r}: {error}") from error
+    raise StateFileError(
+        f"unknown class of functions {kind!r}; this version knows Finite, Groups, Linear, Numeric and Oracle"
+    )
+
 
 __all__ = ["Finite", "Groups", "Linear", "Numeric", "Oracle", "from_spec", "unlearned"]

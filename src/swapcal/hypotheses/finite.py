@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 
 from swapcal.engine import kernels
-from swapcal.engine.bounds import Tally, certified, quadratic_drift, quadratic_reserve
-from swapcal.engine.certificates import shared
+from swapcal.engine.theorems import certified, quadratic_drift, quadratic_reserve, shared
 from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.rows import read_row, read_rows
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential
-from swapcal.roles import Row, Rows
+from swapcal.protocols import Row, Rows, Tally
 from swapcal.typing import Float64Array, Spec
-
-__all__ = ["Finite", "FiniteEvidence"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

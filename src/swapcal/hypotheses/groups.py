@@ -10,24 +10,28 @@ from typing import Any
 import numpy as np
 
 from swapcal import potentials
-from swapcal.checked import column_names, real, shown, whole
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
 from swapcal.hypotheses.finite import Finite, FiniteEvidence
-from swapcal.hypotheses.frame_rows import CaseColumns, as_case
-from swapcal.hypotheses.rows import check_rows
+from swapcal.hypotheses.rows import CaseColumns, as_case, check_rows
+from swapcal.inputs import column_names, integer, real, short_repr
 from swapcal.potentials import AdaNormalHedge, Potential
-from swapcal.roles import Row, Rows
-from swapcal.tables.bands import band_edges
+from swapcal.protocols import Row, Rows
+from swapcal.sparse import assembled
 from swapcal.tables.coded import Coded, as_number, text
-from swapcal.tables.columns import RowView, combined, fetch, texts_of
-from swapcal.tables.comparisons import ColumnComparison
-from swapcal.tables.definitions import Function, definitions, groups_from_spec
-from swapcal.tables.fitting import frequent, listed, quantities
-from swapcal.tables.sparse_rows import assembled
-from swapcal.tables.vocabulary import KeyedColumn, Token, Vocabulary
+from swapcal.tables.grouping import ColumnComparison, Function, band_edges, definitions, groups_from_spec
+from swapcal.tables.vocabulary import (
+    KeyedColumn,
+    RowView,
+    Token,
+    Vocabulary,
+    combined,
+    fetch,
+    frequent,
+    listed,
+    quantities,
+    texts_of,
+)
 from swapcal.typing import Float64Array, IntArray, Spec
-
-__all__ = ["Groups"]
 
 _REMEMBERED = 10_000
 """So many cases are remembered with their rows."""
@@ -112,7 +116,11 @@ class Groups:
         categories: Sequence[str] = (),
         potential: Potential | None = None,
     ) -> None:
-        self.limit, self.rare, self.bands = whole(limit, "limit", 1), whole(rare, "rare", 1), whole(bands, "bands", 2)
+        self.limit, self.rare, self.bands = (
+            integer(limit, "limit", 1),
+            integer(rare, "rare", 1),
+            integer(bands, "bands", 2),
+        )
         self.groups, self._definitions, self._warned = groups, definitions(groups), False
         self.categories = column_names(categories, "categories")
         strange = [name for name in self.categories if name not in self._definitions.columns]
@@ -260,7 +268,7 @@ class Groups:
             return self._finite.row(x)
         case = x if type(x) is dict else as_case(x)
         if case is None:
-            raise InvalidInput(f"a case is a mapping from column to value, {{'sex': 'f'}}; got {shown(x)}")
+            raise InvalidInput(f"a case is a mapping from column to value, {{'sex': 'f'}}; got {short_repr(x)}")
         fixed = [_value(one, case) for one in self._definitions.fixed]
         texts = {name: self._text(name, case.get(name)) for name in self.columns}
         placed = []

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from swapcal.engine import kernels
-from swapcal.engine.bounds import Tally, certified, quadratic, quadratic_drift, quadratic_reserve
+from swapcal.engine.theorems import certified, quadratic, quadratic_drift, quadratic_reserve
 from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.rows import read_row, read_rows
-from swapcal.roles import Row, Rows
+from swapcal.protocols import Row, Rows, Tally
 from swapcal.typing import Float64Array, Spec
-
-__all__ = ["Linear", "LinearEvidence"]
 
 _SMALL, _LARGE = 1e-200, 1e200
 """Sums of squares between these have neither lost an entry's digits nor overflowed."""

@@ -5,17 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.checked import real, shown
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.hypotheses.frame_rows import as_case
 from swapcal.hypotheses.linear import Linear, LinearEvidence
-from swapcal.hypotheses.rows import check_rows
-from swapcal.roles import Row, Rows
+from swapcal.hypotheses.rows import as_case, check_rows
+from swapcal.inputs import real, short_repr
+from swapcal.protocols import Row, Rows
 from swapcal.tables.coded import Coded, as_number, text
-from swapcal.tables.columns import fetch
+from swapcal.tables.vocabulary import fetch
 from swapcal.typing import Float64Array, Spec
-
-__all__ = ["Numeric"]
 
 _LARGEST = 1e140
 """Distances from the first value are cut here, so that no sum of squares overflows."""
@@ -58,7 +55,7 @@ class Numeric:
         named = not isinstance(columns, str) and hasattr(columns, "__iter__")
         self.columns = tuple(columns) if named else ()
         if not self.columns or not all(isinstance(name, str) and name for name in self.columns):
-            raise InvalidInput(f"Numeric needs a list of column names, ['age', 'income']; got {shown(columns)}")
+            raise InvalidInput(f"Numeric needs a list of column names, ['age', 'income']; got {short_repr(columns)}")
         if len(set(self.columns)) < len(self.columns):
             raise InvalidInput(f"Numeric needs each column once; got {list(self.columns)!r}")
         self.cut = real(cut, "cut")
@@ -125,7 +122,7 @@ class Numeric:
     def _numbers(self, x: Any) -> Float64Array:
         case = as_case(x)
         if case is None:
-            raise InvalidInput(f"a case is a mapping from column to number, {{'age': 41}}; got {shown(x)}")
+            raise InvalidInput(f"a case is a mapping from column to number, {{'age': 41}}; got {short_repr(x)}")
         return np.array([[_number(name, case.get(name)) for name in self.columns]])
 
     def _pass(self, numbers: Float64Array) -> Float64Array:
@@ -204,7 +201,7 @@ def _number(name: str, value: Any) -> float:
     read = as_number(value)
     if math.isnan(read):
         raise InvalidInput(
-            f"column {name!r} must hold numbers; got {shown(value)}: correct it, or give None if it is missing"
+            f"column {name!r} must hold numbers; got {short_repr(value)}: correct it, or give None if it is missing"
         )
     return read
 

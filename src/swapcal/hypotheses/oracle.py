@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.engine.bounds import Tally, combine, quadratic, quadratic_drift, quadratic_reserve
+from swapcal.engine.theorems import combine, quadratic, quadratic_drift, quadratic_reserve
 from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.finite import Finite
 from swapcal.hypotheses.linear import Linear
 from swapcal.learners import Learner
-from swapcal.roles import Row, Rows
+from swapcal.protocols import Row, Rows, Tally
 from swapcal.typing import Float64Array, Spec
-
-__all__ = ["Oracle", "OracleEvidence"]
 
 _MEMBERS = ("n", "odd", "dual", "start", "predict", "update", "regret", "spec")
 _ROUNDING = 1e-9

@@ -1,16 +1,106 @@
 """Contexts as they come (dense, mappings, pairs, compressed sparse rows) as checked rows of non-zero entries."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal.checked import floats
+from swapcal.engine.values import Grid
 from swapcal.errors import InvalidInput
-from swapcal.roles import Row, Rows
+from swapcal.inputs import floats
+from swapcal.protocols import Hypotheses, Row, Rows
 from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["can_be_cut", "check_rows", "cut", "read_row", "read_rows"]
+# --------
+# One row of a frame as the mapping from column to value that it is.
+
+
+def as_case(x: Any) -> Mapping[str, Any] | None:
+    """A case as a mapping: one, a row of a pandas frame, a frame of one row, or a named tuple. None for anything else.
+
+    Frames are known by their methods, so that none of their libraries is imported.
+
+    Examples
+    --------
+    >>> from collections import namedtuple
+    >>> as_case({"sex": "f"}), as_case(namedtuple("Case", "sex age")("f", 41)), as_case(3)
+    ({'sex': 'f'}, {'sex': 'f', 'age': 41}, None)
+    """
+    if isinstance(x, Mapping):
+        return x
+    kind = type(x)  # frames look for what they do not have among their columns, which takes long
+    if hasattr(kind, "_asdict"):  # what pandas' itertuples gives
+        x = x._asdict()
+    elif hasattr(kind, "to_dicts"):  # polars
+        x = dict(zip(x.columns, x.row(0), strict=True)) if len(x) == 1 else None
+    elif hasattr(kind, "iloc"):  # pandas: a row, or a frame of one
+        if x.ndim == 2 and len(x) == 1:
+            x = x.iloc[0]
+        x = dict(zip(x.index.tolist(), x.tolist(), strict=True)) if x.ndim == 1 else None
+    return x if isinstance(x, Mapping) else None
+
+
+class CaseColumns:
+    """Some columns of cases, one case after the other, without the mapping that each of them could be.
+
+    The rows of one pandas frame share their index: where its columns stand is looked up once.
+    """
+
+    __slots__ = ("_seen", "columns")
+
+    def __init__(self, columns: tuple[str, ...]) -> None:
+        self.columns = columns
+        self._seen: tuple[Any, list[int]] = (None, [])
+        """The index of the last row, and where the columns stand in it: one pair, as threads may look at once."""
+
+    def of(self, x: Any) -> list[Any] | None:
+        """The values of the columns, None for one that the case does not have; None for what is no case.
+
+        Examples
+        --------
+        >>> CaseColumns(("age", "sex")).of({"sex": "f"})
+        [None, 'f']
+        """
+        kind = type(x)
+        if kind is dict:
+            return [x.get(name) for name in self.columns]
+        if hasattr(kind, "_fields"):
+            return [getattr(x, name, None) for name in self.columns]
+        if hasattr(kind, "iloc") and x.ndim == 1:
+            return self._from_pandas(x)
+        if hasattr(kind, "to_dicts") and len(x) == 1:
+            names, row = x.columns, x.row(0)
+            return [row[names.index(name)] if name in names else None for name in self.columns]
+        case = as_case(x)
+        return None if case is None else [case.get(name) for name in self.columns]
+
+    def _from_pandas(self, row: Any) -> list[Any]:
+        index, (seen, places) = row.index, self._seen
+        if not index.is_(seen):  # every row has a view of the frame's columns
+            names = {name: place for place, name in enumerate(index.tolist())}
+            # Behind the last value stands one None, for columns that are not there.
+            places = [names.get(name, -1) for name in self.columns]
+            self._seen = index, places
+        values = [*row.tolist(), None]
+        return [values[place] for place in places]
+
+
+# --------
+# Level sets of the hint: functions that say where the hint lies, so that the hint's own bias is found.
+
+
+def joined(hypotheses: Hypotheses, n_levels: int) -> Hypotheses:
+    """The class with `n_levels` indicators behind its own functions; one that cannot be `extended` stays as it is."""
+    extended: Callable[[int], Hypotheses] | None = getattr(hypotheses, "extended", None)
+    return hypotheses if extended is None or not n_levels else extended(n_levels)
+
+
+def active(row: Row, hint: float | None, levels: Grid | None, n_own: int) -> Row:
+    """The context with the entry of the level set in which the hint lies; unchanged without a hint or levels."""
+    if hint is None or levels is None:
+        return row
+    return Row(np.append(row.indices, n_own + levels.bin(hint)), np.append(row.values, 1.0))
+
 
 _ONE = "a vector of {n} numbers, a mapping from position to value, or a pair (positions, values)"
 

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from swapcal import checked
+from swapcal import inputs
 from swapcal.errors import InvalidInput
-
-__all__ = ["Ahead"]
 
 F = TypeVar("F")
 
@@ -17,7 +15,7 @@ class _Predicts(Protocol[F]):
     def update(self, forecast: F, y: float) -> None: ...
 
 
-class Ahead(Generic[F]):
+class MultiHorizon(Generic[F]):
     """Forecasts of the next H outcomes of a series, made again at every time.
 
     At time t it forecasts times t + 1 to t + H, each by the forecaster of its step. When the outcome of a time arrives,
@@ -51,7 +49,7 @@ class Ahead(Generic[F]):
     """
 
     def __init__(self, make: Callable[[int, int], _Predicts[F]], steps: int, *, exact: bool = False) -> None:
-        self.steps, self.exact = checked.whole(steps, "steps", 1), bool(exact)
+        self.steps, self.exact = inputs.integer(steps, "steps", 1), bool(exact)
         self.forecasters = [[make(h, k) for k in range(h if exact else 1)] for h in range(1, self.steps + 1)]
         self.time = 0
         self._open: dict[int, list[tuple[int, int, F]]] = {}

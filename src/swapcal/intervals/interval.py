@@ -4,14 +4,14 @@ import math
 from os import PathLike
 from typing import Any, BinaryIO
 
-from swapcal import checked
-from swapcal.errors import UnknownForecast
+import numpy as np
+
+from swapcal import inputs
+from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.intervals.forecasts import IntervalForecast
 from swapcal.intervals.quantiles import Quantiles
-from swapcal.roles import Hypotheses
+from swapcal.protocols import Hypotheses
 from swapcal.typing import Float64Array
-
-__all__ = ["Interval"]
 
 
 class Interval:
@@ -66,7 +66,7 @@ class Interval:
         learn: bool = True,
         max_pending: int = 65_536,
     ) -> None:
-        self.coverage = checked.level(coverage)
+        self.coverage = inputs.level(coverage)
         tail = 0.5 * (1.0 - self.coverage)
         self.quantiles = Quantiles(
             (tail, 1.0 - tail),
@@ -116,13 +116,13 @@ class Interval:
     def update(self, forecast: IntervalForecast, y: float) -> None:
         """Learn the outcome `y` of a forecast: in any order, once each."""
         if not isinstance(forecast, IntervalForecast):
-            raise UnknownForecast(f"update takes what predict returned; got {checked.shown(forecast)}")
+            raise UnknownForecast(f"update takes what predict returned; got {inputs.short_repr(forecast)}")
         self.quantiles.update(forecast.quantiles, y)
 
     def forget(self, forecast: IntervalForecast) -> None:
         """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it."""
         if not isinstance(forecast, IntervalForecast):
-            raise UnknownForecast(f"forget takes what predict returned; got {checked.shown(forecast)}")
+            raise UnknownForecast(f"forget takes what predict returned; got {inputs.short_repr(forecast)}")
         self.quantiles.forget(forecast.quantiles)
 
     def run(self, X: Any, y: Any, hints: Any = None, *, units: Any = None) -> Float64Array:
@@ -159,3 +159,56 @@ class Interval:
             raise UnknownForecast(f"this file holds quantiles at {list(levels)}, not an interval; use Quantiles.load")
         interval.coverage = levels[1] - levels[0]
         return interval
+
+
+# --------
+# How good intervals are: coverage for every group, width, and the proper score of the two together.
+
+
+def interval_score(y: Any, lower: Any, upper: Any, coverage: float = 0.9) -> Float64Array:
+    r"""Width, and :math:`2 / (1 - c)` times the distance to outcomes outside: proper for the central interval.
+
+    Examples
+    --------
+    >>> interval_score([0.5, 3.0], [0.0, 0.0], [1.0, 1.0], 0.9)
+    array([ 1., 41.])
+
+    References
+    ----------
+    Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation, JASA 102, section 6.2.
+    """
+    y, lower, upper = (np.asarray(a, dtype=np.float64) for a in (y, lower, upper))
+    outside = np.maximum(lower - y, 0.0) + np.maximum(y - upper, 0.0)
+    return np.asarray((upper - lower) + 2.0 / (1.0 - coverage) * outside, dtype=np.float64)
+
+
+def group_coverage(covered: Any, groups: Any, at_least: int = 1) -> dict[int, float]:
+    """The share of covered outcomes in every group that has at least so many rounds.
+
+    Parameters
+    ----------
+    covered : array of bool
+        Whether each outcome was covered.
+    groups : array, rounds by groups
+        Who is in which group: entries that are not zero.
+    at_least : int
+        Smaller groups are left out.
+
+    Returns
+    -------
+    dict
+        From the position of a group to its coverage.
+
+    Examples
+    --------
+    >>> group_coverage([True, False, True], [[1, 0], [1, 1], [1, 1]])
+    {0: 0.6666666666666666, 1: 0.5}
+    """
+    hits, members = np.asarray(covered, dtype=np.float64), np.asarray(groups) != 0
+    if members.ndim != 2 or members.shape[0] != len(hits):
+        raise InvalidInput(
+            f"groups must be a table with one row for each of {len(hits)} rounds; got shape {members.shape}"
+        )
+    counts = members.sum(axis=0)
+    found = np.flatnonzero(counts >= max(at_least, 1))
+    return {int(j): float(hits[members[:, j]].mean()) for j in found}

@@ -2,28 +2,168 @@
 
 import math
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from statistics import NormalDist
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from swapcal import bundle, checked, hypotheses
-from swapcal.engine.atoms import Atoms
-from swapcal.engine.randomness import seed_for
+from swapcal import bundle, hypotheses, inputs
+from swapcal.engine.arithmetic import seed_for
+from swapcal.engine.ties import TieDetector
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
-from swapcal.intervals.contexts import Contexts
 from swapcal.intervals.forecasts import QuantilesForecast
-from swapcal.intervals.squash import size, size_back, unit, unit_back
-from swapcal.intervals.tree import Node, tree
 from swapcal.properties import Mean, Quantile
-from swapcal.roles import Hypotheses, Row, Rows
-from swapcal.typing import Float64Array
+from swapcal.protocols import Hypotheses, Row, Rows
+from swapcal.typing import Float64Array, Spec
 
-__all__ = ["Quantiles"]
+# --------
+# Contexts with the level set of the hint behind the class's own functions.
+
+_FIRST = 256
+"""So many hints settle the edges."""
+
+
+class Contexts:
+    """Reads contexts by a class of functions and adds ten level sets of the hint, which has no range of its own.
+
+    The edges are the deciles of the first 256 hints; until then, and without hints, no level set is active. Classes
+    that are not finite stay as they are.
+    """
+
+    __slots__ = ("edges", "finite", "functions", "hints", "hypotheses", "n_bands")
+
+    def __init__(self, hypotheses: Hypotheses, n_bands: int = 10) -> None:
+        self.hypotheses, self.n_bands = hypotheses, n_bands
+        extended: Callable[[int], Hypotheses] | None = getattr(hypotheses, "extended", None)
+        self.finite = extended is not None
+        self.functions = hypotheses if extended is None else extended(n_bands)
+        self.hints: list[float] = []
+        self.edges: tuple[float, ...] = ()
+
+    def read(self, x: Any, hint: float | None, *, learn: bool = True) -> Any:
+        """The context for the forecasters; with `learn`, hints and values of columns are noticed."""
+        if not self.finite:
+            return x
+        look = self.hypotheses.row if learn else getattr(self.hypotheses, "peek", self.hypotheses.row)
+        row = look(x)
+        if hint is None or not self.n_bands:
+            return row
+        if learn and len(self.hints) < _FIRST:
+            self.hints.append(hint)
+            if len(self.hints) == _FIRST:
+                cuts = np.quantile(self.hints, np.arange(1, self.n_bands) / self.n_bands)
+                self.edges = tuple(np.unique(cuts).tolist())
+        if not self.edges:
+            return row
+        band = self.hypotheses.n + int(np.searchsorted(self.edges, hint))
+        return Row(np.append(row.indices, band), np.append(row.values, 1.0))
+
+    def plain(self) -> Spec:
+        """What was learned, and the class."""
+        return {
+            "hypotheses": dict(self.hypotheses.spec()),
+            "n_bands": self.n_bands,
+            "hints": self.hints,
+            "edges": list(self.edges),
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Spec, hypotheses: Hypotheses) -> "Contexts":
+        """What `plain` wrote down."""
+        contexts = cls(hypotheses, int(plain["n_bands"]))
+        contexts.hints, contexts.edges = [float(h) for h in plain["hints"]], tuple(map(float, plain["edges"]))
+        return contexts
+
+
+# --------
+# Outcomes of any size as numbers in [0, 1]: a fixed, increasing map around a center, in units of a scale.
+
+FAR = 25.0
+"""So many scales from the center the map ends: outcomes beyond count as there, and no quantile lies beyond."""
+_ENDS = FAR / (1.0 + FAR)
+
+
+def unit(y: float, center: float, scale: float) -> float:
+    """1/2 at the center, about 1/4 and 3/4 one scale away, 0 and 1 at `FAR` scales; increasing up to there.
+
+    Examples
+    --------
+    >>> unit(3.0, 3.0, 2.0), round(unit(5.0, 3.0, 2.0), 2), round(unit_back(1.0, 3.0, 2.0), 9)
+    (0.5, 0.76, 53.0)
+    """
+    z = (y - center) / scale
+    if abs(z) >= FAR:
+        return 1.0 if z > 0 else 0.0
+    return 0.5 + 0.5 / _ENDS * z / (1.0 + abs(z))
+
+
+def unit_back(u: float, center: float, scale: float) -> float:
+    """The outcome at position `u`."""
+    v = _ENDS * (2.0 * u - 1.0)
+    return center + scale * v / (1.0 - abs(v))
+
+
+def size(distance: float, typical: float) -> float:
+    """A distance, 0 or more, as a number in [0, 1): 1/2 at the typical one."""
+    ratio = distance / typical
+    return 1.0 if math.isinf(ratio) else ratio / (1.0 + ratio)
+
+
+def size_back(u: float, typical: float) -> float:
+    """The distance of size `u`, from a hundredth to a hundred times the typical one."""
+    u = min(max(u, 0.01), 0.99)
+    return typical * u / (1.0 - u)
+
+
+# --------
+# The tree in which several quantiles are forecast one inside the other.
+
+
+class Node(NamedTuple):
+    """One quantile, forecast inside the cell between two others.
+
+    `below` and `above` are the positions of the quantiles that bound the cell, None for the ends of the line; `share`
+    is the level inside the cell: the part of the cell's probability that lies below this quantile.
+    """
+
+    position: int
+    below: int | None
+    above: int | None
+    share: float
+
+
+def tree(levels: Sequence[float]) -> tuple[Node, ...]:
+    """The nodes, parents before children: the middle level first, then the middles of the two halves, and so on.
+
+    Examples
+    --------
+    >>> for node in tree([0.05, 0.95]):
+    ...     print(node.position, node.below, node.above, round(node.share, 4))
+    0 None None 0.05
+    1 0 None 0.9474
+    >>> [node.position for node in tree([0.1, 0.25, 0.5, 0.75, 0.9])]
+    [2, 0, 1, 3, 4]
+    """
+    found: list[Node] = []
+
+    def grow(start: int, stop: int) -> None:
+        if start >= stop:
+            return
+        middle = (start + stop - 1) // 2
+        below, above = start - 1 if start else None, stop if stop < len(levels) else None
+        low = 0.0 if below is None else levels[below]
+        high = 1.0 if above is None else levels[above]
+        found.append(Node(middle, below, above, (levels[middle] - low) / (high - low)))
+        grow(start, middle)
+        grow(middle + 1, stop)
+
+    grow(0, len(levels))
+    return tuple(found)
+
 
 _WARM = 20
 """So many outcomes say how far outcomes lie from the hint."""
@@ -112,16 +252,16 @@ class Quantiles:
         learn: bool = True,
         max_pending: int = 65_536,
     ) -> None:
-        self.levels = tuple(checked.level(float(level)) for level in levels)
+        self.levels = tuple(inputs.level(float(level)) for level in levels)
         if not self.levels or any(b <= a for a, b in zip(self.levels, self.levels[1:], strict=False)):
             raise InvalidInput(f"levels must be numbers between 0 and 1 in increasing order; got {list(levels)!r}")
-        self.spread = None if spread is None else checked.number(spread, "spread", 1e-300, 1e300)
-        self.low = -math.inf if low is None else checked.real(low, "low")
-        self.high = math.inf if high is None else checked.real(high, "high")
+        self.spread = None if spread is None else inputs.number(spread, "spread", 1e-300, 1e300)
+        self.low = -math.inf if low is None else inputs.real(low, "low")
+        self.high = math.inf if high is None else inputs.real(high, "high")
         if not self.low < self.high:
             raise InvalidInput(f"low must be smaller than high; got low={self.low:g} and high={self.high:g}")
         self.middle = 0.0
-        self.seed = secrets.randbits(63) if seed is None else checked.whole(seed, "seed", 0)
+        self.seed = secrets.randbits(63) if seed is None else inputs.integer(seed, "seed", 0)
         self._warm: list[tuple[float, float | None, float]] = []
         self._contexts = Contexts(hypotheses)
         self._nodes = tree(self.levels)
@@ -147,7 +287,7 @@ class Quantiles:
             forecaster._round.state.atoms.warned = (
                 True  # their labels are positions in cells; outcomes are looked at here
             )
-        self._atoms = Atoms(_HEAPS, "labels, measured from the hint where there is one, are")
+        self._atoms = TieDetector(_HEAPS, "labels, measured from the hint where there is one, are")
 
     def __repr__(self) -> str:
         return f"Quantiles({list(self.levels)}, {self.hypotheses!r}, seed={self.seed}): {self.n_rounds} rounds"
@@ -188,8 +328,8 @@ class Quantiles:
         return np.array(self._play(x, hint, unit, drawn=False).values)
 
     def _play(self, x: Any, hint: float | None, unit_given: float | None, *, drawn: bool) -> QuantilesForecast:
-        given = None if hint is None else checked.real(hint, "hint")
-        one = 1.0 if unit_given is None else checked.number(unit_given, "unit", 1e-300, 1e300)
+        given = None if hint is None else inputs.real(hint, "hint")
+        one = 1.0 if unit_given is None else inputs.number(unit_given, "unit", 1e-300, 1e300)
         context = self._contexts.read(x, given, learn=drawn)
         if self.spread is None:
             ends = tuple(self.low if level < 0.5 else self.high for level in self.levels)
@@ -218,8 +358,8 @@ class Quantiles:
             The outcome.
         """
         if not isinstance(forecast, QuantilesForecast):
-            raise UnknownForecast(f"update takes what predict returned; got {checked.shown(forecast)}")
-        label = checked.real(y, "label")
+            raise UnknownForecast(f"update takes what predict returned; got {inputs.short_repr(forecast)}")
+        label = inputs.real(y, "label")
         if not self.low <= label <= self.high:
             raise InvalidInput(f"the label {label:g} is outside [{self.low:g}, {self.high:g}]; widen low and high")
         if forecast.size is None or forecast.center is None:
@@ -242,7 +382,7 @@ class Quantiles:
     def forget(self, forecast: QuantilesForecast) -> None:
         """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it."""
         if not isinstance(forecast, QuantilesForecast):
-            raise UnknownForecast(f"forget takes what predict returned; got {checked.shown(forecast)}")
+            raise UnknownForecast(f"forget takes what predict returned; got {inputs.short_repr(forecast)}")
         if forecast.size is not None:
             for node, forecaster in zip(self._nodes, self._ends, strict=True):
                 forecaster.forget(forecast.parts[node.position])
@@ -278,9 +418,9 @@ class Quantiles:
         array, rounds by levels
             The quantiles.
         """
-        labels = checked.vector(y, "y", missing=True)
-        given = None if hints is None else checked.vector(hints, "hints", len(labels)).tolist()
-        sized = None if units is None else checked.vector(units, "units", len(labels)).tolist()
+        labels = inputs.vector(y, "y", missing=True)
+        given = None if hints is None else inputs.vector(hints, "hints", len(labels)).tolist()
+        sized = None if units is None else inputs.vector(units, "units", len(labels)).tolist()
         out = np.empty((len(labels), len(self.levels)))
         for t, context in enumerate(_each(self.hypotheses, X, len(labels))):
             hint, one = None if given is None else given[t], None if sized is None else sized[t]

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from swapcal.cases import Answers, Cases, Events
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.forecaster import Forecaster
-from swapcal.keyed.siblings import key_text, sibling
-from swapcal.packing import framed, unframed
-from swapcal.stepping import Events, EventStream, PlayedEvents
+from swapcal.keyed.keyed import forecaster_for_key, key_text
+from swapcal.state import framed, unframed
 from swapcal.typing import Float64Array
-
-__all__ = ["KeyBucket"]
 
 Key = str | int
 _LENGTH = struct.Struct("<I")
@@ -51,7 +49,7 @@ class KeyBucket:
         self.clock = 0.0
         """What the clock says, in seconds: of events that are played now."""
 
-    def play(self, key: Key, times: Float64Array, n: int, events: Callable[[slice], Events]) -> PlayedEvents:
+    def play(self, key: Key, times: Float64Array, n: int, events: Callable[[slice], Events]) -> Answers:
         """The next events of a key, in the order of their times; `events(slice)` gives some of the `n` of them."""
         if len(times) != n or np.isnan(times).any() or (n and np.diff(times).min(initial=0.0) < 0.0):
             raise InvalidInput(f"the events of key {key!r} need one time each, in order and without gaps")
@@ -61,13 +59,13 @@ class KeyBucket:
             stream = self._stream(key, float(times[start]))
             parts.append(stream.play(events(slice(start, stop))))
             self.states[key] = float(times[stop - 1]), self.clock, stream.to_bytes()
-        return PlayedEvents(np.concatenate([p.forecast for p in parts]), np.concatenate([p.codes for p in parts]))
+        return Answers(np.concatenate([p.forecast for p in parts]), np.concatenate([p.codes for p in parts]))
 
-    def _stream(self, key: Key, now: float) -> EventStream:
+    def _stream(self, key: Key, now: float) -> Cases:
         used, _, state = self.states.get(key, (now, 0.0, None))
         if state is None or (self.idle is not None and now - used > self.idle):
-            return EventStream(sibling(self.template, "key", key_text(key)), remember=self.remember)
-        return EventStream.from_bytes(state)
+            return Cases(forecaster_for_key(self.template, "key", key_text(key)), remember=self.remember)
+        return Cases.from_bytes(state)
 
     def expire(self, now: float) -> int:
         """Forget keys that would start anew anyway; how many."""

@@ -8,18 +8,85 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, NamedTuple
 
-from swapcal import checked
-from swapcal.audit import Audit
+from swapcal import hypotheses as classes
+from swapcal import inputs
+from swapcal.audits import Audit
+from swapcal.engine.arithmetic import seed_for
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
-from swapcal.forecast import Forecast
+from swapcal.forecast import Forecast, Number
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite
-from swapcal.keyed.siblings import heir, key_text, sibling
 from swapcal.keyed.store import Store
-from swapcal.number import Number
-from swapcal.roles import Hypotheses, Row
+from swapcal.protocols import Hypotheses, Row
 
-__all__ = ["Keyed", "KeyedForecast"]
+# --------
+# Forecasters of one configuration and different seeds: what every key gets, on whatever machine.
+
+
+def key_text(key: str | int) -> str:
+    """A key as the text from which its seed follows: its JSON, so that 1 and "1" are two keys."""
+    return json.dumps(key)
+
+
+def forecaster_for_key(template: Forecaster, *names: str, hypotheses: Hypotheses | None = None) -> Forecaster:
+    """A forecaster with the template's configuration, and a seed and an identity that follow from its seed and `names`.
+
+    Parameters
+    ----------
+    template : Forecaster
+        It plays no round.
+    *names : str
+        Whose it is; `("key", key_text(key))` for a key.
+    hypotheses : Hypotheses, optional
+        The class of functions. Default: the template's; one that learns, such as `Groups`, is copied as it is.
+
+    Returns
+    -------
+    Forecaster
+        A fresh one.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> template = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1)
+    >>> one, two = (sibling(template, "key", key_text(key)) for key in ("Paris", "Rome"))
+    >>> one.rules.seed == two.rules.seed, one.to_bytes() == sibling(template, "key", '"Paris"').to_bytes()
+    (False, True)
+    """
+    settings = dict(template.rules.settings())
+    settings["seed"] = seed_for(settings["seed"], *names)
+    if hypotheses is None:
+        own: Any = template.hypotheses
+        hypotheses = own
+        if hasattr(own, "snapshot"):
+            spec = own.spec()
+            hypotheses = own.resumed(spec) if hasattr(own, "resumed") else classes.from_spec(spec)
+    return Forecaster(template.property, hypotheses, hint=template.hint, identity=json.dumps(names), **settings)
+
+
+def warm_start(forecaster: Forecaster, elder: Forecaster) -> Forecaster:
+    """A fresh forecaster whose learning hint goes on from where that of another has come; the same without one.
+
+    A hint is free to the theorem, so the fresh one keeps its guarantee. Evidence is not handed down: it is what the
+    guarantee counts, and that of other rounds would be owed for.
+
+    Parameters
+    ----------
+    forecaster, elder : Forecaster
+        Of the same configuration; the first has played no round.
+
+    Returns
+    -------
+    Forecaster
+        To be used instead of the first.
+    """
+    own, learned = forecaster.state.hint, elder.state.hint
+    if own is None or learned is None:
+        return forecaster
+    own.restore({name: array.copy() for name, array in learned.arrays().items()})
+    target, functions, hint = forecaster.property, forecaster.hypotheses, forecaster.hint
+    return Forecaster.from_bytes(forecaster.to_bytes(), property=target, hypotheses=functions, hint=hint)
+
 
 Key = str | int
 
@@ -115,8 +182,8 @@ class Keyed:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.template = template
-        self.resident, self.cold = checked.whole(resident, "resident", 1), checked.whole(cold, "cold", 0)
-        self.time_to_live = None if time_to_live is None else checked.number(time_to_live, "time_to_live", 0.0, 1e18)
+        self.resident, self.cold = inputs.integer(resident, "resident", 1), inputs.integer(cold, "cold", 0)
+        self.time_to_live = None if time_to_live is None else inputs.number(time_to_live, "time_to_live", 0.0, 1e18)
         self._clock, self._entries = clock, OrderedDict[Key, _Entry]()
         self._known: set[str] = set()
         self._hypotheses: Hypotheses = template.hypotheses
@@ -156,7 +223,7 @@ class Keyed:
             entry = None
         if entry is None:
             fresh = self._sibling("key", text)
-            forecaster = heir(fresh, self.pooled) if self.cold else fresh
+            forecaster = warm_start(fresh, self.pooled) if self.cold else fresh
         else:
             forecaster = entry.forecaster
         self._entries[key] = _Entry(forecaster, now)
@@ -202,7 +269,7 @@ class Keyed:
             The outcome.
         """
         if not isinstance(forecast, KeyedForecast):
-            raise UnknownForecast(f"update takes what predict returned; got {checked.shown(forecast)}")
+            raise UnknownForecast(f"update takes what predict returned; got {inputs.short_repr(forecast)}")
         if forecast.key not in self:
             raise UnknownForecast(f"there is no key {forecast.key!r}; it was never forecast, or has expired")
         self.forecaster(forecast.key).update(forecast.forecast, y)
@@ -245,7 +312,7 @@ class Keyed:
 
     def _sibling(self, *names: str) -> Forecaster:
         """A forecaster with the template's configuration and a seed of its own."""
-        return sibling(self.template, *names, hypotheses=self._functions)
+        return forecaster_for_key(self.template, *names, hypotheses=self._functions)
 
     def _read(self, x: Any) -> Any:
         return x if self._functions is self._hypotheses else self._hypotheses.row(x)
@@ -267,7 +334,7 @@ class Keyed:
 
 def _text(key: Key) -> str:
     if isinstance(key, bool) or not isinstance(key, (str, int)):
-        raise InvalidInput(f"a key is a string or a whole number; got {checked.shown(key)}")
+        raise InvalidInput(f"a key is a string or a whole number; got {inputs.short_repr(key)}")
     return key_text(key)
 
 

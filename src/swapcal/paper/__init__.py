@@ -3,7 +3,6 @@
 from swapcal.paper.algorithm1 import Algorithm1
 from swapcal.paper.algorithm2 import Algorithm2
 from swapcal.paper.experts import Experts
-from swapcal.paper.master import MsMwCMaster
-from swapcal.paper.msmwc import MsMwC
+from swapcal.paper.msmwc import MsMwC, MsMwCMaster
 
 __all__ = ["Algorithm1", "Algorithm2", "Experts", "MsMwC", "MsMwCMaster"]

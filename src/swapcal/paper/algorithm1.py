@@ -4,18 +4,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from swapcal import checked
-from swapcal.engine.published import Plan, PublishedMethod
+from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite
 from swapcal.paper.experts import Experts
+from swapcal.paper.grid import Support, grid_for, two_points
+from swapcal.paper.method import Plan, PublishedMethod
 from swapcal.paper.msmwc import MsMwC
-from swapcal.paper.tgrid import grid_for
-from swapcal.paper.two_points import Support, two_points
-from swapcal.roles import Elicitable, Row
+from swapcal.protocols import Elicitable, Row
 from swapcal.typing import Float64Array
-
-__all__ = ["Algorithm1", "experts_for"]
 
 
 def experts_for(make: Callable[[int], Experts] | None, n_experts: int, horizon: int) -> Experts:
@@ -25,10 +22,10 @@ def experts_for(make: Callable[[int], Experts] | None, n_experts: int, horizon: 
     if not callable(make):
         raise InvalidInput(
             "experts must be a function from the number of experts to an expert algorithm, such as "
-            f"lambda n: MsMwC(n, horizon=1000); got {checked.shown(make)}"
+            f"lambda n: MsMwC(n, horizon=1000); got {inputs.short_repr(make)}"
         )
     made = make(n_experts)
-    checked.role(made, ("weights", "update"), "what experts makes", f"MsMwC({n_experts}, horizon={horizon})")
+    inputs.role(made, ("weights", "update"), "what experts makes", f"MsMwC({n_experts}, horizon={horizon})")
     if np.shape(made.weights) != (n_experts,):
         raise InvalidInput(f"experts must make {n_experts} weights; got the shape {np.shape(made.weights)}")
     return made
@@ -98,7 +95,7 @@ class Algorithm1(PublishedMethod):
     ) -> None:
         super().__init__(property, Finite(n_functions), seed=seed)
         self.grid = grid_for(property, horizon, r, bins, forecasts)
-        self.gains = checked.one_of(gains, "gains", ("expected", "realized"))
+        self.gains = inputs.one_of(gains, "gains", ("expected", "realized"))
         n_experts = 2 * self.grid.n_bins * n_functions
         self.experts = experts_for(experts, n_experts, horizon)
 
@@ -124,7 +121,7 @@ class Algorithm1(PublishedMethod):
         gains = np.zeros((2, self.grid.n_bins, self.hypotheses.n))
         for j, probability in support:
             i = self.grid.bin(j)
-            gain = probability * checked.identified(self.property, self.grid.point(j), y) * row.values
+            gain = probability * inputs.identified(self.property, self.grid.point(j), y) * row.values
             gains[0, i, row.indices] += gain
             gains[1, i, row.indices] -= gain
         self.experts.update(gains.ravel())

@@ -4,19 +4,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from swapcal import checked
-from swapcal.engine.published import Plan, PublishedMethod
+from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Oracle
 from swapcal.learners import Learner
 from swapcal.paper.algorithm1 import experts_for
 from swapcal.paper.experts import Experts
-from swapcal.paper.tgrid import grid_for
-from swapcal.paper.two_points import Support, two_points
-from swapcal.roles import Elicitable, Row
+from swapcal.paper.grid import Support, grid_for, two_points
+from swapcal.paper.method import Plan, PublishedMethod
+from swapcal.protocols import Elicitable, Row
 from swapcal.typing import Float64Array
-
-__all__ = ["Algorithm2"]
 
 _SIGNS = (1.0, -1.0)
 _ROUNDING = 1e-9
@@ -79,7 +76,7 @@ class Algorithm2(PublishedMethod):
         super().__init__(property, Oracle(learner), seed=seed)
         self.learner = learner
         self.grid = grid_for(property, horizon, r, bins, forecasts)
-        self.gains = checked.one_of(gains, "gains", ("expected", "realized"))
+        self.gains = inputs.one_of(gains, "gains", ("expected", "realized"))
         n_experts = 2 * self.grid.n_bins
         self.experts = experts_for(experts, n_experts, horizon)
         self.learners = [[learner.start() for _ in _SIGNS] for _ in range(self.grid.n_bins)]
@@ -111,10 +108,10 @@ class Algorithm2(PublishedMethod):
         gains = np.zeros((2, self.grid.n_bins))
         for j, probability in played:
             i = self.grid.bin(j)
-            v = checked.identified(self.property, self.grid.point(j), y)
+            v = inputs.identified(self.property, self.grid.point(j), y)
             gains[0, i] += probability * q[0, i] * v
             gains[1, i] -= probability * q[1, i] * v
-        outcome = checked.identified(self.property, plan.values[drawn], y)
+        outcome = inputs.identified(self.property, plan.values[drawn], y)
         # On copies, and the experts last: a learner that fails leaves all as it was.
         i = self.grid.bin(support[drawn][0])
         learners = [state.copy() for state in self.learners[i]]

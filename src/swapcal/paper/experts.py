@@ -9,8 +9,6 @@ import numpy as np
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array, FloatLike
 
-__all__ = ["Experts", "checked_gains", "checked_number", "checked_prior", "checked_squares", "checked_whole"]
-
 _ROUNDING = 1e-12
 """Expected gains are sums of products: they may leave [-1, 1] by a few units in the last place, and are cut back."""
 _LARGEST = 10**15

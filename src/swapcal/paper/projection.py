@@ -12,8 +12,6 @@ import numpy as np
 
 from swapcal.typing import Float64Array
 
-__all__ = ["MAX_ITERATIONS", "Step", "kkt_residual", "project"]
-
 MAX_ITERATIONS = 60
 """More than Newton's method has ever used here (2 to 5), and enough for bisection alone."""
 _ROUNDING = 2.0**-53

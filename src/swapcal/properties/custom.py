@@ -2,19 +2,349 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal import checked
+from swapcal import inputs
 from swapcal.errors import InvalidInput
-from swapcal.properties import labels
-from swapcal.properties.calculus import integral, root, slope
-from swapcal.properties.examination import examine, probes, require_agreement, require_finite
-from swapcal.properties.vectorized import Vectorized
+from swapcal.properties import base
 from swapcal.typing import Float64Array, FloatLike, Spec
 
-__all__ = ["Property"]
+# --------
+# Derivatives, roots and integrals of functions of which only values are known.
+
+_STEP = 2.0**-17
+"""Step of a difference, in widths of the interval: near the cube root of the rounding unit, where the error of cutting
+the Taylor series off (step squared) and that of rounding (unit / step) are of the same size, 1e-10."""
+
+_HALVINGS = 64
+"""Enough to bring any interval down to the spacing of the floats at its ends."""
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+"""Gauss and Legendre's rule, exact for polynomials; a kink costs it about 1e-5 of the interval."""
+
+
+def slope(function: Callable[[FloatLike], FloatLike], p: FloatLike, low: float, high: float) -> FloatLike:
+    """The derivative of `function` at `p`, from values inside [low, high] only.
+
+    It is that of the parabola through three points a step apart: the central difference, except within a step of an
+    end, where the points stay inside and the parabola's curvature carries the derivative over to `p`.
+    """
+    step = _STEP * (high - low)
+    center: FloatLike
+    if isinstance(p, np.ndarray):
+        center = np.clip(p, low + step, high - step)
+        shifted = bool((center != p).any())
+    else:
+        center = min(max(p, low + step), high - step)
+        shifted = center != p
+    left, right = function(center - step), function(center + step)
+    central = (right - left) / (2.0 * step)
+    if not shifted:
+        return central
+    return central + (p - center) * (right - 2.0 * function(center) + left) / (step * step)
+
+
+def root(function: Callable[[Float64Array], Float64Array], low: Float64Array, high: float) -> Float64Array:
+    """Where `function` gets from negative to non-negative, by bisection, elementwise.
+
+    The function must not be negative at `high`. The result is the right end of the last bracket, so at a jump it is the
+    first point of the upper side; it is `low` where the function is not negative there.
+    """
+    left, right = low, np.where(function(low) >= 0.0, low, high)
+    for _ in range(_HALVINGS):
+        middle = left + 0.5 * (right - left)
+        up = function(middle) >= 0.0
+        left, right = np.where(up, left, middle), np.where(up, middle, right)
+    return right
+
+
+def integral(function: Callable[[Float64Array], Float64Array], start: Float64Array, end: Float64Array) -> Float64Array:
+    """The integral of `function` from `start` to `end`, elementwise, for a function smooth in between."""
+    half = 0.5 * (end - start)
+    total = np.zeros_like(half)
+    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        total += weight * function(start + half * (1.0 + node))
+    return half * total
+
+
+# --------
+# A user's function of numbers, made to work on arrays too.
+
+
+class Vectorized:
+    """A function that may know numbers only, or arrays as well, called either way.
+
+    Parameters
+    ----------
+    function
+        Takes as many numbers as there are probes and returns one.
+    name
+        What to call it in error messages.
+    probes
+        Equally long arrays of allowed arguments. If `function` gives the same for the arrays as for their elements
+        one by one, it is trusted with arrays; otherwise arrays are cut into numbers, which is slow and always right.
+
+    Examples
+    --------
+    >>> ramp = Vectorized(lambda p: p if p > 0.5 else 0.0, "ramp", np.array([0.2, 0.9]))
+    >>> ramp.arrays, ramp(0.7), ramp(np.array([0.4, 0.6]))
+    (False, 0.7, array([0. , 0.6]))
+    """
+
+    __slots__ = ("arrays", "function", "name")
+
+    def __init__(self, function: Callable[..., Any], name: str, *probes: Float64Array) -> None:
+        if not callable(function):
+            raise InvalidInput(f"{name} must be a function; got {function!r}")
+        self.function = function
+        self.name = name
+        self.arrays = False
+        one_by_one = self._each(probes)
+        try:
+            with np.errstate(all="ignore"):
+                together = np.asarray(function(*probes), dtype=np.float64)
+        except Exception:
+            # Numbers went well, so whatever happened is a function of numbers meeting arrays: it gets none.
+            return
+        self.arrays = bool(together.shape == one_by_one.shape and np.allclose(together, one_by_one, equal_nan=True))
+
+    def __call__(self, *values: FloatLike) -> FloatLike:
+        """The function at numbers, or at arrays that broadcast."""
+        for value in values:
+            if isinstance(value, np.ndarray):
+                break
+        else:
+            return self._one(values)
+        arrays = np.broadcast_arrays(*values)
+        if not self.arrays:
+            return self._each(arrays)
+        with np.errstate(all="ignore"):
+            return np.asarray(self.function(*arrays), dtype=np.float64)
+
+    def _one(self, values: tuple[Any, ...]) -> float:
+        try:
+            return float(self.function(*values))
+        except (ArithmeticError, TypeError, ValueError) as error:
+            at = ", ".join(map(repr, values))
+            raise InvalidInput(
+                f"{self.name} at ({at}) raised {type(error).__name__}: {error}; it must return a number there"
+            ) from error
+
+    def _each(self, arrays: tuple[Float64Array, ...]) -> Float64Array:
+        numbers = zip(*(array.ravel().tolist() for array in arrays), strict=True)
+        return np.array([self._one(values) for values in numbers]).reshape(arrays[0].shape)
+
+
+# --------
+# The proper loss of any concave function.
+
+_INSIDE = (np.arange(100) + 0.5) / 100
+"""Where a supergradient is tried: inside, as entropies are infinitely steep at the ends."""
+
+_EDGE = 1e-5
+"""How near the ends the numerical curvature evaluates the supergradient, for the same reason."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Concave:
+    """The loss f(p) + f'(p) (y - p) of a concave f on [0, 1]: every proper loss is of this form, up to terms in y.
+
+    The truth p makes its mean loss f(p), and any other forecast q costs what the tangent at q lies above f at p.
+    The loss is strictly proper if f is strictly concave.
+
+    Parameters
+    ----------
+    function
+        f, finite on [0, 1]. It and the others may take numbers only, or arrays too.
+    supergradient
+        f', or any slope between the one-sided derivatives where f has a kink.
+    name
+        What to call the loss in reports; a saved state holds only this of a user's functions.
+    curvature
+        -f'', which is h(p). Without it h is a difference quotient of `supergradient`, extrapolated within 1e-5 of
+        an end.
+
+    Raises
+    ------
+    InvalidInput
+        If some tangent fails to lie above f on a grid of 100 points and the ends.
+
+    Examples
+    --------
+    >>> brier = Concave(lambda p: p * (1 - p), lambda p: 1 - 2 * p, name="Brier")
+    >>> brier, brier.loss(0.25, 1.0), round(float(brier.weight(0.25)), 6)
+    (Concave(name='Brier'), 0.5625, 2.0)
+
+    References
+    ----------
+    Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation, JASA 102, Theorem 1;
+    doi:10.1198/016214506000001437.
+    """
+
+    function: Callable[..., Any]
+    supergradient: Callable[..., Any]
+    name: str = field(default="Concave", kw_only=True)
+    curvature: Callable[..., Any] | None = field(default=None, kw_only=True)
+    _f: Vectorized = field(init=False, compare=False)
+    _slope: Vectorized = field(init=False, compare=False)
+    _curvature: Vectorized | None = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        probe = _INSIDE[::30]
+        f = Vectorized(self.function, "function", probe)
+        tangent = Vectorized(self.supergradient, "supergradient", probe)
+        curvature = None if self.curvature is None else Vectorized(self.curvature, "curvature", probe)
+        for name, value in (("_f", f), ("_slope", tangent), ("_curvature", curvature)):
+            object.__setattr__(self, name, value)
+        points = np.concatenate([[0.0], _INSIDE, [1.0]])
+        heights, slopes = np.asarray(f(points)), np.asarray(tangent(_INSIDE))
+        if not (np.isfinite(heights).all() and np.isfinite(slopes).all()):
+            raise InvalidInput(
+                f"{self.name}: f must be finite on [0, 1], and its supergradient strictly between 0 and 1"
+            )
+        excess = heights - (heights[1:-1, None] + slopes[:, None] * (points - _INSIDE[:, None]))
+        if excess.max() > 1e-9 * max(1.0, np.abs(heights).max()):
+            at, other = np.unravel_index(int(excess.argmax()), excess.shape)
+            raise InvalidInput(
+                f"{self.name}: f and this supergradient are not of a concave function: "
+                f"f({points[other]:g}) = {heights[other]:g} lies {excess.max():g} above "
+                f"the line through f({_INSIDE[at]:g}) with slope {slopes[at]:g}; give a concave f and its derivative"
+            )
+
+    def __repr__(self) -> str:
+        return f"Concave(name={self.name!r})"
+
+    def loss(self, p: FloatLike, y: FloatLike) -> FloatLike:
+        """f(p) + f'(p) (y - p), which is f(p) at y = p however steep f is there."""
+        height, error = self._f(p), y - p
+        if isinstance(height, np.ndarray) or isinstance(error, np.ndarray):
+            with np.errstate(invalid="ignore"):
+                return np.where(error == 0.0, height, height + self._slope(p) * error)
+        return height if error == 0.0 else height + self._slope(p) * error
+
+    def weight(self, p: FloatLike) -> FloatLike:
+        """-f''(p)."""
+        if self._curvature is not None:
+            return self._curvature(p)
+        curvature = -slope(self._slope, p, _EDGE, 1.0 - _EDGE)
+        # Rounding must not make a straight piece of f convex.
+        return np.maximum(curvature, 0.0) if isinstance(curvature, np.ndarray) else max(curvature, 0.0)
+
+    def spec(self) -> Spec:
+        """What can be saved of functions: their name. `from_spec` refuses it and says what to do."""
+        return {"kind": "Concave", "name": self.name}
+
+
+# --------
+# What can be checked of a user's identification function: on a grid of 101 forecasts and 101 labels.
+
+_CELLS = 100
+
+_SLACK = 1e-7
+"""What a sign or an order may be wrong by, relative to the largest |V|: a thousand times the error of a difference."""
+
+_EXAMINATION_HALVINGS, _JUMP = 10, 0.01
+"""A jump is a change of V by 1 % of its peak within 1e-5 widths of the domain: there the step of a difference, which
+spreads a kink of a loss, is as wide."""
+
+Interval = tuple[float, float]
+Bivariate = Callable[[FloatLike, FloatLike], FloatLike]
+
+
+class Examination(NamedTuple):
+    """What the grid has shown: the largest |V|, whether V never falls in p, and whether it never jumps."""
+
+    peak: float
+    monotone: bool
+    continuous: bool
+
+
+def _borders(interval: Interval) -> Float64Array:
+    return np.linspace(*interval, _CELLS + 1)
+
+
+def _middles(interval: Interval) -> Float64Array:
+    """Points strictly inside, none of them a border: a step at p = y, or at the very end, does not fall on them."""
+    return interval[0] + (interval[1] - interval[0]) * (np.arange(_CELLS) + 0.5) / _CELLS
+
+
+def probes(domain: Interval, labels: Interval) -> tuple[Float64Array, Float64Array]:
+    """A few forecasts and labels, below, above and far from one another, on which to try a function."""
+    return _borders(domain)[[20, 50, 80, 50]], _borders(labels)[[45, 15, 30, 85]]
+
+
+def examine(name: str, v: Bivariate, domain: Interval, labels: Interval, monotone: bool | None) -> Examination:
+    """Measure V(p, y), and raise InvalidInput with the place where it cannot be an identification function."""
+    if monotone is not None and not isinstance(monotone, bool):
+        raise InvalidInput(f"{name}: monotone must be True, False or None; got {monotone!r}")
+    forecasts, outcomes = _borders(domain), _borders(labels)
+    grid = np.asarray(v(forecasts[:, None], outcomes))
+    require_finite(name, grid, forecasts[:, None], outcomes)
+    peak = float(np.abs(grid).max())
+    if peak == 0.0:
+        raise InvalidInput(f"{name}: V(p, y) is zero for all forecasts and labels, so it identifies nothing")
+    outcomes = _middles(labels)
+    for end, sign, allowed in ((domain[0], 1.0, "at most"), (domain[1], -1.0, "at least")):
+        column = np.asarray(v(np.asarray([end]), outcomes))
+        at = int(np.argmax(sign * column))
+        if sign * column[at] > _SLACK * peak:
+            raise InvalidInput(
+                f"{name}: V({end:g}, {outcomes[at]:g}) = {column[at]:g}, but it must be {allowed} 0 at this end of the "
+                "domain for every label; turn the sign of V, or set domain= to the range of the property's values"
+            )
+    falls = grid[:-1] - grid[1:]
+    rising = bool(falls.max() <= _SLACK * peak)
+    if monotone and not rising:
+        i, j = np.unravel_index(int(falls.argmax()), falls.shape)
+        raise InvalidInput(
+            f"{name}: monotone=True, yet V(., {_borders(labels)[j]:g}) falls by {falls[i, j]:g} between the forecasts "
+            f"{forecasts[i]:g} and {forecasts[i + 1]:g}; leave monotone out to have it measured"
+        )
+    jump = _largest_jump(v, forecasts, _borders(labels), falls)
+    return Examination(peak, rising if monotone is None else monotone, jump <= _JUMP * peak)
+
+
+def _largest_jump(v: Bivariate, forecasts: Float64Array, outcomes: Float64Array, falls: Float64Array) -> float:
+    """The change of V that stays, over the labels, when the cell where it is largest is halved again and again."""
+    cell = np.abs(falls).argmax(axis=0)
+    left, right = forecasts[cell], forecasts[cell + 1]
+    for _ in range(_EXAMINATION_HALVINGS):
+        middle = 0.5 * (left + right)
+        at = np.asarray(v(middle, outcomes))
+        lower = np.abs(at - v(left, outcomes)) >= np.abs(v(right, outcomes) - at)
+        left, right = np.where(lower, left, middle), np.where(lower, middle, right)
+    return float(np.abs(np.asarray(v(right, outcomes)) - v(left, outcomes)).max())
+
+
+def require_finite(name: str, v: Float64Array, p: FloatLike, y: FloatLike) -> None:
+    """Raise InvalidInput with the first pair (p, y) at which `v` is not finite."""
+    finite = np.isfinite(v)
+    if finite.all():
+        return
+    at = int(np.argmin(finite))
+    forecasts, outcomes = np.broadcast_arrays(p, y)
+    raise InvalidInput(
+        f"{name}: V({forecasts.flat[at]:g}, {outcomes.flat[at]:g}) = {v.flat[at]}, but V must be finite for every "
+        "forecast in the domain and every label; multiply it by a positive function of p that keeps it bounded (for a "
+        "probability use Probability(loss))"
+    )
+
+
+def require_agreement(name: str, v: Bivariate, derivative: Bivariate, domain: Interval, labels: Interval) -> None:
+    """Raise InvalidInput with a pair (p, y) at which the loss falls though V is positive, or rises though negative."""
+    forecasts, outcomes = _borders(domain)[1:-1], _middles(labels)
+    values = np.asarray(v(forecasts[:, None], outcomes))
+    slopes = np.asarray(derivative(forecasts[:, None], outcomes))
+    against = np.where(np.isfinite(slopes), -slopes * np.sign(values), np.inf)
+    i, j = np.unravel_index(int(against.argmax()), against.shape)
+    if against[i, j] > _SLACK * np.abs(slopes).max() or not np.isfinite(slopes[i, j]):
+        raise InvalidInput(
+            f"{name}: at ({forecasts[i]:g}, {outcomes[j]:g}) the loss has slope {slopes[i, j]:g} and V is "
+            f"{values[i, j]:g}; the loss must rise in p where V is positive and fall where it is negative"
+        )
 
 
 class Property:
@@ -97,7 +427,7 @@ class Property:
         self.name = getattr(first, "__name__", type(first).__name__) if name is None else name
         if not isinstance(self.name, str):
             raise InvalidInput(f"name must be a string; got {name!r}")
-        self.low, self.high = checked.label_range(low, high)
+        self.low, self.high = inputs.label_range(low, high)
         self.domain = (self.low, self.high) if domain is None else _interval(domain)
         probe = probes(self.domain, (self.low, self.high))
         self._identification = (
@@ -113,7 +443,7 @@ class Property:
         self.continuous = found.continuous
         if self._identification is not None and self._loss is not None:
             require_agreement(self.name, self._raw, self._derivative, self.domain, (self.low, self.high))
-        declared = None if lipschitz is None else checked.plain_number(lipschitz, "lipschitz")
+        declared = None if lipschitz is None else inputs.plain_number(lipschitz, "lipschitz")
         if declared is not None and declared <= 0.0:
             raise InvalidInput(f"{self.name}: lipschitz must be positive; got {lipschitz!r}")
         self.lipschitz = None if declared is None else declared / self.scale
@@ -161,7 +491,7 @@ class Property:
 
     def value(self, y: Float64Array) -> float:
         """The root of the sample's mean identification, or what the function given says."""
-        y = labels.sample(y, self.invalid_labels)
+        y = base.sample(y, self.invalid_labels)
         if self._value is not None:
             return float(self._value(y))
 
@@ -173,7 +503,7 @@ class Property:
 
     def invalid_labels(self, y: FloatLike) -> str | None:
         """Which label is outside [low, high], as a clause for an error message, or None."""
-        return labels.outside(y, self.low, self.high)
+        return base.outside(y, self.low, self.high)
 
     def spec(self) -> Spec:
         """What can be saved of a user's functions: their name. `from_spec` refuses it and says what to do."""
@@ -192,4 +522,4 @@ class Property:
 def _interval(domain: object) -> tuple[float, float]:
     if not isinstance(domain, (tuple, list)) or len(domain) != 2:
         raise InvalidInput(f"domain must be a pair of numbers; got {domain!r}")
-    return checked.label_range(*domain)
+    return inputs.label_range(*domain)

@@ -5,11 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from swapcal import checked
-from swapcal.properties import arguments, labels
+from swapcal import inputs
+from swapcal.properties import base
 from swapcal.typing import Float64Array, FloatLike, Spec
-
-__all__ = ["Expectile"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -57,12 +55,12 @@ class Expectile:
     """What the guarantee assumes of the labels."""
 
     def __post_init__(self) -> None:
-        low, high = checked.label_range(self.low, self.high)
-        for name, value in (("level", checked.level(self.level)), ("low", low), ("high", high)):
+        low, high = inputs.label_range(self.low, self.high)
+        for name, value in (("level", inputs.level(self.level)), ("low", low), ("high", high)):
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return arguments.call(self)
+        return base.call(self)
 
     @property
     def domain(self) -> tuple[float, float]:
@@ -96,7 +94,7 @@ class Expectile:
         Between two neighboring labels the mean identification is linear. Its sign at the sorted labels tells the pair
         with the root between them, and so which labels weigh 1 - level; the root is then a weighted mean.
         """
-        y = np.sort(labels.sample(y, self.invalid_labels))
+        y = np.sort(base.sample(y, self.invalid_labels))
         below = np.arange(1, y.size + 1)
         # Sums of distances to each label from both sides; centered first, so that little cancels.
         centered = y - y.mean()
@@ -111,8 +109,8 @@ class Expectile:
 
     def invalid_labels(self, y: FloatLike) -> str | None:
         """Which label is outside [low, high], as a clause for an error message, or None."""
-        return labels.outside(y, self.low, self.high)
+        return base.outside(y, self.low, self.high)
 
     def spec(self) -> Spec:
         """Plain data for `from_spec`."""
-        return arguments.data(self)
+        return base.data(self)

@@ -4,11 +4,9 @@ from typing import Any
 
 from swapcal.properties.expectile import Expectile
 from swapcal.properties.mean import Mean
-from swapcal.properties.moment import Moment, power
+from swapcal.properties.moment import Moment
 from swapcal.properties.probability import Probability
 from swapcal.properties.quantile import Quantile
-
-__all__ = ["constants", "has_kernel", "power"]
 
 _COMPILED = (Mean, Moment, Quantile, Expectile, Probability)
 

@@ -3,11 +3,9 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from swapcal import checked
-from swapcal.properties import arguments, labels
+from swapcal import inputs
+from swapcal.properties import base
 from swapcal.typing import Float64Array, FloatLike, Spec
-
-__all__ = ["Mean"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,12 +50,12 @@ class Mean:
     """What the guarantee assumes of the labels."""
 
     def __post_init__(self) -> None:
-        low, high = checked.label_range(self.low, self.high)
+        low, high = inputs.label_range(self.low, self.high)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
     def __repr__(self) -> str:
-        return arguments.call(self)
+        return base.call(self)
 
     @property
     def domain(self) -> tuple[float, float]:
@@ -78,14 +76,14 @@ class Mean:
 
     def value(self, y: Float64Array) -> float:
         """The sample mean."""
-        y = labels.sample(y, self.invalid_labels)
+        y = base.sample(y, self.invalid_labels)
         # Rounding may carry the mean of equal labels past them, and so past the end of the domain.
         return float(min(max(y.mean(), y.min()), y.max()))
 
     def invalid_labels(self, y: FloatLike) -> str | None:
         """Which label is outside [low, high], as a clause for an error message, or None."""
-        return labels.outside(y, self.low, self.high)
+        return base.outside(y, self.low, self.high)
 
     def spec(self) -> Spec:
         """Plain data for `from_spec`."""
-        return arguments.data(self)
+        return base.data(self)

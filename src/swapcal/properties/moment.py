@@ -6,12 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import checked
+from swapcal import inputs
 from swapcal.errors import InvalidInput
-from swapcal.properties import arguments, labels
+from swapcal.properties import base
 from swapcal.typing import Float64Array, FloatLike, Spec
-
-__all__ = ["Moment", "power"]
 
 
 def power(y: FloatLike, k: int) -> FloatLike:
@@ -85,8 +83,8 @@ class Moment:
     """What the guarantee assumes of the labels."""
 
     def __post_init__(self) -> None:
-        k = checked.whole(self.k, "k", 1)
-        low, high = checked.label_range(self.low, self.high)
+        k = inputs.integer(self.k, "k", 1)
+        low, high = inputs.label_range(self.low, self.high)
         domain = _powers(low, high, k)
         width = domain[1] - domain[0]
         if not (0.0 < width < math.inf):
@@ -95,7 +93,7 @@ class Moment:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return arguments.call(self)
+        return base.call(self)
 
     @property
     def domain(self) -> tuple[float, float]:
@@ -117,14 +115,14 @@ class Moment:
 
     def value(self, y: Float64Array) -> float:
         """The sample mean of y^k."""
-        powers = np.asarray(power(labels.sample(y, self.invalid_labels), self.k))
+        powers = np.asarray(power(base.sample(y, self.invalid_labels), self.k))
         # As in `Mean`: rounding must not carry the mean past the labels.
         return float(min(max(powers.mean(), powers.min()), powers.max()))
 
     def invalid_labels(self, y: FloatLike) -> str | None:
         """Which label is outside [low, high], as a clause for an error message, or None."""
-        return labels.outside(y, self.low, self.high)
+        return base.outside(y, self.low, self.high)
 
     def spec(self) -> Spec:
         """Plain data for `from_spec`."""
-        return arguments.data(self)
+        return base.data(self)

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from swapcal import checked
+from swapcal import inputs
 from swapcal.errors import InvalidInput
-from swapcal.properties import arguments, labels
+from swapcal.properties import base
 from swapcal.typing import Float64Array, FloatLike, Spec
-
-__all__ = ["Median", "Quantile"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -58,18 +56,18 @@ class Quantile:
     density: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        low, high = checked.label_range(self.low, self.high)
-        density = None if self.density is None else checked.plain_number(self.density, "density")
+        low, high = inputs.label_range(self.low, self.high)
+        density = None if self.density is None else inputs.plain_number(self.density, "density")
         if density is not None and density < 1.0:
             raise InvalidInput(
                 f"density is in units of 1 / (high - low), where no bound on a density is below 1; got {density!r}"
             )
-        values = {"level": checked.level(self.level), "low": low, "high": high, "density": density}
+        values = {"level": inputs.level(self.level), "low": low, "high": high, "density": density}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return arguments.call(self)
+        return base.call(self)
 
     @property
     def domain(self) -> tuple[float, float]:
@@ -116,7 +114,7 @@ class Quantile:
 
     def value(self, y: Float64Array) -> float:
         """The smallest label at or below which lies a share of at least `level` of the sample."""
-        y = labels.sample(y, self.invalid_labels)
+        y = base.sample(y, self.invalid_labels)
         count = math.ceil(self.level * y.size)
         if count > 1 and (count - 1) / y.size >= self.level:
             # The product was rounded up past a whole number: one label fewer is enough.
@@ -125,11 +123,11 @@ class Quantile:
 
     def invalid_labels(self, y: FloatLike) -> str | None:
         """Which label is outside [low, high], as a clause for an error message, or None."""
-        return labels.outside(y, self.low, self.high)
+        return base.outside(y, self.low, self.high)
 
     def spec(self) -> Spec:
         """Plain data for `from_spec`."""
-        return arguments.data(self)
+        return base.data(self)
 
 
 def Median(*, low: float = 0.0, high: float = 1.0, density: float | None = None) -> Quantile:  # noqa: N802

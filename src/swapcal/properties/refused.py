@@ -6,8 +6,6 @@ An elicitable property has convex level sets: if two distributions share its val
 
 from swapcal.errors import NotElicitable
 
-__all__ = ["CVaR", "Mode", "Variance"]
-
 
 class Variance:
     """Refused: mixing two distributions of equal variance and different mean gives a larger variance.

@@ -5,13 +5,15 @@ Every figure is a small object: calling it draws on given or new axes and return
 """
 
 from swapcal.report import page
-from swapcal.report.bias_over_time import BiasOverTime
-from swapcal.report.cell_map import CellMap
-from swapcal.report.error_over_time import ErrorOverTime
-from swapcal.report.forecast_histogram import ForecastHistogram
-from swapcal.report.loss_change import LossChange
-from swapcal.report.reliability import Reliability
-from swapcal.report.worst_groups import WorstGroups
+from swapcal.report.figures import (
+    BiasOverTime,
+    CellMap,
+    ErrorOverTime,
+    ForecastHistogram,
+    LossChange,
+    Reliability,
+    WorstGroups,
+)
 
 __all__ = [
     "BiasOverTime",

@@ -1,34 +1,97 @@
 """Axes to draw on: matplotlib's objects only, no pyplot and no global state, so that threads may draw at once."""
 
+import io
+import re
 import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.util import find_spec
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from swapcal.errors import MissingExtra
-from swapcal.report.palette import LIGHT
+from swapcal.text.numbers import number
 from swapcal.typing import Float64Array
-from swapcal.words.numbers import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "SMALL",
-    "TEXT",
-    "WIDTH",
-    "axes_or_new",
-    "bin_places",
-    "dress",
-    "legend",
-    "note",
-    "plain_text",
-    "side_label",
-    "thousands",
-]
+
+# --------
+# Colors by role. Figures are drawn in the light ones; the page swaps roles for style variables, so one drawing does.
+#
+# Before is orange and after is blue; biases run from purple (too low) over neutral to green (too high). Both pairs
+# stay
+# apart for color-blind readers, and before and after differ in their markers too.
+
+N_STEPS = 7
+"""Shades of bias on either side of zero."""
+
+
+def _blend(start: str, end: str, share: float) -> str:
+    a, b = (tuple(int(color[k : k + 2], 16) for k in (1, 3, 5)) for color in (start, end))
+    return "#" + "".join(f"{round(x + share * (y - x)):02x}" for x, y in zip(a, b, strict=True))
+
+
+def _ramp(zero: str, low: str, high: str) -> dict[str, str]:
+    """Shades from `zero` to `low` and to `high`; the first is already told apart from zero."""
+    shares = [0.14 + 0.86 * (k / (N_STEPS - 1)) for k in range(N_STEPS)]
+    steps = {f"low{k + 1}": _blend(zero, low, share) for k, share in enumerate(shares)}
+    return {"zero": zero} | steps | {f"high{k + 1}": _blend(zero, high, share) for k, share in enumerate(shares)}
+
+
+LIGHT = {
+    "ink": "#1b1f27",
+    "muted": "#586174",
+    "grid": "#e3e6ec",
+    "paper": "#fefefe",
+    "before": "#b54a06",
+    "after": "#1a5fb4",
+    "reference": "#7b8494",
+} | _ramp("#eff0f3", "#5b2a86", "#14692f")
+
+DARK = {
+    "ink": "#e8eaf0",
+    "muted": "#a3acbd",
+    "grid": "#333a47",
+    "paper": "#1a1e26",
+    "before": "#f7a35c",
+    "after": "#7db7ff",
+    "reference": "#8b95a7",
+} | _ramp("#2c323d", "#c9a0f5", "#74d68f")
+
+
+def step(value: float, limit: float) -> int:
+    """The shade of a bias on a scale that ends at `limit`: from -N_STEPS (too low) to N_STEPS (too high).
+
+    Examples
+    --------
+    >>> [step(value, 0.2) for value in (-0.5, -0.1, -0.001, 0.0, 0.02, 0.2)]
+    [-7, -4, 0, 0, 1, 7]
+    """
+    if limit <= 0.0:
+        return 0
+    size = min(N_STEPS, round(abs(value) / limit * N_STEPS))
+    return size if value > 0.0 else -size
+
+
+def step_role(shade: int) -> str:
+    """The role of a shade.
+
+    Examples
+    --------
+    >>> step_role(-7), step_role(0), step_role(2)
+    ('low7', 'zero', 'high2')
+    """
+    return "zero" if shade == 0 else f"low{-shade}" if shade < 0 else f"high{shade}"
+
+
+def css(colors: dict[str, str]) -> str:
+    """Declarations of style variables, one for each role."""
+    return "".join(f"--{role}:{color};" for role, color in colors.items())
+
 
 WIDTH = 4.4
 """Width of a figure in inches: 317 units of a drawing, so that its text can be read at the width of a phone."""
@@ -131,3 +194,89 @@ def plain_text(name: str, width: int = 28) -> str:
     if len(name) > width:
         name = name[: width - 8].rstrip() + "…" + name[-7:].lstrip()
     return "".join(c if ord(c) in _glyphs() else "□" for c in name).replace("$", r"\$")
+
+
+# --------
+# A drawing for the page: matplotlib's SVG, with its colors turned into style variables and its weight taken off.
+#
+# One drawing serves light, dark and print, because colors are looked up by role when it is shown. Names of elements
+# are
+# made unique, so that many drawings can stand in one document.
+
+_LOCK = Lock()
+"""Whether text stays text is a global setting of matplotlib; this page is the only one to change it, one at a time."""
+
+_ROLES = {color: f"var(--{role})" for role, color in LIGHT.items()}
+_CLASSES = ("before", "after", "guarantee", "rate", "diagonal")
+_NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+
+
+def svg(ax: "Axes", prefix: str) -> str:
+    """The figure of `ax` as an SVG element without a name; `prefix` must differ between drawings of a document."""
+    return _lightened(_rendered(ax), prefix)
+
+
+def _rendered(ax: "Axes") -> str:
+    import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+    figure = ax.get_figure()
+    assert isinstance(figure, Figure)
+    for patch in (figure.patch, *(each.patch for each in figure.axes)):
+        patch.set_visible(False)
+    own = any(
+        mpl.rcParams[key] != mpl.rcParamsDefault[key] for key in ("text.usetex", "font.family", "font.sans-serif")
+    )
+    for text in figure.findobj(Text) if own else ():
+        # Whatever the reader's own settings are.
+        text.set_usetex(False)
+        text.set_fontfamily("DejaVu Sans")
+    buffer = io.StringIO()
+    canvas = FigureCanvasSVG(figure)
+    with _LOCK:
+        kept = mpl.rcParams["svg.fonttype"]
+        mpl.rcParams["svg.fonttype"] = "none"
+        try:
+            canvas.print_svg(buffer, metadata=_NO_METADATA)  # type: ignore[no-untyped-call]
+        finally:
+            mpl.rcParams["svg.fonttype"] = kept
+    return buffer.getvalue()
+
+
+def _lightened(text: str, prefix: str) -> str:
+    size = re.search(r'viewBox="([^"]*)"', text)
+    assert size is not None
+    text = text[text.index(">", text.index("<svg")) + 1 :]
+    for rubbish in (r"<metadata>.*?</metadata>", r"<style[^>]*>.*?</style>", r"<!--.*?-->"):
+        text = re.sub(rubbish, "", text, flags=re.DOTALL)
+    names: dict[str, str] = {}
+    used = set(re.findall(r"(?:url\(|href=\")#([^\")]+)", text))
+
+    def short(name: str) -> str:
+        return names.setdefault(name, f"{prefix}{len(names)}")
+
+    def named(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name in _CLASSES:
+            return f' class="{name}"'
+        return f' id="{short(name)}"' if name in used else ""
+
+    def tag(match: re.Match[str]) -> str:
+        # Only what stands inside tags is changed: text may look like a number or a color.
+        found = match.group(0)
+        found = re.sub(r' id="([^"]*)"', named, found)
+        found = re.sub(r"url\(#([^)]+)\)", lambda m: f"url(#{short(m.group(1))})", found)
+        found = re.sub(r'(?:xlink:)?href="#([^"]+)"', lambda m: f'href="#{short(m.group(1))}"', found)
+        # Releases before 3.11 write one `font` for size and family.
+        found = re.sub(r"font:\s*(?:[^;\"]*?\s)?([\d.]+px)[^;\"]*", r"font-size:\1", found)
+        found = re.sub(r"font-family:[^;\"]*;?\s*", "", found)
+        found = re.sub(r' transform="rotate\(-0 [^"]*"', "", found)
+        found = re.sub(r"#[0-9a-f]{6}", lambda m: _ROLES.get(m.group(0), m.group(0)), found)
+        found = re.sub(r"-?\d+\.\d{2,}", lambda m: f"{float(m.group(0)):.2f}".rstrip("0").rstrip("."), found)
+        return re.sub(r"\s+", " ", found).replace(": ", ":").replace("; ", ";").replace(" />", "/>")
+
+    text = re.sub(r"<[^>]+>", tag, text)
+    text = re.sub(r">\s+<", "><", text).replace("<defs></defs>", "").replace("</svg>", "").strip()
+    return f'<svg viewBox="{size.group(1)}" aria-hidden="true" focusable="false">{text}</svg>'

@@ -3,15 +3,15 @@
 A file in this folder with a class that has a `card` is a rival, and every table lists it; `__init__.pyi` has its line.
 """
 
-from swapcal.exports import Exports
+from swapcal._exports import Exports
 
-_exports = Exports(__name__, __file__)
+_names = Exports(__name__, __file__)
 
-__all__ = sorted(_exports.home)
+__all__ = sorted(_names.home)
 
 
 def __getattr__(name: str) -> object:
-    return _exports.load(name)
+    return _names.load(name)
 
 
 def __dir__() -> list[str]:

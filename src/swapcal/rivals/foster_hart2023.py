@@ -5,14 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import checked
-from swapcal.engine.published import Plan, PublishedMethod
+from swapcal import inputs
 from swapcal.errors import InvalidInput
-from swapcal.rivals.shared.card import Card
-from swapcal.roles import Elicitable, Hypotheses, Row
+from swapcal.paper.method import Plan, PublishedMethod
+from swapcal.protocols import Elicitable, Hypotheses, Row
+from swapcal.rivals.card import Card
 from swapcal.typing import Float64Array
-
-__all__ = ["FosterHart2023"]
 
 
 class FosterHart2023(PublishedMethod):
@@ -90,13 +88,13 @@ class FosterHart2023(PublishedMethod):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = checked.whole(horizon, "horizon", 1)
-        self.levels = checked.whole(levels, "levels", 1)
+        self.horizon = inputs.integer(horizon, "horizon", 1)
+        self.levels = inputs.integer(levels, "levels", 1)
         if not isinstance(calibrated, bool):
             raise InvalidInput(f"calibrated must be True or False; got {calibrated!r}")
         self.calibrated = calibrated
         default = max(2, math.ceil((self.horizon / self.levels) ** (1.0 / 3.0)))
-        self.bins = default if bins is None else checked.whole(bins, "bins", 1)
+        self.bins = default if bins is None else inputs.integer(bins, "bins", 1)
         self.totals = np.zeros(self.levels + 1)
         self.visits = np.zeros(self.levels + 1)
         self.sums = np.zeros((self.levels + 1, self.bins + 1))
@@ -126,7 +124,7 @@ class FosterHart2023(PublishedMethod):
         """Add the outcome to its level, and the error to the forecast's place there."""
         level, *chosen = plan.notes
         # V(p, y) = p - u in widths of the domain, so that the target u is -V at the domain's lower end.
-        target = -checked.identified(self.property, self.property.domain[0], y)
+        target = -inputs.identified(self.property, self.property.domain[0], y)
         self.totals[level] += target
         self.visits[level] += 1.0
         if chosen:

@@ -1,18 +1,17 @@
 """Ghuge, Muthukumar, Singla (2025): l1 multicalibration of means over a finite class, directly in l1."""
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from swapcal import checked
-from swapcal.engine.published import Plan, PublishedMethod
-from swapcal.rivals.shared.card import Card
-from swapcal.rivals.shared.sign_change import first_change, play_points
-from swapcal.roles import Elicitable, Hypotheses, Row
-from swapcal.typing import Float64Array
-
-__all__ = ["Ghuge2025"]
+from swapcal import inputs
+from swapcal.errors import InvalidInput
+from swapcal.paper.method import Plan, PublishedMethod
+from swapcal.protocols import Elicitable, Hypotheses, Row
+from swapcal.rivals.card import Card
+from swapcal.rivals.games import first_change, play_points
+from swapcal.typing import Float64Array, IntArray
 
 
 class Ghuge2025(PublishedMethod):
@@ -90,10 +89,10 @@ class Ghuge2025(PublishedMethod):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.horizon = inputs.integer(horizon, "horizon", 1)
         default = max(1, math.ceil(math.cbrt(self.horizon) - 1e-9))
-        self.bins = default if bins is None else checked.whole(bins, "bins", 1)
-        self.halfspace = checked.one_of(halfspace, "halfspace", ("sampled", "averaged"))
+        self.bins = default if bins is None else inputs.integer(bins, "bins", 1)
+        self.halfspace = inputs.one_of(halfspace, "halfspace", ("sampled", "averaged"))
         self.points = np.linspace(*property.domain, self.bins + 1)
         self.step = math.sqrt((self.bins + 1) / self.horizon)
         self.rate = math.sqrt(2.0 * math.log(hypotheses.n) / self.horizon)
@@ -121,7 +120,7 @@ class Ghuge2025(PublishedMethod):
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Reward the weights, and move every active function's theta at the point that was played."""
         j, where = plan.notes[drawn], row.indices
-        errors = row.values * checked.identified(self.property, plan.values[drawn], y)
+        errors = row.values * inputs.identified(self.property, plan.values[drawn], y)
         self.gains[where] += self.thetas[where, j] * errors
         self.thetas[where, j] = np.clip(self.thetas[where, j] + self.step * errors, -1.0, 1.0)
         self.sums[where, j] += errors
@@ -144,3 +143,151 @@ def _mixture(evidence: Float64Array, weights: Float64Array) -> Float64Array:
     mixture = np.bincount(lower, weights * p_lower, minlength=n_points)
     upper = np.bincount(lower + 1, weights * (1.0 - p_lower), minlength=n_points)
     return np.asarray(mixture + upper, dtype=np.float64)
+
+
+# --------
+# Ghuge, Muthukumar, Singla (2025): l1-multicalibration with one call of an offline oracle in each round.
+
+
+class Ghuge2025Oracle(PublishedMethod):
+    r"""Follow the perturbed leader: the group and the signs that look worst in past rounds plus made-up ones.
+
+    Guarantee: E[MCal_1] = O~(T^(3/4)) for groups (functions with values 0 and 1) and contexts that are known in advance
+    or that come with a small set on which every two groups differ.
+
+    Parameters
+    ----------
+    property : Elicitable
+        A mean: `Mean`, `Probability` or `Moment`.
+    hypotheses : Hypotheses
+        A finite class whose contexts are 0 and 1; others are refused.
+    horizon : int
+        T.
+    seed : int
+        Of the draws and of the noise.
+    contexts : array of shape (n_contexts, n), optional
+        All contexts that may occur, known in advance (the transductive setting). By default the contexts that belong to
+        exactly one group each: they tell any two groups apart (the separated setting).
+    bins : int, optional
+        m, instead of ceil(T^(1/4)); there are m + 1 values, 0, 1/m, ..., 1.
+    noise : float, optional
+        Standard deviation of the noise of a group in a bin, averaged over groups; by default sqrt(T / (m + 1)).
+
+    Notes
+    -----
+    Let S[h, i] be the sum over past rounds of h(x) (p - u) with p = i/m forecast. In each round fresh noise gives each
+    known context c and bin i a made-up residual a[c, i]; the oracle finds
+
+    .. math:: (h, \theta) = \arg\max_{h, \theta \in \{-1, 1\}^{m+1}}
+              \sum_i \theta_i \Big(S_{h, i} + \sum_c h(c)\, a_{c, i}\Big),
+
+    the largest l1-multicalibration error of the perturbed past, by looking at each of the n groups. A distribution on
+    one or two neighbors with theta_i = -1, theta_{i+1} = 1 then has sum_i theta_i P(i) (i/m - u) <= 1/(2m) for every u.
+    The noise is Gaussian, so that its sum over contexts can be drawn at once: O(n^2 m) time per round (O(n m) in the
+    separated setting), memory O(n m + n^2). Noise belongs to the draw: who sees the plan of a round before choosing its
+    label sees more than the guarantee allows.
+
+    Examples
+    --------
+    >>> from swapcal.hypotheses import Finite
+    >>> from swapcal.properties import Mean
+    >>> method = Ghuge2025Oracle(Mean(), Finite(2), horizon=256)
+    >>> bool(abs(method.run([[1, 0]] * 256, [0.5] * 256).mean() - 0.5) < 0.2)
+    True
+
+    References
+    ----------
+    Ghuge, Muthukumar, Singla (2025), Improved and oracle-efficient online l1-multicalibration, ICML, arXiv:2505.17365.
+    Dudik, Haghtalab, Luo, Schapire, Syrgkanis, Vaughan (2020), Oracle-efficient online learning and auction design.
+    """
+
+    check_exceptions: ClassVar[dict[str, str]] = PublishedMethod.check_exceptions | {
+        "predict_learns_nothing": "the leader's perturbation is drawn anew for every round, before the forecast"
+    }
+    card: ClassVar[Card] = Card(
+        name="Ghuge 2025 oracle",
+        reference="Ghuge, Muthukumar, Singla (2025), Improved and oracle-efficient online l1-multicalibration",
+        assumes="groups (0 or 1); contexts known in advance or separated; noise unseen by the adversary; T known",
+        properties=("mean",),
+        classes=("finite",),
+        exponent=0.75,
+        error="MCal_1",
+        cost="O(n m), m = T^(1/4); O(n^2 m) with known contexts; the oracle looks at each group",
+        reconstructed="the noise's law and size, fresh in each round; the oracle by enumeration; which of several "
+        "crossings, and the forecast where the chosen group is absent",
+    )
+
+    def __init__(
+        self,
+        property: Elicitable,
+        hypotheses: Hypotheses,
+        *,
+        horizon: int,
+        seed: int = 0,
+        contexts: Any = None,
+        bins: int | None = None,
+        noise: float | None = None,
+    ) -> None:
+        self.card.check(property, hypotheses)
+        super().__init__(property, hypotheses, seed=seed)
+        self.horizon = inputs.integer(horizon, "horizon", 1)
+        default = max(2, math.ceil(self.horizon**0.25 - 1e-9))
+        self.bins = default if bins is None else inputs.integer(bins, "bins", 1)
+        spread = math.sqrt(self.horizon / (self.bins + 1))
+        self.noise = spread if noise is None else inputs.number(noise, "noise", 0.0, 1e12)
+        self.contexts = contexts
+        self.sums = np.zeros((hypotheses.n, self.bins + 1))
+        self._factor = None if contexts is None else _factor(contexts, hypotheses.n)
+
+    def perturbation(self) -> Float64Array:
+        """The noise of the coming round for each group and bin: a pure function of the seed and the round's number."""
+        generator = np.random.default_rng((self.seed, self._issued))
+        drawn = self.noise * np.asarray(generator.standard_normal(self.sums.shape))
+        return drawn if self._factor is None else self._factor @ drawn
+
+    def evaluate(self, sums: Float64Array) -> tuple[int, IntArray]:
+        """The offline oracle: the group with the largest sum_i |sums[h, i]|, and the signs of its entries."""
+        group = int(np.argmax(np.abs(sums).sum(axis=1)))
+        return group, np.where(sums[group] > 0.0, 1, -1)
+
+    def plan(self, row: Row, hint: float | None) -> Plan:
+        """One oracle call, then one or two values that no label can exploit. A hint is not used."""
+        if row.values.size and not (row.values == 1.0).all():
+            raise InvalidInput(f"{self.card.name} knows groups only, so contexts of 0 and 1; got {row.values.tolist()}")
+        _, signs = self.evaluate(self.sums + self.perturbation())
+        low, high = self.property.domain
+        chosen = self._neighbors(signs)
+        values = tuple(low + (high - low) * (i / self.bins) for i in chosen)
+        return Plan(values, (1.0 / len(chosen),) * len(chosen), chosen)
+
+    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
+        """Add the residual to the bin that was played, for each group of the context."""
+        i = plan.notes[drawn]
+        self.sums[row.indices, i] += inputs.identified(self.property, plan.values[drawn], y)
+
+    def _neighbors(self, signs: IntArray) -> tuple[int, ...]:
+        """An end of the grid where its sign allows it, or the two neighbors around the up-crossing nearest the middle.
+
+        Where the chosen group does not contain the context every forecast would do; the same rule is kept.
+        """
+        if signs[0] > 0:
+            return (0,)
+        if signs[-1] < 0:
+            return (self.bins,)
+        crossings = np.flatnonzero((signs[:-1] < 0) & (signs[1:] > 0))
+        i = int(crossings[np.argmin(np.abs(crossings + 0.5 - self.bins / 2))])
+        return (i, i + 1)
+
+
+def _factor(contexts: Any, n: int) -> Float64Array:
+    """A square root of C^T C for the distinct contexts C, scaled to a mean diagonal of 1."""
+    table = inputs.floats(contexts, "contexts", "a table of 0 and 1, one row for each context")
+    if table.ndim != 2 or table.shape[1] != n or not len(table) or not np.isin(table, (0.0, 1.0)).all():
+        raise InvalidInput(f"contexts must be a table of 0 and 1 with {n} columns; got shape {table.shape}")
+    distinct = np.unique(table, axis=0)
+    sizes, axes = np.linalg.eigh(distinct.T @ distinct)
+    total = float(np.trace(distinct.T @ distinct))
+    if total == 0.0:
+        raise InvalidInput("contexts must have a member in some group; every entry is 0")
+    root: Float64Array = axes * np.sqrt(np.maximum(sizes, 0.0) * n / total)
+    return root

@@ -5,14 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import checked
-from swapcal.engine.grid import Grid
-from swapcal.engine.published import Plan, PublishedMethod
-from swapcal.rivals.shared.card import Card
-from swapcal.rivals.shared.sign_change import first_change, play_borders, sinh_sums
-from swapcal.roles import Elicitable, Hypotheses, Row
-
-__all__ = ["Gupta2022"]
+from swapcal import inputs
+from swapcal.engine.values import Grid
+from swapcal.paper.method import Plan, PublishedMethod
+from swapcal.protocols import Elicitable, Hypotheses, Row
+from swapcal.rivals.card import Card
+from swapcal.rivals.games import first_change, play_borders, sinh_sums
 
 
 class Gupta2022(PublishedMethod):
@@ -89,12 +87,12 @@ class Gupta2022(PublishedMethod):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = checked.whole(horizon, "horizon", 1)
-        self.bins = math.ceil(self.horizon**0.25) if bins is None else checked.whole(bins, "bins", 1)
+        self.horizon = inputs.integer(horizon, "horizon", 1)
+        self.bins = math.ceil(self.horizon**0.25) if bins is None else inputs.integer(bins, "bins", 1)
         theory = math.sqrt(math.log(2 * hypotheses.n * self.bins) / (4 * self.horizon))
-        self.rate = theory if rate is None else checked.number(rate, "rate", 0.0, 1e3)
-        self.fineness = checked.whole(fineness, "fineness", 2)
-        self.forecasts = checked.one_of(forecasts, "forecasts", ("point", "middle"))
+        self.rate = theory if rate is None else inputs.number(rate, "rate", 0.0, 1e3)
+        self.fineness = inputs.integer(fineness, "fineness", 2)
+        self.forecasts = inputs.one_of(forecasts, "forecasts", ("point", "middle"))
         self.grid = Grid(*property.domain, self.bins)
         self.sums = np.zeros((hypotheses.n, self.bins))
 
@@ -106,4 +104,4 @@ class Gupta2022(PublishedMethod):
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Add the error to the sums of the bin that was played."""
         i, point = plan.notes[drawn]
-        self.sums[row.indices, i] += row.values * checked.identified(self.property, point, y)
+        self.sums[row.indices, i] += row.values * inputs.identified(self.property, point, y)

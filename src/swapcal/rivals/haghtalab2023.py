@@ -5,15 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import checked
-from swapcal.engine.grid import Grid
-from swapcal.engine.published import Plan, PublishedMethod
-from swapcal.rivals.shared.card import Card
-from swapcal.rivals.shared.sign_change import first_change, play_borders, sinh_sums
-from swapcal.roles import Elicitable, Hypotheses, Row
+from swapcal import inputs
+from swapcal.engine.values import Grid
+from swapcal.paper.method import Plan, PublishedMethod
+from swapcal.protocols import Elicitable, Hypotheses, Row
+from swapcal.rivals.card import Card
+from swapcal.rivals.games import first_change, play_borders, sinh_sums
 from swapcal.typing import Float64Array
-
-__all__ = ["Haghtalab2023"]
 
 
 class Haghtalab2023(PublishedMethod):
@@ -92,11 +90,11 @@ class Haghtalab2023(PublishedMethod):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = checked.whole(horizon, "horizon", 1)
-        self.bins = math.ceil(self.horizon**0.25) if bins is None else checked.whole(bins, "bins", 1)
-        self.adversary = checked.one_of(adversary, "adversary", ("hedge", "prod"))
-        self.fineness = checked.whole(fineness, "fineness", 2)
-        self.forecasts = checked.one_of(forecasts, "forecasts", ("point", "middle"))
+        self.horizon = inputs.integer(horizon, "horizon", 1)
+        self.bins = math.ceil(self.horizon**0.25) if bins is None else inputs.integer(bins, "bins", 1)
+        self.adversary = inputs.one_of(adversary, "adversary", ("hedge", "prod"))
+        self.fineness = inputs.integer(fineness, "fineness", 2)
+        self.forecasts = inputs.one_of(forecasts, "forecasts", ("point", "middle"))
         self.grid = Grid(*property.domain, self.bins)
         self.rate = math.sqrt(2.0 * math.log(2 * hypotheses.n * self.bins) / self.horizon)
         self.gains = np.zeros((hypotheses.n, self.bins))
@@ -119,7 +117,7 @@ class Haghtalab2023(PublishedMethod):
         """Feed the adversary what its objectives gained on average over the draw."""
         round_gains = np.zeros_like(self.gains)
         for (i, point), probability in zip(plan.notes, plan.probabilities, strict=True):
-            round_gains[row.indices, i] += probability * row.values * checked.identified(self.property, point, y)
+            round_gains[row.indices, i] += probability * row.values * inputs.identified(self.property, point, y)
         self.gains += round_gains
         if self.adversary == "prod":
             self._prod(round_gains)

@@ -5,14 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import checked
-from swapcal.engine.published import Plan, PublishedMethod
+from swapcal import inputs
+from swapcal.paper.method import Plan, PublishedMethod
 from swapcal.paper.msmwc import MsMwC
-from swapcal.rivals.shared.card import Card
-from swapcal.rivals.shared.inner_game import simulated, two_spots
-from swapcal.roles import Elicitable, Hypotheses, Row
-
-__all__ = ["HuWu2024"]
+from swapcal.protocols import Elicitable, Hypotheses, Row
+from swapcal.rivals.card import Card
+from swapcal.rivals.games import simulated, two_spots
 
 
 class HuWu2024(PublishedMethod):
@@ -87,12 +85,12 @@ class HuWu2024(PublishedMethod):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.horizon = inputs.integer(horizon, "horizon", 1)
         default = math.ceil(math.sqrt(self.horizon))
-        self.bins = min(default if bins is None else checked.whole(bins, "bins", 1), self.horizon)
-        self.inner = checked.one_of(inner, "inner", ("two_points", "simulated"))
-        self.max_steps = checked.whole(max_steps, "max_steps", 1)
-        self.forecasts = checked.one_of(forecasts, "forecasts", ("right", "middle"))
+        self.bins = min(default if bins is None else inputs.integer(bins, "bins", 1), self.horizon)
+        self.inner = inputs.one_of(inner, "inner", ("two_points", "simulated"))
+        self.max_steps = inputs.integer(max_steps, "max_steps", 1)
+        self.forecasts = inputs.one_of(forecasts, "forecasts", ("right", "middle"))
         self.experts = MsMwC(2 * self.bins, horizon=self.horizon)
         self.n_rounds = 0
 
@@ -112,7 +110,7 @@ class HuWu2024(PublishedMethod):
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Feed the experts their realized gains."""
         i, point = plan.notes[0][drawn], plan.notes[1][drawn]
-        gain = checked.identified(self.property, point, y)
+        gain = inputs.identified(self.property, point, y)
         gains = np.zeros(2 * self.bins)
         gains[i], gains[self.bins + i] = gain, -gain
         self.experts.update(gains)

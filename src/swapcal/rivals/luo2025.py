@@ -5,13 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import checked
-from swapcal.engine.published import Plan, PublishedMethod
-from swapcal.rivals.shared.card import Card
-from swapcal.roles import Elicitable, Hypotheses, Row
+from swapcal import inputs
+from swapcal.paper.method import Plan, PublishedMethod
+from swapcal.protocols import Elicitable, Hypotheses, Row
+from swapcal.rivals.card import Card
 from swapcal.typing import Float64Array, IntArray
-
-__all__ = ["Luo2025", "projected", "stationary", "two_neighbors"]
 
 _SNAP = 1e-12
 """Shares below this are zero: they move a mean by less than rounding does, and keep the chain free of tiny steps."""
@@ -171,10 +169,10 @@ class Luo2025(PublishedMethod):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = checked.whole(horizon, "horizon", 1)
+        self.horizon = inputs.integer(horizon, "horizon", 1)
         d = hypotheses.n + 1
         share = self.horizon / (d * math.log(max(self.horizon, 3)))
-        self.bins = max(2, math.ceil(share ** (1.0 / 3.0))) if bins is None else checked.whole(bins, "bins", 1)
+        self.bins = max(2, math.ceil(share ** (1.0 / 3.0))) if bins is None else inputs.integer(bins, "bins", 1)
         self.radius = math.sqrt(2.0)
         self._last, self._one = np.array([hypotheses.n]), np.ones(1)
         self.gamma = 1.0 / (2.0 * 3.0**2)
@@ -199,7 +197,7 @@ class Luo2025(PublishedMethod):
         """Every learner in the support takes a Newton step on its scaled loss."""
         states, (indices, values) = list(plan.notes), self._affine(row)
         # V(p, y) = p - u in widths of the domain, so that the target u is -V at the domain's lower end.
-        target = -checked.identified(self.property, self.property.domain[0], y)
+        target = -inputs.identified(self.property, self.property.domain[0], y)
         chances = np.array(plan.probabilities)
         coefficients, inverses = self.coefficients[states], self.inverses[states]
         residuals = coefficients[:, indices] @ values - target

@@ -5,15 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import checked
-from swapcal.engine.published import Plan, PublishedMethod
+from swapcal import inputs
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
-from swapcal.rivals.shared.card import Card
-from swapcal.rivals.shared.sign_change import first_change, play_points
-from swapcal.roles import Elicitable, Hypotheses, Row
+from swapcal.paper.method import Plan, PublishedMethod
+from swapcal.protocols import Elicitable, Hypotheses, Row
+from swapcal.rivals.card import Card
+from swapcal.rivals.games import first_change, play_points
 from swapcal.typing import Float64Array
-
-__all__ = ["Okoroafor2025"]
 
 
 class Okoroafor2025(PublishedMethod):
@@ -84,8 +82,8 @@ class Okoroafor2025(PublishedMethod):
     ) -> None:
         self.card.check(property, hypotheses)
         super().__init__(property, hypotheses, seed=seed)
-        self.horizon = checked.whole(horizon, "horizon", 1)
-        self.bins = math.ceil(math.sqrt(self.horizon)) if bins is None else checked.whole(bins, "bins", 1)
+        self.horizon = inputs.integer(horizon, "horizon", 1)
+        self.bins = math.ceil(math.sqrt(self.horizon)) if bins is None else inputs.integer(bins, "bins", 1)
         self.points = np.linspace(*property.domain, self.bins + 1)
         self.rate = math.sqrt(2.0 * math.log(2 * (self.bins + 1)) / self.horizon)
         self.sums = np.zeros(self.bins + 1)
@@ -108,7 +106,7 @@ class Okoroafor2025(PublishedMethod):
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Tell the thresholds at or below the forecast, and the learner, how far off it was."""
-        v = checked.identified(self.property, plan.values[drawn], y)
+        v = inputs.identified(self.property, plan.values[drawn], y)
         self.sums[: plan.notes[drawn] + 1] += v
         self.learner.update(self.state, self._symmetric(row), v)
 

@@ -2,16 +2,98 @@
 
 import base64
 import binascii
+import hashlib
+import hmac
 import math
+import re
+import secrets
+import time
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
 
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+import swapcal as sc
 from swapcal.service.config import Config
-from swapcal.service.event_store import TokenRow
 from swapcal.service.metrics import Metrics
-from swapcal.service.problems import Problem
-from swapcal.service.tokens import SCOPES, Bucket, Scope, Token, find
+from swapcal.service.schemas import Problem
+from swapcal.service.store import TokenRow
 
-__all__ = ["OPEN_PATHS", "Access"]
+# --------
+# Tokens: 256 random bits, shown once, kept as a digest, good for some scopes of some streams.
+
+Scope = Literal["predict", "outcomes", "read", "admin"]
+SCOPES: tuple[Scope, ...] = ("predict", "outcomes", "read", "admin")
+_FORM = re.compile(r"swapcal_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+
+
+class Bucket:
+    """So many cases a second, and `burst` at once after a pause."""
+
+    __slots__ = ("_at", "_left", "burst", "rate")
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self.rate, self.burst = rate, burst
+        self._left, self._at = self.burst, time.monotonic()
+
+    def take(self, n: int) -> float:
+        """0 if so many may pass, else the seconds until they may."""
+        now = time.monotonic()
+        self._left = min(self.burst, self._left + (now - self._at) * self.rate)
+        self._at = now
+        if n > self._left:
+            return (n - self._left) / self.rate
+        self._left -= n
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Who may what: `streams` empty means all of them."""
+
+    key: str
+    name: str
+    digest: str
+    scopes: frozenset[str]
+    streams: frozenset[str] = field(default_factory=frozenset)
+
+    def may(self, scope: Scope, stream: str | None) -> bool:
+        """Whether the token is good for a scope, of a stream or of the service as a whole."""
+        return scope in self.scopes and (not self.streams or stream is None or stream in self.streams)
+
+    @classmethod
+    def of(cls, row: TokenRow) -> "Token":
+        """The token of a row in the store."""
+        return cls(row.key, row.name, row.digest, frozenset(row.scopes.split()), frozenset(row.streams.split()))
+
+
+def create(name: str, scopes: Iterable[str], streams: Iterable[str] = ()) -> tuple[str, TokenRow]:
+    """A new token, to be shown once, and the row that is kept of it."""
+    chosen = tuple(dict.fromkeys(scopes))
+    if not chosen or any(scope not in SCOPES for scope in chosen):
+        raise sc.InvalidInput(f"scopes are {', '.join(SCOPES)}, one or more; got {', '.join(chosen) or 'none'}")
+    key, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    row = TokenRow(key, name, digest_of(secret), " ".join(chosen), " ".join(streams), time.time())
+    return f"swapcal_{key}_{secret}", row
+
+
+def digest_of(secret: str) -> str:
+    """What is kept: with 256 random bits, a plain SHA-256 cannot be turned round."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def find(text: str, tokens: dict[str, Token]) -> Token | None:
+    """The token that `text` is, or None. Digests are compared in a time that does not depend on where they differ."""
+    form = _FORM.fullmatch(text)
+    if form is None:
+        return None
+    token = tokens.get(form[1])
+    kept = "0" * 64 if token is None else token.digest
+    return token if hmac.compare_digest(digest_of(form[2]), kept) else None
+
 
 OPEN_PATHS = frozenset({"/v2/health/live", "/v2/health/ready", "/ping"})
 """What anybody may ask: whether the service is there."""
@@ -91,3 +173,60 @@ class Access:
                 f"this token may send {self.rate:g} cases a second; send the same request again in a while",
                 retry_after=max(1, math.ceil(min(wait, 3600.0))),
             )
+
+
+# --------
+# Reading a request's body: so large and no larger, of the right kind, decoded into structs; and answers as JSON.
+
+_encode = msgspec.json.Encoder().encode
+Decoded = TypeVar("Decoded")
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body; a `Problem` if it is too large, or not JSON by its own account."""
+    length: str | None = None
+    kind = b""
+    for name, value in request.scope["headers"]:
+        if name == b"content-length":
+            length = value.decode("latin-1")
+        elif name == b"content-type":
+            kind = value
+    if not kind.lower().startswith(b"application/json"):
+        raise Problem(415, "the body must be JSON; send it with  Content-Type: application/json")
+    if length is not None and length.isdigit() and int(length) > limit:
+        raise _too_large(limit)
+    parts: list[bytes] = []
+    left, more = limit, True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part: bytes = message.get("body", b"")
+        left -= len(part)
+        if left < 0:
+            raise _too_large(limit)
+        parts.append(part)
+        more = message.get("more_body", False)
+    body = parts[0] if len(parts) == 1 else b"".join(parts)
+    # For `forward`: a body can be read once.
+    request.scope["body"] = body
+    return body
+
+
+def decode(decoder: msgspec.json.Decoder[Decoded], body: bytes) -> Decoded:
+    """The body as the decoder's type; a `Problem` that names the place if it is not."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise Problem(422, f"this is not what the route takes: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Problem(400, f"the body is not JSON: {error}") from None
+
+
+def json(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """An answer."""
+    return Response(_encode(content), status, headers, media_type="application/json")
+
+
+def _too_large(limit: int) -> Problem:
+    return Problem(413, f"a body has at most {limit} bytes; send fewer cases at a time")

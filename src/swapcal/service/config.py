@@ -13,9 +13,7 @@ from msgspec import Meta, Struct
 import swapcal as sc
 from swapcal.service.schemas import NAME
 from swapcal.service.spec import StreamSpec
-from swapcal.service.stream_parts import check
-
-__all__ = ["Config", "Limits", "Service", "TokenConfig", "Upstream", "is_loopback", "read"]
+from swapcal.service.stream import check
 
 _Name = Annotated[str, Meta(pattern=NAME)]
 

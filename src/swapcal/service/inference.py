@@ -13,28 +13,11 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from swapcal.service.bodies import decode, json, read_body
-from swapcal.service.case_routes import forecast_all
-from swapcal.service.problems import Problem
-from swapcal.service.schemas import Case, Forecasted, Refused, Scalar
+from swapcal.service.access import decode, json, read_body
+from swapcal.service.handlers import forecast_all
+from swapcal.service.schemas import Case, Forecasted, Problem, Refused, Scalar
 from swapcal.service.server import Server
 from swapcal.version import __version__
-
-__all__ = [
-    "InferRequest",
-    "InferResponse",
-    "Invocation",
-    "Invoked",
-    "Live",
-    "ModelMetadata",
-    "infer",
-    "invocations",
-    "live",
-    "model",
-    "model_ready",
-    "ping",
-    "ready",
-]
 
 Cell = Scalar | list[Scalar]
 

@@ -1,8 +1,13 @@
 """What the service counts, as plain numbers on the way and in Prometheus' format when it asks."""
 
+import json
+import logging
+import sys
+import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
@@ -10,7 +15,42 @@ from prometheus_client.registry import Collector
 
 from swapcal.service.schemas import Forecasted, Forgotten, Learned, Refused, StreamStatus
 
-__all__ = ["CONTENT_TYPE", "Histogram", "Metrics"]
+# --------
+# Logs: one JSON object a line on standard error; no token and no case is ever in them.
+
+_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line of JSON, with whatever was passed as `extra`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        line: dict[str, Any] = {
+            "at": round(record.created, 3),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= {name: value for name, value in vars(record).items() if name not in _OWN}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=repr)
+
+
+def configure(level: str) -> None:
+    """Send everything, warnings too, to standard error as JSON lines."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+    # httpx tells every address it asks, at level info.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.getLogger("httpcore").setLevel(logging.WARNING)
+    warnings.simplefilter("default")
+    logging.captureWarnings(True)
+
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)

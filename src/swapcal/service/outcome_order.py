@@ -5,9 +5,7 @@ from typing import Any, NamedTuple
 
 import swapcal as sc
 from swapcal.forecast import Identity
-from swapcal.service.stored_forecast import pack, unpack
-
-__all__ = ["HeldOutcome", "OutcomeOrder"]
+from swapcal.service.store import pack, unpack
 
 
 class HeldOutcome(NamedTuple):

@@ -12,10 +12,8 @@ from typing import Any
 import psycopg
 
 import swapcal as sc
-from swapcal.service.event_store import CaseRow, Commit, Elsewhere, Event, StoredStream, TokenRow
-from swapcal.service.problems import StoreDown
-
-__all__ = ["Postgres"]
+from swapcal.service.schemas import StoreDown
+from swapcal.service.store import CaseRow, Commit, Event, NotOwner, StoredStream, TokenRow
 
 SCHEMA_VERSION = 1
 _LOCK = "hashtextextended('swapcal.stream.' || %s::text, 0)"
@@ -123,7 +121,7 @@ class Postgres:
                 return None
             locked = db.execute(f"SELECT pg_try_advisory_lock({_LOCK})", (name,)).fetchone()
             if locked is None or not locked[0]:
-                raise Elsewhere(name, found[0])
+                raise NotOwner(name, found[0])
             row = db.execute(
                 "UPDATE swapcal_streams SET epoch = epoch + 1, owner = %s WHERE name = %s "
                 "RETURNING name, spec, seq, snapshot, snapshot_seq, epoch",
@@ -209,7 +207,7 @@ class Postgres:
             f"UPDATE swapcal_streams SET {set_} WHERE name = %s AND epoch = %s", (*values, one.name, one.epoch)
         )
         if done.rowcount != 1:
-            raise Elsewhere(one.name, None)
+            raise NotOwner(one.name, None)
 
     def _fence(self, name: str, epoch: int) -> None:
         """Refuse to write for a stream that has a newer owner; holds the row until the transaction ends."""
@@ -217,7 +215,7 @@ class Postgres:
             "SELECT epoch, owner FROM swapcal_streams WHERE name = %s FOR UPDATE", (name,)
         ).fetchone()
         if row is None or row[0] != epoch:
-            raise Elsewhere(name, None if row is None else row[1])
+            raise NotOwner(name, None if row is None else row[1])
 
     def prune(self, name: str, before: float, seq: int, limit: int) -> int:
         """Delete old cases whose events are all in the snapshot."""

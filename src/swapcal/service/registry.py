@@ -6,12 +6,10 @@ import time
 import msgspec
 
 import swapcal as sc
-from swapcal.service.event_store import CaseRow, Elsewhere, EventStore
-from swapcal.service.problems import Problem, StoreDown
-from swapcal.service.served_stream import Diverged, ServedStream
+from swapcal.service.schemas import Problem, StoreDown
 from swapcal.service.spec import StreamSpec
-
-__all__ = ["Registry", "replay"]
+from swapcal.service.store import CaseRow, EventStore, NotOwner
+from swapcal.service.stream import ReplayMismatch, Stream
 
 log = logging.getLogger("swapcal.service")
 AT_ONCE = 500
@@ -32,10 +30,10 @@ class Registry:
 
     def __init__(self, store: EventStore, limit: int) -> None:
         self.store, self.limit = store, limit
-        self.streams: dict[str, ServedStream] = {}
+        self.streams: dict[str, Stream] = {}
         self._refused: dict[str, tuple[float, Exception]] = {}
 
-    def get(self, name: str) -> ServedStream:
+    def get(self, name: str) -> Stream:
         """The stream; a `Problem` if there is none, `Elsewhere` if another worker has it."""
         stream = self.streams.get(name)
         if stream is not None:
@@ -45,7 +43,7 @@ class Registry:
             raise refusal
         try:
             stream = self._load(name)
-        except (Elsewhere, Problem, sc.SwapcalError) as error:
+        except (NotOwner, Problem, sc.SwapcalError) as error:
             if len(self._refused) > 1000:
                 self._refused.clear()
             self._refused[name] = (time.monotonic() + ASK_AGAIN, error)
@@ -54,18 +52,20 @@ class Registry:
         self.streams[name] = stream
         return stream
 
-    def _load(self, name: str) -> ServedStream:
+    def _load(self, name: str) -> Stream:
         started = time.monotonic()
         row = self.store.acquire(name)
         if row is None:
             raise Problem(404, f"there is no stream {name!r}; an administrator can make it")
         try:
             spec = msgspec.json.decode(row.spec, type=StreamSpec)
-            stream = ServedStream.load(name, spec, row.snapshot)
+            stream = Stream.load(name, spec, row.snapshot)
             stream.epoch = row.epoch
             replay(stream, self.store)
             if stream.seq != row.seq:
-                raise Diverged(f"the log of stream {name!r} ends at event {stream.seq} and should end at {row.seq}")
+                raise ReplayMismatch(
+                    f"the log of stream {name!r} ends at event {stream.seq} and should end at {row.seq}"
+                )
         except (sc.SwapcalError, msgspec.ValidationError) as error:
             self.store.release(name)
             log.error("stream cannot be loaded", extra={"stream": name, "reason": str(error)})
@@ -91,7 +91,7 @@ class Registry:
                 403, f"there are {len(names)} streams, and no more are allowed; raise `streams` under [limits]"
             )
         seeded = spec.seeded()
-        fresh = ServedStream(name, seeded)
+        fresh = Stream(name, seeded)
         made = self.store.create(name, msgspec.json.encode(seeded), fresh.dump())
         self._refused.pop(name, None)
         self.get(name)
@@ -122,7 +122,7 @@ class Registry:
             log.warning("stream not released", extra={"stream": name, "reason": str(error)})
 
 
-def replay(stream: ServedStream, store: EventStore) -> None:
+def replay(stream: Stream, store: EventStore) -> None:
     """Play the log behind a stream's snapshot: every forecast must come out as it was stored, to the last bit."""
     waiting: list[CaseRow] = []
 
@@ -133,7 +133,7 @@ def replay(stream: ServedStream, store: EventStore) -> None:
         asked = [stream.asked(one.context, one.used()) for one in (row.asked() for row in rows)]
         for row, made in zip(rows, stream.predict(asked), strict=True):
             if made != row.forecast(stream.identity):
-                raise Diverged(
+                raise ReplayMismatch(
                     f"forecast {row.seq} of stream {stream.name!r} comes out differently from how it was stored: start "
                     "the version of swapcal that stored it, stop it in good order, which leaves nothing to replay, and "
                     "upgrade then"
@@ -142,7 +142,7 @@ def replay(stream: ServedStream, store: EventStore) -> None:
     last = stream.seq
     for number, is_outcome, row in store.events(stream.name, last):
         if number != last + 1:
-            raise Diverged(f"event {last + 1} is missing in the log of stream {stream.name!r}; restore a back-up")
+            raise ReplayMismatch(f"event {last + 1} is missing in the log of stream {stream.name!r}; restore a back-up")
         last = number
         time = row.learned if is_outcome and row.learned is not None else row.created
         if is_outcome or (stream.counts_transactions and time != stream.time):

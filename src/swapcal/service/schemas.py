@@ -1,34 +1,13 @@
 """What goes over the wire: requests and answers, checked while they are decoded."""
 
 import math
+from http import HTTPStatus
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from swapcal.errors import InvalidInput
-
-__all__ = [
-    "Alarms",
-    "Answers",
-    "Case",
-    "CaseState",
-    "Cases",
-    "Context",
-    "Forecasted",
-    "Forgotten",
-    "Id",
-    "Learned",
-    "Outcome",
-    "Outcomes",
-    "RaisedAlarm",
-    "Refused",
-    "Results",
-    "Scalar",
-    "StoredCase",
-    "StreamList",
-    "StreamName",
-    "StreamStatus",
-]
 
 ID = r"^[A-Za-z0-9_~@+=:-][A-Za-z0-9._~@+=:-]{0,199}$"
 NAME = r"^[a-z][a-z0-9_-]{0,62}$"
@@ -221,3 +200,31 @@ def _one_line(id: str) -> None:
     # Python's `$` also matches before a final line end, which JSON Schema's does not.
     if id.endswith("\n"):
         raise ValueError("an id holds no line end")
+
+
+# --------
+# What is refused, and why: every error leaves as problem+json (RFC 9457), with a sentence that says what to do.
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(Exception):
+    """A refusal: a status, a sentence, and for what is safe to send again later, after how many seconds."""
+
+    def __init__(self, status: int, detail: str, *, retry_after: int | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.retry_after = status, detail, retry_after
+        self.store_down = False
+
+    def refused(self, id: str | None = None) -> Refused:
+        """The same as an entry of an answer."""
+        return Refused(HTTPStatus(self.status).phrase, self.status, self.detail, id=msgspec.UNSET if id is None else id)
+
+
+class StoreDown(Exception):
+    """The store cannot be reached or cannot write; nothing that was not answered has been stored."""
+
+
+def body_of(problem: Problem) -> bytes:
+    """The problem as JSON."""
+    return msgspec.json.encode(problem.refused())

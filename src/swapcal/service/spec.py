@@ -10,8 +10,6 @@ from msgspec import Meta, Struct
 import swapcal as sc
 from swapcal.service.schemas import Scalar, StreamStatus
 
-__all__ = ["MonitorSpec", "StreamAnswer", "StreamSpec", "seconds"]
-
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 DEFAULT_PENDING = 1_000_000
 Span = Annotated[str, Meta(pattern=r"^[0-9]{1,6}[smhd]$", description="A time: 90s, 15m, 12h, 30d.")]

@@ -9,10 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import swapcal as sc
-from swapcal.service.event_store import CaseRow, Commit, Elsewhere, Event, StoredStream, TokenRow
-from swapcal.service.problems import StoreDown
-
-__all__ = ["Sqlite"]
+from swapcal.service.schemas import StoreDown
+from swapcal.service.store import CaseRow, Commit, Event, NotOwner, StoredStream, TokenRow
 
 SCHEMA_VERSION = 1
 _TABLES = """
@@ -96,7 +94,7 @@ class Sqlite:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(lock)
-            raise Elsewhere(name, None) from None
+            raise NotOwner(name, None) from None
         self._lock = lock
 
     def names(self) -> list[str]:
@@ -165,7 +163,7 @@ class Sqlite:
                 key = self._key(one.name)
                 fenced = db.execute("UPDATE streams SET seq = ? WHERE key = ? AND epoch = ?", (one.seq, key, one.epoch))
                 if fenced.rowcount != 1:
-                    raise Elsewhere(one.name, None)
+                    raise NotOwner(one.name, None)
                 db.executemany(
                     "INSERT INTO cases (stream, id, seq, request, forecast, created) VALUES (?, ?, ?, ?, ?, ?)",
                     [(key, row.id, row.seq, row.request, row.packed, row.created) for row in one.cases],

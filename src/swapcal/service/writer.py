@@ -12,14 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import swapcal as sc
-from swapcal.service.event_store import Commit, Elsewhere, EventStore
+from swapcal.service.idempotency import ForecastJob, OutcomeJob, play
 from swapcal.service.metrics import Metrics
-from swapcal.service.once import ForecastJob, OutcomeJob, play
-from swapcal.service.problems import Problem, StoreDown
 from swapcal.service.registry import Registry
+from swapcal.service.schemas import Problem, StoreDown
 from swapcal.service.spec import seconds
-
-__all__ = ["Writer"]
+from swapcal.service.store import Commit, EventStore, NotOwner
 
 log = logging.getLogger("swapcal.service")
 
@@ -157,7 +155,7 @@ class Writer:
         except StoreDown as error:
             self._lost(error)
             return [self._down()] * len(jobs)
-        except Elsewhere as error:
+        except NotOwner as error:
             self.registry.forget(*{job.stream for job in jobs}, error.name)
             retry = Problem(
                 503, "this stream has just moved to another worker; send the same request again", retry_after=1
@@ -233,7 +231,7 @@ class Writer:
             for name in self.store.names():
                 try:
                     self.registry.get(name)
-                except (Elsewhere, Problem) as refusal:
+                except (NotOwner, Problem) as refusal:
                     log.warning("stream not taken", extra={"stream": name, "reason": str(refusal)})
             self.ready = True
         except StoreDown as error:
@@ -263,5 +261,5 @@ class Writer:
                     self.store.commit([Commit(name, stream.epoch, stream.seq, (), (), stream.dump())])
             self.registry.forget(*list(self.registry.streams))
             self.store.close()
-        except (StoreDown, Elsewhere) as error:
+        except (StoreDown, NotOwner) as error:
             log.error("no snapshot at the end", extra={"reason": str(error)})

@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.checked import shown
 from swapcal.errors import DataError
+from swapcal.inputs import short_repr
 from swapcal.tables.coded import Coded, coded, text
-from swapcal.tables.delimited import NULLS
-from swapcal.tables.extras import package
-from swapcal.tables.table import chosen
+from swapcal.tables.sources import chosen, package
+from swapcal.tables.text import NULLS
 from swapcal.typing import Float64Array
-
-__all__ = ["Batch"]
 
 _ADVICE = "; correct it, leave the cell empty if it is missing, or name another column"
 
@@ -126,7 +123,9 @@ class Batch:
         try:
             return value.decode("utf-8")
         except UnicodeDecodeError:
-            raise self._wrong(name, at, f"the bytes {shown(value)} are no text; save the file as UTF-8", "") from None
+            raise self._wrong(
+                name, at, f"the bytes {short_repr(value)} are no text; save the file as UTF-8", ""
+            ) from None
 
     def _number(self, name: str, at: int, value: Any) -> float:
         written = self._decoded(name, at, value) if isinstance(value, bytes) else value
@@ -138,7 +137,7 @@ class Batch:
                 raise TypeError
             return float(written)
         except (TypeError, ValueError, OverflowError):
-            raise self._wrong(name, at, f"{shown(written)} is not a number") from None
+            raise self._wrong(name, at, f"{short_repr(written)} is not a number") from None
 
     def _wrong(self, name: str, at: int, what: str, advice: str = _ADVICE) -> DataError:
         return DataError(f"{self.name}, row {self.first + at + 1}, column {name!r}: {what}{advice}")

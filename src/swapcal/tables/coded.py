@@ -10,8 +10,6 @@ import numpy as np
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["Coded", "as_number", "coded", "text"]
-
 _NOT_AVAILABLE = ("NAType", "NaTType")
 """Type names of the missing values of pandas, which are equal to nothing and have no truth value."""
 
@@ -139,3 +137,8 @@ def _from_list(values: list[Any]) -> Coded | Float64Array:
     for t, value in enumerate(values):
         codes[t] = places.setdefault(text(value), len(places) - 1)
     return Coded(codes, tuple(places)[1:])
+
+
+def taken(column: Coded | Float64Array, rows: IntArray) -> Coded | Float64Array:
+    """Some rows of a column."""
+    return Coded(column.codes[rows], column.values) if isinstance(column, Coded) else column[rows]

@@ -1,21 +1,158 @@
 """Records in: files, streams, frames, mappings and lists, in batches of bounded size."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import io
+import os
+import pickle
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
-from swapcal.checked import shown, whole
+import numpy as np
+
 from swapcal.errors import DataError
+from swapcal.inputs import integer, short_repr
 from swapcal.tables.batch import Batch
-from swapcal.tables.data_frames import open_arrays, open_frame
-from swapcal.tables.delimited import open_delimited
-from swapcal.tables.extras import package
-from swapcal.tables.json_lines import open_json_lines, open_mappings
-from swapcal.tables.parquet import open_parquet
-from swapcal.tables.sources import Source, open_source
-from swapcal.tables.table import Piece, Table
+from swapcal.tables.sources import Piece, Source, Table, chosen, open_source, package
+from swapcal.tables.text import open_delimited, open_json_lines, open_mappings
 
-__all__ = ["Batch", "Records", "read"]
+# --------
+# Frames of any make through narwhals, and mappings of arrays.
+
+
+def open_arrays(arrays: Mapping[str, Any], columns: Sequence[str] | None, batch_rows: int, skip: int) -> Table:
+    """A mapping from name to array or list, all equally long."""
+    name = "the mapping"
+    kept = chosen(name, [str(column) for column in arrays], columns)
+    lengths = {column: _length(column, arrays[column]) for column in kept}
+    n_rows = next(iter(lengths.values()), 0)
+    for column, length in lengths.items():
+        if length != n_rows:
+            raise DataError(
+                f"column {column!r} of {name} has {length} rows and {kept[0]!r} has {n_rows}; cut or fill it"
+            )
+
+    def pieces() -> Iterator[Piece]:
+        for start in range(skip, n_rows, batch_rows):
+            end = min(start + batch_rows, n_rows)
+            yield Piece(end - start, {column: arrays[column][start:end] for column in kept})
+
+    return Table(name, kept, pieces(), n_rows, None, lambda: 0, lambda: None, min(skip, n_rows))
+
+
+def open_frame(frame: Any, columns: Sequence[str] | None, batch_rows: int, skip: int) -> Table:
+    """A frame of pandas, polars, pyarrow or another library that narwhals knows."""
+    narwhals = package("narwhals", "reading a frame")
+    try:
+        table = narwhals.from_native(frame)
+    except narwhals.exceptions.DuplicateError as error:
+        said = " ".join(str(error).split()).rstrip(".")
+        raise DataError(f"the frame has several columns of the same name ({said}); rename all but one") from None
+    except TypeError:
+        raise DataError(
+            "records come from a path, '-', a binary stream, a frame, a mapping of arrays or mappings; "
+            f"got {type(frame).__name__}"
+        ) from None
+    if isinstance(table, narwhals.LazyFrame):
+        table = table.collect()
+    name = f"the {type(frame).__module__.partition('.')[0]} frame"
+    # A column whose name is no text cannot be asked for.
+    kept = chosen(name, [column for column in table.columns if isinstance(column, str)], columns)
+    n_rows = len(table)
+
+    def pieces() -> Iterator[Piece]:
+        for start in range(skip, n_rows, batch_rows):
+            end = min(start + batch_rows, n_rows)
+            yield Piece(end - start, {column: _part(name, column, table[column][start:end]) for column in kept})
+
+    return Table(name, kept, pieces(), n_rows, None, lambda: 0, lambda: None, min(skip, n_rows))
+
+
+def _part(name: str, column: str, series: Any) -> Any:
+    """A part of a column as a pyarrow array; as a list where its entries are of several types, or of a frame's own."""
+    arrow = package("pyarrow", "reading a frame")
+    try:
+        array = series.to_arrow()
+        array = array.combine_chunks() if hasattr(array, "combine_chunks") else array
+    except (arrow.ArrowException, TypeError, ValueError):
+        return series.to_list()
+    kind = array.type.value_type if arrow.types.is_dictionary(array.type) else array.type
+    if arrow.types.is_run_end_encoded(kind):
+        return package("pyarrow.compute", "reading a frame").run_end_decode(array)
+    if isinstance(kind, arrow.BaseExtensionType):
+        return series.to_list()
+    if arrow.types.is_nested(kind):
+        raise DataError(f"column {column!r} of {name} holds {kind} values; give a column of texts or numbers")
+    return array
+
+
+def _length(column: str, values: Any) -> int:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__len__") or np.ndim(values) > 1:
+        raise DataError(f"column {column!r} of the mapping must be a flat array or list; got {type(values).__name__}")
+    return len(values)
+
+
+# --------
+# Parquet, row group by row group.
+
+_BUFFER = 1 << 20
+"""Bytes that are read of a column at once; without it a whole column of a row group would be."""
+
+
+def open_parquet(name: str, file: Any, columns: Sequence[str] | None, batch_rows: int, skip: int) -> Table:
+    """A path or a binary stream that can seek; whole row groups in front of row `skip` are not even read."""
+    arrow, parquet = package("pyarrow", "reading Parquet"), package("pyarrow.parquet", "reading Parquet")
+    options = {"pre_buffer": False, "buffer_size": _BUFFER}
+    try:
+        opened = parquet.ParquetFile(file, **options)
+    except (arrow.ArrowException, OSError) as error:
+        raise DataError(f"{name} is not a whole Parquet file ({_first_line(error)}); copy or write it again") from error
+    kept = chosen(name, opened.schema_arrow.names, columns)
+    for column in kept:
+        kind = opened.schema_arrow.field(column).type
+        if arrow.types.is_nested(kind):
+            if columns is not None:
+                raise DataError(f"column {column!r} of {name} holds {kind} values; give a column of texts or numbers")
+            kept = tuple(one for one in kept if one != column)
+    groups, skipped = list(range(opened.metadata.num_row_groups)), 0
+    while groups and skipped + opened.metadata.row_group(groups[0]).num_rows <= skip:
+        skipped += opened.metadata.row_group(groups.pop(0)).num_rows
+    size, n_rows, way = os.path.getsize(file) if isinstance(file, str) else None, opened.metadata.num_rows, [skipped]
+    pieces = _pieces(name, opened, kept, groups, batch_rows, way)
+    # Parquet is not read from one end to the other: the share of rows stands for the share of bytes.
+    return Table(
+        name,
+        kept,
+        pieces,
+        n_rows,
+        size,
+        lambda: 0 if size is None else size * way[0] // max(n_rows, 1),
+        opened.close,
+        skipped,
+    )
+
+
+def _pieces(
+    name: str, opened: Any, kept: Sequence[str], groups: list[int], batch_rows: int, way: list[int]
+) -> Iterator[Piece]:
+    arrow = package("pyarrow", "reading Parquet")
+
+    def piece(batch: Any) -> Piece:
+        # A function, so that nothing here holds on to a batch while the next one is made.
+        way[0] += batch.num_rows
+        return Piece(batch.num_rows, {column: batch.column(column) for column in kept})
+
+    try:
+        yield from map(piece, opened.iter_batches(batch_rows, row_groups=groups, columns=list(kept), use_threads=False))
+    except (arrow.ArrowException, OSError) as error:
+        why = _first_line(error)
+        raise DataError(f"{name} is broken behind row {way[0]} ({why}); copy or write it again") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 class Records:
@@ -175,7 +312,7 @@ def read(
     2 [1.] ('Rome',)
     """
     wanted = None if columns is None else _names(columns)
-    skip, batch_rows = whole(skip, "skip", 0), whole(batch_rows, "batch_rows", 1)
+    skip, batch_rows = integer(skip, "skip", 0), integer(batch_rows, "batch_rows", 1)
     if isinstance(source, (str, PathLike)) or hasattr(source, "read"):
         table = _open_bytes(source, wanted, batch_rows, skip, whole_lines)
     elif isinstance(source, Mapping):
@@ -238,5 +375,200 @@ def _open_parquet(given: Any, source: Any, columns: Sequence[str] | None, batch_
 
 def _names(columns: Any) -> list[str]:
     if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
-        raise DataError(f"columns must be a list of names; got {shown(columns)}")
+        raise DataError(f"columns must be a list of names; got {short_repr(columns)}")
     return list(columns)
+
+
+# --------
+# Rows of a file of text that grows, or of a pipe, as they come: whole lines, never a part of one.
+
+PIECE = 1 << 20
+
+
+def growing_batches(
+    path: str,
+    columns: Sequence[str] | None,
+    *,
+    follow: bool,
+    pause: float = 1.0,
+    wait: Callable[[float], None] = time.sleep,
+) -> Iterator[Batch]:
+    """Batches of a CSV or JSON-lines file ("-" is standard input), each as soon as its lines are there.
+
+    Parameters
+    ----------
+    path : str
+        The file, not packed.
+    columns : sequence of str, optional
+        Read only these.
+    follow : bool
+        At the end of the file wait for more lines, for ever; else end there.
+    pause : float
+        Seconds between two looks at the file.
+    wait : callable
+        What waits; raising an exception of its own ends the following.
+
+    Notes
+    -----
+    A line without its end is left until the end comes; the last line of a file that is not followed needs none. A cell
+    of CSV may not hold a line break.
+    """
+    name = "standard input" if path == "-" else path
+    stream = sys.stdin.buffer if path == "-" else _opened_lines(path)
+    head, rest, done = b"", b"", 0
+    try:
+        while True:
+            piece = stream.read1(PIECE) if hasattr(stream, "read1") else stream.read(PIECE)
+            ended = not piece
+            rest += piece
+            cut = len(rest) if ended and not follow else rest.rfind(b"\n") + 1
+            lines, rest = rest[:cut], rest[cut:]
+            if not head and lines.lstrip()[:1] not in (b"", b"{"):
+                at = lines.find(b"\n") + 1 or len(lines)
+                head, lines = lines[:at], lines[at:]
+            if lines.strip():
+                for batch in read(_named(head + lines, name), columns=columns):
+                    yield Batch(name, done, batch.n, batch._data)
+                    done += batch.n
+            if ended:
+                if not follow or path == "-":
+                    return
+                wait(pause)
+    finally:
+        if path != "-":
+            stream.close()
+
+
+class _Named(io.BytesIO):
+    """Bytes with the name of the file that they come from."""
+
+    name = ""
+
+
+def _named(data: bytes, name: str) -> _Named:
+    stream = _Named(data)
+    stream.name = name
+    return stream
+
+
+def _opened_lines(path: str) -> BinaryIO:
+    try:
+        stream: Any = open(path, "rb")  # noqa: SIM115
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}; give another file") from None
+    head = stream.peek(4)[:4]
+    if head[:2] == b"\x1f\x8b" or head == b"PAR1":
+        stream.close()
+        raise DataError(f"{path} is packed, so it cannot be followed as it grows; give CSV or JSON lines")
+    found: BinaryIO = stream
+    return found
+
+
+# --------
+# A source that can be read more than once: again from its file or frame, or from a temporary copy of its batches.
+
+
+class RereadableSource:
+    """The batches of a source, as often as they are asked for.
+
+    Files and frames are opened again. What can be read only once (standard input, a pipe, an iterator, records that are
+    open already) is copied on the way: the columns that are needed go to a temporary file without a name, which is gone
+    when this is closed.
+
+    Parameters
+    ----------
+    source : Records or anything that `records.read` takes
+        The table.
+    columns : sequence of str, optional
+        Read only these.
+    n_passes : int
+        How often it will be read, for the progress.
+
+    Examples
+    --------
+    >>> with Passes(iter([{"y": 1.0}, {"y": 0.0}]), ["y"]) as passes:
+    ...     [[len(batch) for batch in passes.batches()] for _ in range(2)]
+    [[2], [2]]
+    """
+
+    def __init__(self, source: Any, columns: Sequence[str] | None = None, *, n_passes: int = 2) -> None:
+        self._source, self._columns, self._n_passes = source, columns, n_passes
+        self._again = _readable_again(source)
+        self._records = source if isinstance(source, Records) else read(source, columns=columns)
+        self._copy = None if self._again else tempfile.TemporaryFile()  # noqa: SIM115
+        self._before = self._done = 0
+        self._begun = False
+        self.name, self.file = self._records.name, self._records.file
+        self.columns = self._records.columns
+        self.n_rows = self._records.n_rows
+        total = self._records.bytes_total
+        # A copy is read in no time beside the text it was made from.
+        self.bytes_total = None if total is None else total * (n_passes if self._again else 1)
+
+    @property
+    def bytes_done(self) -> int:
+        """About how many bytes have been read in all passes."""
+        self._done = max(self._done, self._before + self._records.bytes_done)
+        return self._done
+
+    def batches(self) -> Iterator[Batch]:
+        """All batches from the first on."""
+        if not self._begun:
+            self._begun = True
+            yield from self._first()
+        elif self._copy is None:
+            self._before += self._records.bytes_done
+            self._records.close()
+            self._records = read(self._source, columns=self._columns)
+            yield from self._records
+        else:
+            self._copy.seek(0)
+            while (stored := _next(self._copy)) is not None:
+                yield Batch(self.name, *stored)
+
+    def _first(self) -> Iterator[Batch]:
+        for batch in self._records:
+            if self._copy is not None:
+                pickle.dump((batch.first, batch.n, dict(batch._data)), self._copy, protocol=5)
+            yield batch
+        if self._copy is not None:
+            pickle.dump(None, self._copy)
+
+    def close(self) -> None:
+        """Close the file, and the copy if there is one."""
+        self._records.close()
+        if self._copy is not None:
+            self._copy.close()
+
+    def __enter__(self) -> "RereadableSource":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _next(copy: Any) -> tuple[int, int, dict[str, Any]] | None:
+    """What this process has written itself, to a file that nobody else can open."""
+    found: tuple[int, int, dict[str, Any]] | None = pickle.load(copy)
+    return found
+
+
+def _readable_again(source: Any) -> bool:
+    if isinstance(source, Records):
+        return False
+    if isinstance(source, str | os.PathLike):
+        return os.path.isfile(source)
+    return isinstance(source, Mapping | list | tuple) or (hasattr(source, "columns") and not hasattr(source, "read"))
+
+
+def opening(records: Records, prefix: int) -> tuple[list[Batch], Iterator[Batch]]:
+    """The batches that hold the first `prefix` rows, and an iterator over the others."""
+    batches, first, n_rows = iter(records), [], 0
+    for batch in batches:
+        first.append(batch)
+        n_rows += batch.n
+        if n_rows >= prefix:
+            break
+    if not n_rows:
+        raise DataError(f"{records.name} has no rows; give a file with a line of column names and rows below it")
+    return first, batches

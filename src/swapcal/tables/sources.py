@@ -1,16 +1,39 @@
 """Bytes from a path, standard input or a stream: unpacked, counted, and with a look at how they begin."""
 
+import difflib
 import gzip
+import importlib
 import os
 import stat
 import sys
 import zlib
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from swapcal.checked import shown
-from swapcal.errors import DataError
+from swapcal.errors import DataError, MissingExtra
+from swapcal.inputs import short_repr
 
-__all__ = ["HEAD", "Source", "open_source"]
+# --------
+# Packages that only some readers need, imported when they do.
+
+
+def package(module: str, purpose: str, *, extra: str = "files") -> Any:
+    """The module, or one sentence that says how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        name = module.partition(".")[0]
+        if isinstance(error, ModuleNotFoundError) and error.name == name:
+            why = f"{purpose} needs the package {name}; install it with  pip install 'swapcal[{extra}]'"
+        else:
+            # It is there and does not load: what it says itself tells more than that it is missing.
+            said = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+            why = (
+                f"{purpose} needs the package {name}, which is installed and cannot be loaded: {said}; install "
+                f"versions that fit each other with  pip install --upgrade 'swapcal[{extra}]'"
+            )
+        raise MissingExtra(why) from error
+
 
 HEAD = 1 << 16
 """Bytes that are looked at before it is decided what they are."""
@@ -164,7 +187,7 @@ def open_source(source: Any) -> Source:
     except PermissionError:
         raise DataError(f"{path} may not be read by this user; change its permissions") from None
     except (OSError, ValueError) as error:
-        raise DataError(f"{shown(path)} cannot be opened ({error}); check the name") from None
+        raise DataError(f"{short_repr(path)} cannot be opened ({error}); check the name") from None
     # A pipe or a device has no size that says anything.
     found = os.stat(path)
     return Source(path, file, found.st_size if stat.S_ISREG(found.st_mode) else None, own=True, file=path)
@@ -177,3 +200,47 @@ def _number(stream: Any) -> int | None:
     except (AttributeError, OSError, ValueError):
         return None
     return number if isinstance(number, int) else None
+
+
+# --------
+# What every reader gives: a table that comes in pieces.
+
+
+class Piece(NamedTuple):
+    """Some rows: equally long columns (pyarrow arrays, NumPy arrays or lists) by name."""
+
+    n: int
+    columns: Mapping[str, Any]
+
+
+class Table(NamedTuple):
+    """An opened source: the columns that are read, its pieces, and what is known of its size and of the way gone."""
+
+    name: str
+    columns: tuple[str, ...]
+    pieces: Iterator[Piece]
+    n_rows: int | None
+    bytes_total: int | None
+    bytes_done: Callable[[], int]
+    close: Callable[[], None]
+    skipped: int = 0
+    """Rows in front of the first piece that the reader has already passed over."""
+    file: str | int | None = None
+    """The path that was opened, or the number of an open file; None for what is in memory."""
+    held: Callable[[], str | None] = lambda: None
+    """After the last piece: what was left out of it, as a sentence."""
+
+
+def chosen(name: str, there: Sequence[str], wanted: Sequence[str] | None) -> tuple[str, ...]:
+    """The columns to read, each once; an error for one that is not there, or that is there twice."""
+    if wanted is None:
+        return tuple(dict.fromkeys(there))
+    for column in wanted:
+        if column not in there:
+            near = difflib.get_close_matches(column, there, 1, cutoff=0.5)
+            listed = ", ".join(map(repr, there[:12])) + (", ..." if len(there) > 12 else "")
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {listed}"
+            raise DataError(f"there is no column {column!r} in {name}; {hint}")
+        if list(there).count(column) > 1:
+            raise DataError(f"there are several columns {column!r} in {name}; rename all but one")
+    return tuple(dict.fromkeys(wanted))

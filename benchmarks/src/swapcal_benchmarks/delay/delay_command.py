@@ -15,7 +15,7 @@ from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite
 from swapcal.properties import Mean
-from swapcal.simulate import delays
+from swapcal.simulate import streams
 from swapcal_benchmarks.delay.delay_page import late_page, late_tables, targets
 from swapcal_benchmarks.delay.late_cases import recorded_cases, simulated_cases
 from swapcal_benchmarks.delay.late_scores import measure_late
@@ -58,7 +58,7 @@ def show_delays(
 def slower(n_rounds: int, repeats: int = 5) -> dict[str, float]:
     """Processor time of `run(known=)` over that of `run` at once: the least of some turns each, taken in turn."""
     stream = simulate.miscalibrated(n_rounds, 1)
-    known = {"at once": None, "100 rows": delays.fixed(n_rounds, 100), "1,000 rows": delays.fixed(n_rounds, 1000)}
+    known = {"at once": None, "100 rows": streams.fixed(n_rounds, 100), "1,000 rows": streams.fixed(n_rounds, 1000)}
     ratios: dict[str, float] = {}
     for name, learn in (("model as hint", False), ("learning", True)):
         best = dict.fromkeys(known, np.inf)

@@ -9,7 +9,7 @@ import numpy as np
 
 from swapcal import simulate
 from swapcal.properties import Mean
-from swapcal.simulate import delays
+from swapcal.simulate import streams
 from swapcal.tables.coded import Coded
 from swapcal.tables.records import read
 from swapcal.typing import Float64Array
@@ -57,7 +57,7 @@ def recorded_cases(directory: Path) -> Iterator[LateCase]:
             case = _recorded(label, delay, stream, mean, forecasts, directory, rows, every)
             n = len(case.y)
             yield case
-            yield case.delayed("100 rows", delays.fixed(n, 100), depends=False)
+            yield case.delayed("100 rows", streams.fixed(n, 100), depends=False)
             yield from _dependent(case)
 
 
@@ -85,7 +85,7 @@ def _recorded(
     sparse = groups.rows(stream.groups(slice(start, None)), len(y))
     x = np.zeros((len(y), groups.n))
     x[np.repeat(np.arange(len(y)), np.diff(sparse.indptr)), sparse.indices] = sparse.values
-    known = delays.fixed(len(y), rows) if rows is not None else _next_day(directory, stream.name)[start:] - start
+    known = streams.fixed(len(y), rows) if rows is not None else _next_day(directory, stream.name)[start:] - start
     model = np.clip(forecasts[start:], *property.domain)
     return LateCase(name, delay, property, x, y, model, known, every, False)
 
@@ -102,7 +102,7 @@ def _next_day(directory: Path, name: str) -> Float64Array:
 
 
 def simulated_cases(n_rounds: int = _ROUNDS) -> Iterator[LateCase]:
-    """Four kinds of streams under every delay of `swapcal.simulate.delays`, and drift during the delay."""
+    """Four kinds of streams under every delay of `swapcal.simulate.streams`, and drift during the delay."""
     made = {
         "miscalibrated": simulate.miscalibrated(n_rounds, 0),
         "drifting": simulate.drifting(n_rounds, 0, binary=True),
@@ -110,17 +110,17 @@ def simulated_cases(n_rounds: int = _ROUNDS) -> Iterator[LateCase]:
         "noisy": simulate.noisy(n_rounds, 0),
     }
     for name, stream in made.items():
-        case = _simulated(name, "100 rows", stream, delays.fixed(n_rounds, 100))
+        case = _simulated(name, "100 rows", stream, streams.fixed(n_rounds, 100))
         yield case
-        yield case.delayed("1,000 rows", delays.fixed(n_rounds, 1000), depends=False)
-        yield case.delayed("geometric, 300", delays.geometric(n_rounds, 300.0, 0), depends=False)
-        yield case.delayed("a day of 200", delays.by_day(n_rounds, 200), depends=False)
-        yield case.delayed("heavy tail", delays.heavy_tailed(n_rounds, 50.0, 0), depends=False)
+        yield case.delayed("1,000 rows", streams.fixed(n_rounds, 1000), depends=False)
+        yield case.delayed("geometric, 300", streams.geometric(n_rounds, 300.0, 0), depends=False)
+        yield case.delayed("a day of 200", streams.by_day(n_rounds, 200), depends=False)
+        yield case.delayed("heavy tail", streams.heavy_tailed(n_rounds, 50.0, 0), depends=False)
         yield from _dependent(case)
-    stream, known = delays.drift_meanwhile(n_rounds, 0, 500)
+    stream, known = streams.drift_meanwhile(n_rounds, 0, 500)
     yield _simulated("drift meanwhile", "500 rows", stream, known)
     right = simulate.miscalibrated(n_rounds, 1)
-    case = _simulated("a right model", "100 rows", right, delays.fixed(n_rounds, 100))
+    case = _simulated("a right model", "100 rows", right, streams.fixed(n_rounds, 100))
     case = LateCase(
         case.stream, case.delay, case.property, case.x, case.y, right.truth_mean, case.known, case.every, False
     )
@@ -130,9 +130,9 @@ def simulated_cases(n_rounds: int = _ROUNDS) -> Iterator[LateCase]:
 
 def _dependent(case: LateCase) -> Iterator[LateCase]:
     y = case.y
-    yield case.delayed("high ones fast", delays.by_outcome(y, 20.0, 3000.0, 0), depends=True)
-    yield case.delayed("high ones slow", delays.by_outcome(y, 3000.0, 20.0, 0), depends=True)
-    yield case.delayed("lead times", delays.lead_times(y, 4600.0, 0), depends=True)
+    yield case.delayed("high ones fast", streams.by_outcome(y, 20.0, 3000.0, 0), depends=True)
+    yield case.delayed("high ones slow", streams.by_outcome(y, 3000.0, 20.0, 0), depends=True)
+    yield case.delayed("lead times", streams.lead_times(y, 4600.0, 0), depends=True)
 
 
 def _simulated(name: str, delay: str, stream: simulate.Stream, known: Float64Array) -> LateCase:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.audit import Audit
+from swapcal.audits import Audit
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite

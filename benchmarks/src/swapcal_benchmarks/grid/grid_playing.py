@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.audit import Audit
-from swapcal.engine.grid import Grid
+from swapcal.audits import Audit
+from swapcal.engine.values import Grid
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite
-from swapcal.roles import Rows
+from swapcal.protocols import Rows
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.grid.grid_row import HINTS, GridScores
 from swapcal_benchmarks.grid.recipes import GridStream

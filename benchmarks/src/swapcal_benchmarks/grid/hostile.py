@@ -7,7 +7,7 @@ from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite
 from swapcal.properties import Expectile, Mean, Quantile
-from swapcal.roles import Elicitable
+from swapcal.protocols import Elicitable
 from swapcal.simulate.adversaries import Adversary, Arena, Books, Far, Greedy, Odds, groups, rounds
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.rivals.duels import ADVERSARIES, adversary

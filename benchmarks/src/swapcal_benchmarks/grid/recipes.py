@@ -7,8 +7,8 @@ import numpy as np
 
 from swapcal.hypotheses import Finite
 from swapcal.properties import Expectile, Mean, Probability, Quantile
-from swapcal.roles import Elicitable, Rows
-from swapcal.simulate import synthetic
+from swapcal.protocols import Elicitable, Rows
+from swapcal.simulate import streams
 from swapcal.typing import Float64Array
 
 __all__ = ["KINDS", "GridStream", "Recipe"]
@@ -69,7 +69,7 @@ def _dense(
 
 def _drifting(property: Elicitable) -> Callable[[float, int, int], GridStream]:
     def made(_: float, n_rounds: int, seed: int) -> GridStream:
-        s = synthetic.drifting(n_rounds, seed)
+        s = streams.drifting(n_rounds, seed)
         truth = s.truth_mean
         if isinstance(property, Quantile):
             truth = s.truth_quantile(property.level)
@@ -81,13 +81,13 @@ def _drifting(property: Elicitable) -> Callable[[float, int, int], GridStream]:
 
 
 def _probability(_: float, n_rounds: int, seed: int) -> GridStream:
-    s = synthetic.drifting(n_rounds, seed, binary=True)
+    s = streams.drifting(n_rounds, seed, binary=True)
     return _dense(Probability(), s.x, s.y, s.hint, s.truth_mean)
 
 
 def _rare(rate: float, n_rounds: int, seed: int) -> GridStream:
     """Events of a rate; the model is overconfident, too high, and wrong by group."""
-    rng, f, x = synthetic.context(n_rounds, seed, 20)
+    rng, f, x = streams.context(n_rounds, seed, 20)
     score = f @ rng.normal(0, 0.3, 10) + x @ rng.normal(0, 0.25, x.shape[1])
     score -= score.mean()
     low, high = -20.0, 5.0
@@ -101,7 +101,7 @@ def _rare(rate: float, n_rounds: int, seed: int) -> GridStream:
 
 def _noise(share: float, n_rounds: int, seed: int) -> GridStream:
     """A mean with noise of that share of the range; the model is off by about as much, by group."""
-    rng, f, x = synthetic.context(n_rounds, seed, 20)
+    rng, f, x = streams.context(n_rounds, seed, 20)
     truth = 0.15 + 0.7 * _sigmoid(f @ rng.normal(0, 0.4, 10) + x @ rng.normal(0, 0.2, x.shape[1]))
     y = np.clip(truth + share * rng.standard_normal(n_rounds), 0.0, 1.0)
     frozen = np.clip(truth + share * (x @ rng.normal(0, 0.3, x.shape[1])) + 0.3 * share, 0.0, 1.0)
@@ -110,7 +110,7 @@ def _noise(share: float, n_rounds: int, seed: int) -> GridStream:
 
 def _density(rho: float, n_rounds: int, seed: int) -> GridStream:
     """A quantile of labels that are uniform on an interval of length 1 / rho."""
-    rng, f, x = synthetic.context(n_rounds, seed, 20)
+    rng, f, x = streams.context(n_rounds, seed, 20)
     center = np.full(n_rounds, 0.5)
     if rho > 1.0:
         inner = 0.1 + 0.8 * _sigmoid(f @ rng.normal(0, 0.4, 10) + x @ rng.normal(0, 0.2, x.shape[1]))
@@ -125,7 +125,7 @@ def _heaped(quantile: bool) -> Callable[[float, int, int], GridStream]:
     """Eight tenths of the forecasts are one number."""
 
     def made(_: float, n_rounds: int, seed: int) -> GridStream:
-        rng, f, x = synthetic.context(n_rounds, seed, 20)
+        rng, f, x = streams.context(n_rounds, seed, 20)
         heap = rng.random(n_rounds) < 0.8
         truth = np.where(heap, 0.3, 0.1 + 0.8 * _sigmoid(f @ rng.normal(0, 0.4, 10)))
         frozen = np.clip(truth * 0.8 + 0.05, 0.0, 1.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from swapcal.properties import Expectile, Mean, Quantile
-from swapcal.roles import Elicitable
+from swapcal.protocols import Elicitable
 from swapcal_benchmarks.grid.recipes import GridStream
 from swapcal_benchmarks.streams.models import frozen
 from swapcal_benchmarks.streams.recorded import load

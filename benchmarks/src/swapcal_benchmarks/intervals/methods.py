@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 import swapcal as sc
-from swapcal.classes import ClassSet
+from swapcal.classes import PredictionSet
 from swapcal.intervals import Interval
 from swapcal.rivals import MVP, AdaptiveConformal, GroupConformal
-from swapcal.tables.extras import package
+from swapcal.tables.sources import package
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.intervals.interval_streams import IntervalStream
 
@@ -23,7 +23,7 @@ def ours(stream: IntervalStream, coverage: float, seed: int) -> Ends:
     """`Interval` around the model, or for two outcomes `ClassSet` with the model's probabilities."""
     X, n = stream.members, len(stream.y)
     if stream.binary:
-        sets = ClassSet(coverage, 2, sc.Finite(X.shape[1]), horizon=n, seed=seed)
+        sets = PredictionSet(coverage, 2, sc.Finite(X.shape[1]), horizon=n, seed=seed)
         inside = sets.run(X, stream.y.astype(int), np.column_stack([1.0 - stream.hints, stream.hints]))
         return np.where(inside[:, 0], 0.0, 1.0), np.where(inside[:, 1], 1.0, 0.0)
     spread = 1.5 * float(np.median(np.abs(stream.earlier[0] - stream.earlier[1])))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from swapcal.audit import swap_multicalibration_error
+from swapcal.audits import swap_multicalibration_error
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite
 from swapcal.properties import Mean

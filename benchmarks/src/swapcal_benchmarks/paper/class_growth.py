@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.audit import swap_multicalibration_error
+from swapcal.audits import swap_multicalibration_error
 from swapcal.properties import Mean, Quantile
 from swapcal_benchmarks.exponents import exponent
 from swapcal_benchmarks.measurement import Measurement

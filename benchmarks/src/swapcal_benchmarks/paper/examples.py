@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swapcal.audit import calibration_error
+from swapcal.audits import calibration_error
 from swapcal.errors import NotElicitable
 from swapcal.properties import Quantile, Variance
 from swapcal.typing import Float64Array

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.engine.published import Plan
 from swapcal.paper.algorithm2 import Algorithm2
-from swapcal.paper.two_points import Support
-from swapcal.roles import Row
+from swapcal.paper.grid import Support
+from swapcal.paper.method import Plan
+from swapcal.protocols import Row
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.exponents import exponent
 from swapcal_benchmarks.measurement import Measurement

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.roles import Elicitable
+from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 
 __all__ = ["KnownLaws", "binary_scene", "narrow_scene", "wide_scene"]

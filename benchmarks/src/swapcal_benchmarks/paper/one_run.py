@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.audit import swap_multicalibration_error
+from swapcal.audits import swap_multicalibration_error
 from swapcal_benchmarks.paper.cases import PaperCase
 from swapcal_benchmarks.paper.deviation import bins_of, explicit_bound, plain_bound
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swapcal.learners import Learner
-from swapcal.roles import Row
+from swapcal.protocols import Row
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.exponents import exponent
 from swapcal_benchmarks.measurement import Measurement

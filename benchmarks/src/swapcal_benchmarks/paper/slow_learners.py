@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from swapcal.audit import swap_multicalibration_error
-from swapcal.engine.safe_exp import safe_exp
+from swapcal.audits import swap_multicalibration_error
+from swapcal.engine.arithmetic import safe_exp
 from swapcal.learners import MultiplicativeWeights
 from swapcal.paper.algorithm2 import Algorithm2
 from swapcal.properties import Mean
-from swapcal.roles import Row
+from swapcal.protocols import Row
 from swapcal.typing import Float64Array, Spec
 from swapcal_benchmarks.exponents import exponent
 from swapcal_benchmarks.measurement import Measurement

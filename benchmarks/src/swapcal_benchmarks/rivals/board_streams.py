@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from swapcal.errors import InvalidInput
-from swapcal.rivals.shared.card import kind_of
-from swapcal.roles import Elicitable
-from swapcal.simulate import synthetic
+from swapcal.protocols import Elicitable
+from swapcal.rivals.card import kind_of
+from swapcal.simulate import streams
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.rivals import noise
 
@@ -38,7 +38,7 @@ class Recorded:
 def record(name: str, property: Elicitable, n_rounds: int, seed: int, n_groups: int) -> Recorded:
     """The stream called `name`, for labels that fit the property; the same for the same arguments.
 
-    iid: nothing changes. drifting, interacting, overconfident and group-noise: `swapcal.simulate.synthetic` (drifting,
+    iid: nothing changes. drifting, interacting, overconfident and group-noise: `swapcal.simulate.streams` (drifting,
     interacting, miscalibrated, noisy). abrupt: the groups' effects are drawn anew after each quarter. heavy-tailed: as
     iid, with noise of infinite variance before it is cut to the range. sparse: 40 groups, of which all but the first
     hold one case in 40.
@@ -56,13 +56,13 @@ def record(name: str, property: Elicitable, n_rounds: int, seed: int, n_groups: 
             f"there is no stream {name!r} for {property!r}; there are {', '.join(BINARY if binary else REAL)}"
         )
     if name == "drifting":
-        return _synthetic(synthetic.drifting(n_rounds, seed, n_groups, binary=binary), property)
+        return _synthetic(streams.drifting(n_rounds, seed, n_groups, binary=binary), property)
     if name == "interacting":
-        return _synthetic(synthetic.interacting(n_rounds, seed, max(n_groups, 7)), property)
+        return _synthetic(streams.interacting(n_rounds, seed, max(n_groups, 7)), property)
     if name == "overconfident":
-        return _synthetic(synthetic.miscalibrated(n_rounds, seed, n_groups), property)
+        return _synthetic(streams.miscalibrated(n_rounds, seed, n_groups), property)
     if name == "group-noise":
-        return _synthetic(synthetic.noisy(n_rounds, seed, n_groups), property)
+        return _synthetic(streams.noisy(n_rounds, seed, n_groups), property)
     rng = np.random.default_rng([seed, len(name)])
     n = _N_SPARSE if name == "sparse" else n_groups
     x = (rng.random((n_rounds, n)) < (_SHARE_SPARSE if name == "sparse" else rng.uniform(0.1, 0.7, n))).astype(float)
@@ -70,7 +70,7 @@ def record(name: str, property: Elicitable, n_rounds: int, seed: int, n_groups: 
     return _world(rng, x, property, binary, name)
 
 
-def _synthetic(stream: synthetic.Stream, property: Elicitable) -> Recorded:
+def _synthetic(stream: streams.Stream, property: Elicitable) -> Recorded:
     kind, level = kind_of(property), float(property.spec().get("level", 0.5))
     if kind == "quantile":
         truth = stream.truth_quantile(level)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Expectile, Probability, Quantile
-from swapcal.roles import Elicitable, Hypotheses
+from swapcal.protocols import Elicitable, Hypotheses
 from swapcal_benchmarks.rivals.board_streams import BINARY, REAL
 from swapcal_benchmarks.rivals.duels import ADVERSARIES
 

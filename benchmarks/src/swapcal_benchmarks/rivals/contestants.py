@@ -10,10 +10,10 @@ from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.paper import Algorithm1, Algorithm2
+from swapcal.protocols import Elicitable, Hypotheses
 from swapcal.rivals import all_rivals
-from swapcal.rivals.clairvoyant import Clairvoyant
-from swapcal.rivals.shared.card import Card
-from swapcal.roles import Elicitable, Hypotheses
+from swapcal.rivals.card import Card
+from swapcal.rivals.practice import Clairvoyant
 from swapcal.typing import Float64Array
 
 __all__ = ["Contestant", "Entry", "all_contestants"]

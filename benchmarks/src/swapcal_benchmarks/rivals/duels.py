@@ -3,8 +3,8 @@
 import numpy as np
 
 from swapcal.errors import InvalidInput
-from swapcal.rivals.shared.card import kind_of
-from swapcal.roles import Elicitable, Hypotheses
+from swapcal.protocols import Elicitable, Hypotheses
+from swapcal.rivals.card import kind_of
 from swapcal.simulate.adversaries import (
     Adversary,
     AntiHint,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from swapcal.roles import Elicitable
+from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 
 __all__ = ["heavy", "triangular", "unit"]

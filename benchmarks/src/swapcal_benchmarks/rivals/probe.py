@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swapcal.errors import InvalidInput
-from swapcal.rivals.shared.card import kind_of
+from swapcal.rivals.card import kind_of
 from swapcal_benchmarks.rivals.boards import Board
 from swapcal_benchmarks.rivals.contestants import Contestant
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from swapcal.engine.grid import Grid
+from swapcal.engine.values import Grid
 from swapcal.forecast import Forecast
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.rivals.contestants import Entry

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.audit import calibration_error, multicalibration_error, swap_multicalibration_error
-from swapcal.engine.grid import Grid
-from swapcal.roles import Elicitable, Hypotheses
+from swapcal.audits import calibration_error, multicalibration_error, swap_multicalibration_error
+from swapcal.engine.values import Grid
+from swapcal.protocols import Elicitable, Hypotheses
 from swapcal.typing import Float64Array
 
 __all__ = ["CLAIMS", "Scores", "on_grid", "score"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from swapcal.errors import InvalidInput
 from swapcal.properties import Expectile, Mean, Probability, Quantile
-from swapcal.roles import Elicitable
+from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.rivals.board_streams import Recorded
 from swapcal_benchmarks.rivals.boards import Board

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from swapcal.cases import Cases, Events, step
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite
-from swapcal.keyed import key_text, sibling
+from swapcal.keyed import forecaster_for_key, key_text
 from swapcal.properties import Probability
-from swapcal.stepping import Events, EventStream, step
 from swapcal.typing import Float64Array
 
 __all__ = ["GROUPS", "KeyCost", "key_cost", "rows_of", "template"]
@@ -65,10 +65,14 @@ def key_cost(n_keys: int, n_rows: int, *, sampled: int = 200) -> KeyCost:
     n = min(n_keys, sampled)
     data = [rows_of(rng, n_rows) for _ in range(n)]
     names = [key_text(k) for k in range(n)]
-    run = _seconds(lambda: [sibling(made, "key", k).run(*some) for k, some in zip(names, data, strict=True)])
-    stepped = _seconds(lambda: [_stepped(sibling(made, "key", k), some) for k, some in zip(names, data, strict=True)])
-    looped = _seconds(lambda: [_looped(sibling(made, "key", k), some) for k, some in zip(names, data, strict=True)])
-    played = [sibling(made, "key", k) for k in names]
+    run = _seconds(lambda: [forecaster_for_key(made, "key", k).run(*some) for k, some in zip(names, data, strict=True)])
+    stepped = _seconds(
+        lambda: [_stepped(forecaster_for_key(made, "key", k), some) for k, some in zip(names, data, strict=True)]
+    )
+    looped = _seconds(
+        lambda: [_looped(forecaster_for_key(made, "key", k), some) for k, some in zip(names, data, strict=True)]
+    )
+    played = [forecaster_for_key(made, "key", k) for k in names]
     for forecaster, some in zip(played, data, strict=True):
         forecaster.run(*some)
     states = [forecaster.to_bytes() for forecaster in played]
@@ -107,7 +111,7 @@ def _seconds(call: Any) -> float:
 def _stepped(forecaster: Forecaster, some: tuple[Float64Array, ...]) -> bytes:
     """Ten batches of events, the outcome of a case after the next case, the state as bytes between batches."""
     x, y, hints = some
-    state, n = EventStream(forecaster).to_bytes(), len(y)
+    state, n = Cases(forecaster).to_bytes(), len(y)
     for start in range(0, n, max(n // 10, 1)):
         stop = min(start + max(n // 10, 1), n)
         size = stop - start

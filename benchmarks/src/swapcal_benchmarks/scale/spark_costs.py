@@ -14,9 +14,9 @@ import numpy as np
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Groups
-from swapcal.keyed import key_text, sibling
+from swapcal.keyed import forecaster_for_key, key_text
 from swapcal.properties import Probability
-from swapcal.tables.extras import package
+from swapcal.tables.sources import package
 
 __all__ = ["SparkCost", "spark_cost"]
 
@@ -84,7 +84,7 @@ def _batch_alone(folder: Path) -> None:
     for start, stop in pairwise(ends):
         part = table.slice(start, stop - start)
         x = {name: part[name].combine_chunks() for name in _SETTINGS["groups"]}
-        own = sibling(made, "key", key_text(int(stores[start])))
+        own = forecaster_for_key(made, "key", key_text(int(stores[start])))
         own.run(x, part["y"].to_numpy(), part["p"].to_numpy())
 
 
@@ -100,7 +100,9 @@ def _stream_alone(folder: Path) -> None:
             store = row["store"]
             if store not in live:
                 known = store in states
-                live[store] = Forecaster.from_bytes(states[store]) if known else sibling(made, "key", key_text(store))
+                live[store] = (
+                    Forecaster.from_bytes(states[store]) if known else forecaster_for_key(made, "key", key_text(store))
+                )
             if row["y"] is None:
                 waiting[row["case"]] = (
                     live[store].predict({"sex": row["sex"], "age": row["age"]}, hint=row["p"]).to_bytes()

@@ -64,14 +64,15 @@ def play(command: str, path: Path) -> dict[str, float]:
     """Run a command in this process, on one core; processor seconds and peak bytes."""
     import resource
 
-    from swapcal.jobs import auditing, running
-    from swapcal.jobs.question import Question
     from swapcal.tables.records import read
+    from swapcal.tasks import audit as auditing
+    from swapcal.tasks import scalar as running
+    from swapcal.tasks.config import TaskConfig
     from swapcal_benchmarks.speed.memory import peak
 
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    question = Question("y", "p", groups=_GROUPS)
+    question = TaskConfig("y", "p", groups=_GROUPS)
     if command == "audit":
         auditing.audit(read(str(path), columns=question.columns), question)
     else:

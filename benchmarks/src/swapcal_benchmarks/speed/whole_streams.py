@@ -7,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal import simulate
-from swapcal.engine.protocol import StreamPart
-from swapcal.engine.stream import play_alone
+from swapcal.engine.pending import Chunk
+from swapcal.engine.schedule import play_alone
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Mean
-from swapcal.simulate import delays
+from swapcal.simulate import streams
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.speed import timed_streams
 from swapcal_benchmarks.speed.ratio import Side, compare
@@ -47,7 +47,7 @@ def _late(sizes: SpeedSizes) -> list[TargetRow]:
         def ready() -> Any:
             hint = OnlineRegression() if name == "learning" else None
             forecaster = Forecaster(Mean(), Finite(20), seed=1, hint=hint)
-            known = None if delay is None else delays.fixed(T, delay)
+            known = None if delay is None else streams.fixed(T, delay)
             return lambda: forecaster.run(X, stream.y, None if name == "no hint" else stream.hint, known=known)
 
         return ready
@@ -132,7 +132,7 @@ def _sparse(sizes: SpeedSizes) -> list[TargetRow]:
 
         def ready() -> Any:
             forecaster = Forecaster(Mean(), Finite(n), horizon=T, seed=1)
-            part = StreamPart(rows, labels, None, None, out)
+            part = Chunk(rows, labels, None, None, out)
             return lambda: play_alone(forecaster._round, part)
 
         return ready

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from swapcal.properties import Expectile, Quantile
-from swapcal.roles import Elicitable
-from swapcal.tables.extras import package
+from swapcal.protocols import Elicitable
+from swapcal.tables.sources import package
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.streams.recorded import RecordedStream
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from swapcal.audit import Audit
-from swapcal.audit.paired import PairedLosses
+from swapcal.audits import Audit
+from swapcal.audits.scores import PairedLosses
 from swapcal.errors import DataError
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite, Groups
 from swapcal.properties import Expectile, Mean, Quantile
-from swapcal.roles import Elicitable, Rows
+from swapcal.protocols import Elicitable, Rows
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.streams.models import frozen
 from swapcal_benchmarks.streams.recorded import RecordedStream, load

@@ -5,8 +5,7 @@
 that does not change). `partial_fit` goes on with a stream, for which `Forecaster` states the guarantee.
 """
 
-from swapcal.compat.sklearn.sklearn_classifier import MulticalibratedClassifier
-from swapcal.compat.sklearn.sklearn_interval import MulticalibratedInterval
-from swapcal.compat.sklearn.sklearn_regressor import MulticalibratedRegressor
+from swapcal.compat.sklearn.classifier import MulticalibratedClassifier
+from swapcal.compat.sklearn.regressor import MulticalibratedInterval, MulticalibratedRegressor
 
 __all__ = ["MulticalibratedClassifier", "MulticalibratedInterval", "MulticalibratedRegressor"]

@@ -4,7 +4,6 @@ What runs on the workers is the same core as everywhere, on Arrow tables (`on_wo
 loop over keys, to the last bit, whatever the number of workers. docs/scale.md has what it costs.
 """
 
-from swapcal.compat.spark.recalibrating import recalibrate
-from swapcal.compat.spark.tree_audit import audit, judged
+from swapcal.compat.spark.frames import audit, judged, recalibrate
 
 __all__ = ["audit", "judged", "recalibrate"]

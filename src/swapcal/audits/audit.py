@@ -1,0 +1,931 @@
+"""The audit: mergeable sums over a stream of forecasts, and every question that they answer."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swapcal import inputs, properties
+from swapcal.audits import sums
+from swapcal.audits.cells import Assumption, Cells, Witness, cell_radii, ends_of, find_witness, make_cells
+from swapcal.audits.linear import Bounds
+from swapcal.audits.sums import PER_CELL, PER_VALUE, Constant, Functions, Sums, SumTable, width
+from swapcal.engine import kernels
+from swapcal.engine.values import Grid
+from swapcal.errors import InvalidInput, StateFileError
+from swapcal.hypotheses import Finite, from_spec
+from swapcal.hypotheses.rows import check_rows
+from swapcal.inputs import integer, short_repr
+from swapcal.properties import Mean
+from swapcal.protocols import Elicitable, Row, Rows
+from swapcal.state import Layout, Shape, packed, unpacked
+from swapcal.typing import Float64Array, IntArray, Spec
+
+# --------
+# Audits as plain data: written, compared and read back with nothing but JSON types.
+
+SCHEMA_VERSION = 1
+KIND = "swapcal.audits"
+
+
+class Stored(NamedTuple):
+    """What a stored audit holds."""
+
+    functions: Functions | None
+    sums: Sums
+    bins: int | list[float] | None
+    names: tuple[str, ...] | None
+
+
+def same(one: Spec | None, two: Spec | None) -> bool:
+    """Whether two specs are the same data; what JSON does to tuples makes no difference."""
+    return _text(one) == _text(two)
+
+
+def same_class(one: Spec, two: Spec, *, learned: bool = True) -> bool:
+    """Whether two specs name the same functions; how a forecaster weighs them, and their names, make no difference.
+
+    Without `learned`, groups may have found different values so far, and have room for more or fewer of them.
+    """
+    left_out = ("potential", "names") if learned else ("potential", "names", "vocabulary", "n", "limit")
+
+    def functions(spec: Spec) -> Spec:
+        return {key: value for key, value in spec.items() if key not in left_out}
+
+    return isinstance(one, Mapping) and isinstance(two, Mapping) and same(functions(one), functions(two))
+
+
+def plain_bins(bins: Any) -> Any:
+    """A number of bins, or a list of their edges."""
+    return bins.tolist() if isinstance(bins, np.ndarray) else bins
+
+
+def dump(
+    sums: Sums,
+    property: Elicitable,
+    functions: Functions | None,
+    *,
+    bins: Any,
+    names: tuple[str, ...] | None,
+) -> dict[str, Any]:
+    """Plain data from which `undump` rebuilds the sums; distinct forecasts in increasing order."""
+    arrays = sums.arrays()
+    order = np.argsort(arrays["value"]) if "value" in arrays else slice(None)
+    filled = {name: each if each.ndim == 1 else _filled(each, sums.n) for name, each in arrays.items()}
+    return {
+        "kind": KIND,
+        "schema_version": SCHEMA_VERSION,
+        "property": dict(property.spec()),
+        "hypotheses": None if functions is None else dict(functions.spec()),
+        "bins": plain_bins(bins),
+        "names": None if names is None else list(names),
+        "sums": {name: array[order].tolist() for name, array in filled.items()},
+    }
+
+
+def undump(data: Any, property: Elicitable, hypotheses: Functions | None) -> Stored:
+    """Check stored data against the parts it is to be used with, and rebuild the sums."""
+    if not isinstance(data, Mapping) or data.get("kind") != KIND:
+        raise StateFileError("this is not a stored audit; give what Audit.to_dict returned")
+    if data.get("schema_version") != SCHEMA_VERSION:
+        given = data.get("schema_version")
+        raise StateFileError(f"stored audits of version {SCHEMA_VERSION} can be read; this one has version {given!r}")
+    check_property(data.get("property"), property)
+    return filled(data, chosen(data.get("hypotheses"), hypotheses))
+
+
+def check_property(spec: Any, property: Elicitable) -> None:
+    """The property that was passed in is the one that was stored."""
+    if not same(spec, property.spec()):
+        raise InvalidInput(f"the audit was made for the property {spec!r}; got {dict(property.spec())!r}")
+
+
+def filled(data: Mapping[str, Any], functions: Functions | None) -> Stored:
+    """The sums, names and bins of stored data, checked against a class of functions."""
+    names = data.get("names")
+    n = 1 if functions is None else functions.n
+    if names is not None and not (
+        isinstance(names, list) and len(names) == n and all(isinstance(name, str) for name in names)
+    ):
+        raise StateFileError(f"this stored audit is damaged: its names are {short_repr(names)}, not {n} strings")
+    try:
+        sums = _sums(data["sums"], n, data.get("bins"))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise StateFileError(
+            f"the sums of this stored audit are incomplete or damaged ({error}); store it again"
+        ) from None
+    return Stored(functions, sums, data.get("bins"), None if names is None else tuple(names))
+
+
+def _text(spec: Spec | None) -> str:
+    return json.dumps(dict(spec) if isinstance(spec, Mapping) else spec, sort_keys=True, default=repr)
+
+
+def chosen(spec: Any, hypotheses: Functions | None) -> Functions | None:
+    """The class that was passed in, if it is the one that was stored; or the stored one, if it can be rebuilt."""
+    if hypotheses is not None:
+        if spec is not None and not same_class(spec, hypotheses.spec()):
+            raise InvalidInput(f"the audit was made with the hypotheses {spec!r}; got {dict(hypotheses.spec())!r}")
+        return hypotheses
+    if spec is None:
+        return None
+    if isinstance(spec, Mapping) and spec.get("kind") == "constant":
+        return Constant()
+    if not isinstance(spec, Mapping) or spec.get("kind") not in ("Finite", "Linear"):
+        raise InvalidInput(f"the audit was made with the hypotheses {spec!r}; give them again as `hypotheses`")
+    return from_spec(spec)
+
+
+def _filled(array: Float64Array, n: int) -> Float64Array:
+    """`array` with columns of zeros behind it, up to `n`."""
+    filled = np.zeros((len(array), n))
+    filled[:, : array.shape[1]] = array
+    return filled
+
+
+def _sums(stored: Any, n: int, bins: Any) -> Sums:
+    edges = np.array(bins, dtype=np.float64) if isinstance(bins, list) else None
+    sums = Sums(n, edges=edges)
+    names = ("value", *PER_VALUE, *PER_CELL) if edges is None else (*PER_VALUE, "forecast", *PER_CELL)
+    # Before there were weights, the rounds of a value were its weight.
+    stored = {"rounds": stored["count"], **stored}
+    n_slots = len(stored["value"]) if edges is None else len(edges) - 1
+    arrays = {}
+    for name in names:
+        array = np.asarray(stored[name], dtype=np.float64)
+        # JSON keeps no shape of a matrix without rows; columns behind the last one that is used may be left out.
+        narrow = array.ndim == 2 and len(array) == n_slots and array.shape[1] <= n
+        arrays[name] = array if narrow else array.reshape((n_slots, n) if name in PER_CELL else (n_slots,))
+    _check_finite(arrays)
+    if edges is None and (len(set(arrays["value"].tolist())) != n_slots or (arrays["rounds"] < 1).any()):
+        raise ValueError("a forecast value is repeated or has no rounds")
+    if (arrays["count"] < 0).any() or (arrays["count"] > arrays["rounds"]).any():
+        raise ValueError("the weights of a forecast value are not those of its rounds")
+    check_possible(arrays)
+    sums.restore(arrays)
+    return sums
+
+
+def _check_finite(arrays: dict[str, Float64Array]) -> None:
+    # NaN and infinities of either sign stay what they are in a sum, or become NaN: one look at all of them.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = sum(float(np.sum(array)) for array in arrays.values())
+    if np.isfinite(total):
+        return
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} is not finite")
+
+
+def check_possible(arrays: dict[str, Float64Array]) -> None:
+    """Refuse sums that no rounds can have: |V| and weights are at most 1, and a sum's square at most n sums of squares.
+
+    All of it holds for functions with any values, as `weight` sums up |x|.
+    """
+    most, tiny = 1.0 + 1e-9, 1e-9
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounds, count, v, vv = (arrays[name] for name in PER_VALUE)
+        xv, active, weight, xvxv = (arrays[name] for name in PER_CELL)
+        for what, possible in (
+            ("rounds are whole numbers", (rounds == np.floor(rounds)) & (rounds >= 0) & (rounds < 2.0**53)),
+            ("V is in [-1, 1]", (np.abs(v) <= most * count + tiny) & (vv >= 0) & (vv <= most * count + tiny)),
+            ("sums fit their squares", v * v <= most * rounds * vv + tiny),
+            (
+                "functions are active in rounds",
+                (active == np.floor(active)) & (active >= 0) & (active <= rounds[:, None]),
+            ),
+            ("functions fit their weight", (weight >= 0) & (np.abs(xv) <= most * weight + tiny) & (xvxv >= 0)),
+            ("sums of functions fit their squares", xv * xv <= most * active * xvxv + tiny),
+            ("nothing is where nothing was", (active > 0) | ((weight == 0) & (xv == 0) & (xvxv == 0))),
+        ):
+            if not possible.all():
+                raise ValueError(f"it is not true of them that {what}")
+
+
+# --------
+# Audits as bytes: the sums and what they are sums of, to be sent, added up and kept.
+
+
+def pack(
+    sums: Sums, property: Elicitable, functions: Functions | None, *, bins: Any, names: tuple[str, ...] | None
+) -> bytes:
+    """What `unpack` reads; distinct forecasts in increasing order, and no column behind the last that is used."""
+    arrays = sums.arrays()
+    order = np.argsort(arrays["value"]) if "value" in arrays else slice(None)
+    n_used = sums.n_used
+    header = {
+        "property": dict(property.spec()),
+        "hypotheses": None if functions is None else dict(functions.spec()),
+        "bins": plain_bins(bins),
+        "names": None if names is None else list(names),
+        "size": [sums.n_slots, n_used],
+    }
+    stored = [
+        arrays[name][order] if arrays[name].ndim == 1 else arrays[name][order, :n_used] for name in sorted(arrays)
+    ]
+    return packed("audit", json.dumps(header, separators=(",", ":")).encode(), stored)
+
+
+def unpack(
+    data: bytes, property: Elicitable | None, hypotheses: Functions | None
+) -> tuple[Elicitable, Functions | None, Stored]:
+    """The property, the class as it was given or as it can be rebuilt, and all else that an audit is."""
+    header, words = unpacked("audit", data)
+    try:
+        found = json.loads(header)
+        m, used = found["size"]
+        if type(m) is not int or type(used) is not int or m < 0 or used < 0 or m * max(used, 1) > words.n:
+            raise StateFileError(f"these bytes of an audit are damaged: it has {m!r} values and {used!r} functions")
+        per_value = (*PER_VALUE, "forecast" if isinstance(found["bins"], list) else "value")
+        shapes = {name: Shape((m,)) for name in per_value} | {name: Shape((m, used)) for name in PER_CELL}
+        arrays = words.arrays(Layout.of({name: shapes[name] for name in sorted(shapes)}))
+        spec = found["hypotheses"]
+        if hypotheses is not None and hasattr(hypotheses, "resumed") and spec is not None:
+            hypotheses = hypotheses.resumed(spec)
+        # What is rebuilt from the bytes themselves is what they say, without a comparison.
+        made = properties.from_spec(found["property"]) if property is None else property
+        if property is not None:
+            check_property(found["property"], property)
+        if hypotheses is None and spec is not None and spec.get("kind") in ("Finite", "Groups", "Linear", "Numeric"):
+            functions: Functions | None = from_spec(spec)
+            hypotheses = functions if spec["kind"] in ("Groups", "Numeric") else None
+        else:
+            functions = chosen(spec, hypotheses)
+        stored = filled({**found, "sums": arrays}, functions)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        if isinstance(error, ValueError) and type(error).__module__ == "swapcal.errors":
+            raise
+        raise StateFileError(f"these bytes hold no audit ({type(error).__name__}: {error})") from error
+    return made, hypotheses, stored
+
+
+# --------
+# Rounds in: labels, forecasts and contexts, checked together, become identification values and sparse rows.
+
+_AT_ONCE = 1 << 18
+"""Entries of an array that are looked at together, where they must be copied for it."""
+
+
+class AuditedRound(NamedTuple):
+    """One round, ready to be added: the class it belongs to, the (rounded) forecast, V, the context, and the weight."""
+
+    functions: Functions
+    value: float
+    v: float
+    row: Row
+    weight: float
+
+
+class AuditedRounds(NamedTuple):
+    """Many rounds, ready to be added; contexts as sparse rows, or dense as they came, which saves a copy of them."""
+
+    functions: Functions
+    values: Float64Array
+    v: Float64Array
+    contexts: Rows | Float64Array
+    weights: Float64Array | None
+
+
+class RoundReader:
+    """Checks rounds and takes V. It changes nothing, so whoever calls it can fail without a trace.
+
+    `functions` is None until the first context tells how many columns there are. `edges` are those of the bins that
+    forecasts share, if there are such bins; a whole number of `bins` rounds forecasts to their mid-points instead.
+    """
+
+    def __init__(self, property: Elicitable, functions: Functions | None, bins: Any = None) -> None:
+        if not all(hasattr(property, name) for name in ("identification", "invalid_labels", "domain", "spec")):
+            raise InvalidInput(f"property must be an elicitable property such as Mean(); got {property!r}")
+        if functions is not None and not all(
+            hasattr(functions, name) for name in ("n", "row", "rows", "supremum", "dual")
+        ):
+            raise InvalidInput(f"hypotheses must be a class of functions such as Finite(n), or None; got {functions!r}")
+        self.property = property
+        self.functions = functions
+        several = isinstance(bins, list | tuple | np.ndarray)
+        self.edges = _checked_edges(bins) if several else None
+        self.grid = None if bins is None or several else Grid(*property.domain, bins)
+
+    @property
+    def n_bins(self) -> int | None:
+        """How many bins there are, or None where every distinct forecast is one."""
+        return len(self.edges) - 1 if self.edges is not None else None if self.grid is None else self.grid.n
+
+    def one(self, y: Any, p: Any, x: Any, weight: Any = None) -> AuditedRound:
+        """One round."""
+        label, forecast = inputs.real(y, "y"), inputs.real(p, "p")
+        inputs.labels(self.property, np.array([label]))
+        inputs.forecasts(self.property, np.array([forecast]))
+        functions = self._functions(x, many=False)
+        w = 1.0 if weight is None else inputs.real(weight, "weight")
+        if not 0.0 <= w <= 1.0:
+            raise InvalidInput(f"a weight must be in [0, 1]; got {w!r}: divide all weights by the largest")
+        row = functions.row(x)
+        value = forecast if self.grid is None else self.grid.midpoint(self.grid.bin(forecast))
+        return AuditedRound(functions, value, float(self.property.identification(value, label)), row, w)
+
+    def many(self, y: Any, p: Any, x: Any, weights: Any = None) -> AuditedRounds:
+        """Many rounds."""
+        labels, forecasts = inputs.vector(y, "y"), inputs.vector(p, "p")
+        if len(labels) != len(forecasts):
+            raise InvalidInput(
+                f"y and p must have one entry per round; got {len(labels)} labels, {len(forecasts)} forecasts"
+            )
+        inputs.labels(self.property, labels)
+        inputs.forecasts(self.property, forecasts)
+        w = None if weights is None else inputs.vector(weights, "weights", len(labels))
+        if w is not None and len(w) and not 0.0 <= w.min() <= w.max() <= 1.0:
+            raise InvalidInput(
+                f"weights must be in [0, 1]; they go from {w.min():g} to {w.max():g}: divide them by the largest"
+            )
+        functions, contexts = self._contexts(x, len(labels))
+        values = forecasts if self.grid is None else self.grid.round(forecasts)
+        v = np.asarray(self.property.identification(values, labels), dtype=np.float64)
+        return AuditedRounds(functions, values, v, contexts, w)
+
+    def _contexts(self, x: Any, n_rounds: int) -> tuple[Functions, Rows | Float64Array]:
+        """The functions and their values; the array itself where it holds the values of a finite class."""
+        if isinstance(x, Rows) and self.functions is not None:
+            if len(x.indptr) != n_rounds + 1:
+                raise InvalidInput(f"these are {len(x.indptr) - 1} rows of contexts and must be {n_rounds}")
+            check_rows(x, self.functions.n)
+            return self.functions, x
+        dense = type(x) is np.ndarray and x.dtype == np.float64 and x.ndim == 2 and len(x) == n_rounds and x.size > 0
+        if dense and (self.functions is None or type(self.functions) is Finite):
+            finite = Finite(x.shape[1]) if self.functions is None else self.functions
+            if x.shape[1] == finite.n and first_bad(x, 1.0) < 0:
+                return finite, x
+        # Whatever is wrong with a dense array is said here too.
+        functions = self._functions(x, many=True)
+        return functions, functions.rows(x, n_rounds)
+
+    def _functions(self, x: Any, *, many: bool) -> Functions:
+        if self.functions is None:
+            return Constant() if x is None else Finite(width(x, many=many))
+        if x is None and not isinstance(self.functions, Constant):
+            raise InvalidInput(
+                f"this audit looks at {self.functions.n} functions of x, so x must be given in every round"
+            )
+        return self.functions
+
+
+def _checked_edges(bins: Any) -> Float64Array:
+    edges = inputs.vector(bins, "bins")
+    if len(edges) < 2 or not (np.diff(edges) > 0).all():
+        raise InvalidInput(
+            f"bins must be a whole number, or 2 or more edges that increase; got {inputs.short_repr(bins)}"
+        )
+    return edges.copy()
+
+
+def first_bad(X: Float64Array, limit: float) -> int:
+    """Index, counted row by row, of the first entry that is not finite or outside [-limit, limit]; -1 if none is.
+
+    Unlike `np.isfinite(X).all()` it makes no array of the size of `X`.
+    """
+    whole = kernels.native is not None and X.flags.c_contiguous and X.flags.aligned
+    step = len(X) if whole else max(1, _AT_ONCE // X[:1].size)
+    largest = min(limit, float(np.finfo(np.float64).max))
+    for start in range(0, len(X), step):
+        part = np.require(X[start : start + step], np.float64, ["C", "A"])
+        if kernels.native is not None:
+            found = int(kernels.native.first_bad(part, largest))
+        elif -largest <= part.min() and part.max() <= largest:
+            found = -1
+        else:
+            found = int(np.flatnonzero(~(np.abs(part) <= largest))[0])
+        if found >= 0:
+            return start * X[:1].size + found
+    return -1
+
+
+MEAN = Mean()
+
+
+class Audit:
+    r"""How far forecasts are from calibrated for every function of a class: totals, cells with intervals, a witness.
+
+    With S_p(f) the sum of f(x_t) V(p, y_t) over the n_p rounds in which p was forecast,
+
+    .. math:: \mathrm{Cal}_r = \sum_p n_p |S_p(1)/n_p|^r, \quad
+              \mathrm{MCal}_r = \sup_f \sum_p n_p |S_p(f)/n_p|^r, \quad
+              \mathrm{SMCal}_r = \sum_p n_p \sup_f |S_p(f)/n_p|^r.
+
+    These are totals over the *distinct* values of p, not divided by the number of rounds. Without `bins`, a model whose
+    forecasts are continuous puts nearly every round in a cell of its own and looks as bad as can be: give it `bins`.
+
+    Parameters
+    ----------
+    property : Elicitable
+        What was forecast; gives V. Default `Mean()`.
+    hypotheses : Functions, optional
+        The class of functions. None: the columns of x, in [-1, 1]; or the constant 1, if no x is given either.
+    n : int, optional
+        Number of columns when `hypotheses` is None; else read off the first x.
+    bins : int or sequence of float, optional
+        A whole number: round forecasts to the mid-points of this many equal bins of the property's domain, and take V
+        there. Edges, increasing: forecasts without an edge between them share a cell, and V is taken at each forecast
+        itself, so nothing is rounded; the cell's value is their mean.
+    names : sequence of str, optional
+        Names of the n functions (of the n coordinates, for the linear class), for tables and sentences. Default: those
+        of the hypotheses, if it has `names`.
+
+    Notes
+    -----
+    All state is sums, so audits of parts of a stream add up: `a + b`, or `a.merge(b)` in place. Memory is O(distinct
+    forecasts times n) and does not grow with the rounds; a round costs O(entries of x that are not 0). `swapcal audit`
+    and `swapcal run` keep their numbers in this class, so what they print is what it gives.
+
+    With weights w in [0, 1], a round counts as w rounds in n_p, and V as w V; numbers of rounds stay numbers of rounds.
+
+    Examples
+    --------
+    >>> audit = Audit(n=2, names=["everybody", "new customers"])
+    >>> for y, new in [(1, 0), (0, 1), (0, 1), (1, 0)]:
+    ...     audit.update(y, 0.5, [1, new])
+    >>> audit.calibration(), audit.multicalibration(), audit.swap_multicalibration(r=1)
+    (0.0, 0.25, 1.0)
+    >>> audit.worst(1)[0].name, audit.worst(1)[0].mean
+    ('new customers', 0.5)
+
+    References
+    ----------
+    Efficient Swap Multicalibration of Elicitable Properties, introduction: the definitions of ell_r-multicalibration
+    and ell_r-swap multicalibration. Intervals: see `cells`.
+    """
+
+    def __init__(
+        self,
+        property: Elicitable = MEAN,
+        hypotheses: Functions | None = None,
+        *,
+        n: int | None = None,
+        bins: int | Sequence[float] | Float64Array | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self.property = property
+        self.hypotheses = hypotheses
+        self.n = n
+        self.names = None if names is None else _checked_names(names)
+        self._reader = RoundReader(property, hypotheses, bins)
+        self.bins = bins if self._reader.edges is None else self._reader.edges
+        if n is not None and hypotheses is not None and n != hypotheses.n:
+            raise InvalidInput(f"n must be left out, or be the {hypotheses.n} of the hypotheses; got {n!r}")
+        functions = hypotheses
+        if functions is None and (n is not None or self.names is not None):
+            functions = Finite(len(self.names or ()) if n is None else n)
+        if functions is not None and self.names is not None and len(self.names) != functions.n:
+            raise InvalidInput(f"names must name all {functions.n} functions; got {len(self.names)}")
+        self._reader.functions = functions
+        self._sums = None if functions is None else Sums(functions.n, edges=self._reader.edges)
+
+    def update(self, y: float, p: float, x: Any = None, *, weight: float | None = None) -> None:
+        """Add one round: label `y`, forecast `p`, context `x` (a vector, or one sparse row), weight in [0, 1].
+
+        Parameters
+        ----------
+        y : float
+            Label.
+        p : float
+            Forecast.
+        x : array_like, Row or None
+            Context; a mapping for `Groups`.
+        weight : float, optional
+            In [0, 1]; 1 where not given.
+        """
+        functions, value, v, row, w = self._reader.one(y, p, x, weight)
+        self._begun(functions).add(value, v, row, w)
+
+    def update_many(self, y: Any, p: Any, x: Any = None, *, weights: Any = None) -> None:
+        """Add many rounds: arrays of equal length; `x` dense or sparse, `weights` in [0, 1]. No rounds change nothing.
+
+        `x` may be `Rows`, as `rows` of the class of functions returns them; they are taken as they are.
+
+        Parameters
+        ----------
+        y, p : array_like, shape (rounds,)
+            Labels and forecasts.
+        x : array_like, Rows or None
+            Contexts.
+        weights : array_like, optional
+            In [0, 1].
+        """
+        functions, values, v, contexts, w = self._reader.many(y, p, x, weights)
+        if len(v):
+            self._begun(functions).add_many(values, v, contexts, w)
+
+    def merge(self, other: "Audit") -> None:
+        """Add the rounds of another audit with the same settings.
+
+        Groups are matched by name, whatever values each part has found: `hypotheses` is then a new object that knows
+        all of them, with room for all.
+
+        Parameters
+        ----------
+        other : Audit
+            Stays as it is.
+        """
+        self._check_mergeable(other)
+        theirs = other._reader.functions
+        if theirs is None or other._sums is None:
+            return
+        sums = self._begun(theirs)
+        mine: Any = self._reader.functions
+        if mine is theirs or not hasattr(mine, "united"):
+            sums.merge(other._sums)
+            return
+        united, columns = mine.united(theirs)
+        if united.names != mine.names:
+            self._reader.functions = united
+            self.hypotheses = united if self.hypotheses is not None else None
+            sums.n = united.n
+        sums.merge(other._sums, columns)
+
+    def __add__(self, other: "Audit") -> "Audit":
+        if not isinstance(other, Audit):
+            return NotImplemented
+        result = Audit(self.property, self.hypotheses, n=self.n, bins=self.bins, names=self.names)
+        result.merge(self)
+        result.merge(other)
+        return result
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds so far."""
+        return self._current().n_rounds
+
+    @property
+    def values(self) -> Float64Array:
+        """The distinct forecasts so far, in increasing order; mean forecasts, where bins have edges."""
+        return self.table().value
+
+    @property
+    def n_bins(self) -> int | None:
+        """How many bins of forecasts there can be, if `bins` says so."""
+        return self._reader.n_bins
+
+    @property
+    def function_names(self) -> tuple[str, ...]:
+        """Names of the functions, of groups those that have come up so far."""
+        functions = self._functions()
+        if isinstance(functions, Constant):
+            return ("all rounds",)
+        names = self.names or getattr(functions, "names", None) or ()
+        n = max(len(names), self._current().n_used) if names else functions.n
+        return (*names, *(f"function {j}" for j in range(len(names), n)))
+
+    def table(self) -> SumTable:
+        """The sums themselves, a row for each forecast value and a column for each of `function_names`."""
+        return self._current().table(len(self.function_names))
+
+    def rounded(self, p: Float64Array) -> Float64Array:
+        """Forecasts as they are judged: at the mid-points of their bins, if `bins` is a number.
+
+        Parameters
+        ----------
+        p : array
+            Forecasts.
+
+        Returns
+        -------
+        array
+            Of the same shape.
+        """
+        return p if self._reader.grid is None else self._reader.grid.round(p)
+
+    def slots(self, p: Float64Array) -> IntArray:
+        """Where forecasts that have been added are counted: the numbers in `table().slot`.
+
+        Parameters
+        ----------
+        p : array
+            Forecasts.
+
+        Returns
+        -------
+        array of int
+            One number for each.
+        """
+        return self._current().slots(self.rounded(p))
+
+    def calibration(self, r: float = 2.0) -> float:
+        """Cal_r: sum over p of n_p |mean of V|^r.
+
+        Parameters
+        ----------
+        r : float
+            Power of the error, 1 or more.
+
+        Returns
+        -------
+        float
+            0 is perfect.
+        """
+        return sums.calibration(self.table(), sums.check_power(r))
+
+    def multicalibration(self, r: float = 2.0) -> float:
+        """MCal_r: the error of the worst single function.
+
+        Exact for finite classes, and for the linear class at r = 2. For the linear class at another r it is the error
+        of the worst direction that was found: attained, so never an overstatement; `multicalibration_bounds` brackets
+        it.
+
+        Parameters
+        ----------
+        r : float
+            Power of the error, 1 or more.
+
+        Returns
+        -------
+        float
+            0 is perfect.
+        """
+        return self.multicalibration_bounds(r).lower
+
+    def multicalibration_bounds(self, r: float = 2.0) -> Bounds:
+        """(lower, upper) for MCal_r: `lower` is attained by a function, `upper` is proved; see `linear_bounds`.
+
+        Parameters
+        ----------
+        r : float
+            Power of the error, 1 or more.
+
+        Returns
+        -------
+        Bounds
+            A pair of numbers.
+        """
+        return sums.multicalibration_bounds(self.table(), self._functions(), sums.check_power(r))
+
+    def swap_multicalibration(self, r: float = 2.0) -> float:
+        """SMCal_r: each forecast value against its own worst function.
+
+        Parameters
+        ----------
+        r : float
+            Power of the error, 1 or more.
+
+        Returns
+        -------
+        float
+            0 is perfect.
+        """
+        return float(np.sum(self.contributions(r)))
+
+    def contributions(self, r: float = 2.0) -> Float64Array:
+        """What each of `values` adds to SMCal_r.
+
+        Parameters
+        ----------
+        r : float
+            Power of the error, 1 or more.
+
+        Returns
+        -------
+        array, shape (len(values),)
+            They add up to `swap_multicalibration(r)`.
+        """
+        return sums.swap_contributions(self.table(), self._functions(), sums.check_power(r))
+
+    def cells(self, confidence: float = 0.95, *, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
+        """One row per forecast value and function (coordinate, for the linear class), largest contribution first.
+
+        Parameters
+        ----------
+        confidence : float
+            Probability with which *all* intervals hold together.
+        r : float
+            Power of the `contribution` column.
+        rounds : {"adaptive", "independent"}
+            "adaptive" holds for every stream: forecasts, contexts and cells may depend on all earlier labels, labels
+            on each other, and one may look after every round. What is covered is the mean over the cell's rounds of
+            E[f(x_t) V(p_t, y_t) | everything before y_t]. `bins` make it narrower, as the number of cells is then known
+            in advance. "independent" (Maurer and Pontil 2009) needs labels that are independent given all contexts and
+            forecasts, so a fixed model and not an online forecaster, and one look at the data. It is up to 3 times
+            wider in cells with less than a thousand rounds, and up to 30 % narrower in cells with many thousands.
+
+        Returns
+        -------
+        Cells
+            A table that prints itself, and can be sliced and iterated.
+
+        Notes
+        -----
+        For the linear class the intervals of the coordinates hold together, so along any direction theta the deviation
+        is at most sum_j |theta_j| times the radius of coordinate j; `witness` uses that.
+        """
+        table, power = self.table(), sums.check_power(r)
+        radii = cell_radii(table, confidence, rounds, self._n_possible(table))
+        return make_cells(table, ends_of(table, radii), self.function_names, power, confidence, rounds)
+
+    def reliability(self, confidence: float = 0.95, *, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
+        """One row per forecast value over all its rounds, F = {1}: the reliability diagram, in numbers.
+
+        Parameters
+        ----------
+        confidence : float
+            Probability with which all intervals hold together.
+        r : float
+            Power of the error, 1 or more.
+        rounds : {"adaptive", "independent"}
+            Whether forecasts and contexts may react to earlier outcomes.
+
+        Returns
+        -------
+        Cells
+            A table; see `cells`.
+        """
+        table = self.table()
+        everyone = replace(
+            table,
+            xv=table.v[:, None],
+            active=table.rounds[:, None],
+            weight=table.count[:, None],
+            xvxv=table.vv[:, None],
+        )
+        radii = cell_radii(everyone, confidence, rounds, self._n_possible(everyone))
+        return make_cells(everyone, ends_of(everyone, radii), ("all rounds",), sums.check_power(r), confidence, rounds)
+
+    def worst(self, k: int = 10, *, confidence: float = 0.95, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
+        """Return the `k` cells with the largest contributions; their intervals allow for the choice among all cells.
+
+        Parameters
+        ----------
+        k : int
+            How many.
+        confidence : float
+            Probability with which all intervals hold together.
+        r : float
+            Power of the error, 1 or more.
+        rounds : {"adaptive", "independent"}
+            Whether forecasts and contexts may react to earlier outcomes.
+
+        Returns
+        -------
+        Cells
+            A table; see `cells`.
+        """
+        return self.cells(confidence, r=r, rounds=rounds)[: integer(k, "k", 1)]
+
+    def witness(self, *, r: float = 2.0, confidence: float = 0.95, rounds: Assumption = "adaptive") -> Witness:
+        """Find the function and forecast value behind the largest term of SMCal_r; `str` makes a sentence of it.
+
+        Parameters
+        ----------
+        r : float
+            Power of the error, 1 or more.
+        confidence : float
+            Probability with which all intervals hold together.
+        rounds : {"adaptive", "independent"}
+            Whether forecasts and contexts may react to earlier outcomes.
+
+        Returns
+        -------
+        Witness
+            The cell in numbers and words.
+        """
+        table = self.table()
+        if not len(table.value):
+            raise InvalidInput("an audit without rounds has no witness; add rounds with update or update_many first")
+        power, radii = sums.check_power(r), cell_radii(table, confidence, rounds, self._n_possible(table))
+        return find_witness(
+            table, radii, self._functions(), self.function_names, power, confidence, property=self.property
+        )
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """The whole state, as arrays that may be saved; `restore` goes on from it."""
+        return self._current().arrays()
+
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Go on from `arrays`, in an audit with the same settings that knows its class of functions.
+
+        Parameters
+        ----------
+        arrays : dict of arrays
+            What `arrays` returned.
+        """
+        self._begun(self._functions()).restore(arrays)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, fit for JSON: to be stored, sent to another machine, and merged there."""
+        return dump(self._current(), self.property, self._reader.functions, bins=self.bins, names=self.names)
+
+    def to_bytes(self) -> bytes:
+        """The same, compact: versioned, with a checksum, no pickle.
+
+        Returns
+        -------
+        bytes
+            For `from_bytes`, here or on any other machine.
+        """
+        return pack(self._current(), self.property, self._reader.functions, bins=self.bins, names=self.names)
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, property: Elicitable | None = None, hypotheses: Functions | None = None
+    ) -> "Audit":
+        """Rebuild what `to_bytes` wrote; a property or functions of your own making must be given again.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` returned.
+        property : Elicitable, optional
+            What was forecast, if it is of your own making.
+        hypotheses : Hypotheses, optional
+            The class of functions, if it is of your own making.
+
+        Returns
+        -------
+        Audit
+            It goes on where the stored one stopped.
+        """
+        made, functions, stored = unpack(data, property, hypotheses)
+        return cls(made, functions, bins=stored.bins, names=stored.names)._filled(stored)
+
+    @classmethod
+    def from_dict(cls, data: Any, property: Elicitable = MEAN, hypotheses: Functions | None = None) -> "Audit":
+        """Rebuild what `to_dict` wrote. `property` and `hypotheses` must be what it had; they are compared by spec.
+
+        Parameters
+        ----------
+        data : dict
+            What `to_dict` returned.
+        property : Elicitable
+            What was forecast.
+        hypotheses : Hypotheses, optional
+            The class of functions.
+
+        Returns
+        -------
+        Audit
+            It goes on where the stored one stopped.
+        """
+        stored = undump(data, property, hypotheses)
+        return cls(property, hypotheses, bins=stored.bins, names=stored.names)._filled(stored)
+
+    def _filled(self, stored: Stored) -> "Audit":
+        if stored.functions is not None:
+            self._reader.functions, self._sums = stored.functions, stored.sums
+        return self
+
+    def __repr__(self) -> str:
+        if self._reader.functions is None:
+            return f"Audit({self.property!r}, n_rounds=0)"
+        table = self.table()
+        parts = [
+            f"{self.property!r}",
+            f"n={self._functions().n}",
+            f"n_rounds={self.n_rounds}",
+            f"n_values={len(table.value)}",
+        ]
+        parts.append(f"calibration={self.calibration():.4g}")
+        if self._functions().dual in ("max", "euclidean"):
+            parts.append(f"multicalibration={self.multicalibration():.4g}")
+        parts.append(f"swap_multicalibration={self.swap_multicalibration():.4g}")
+        return f"Audit({', '.join(parts)})"
+
+    def _begun(self, functions: Functions) -> Sums:
+        """Return the sums; the first round decides what the functions are."""
+        if self._sums is None:
+            self._reader.functions = functions
+            self._sums = Sums(functions.n, edges=self._reader.edges)
+        return self._sums
+
+    def _current(self) -> Sums:
+        """The sums, or empty ones before the first round."""
+        return Sums(1, edges=self._reader.edges) if self._sums is None else self._sums
+
+    def _functions(self) -> Functions:
+        return Constant() if self._reader.functions is None else self._reader.functions
+
+    def _n_possible(self, table: SumTable) -> int | None:
+        """How many cells there can be, which is known in advance only if there are bins."""
+        return None if self.n_bins is None else self.n_bins * table.xv.shape[1]
+
+    def _check_mergeable(self, other: "Audit") -> None:
+        if not isinstance(other, Audit):
+            raise InvalidInput(f"only an Audit can be merged into an Audit; got {type(other).__name__}")
+        mine, theirs = self._reader.functions, other._reader.functions
+        for what, equal in (
+            ("property", same(self.property.spec(), other.property.spec())),
+            (
+                "hypotheses",
+                mine is None
+                or theirs is None
+                or mine is theirs
+                or same_class(mine.spec(), theirs.spec(), learned=not hasattr(mine, "united")),
+            ),
+            ("bins", plain_bins(self.bins) == plain_bins(other.bins)),
+            ("names", self.names == other.names),
+        ):
+            if not equal:
+                raise InvalidInput(f"audits can be merged only if they have the same settings; theirs differ in {what}")
+
+
+def _checked_names(names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names) or not len(names):
+        raise InvalidInput(f"names must be a sequence of one string per function; got {names!r}")
+    return tuple(names)

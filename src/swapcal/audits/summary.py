@@ -1,0 +1,306 @@
+"""What a column of forecasts comes to: errors, chance, skill, curves, the worst cells."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from swapcal.audits.cells import Cell, Cells, cell_radii, find_witness, make_cells, worst_cell_sentence
+from swapcal.audits.chance import ChanceLevel, Skill, null_level, skill, skill_of_mean
+from swapcal.audits.column import Column
+from swapcal.audits.groups import ALPHA, SHARES, GroupBias, bias_of_group, group_sums
+from swapcal.audits.histograms import Curve, make_curve
+from swapcal.audits.intervals import asymptotic_bias, cell_bias
+from swapcal.audits.scores import BinaryScores
+from swapcal.audits.sums import SumTable
+from swapcal.audits.timeline import GroupHistory, onset
+from swapcal.errors import InvalidInput
+from swapcal.hypotheses import Linear
+from swapcal.properties import Mean
+from swapcal.typing import Float64Array, IntArray
+
+CONFIDENCE = 0.95
+NEGLIGIBLE = 0.05
+"""Bias below this part of a round's typical error is not worth a correction: taking it away saves 0.25 % of a squared
+loss."""
+
+NEGLIGIBLE_OF_GROUPS = 0.02
+"""The same for groups over all their rows, where errors of cells cannot cancel: 2 % of a row's typical error."""
+
+N_WORST = 12
+NEARLY = 0.9
+N_CURVES = 30
+N_HISTORIES = 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnSummary:
+    """One column of forecasts: the model's own, or those of swapcal.
+
+    curves: by group, "all" first. bias: mean identification, shape (bins, groups), NaN where nothing was forecast;
+    counts: rounds of each such cell. edges: the borders of those bins, in the property's units. histogram: rounds per
+    bin. witness: where the forecasts are most wrong, in a sentence.
+
+    chance_mean, chance_high: swap error that perfectly calibrated forecasts would have by chance, on average and in 95
+    streams of 100 at most. typical: root mean square of V. constant_loss: loss of the best constant forecast;
+    ideal_loss: loss of these forecasts after the best change of each value into another one; slope: of those others
+    against the forecasts. n_cells, n_biased, n_material: cells in use, those whose interval leaves out 0, and those
+    where it does by more than is negligible. weight: sum of the weights, the T of the totals. groups: every group over
+    all its rows. constant: the best constant forecast. scores: for 0/1 outcomes. histories: bias over time of everybody
+    and of the worst groups, with `times`, what is known of the time at the start of each block; since: number of the
+    row, from 1, from which on a group is biased, of those that were not from the start.
+    """
+
+    label: str
+    swap_error: float
+    group_error: float
+    overall_error: float
+    loss: float
+    curves: dict[str, Curve]
+    edges: Float64Array
+    bias: Float64Array
+    counts: Float64Array
+    histogram: Float64Array
+    worst: tuple[Cell, ...]
+    witness: str
+    chance_mean: float | None = None
+    chance_high: float | None = None
+    typical: float | None = None
+    constant_loss: float | None = None
+    ideal_loss: float | None = None
+    slope: float | None = None
+    n_cells: int | None = None
+    n_biased: int | None = None
+    n_material: int | None = None
+    weight: float | None = None
+    groups: GroupBias | None = None
+    constant: float | None = None
+    scores: BinaryScores | None = None
+    histories: dict[str, GroupHistory] | None = None
+    times: tuple[str | None, ...] = ()
+    since: dict[str, int] | None = None
+
+    @property
+    def known_groups(self) -> GroupBias:
+        """Every group over all its rows; refused where nothing is known of them."""
+        if self.groups is None:
+            raise InvalidInput("these forecasts come without sums of groups; audit them again")
+        return self.groups
+
+    def material(self) -> npt.NDArray[np.bool_]:
+        """Which groups are off beyond doubt, and by more than is negligible."""
+        if self.groups is None:
+            return np.zeros(0, dtype=np.bool_)
+        large = np.abs(np.nan_to_num(self.groups.mean)) > NEGLIGIBLE_OF_GROUPS * (self.typical or 0.0)
+        return np.asarray(large & (self.groups.off > 0))
+
+
+def summarize(column: Column, r: float = 2.0) -> ColumnSummary:
+    """Everything that is shown of one column of forecasts."""
+    histograms, outcomes = column.histograms, column.histograms.outcomes
+    if column.n_rounds == 0 or outcomes is None:
+        raise InvalidInput("a column of forecasts needs a round to be summed up; add some first")
+    table, names = column.table(), column.names
+    cells = make_cells(table, _intervals(column, table), names, r, CONFIDENCE, "adaptive")
+    near = np.maximum(cells.low, -cells.high)  # how far the interval stays away from 0; negative if it holds 0
+    known = _skill(column, table)
+    luck = _chance(column, table, r)
+    bins = histograms.bins(table.value)
+    bias, counts = _heat(table, bins, len(histograms.forecasts))
+    groups = _groups(column)
+    histories, since = _histories(column, groups)
+    return ColumnSummary(
+        label=column.label,
+        swap_error=column.swap_error(r),
+        group_error=column.group_error(r),
+        overall_error=column.overall_error(r),
+        loss=column.loss,
+        curves=_curves(column, table, bins, groups),
+        edges=histograms.edges.copy(),
+        bias=bias,
+        counts=counts,
+        histogram=histograms.forecasts.copy(),
+        worst=_worst(cells, near > 0),
+        witness=_witness(column, cells, near, r),
+        chance_mean=luck.mean,
+        chance_high=luck.high,
+        typical=column.typical,
+        constant_loss=known.constant,
+        ideal_loss=known.ideal,
+        slope=known.slope,
+        n_cells=len(cells),
+        n_biased=int(np.count_nonzero(near > 0)),
+        n_material=int(np.count_nonzero(near > NEGLIGIBLE * column.typical)),
+        weight=column.weight,
+        groups=groups,
+        constant=known.value,
+        scores=None if column.scores is None else column.scores.scores(),
+        histories=histories,
+        times=tuple(column.timeline.labels),
+        since=since,
+    )
+
+
+def _n_possible(column: Column, table: SumTable) -> int:
+    """Cells that there can be; where that is unknown, so many that it does not matter when each of them appeared."""
+    n_cells = int(np.count_nonzero(table.active))
+    n_bins = column.audit.n_bins
+    return n_cells * (n_cells + 1) if n_bins is None else n_bins * table.xv.shape[1]
+
+
+def _intervals(column: Column, table: SumTable) -> tuple[Float64Array, Float64Array]:
+    """Intervals of all cells at their share of the error rate: exact for binary V, else those of many rows."""
+    delta = ALPHA * SHARES["cells"] / max(_n_possible(column, table), 1)
+    usual = float(table.vv.sum()) / max(float(table.rounds.sum()), 1.0)
+    found = asymptotic_bias(table.active, table.xv, table.xvxv, table.weight, delta, usual=usual)
+    low, high = (np.where(table.active > 0, end, sign) for end, sign in zip(found, (-1.0, 1.0), strict=True))
+    own = column.audit.table()
+    forecasts = column.cell_forecasts(own)
+    if forecasts is not None:
+        here = np.nonzero(own.active > 0)
+        ones = np.clip(np.round(forecasts - own.xv), 0.0, own.active)
+        exact = cell_bias(own.active[here], ones[here], forecasts[here], delta)
+        low[here], high[here] = exact
+    return low, high
+
+
+def _groups(column: Column) -> GroupBias:
+    own = column.audit.table()
+    sums = group_sums(own, column.cell_forecasts(own), column.centers(own), column.clusters)
+    error = own.count @ (own.xv / own.count[:, None]) ** 2
+    return bias_of_group(sums, column.audit.function_names, error)
+
+
+def _histories(column: Column, groups: GroupBias) -> tuple[dict[str, GroupHistory], dict[str, int]]:
+    """Bias over time of everybody and of the worst groups, and since when those that are off are."""
+    chosen = [0, *groups.ranked()[:N_HISTORIES].tolist()]
+    histories = {groups.name[j]: column.timeline.of_group(j) for j in chosen}
+    since = {}
+    for j in chosen:
+        block = onset(histories[groups.name[j]], column.typical**2) if groups.off[j] else None
+        if block is not None:
+            since[groups.name[j]] = int(histories[groups.name[j]].start[block]) + 1
+    return histories, since
+
+
+def _skill(column: Column, table: SumTable) -> Skill:
+    outcomes, forecast = column.histograms.outcomes, column.property
+    if isinstance(forecast, Mean):
+        fitted = table.value - (forecast.high - forecast.low) * table.v / table.count
+        return skill_of_mean(column.outcome_sums, fitted, table.value, table.count)
+    if outcomes is None:
+        raise InvalidInput("a column of forecasts needs a round to be summed up; add some first")
+    known = skill(forecast, outcomes, column.histograms.by_slot[table.slot], table.value, table.count)
+    if column.constant is None or column.constant_loss is None:
+        return known
+    # The loss of this constant was summed up exactly.
+    constant = column.constant_loss
+    return known._replace(constant=constant, ideal=min(known.ideal, constant), value=column.constant)
+
+
+def _chance(column: Column, table: SumTable, r: float) -> ChanceLevel:
+    """What calibrated forecasts would show; the functions of the sample are numbered as those of the table."""
+    n_own = column.audit.table().xv.shape[1]
+    n_linear = table.xv.shape[1] - n_own
+    n_slots = int(table.slot.max(initial=-1)) + 1
+    count, squares = np.zeros(n_slots), np.zeros((n_slots, table.xv.shape[1]))
+    count[table.slot], squares[table.slot] = table.count, table.xvxv
+    sample = column.sample
+    if n_linear:
+        sample = column.sample.renumbered(column.linear_start, n_own)
+    return null_level(sample, count, squares, r, n_linear=n_linear)
+
+
+def _worst(cells: Cells, sure: npt.NDArray[np.bool_]) -> tuple[Cell, ...]:
+    """The worst cells by contribution, those whose interval leaves out 0 first: they are bias and not chance."""
+    order = np.concatenate([np.flatnonzero(sure), np.flatnonzero(~sure)])
+    # Two names for the same rows, such as "all" and a value that everybody has, are one cell.
+    kept: dict[tuple[float, int, float], int] = {}
+    for k in order.tolist():
+        kept.setdefault((float(cells.value[k]), int(cells.count[k]), float(cells.mean[k])), k)
+        if len(kept) == N_WORST:
+            break
+    return tuple(cells[k] for k in kept.values())
+
+
+def _heat(table: SumTable, bins: IntArray, n_bins: int) -> tuple[Float64Array, Float64Array]:
+    """Mean identification and rounds, shape (bins, functions): forecast values of a bin taken together."""
+    sums = {name: np.zeros((n_bins, table.xv.shape[1])) for name in ("xv", "weight", "active")}
+    for name, total in sums.items():
+        np.add.at(total, bins, getattr(table, name))
+    nothing = np.full_like(sums["xv"], np.nan)
+    return np.divide(sums["xv"], sums["weight"], out=nothing, where=sums["weight"] > 0), sums["active"]
+
+
+def _witness(column: Column, cells: Cells, near: Float64Array, r: float) -> str:
+    """The sentence about where the forecasts are most wrong.
+
+    That is the cell that adds most to the swap error, of those that are biased beyond doubt if there are any. A bias of
+    one group shows in every larger group, too: of the cells of the same forecast that have 9 tenths of its sum, the one
+    with the largest bias beyond doubt says most. A direction of the linear class speaks if it adds more.
+    """
+    sure = np.flatnonzero(near > 0)
+    order = sure if len(sure) else np.arange(len(cells))
+    first = order[0]
+    alike = cells.value[order] == cells.value[first]
+    alike &= cells.contribution[order] >= NEARLY**r * cells.contribution[first]
+    found = cells[int(order[alike][np.argmax(near[order[alike]])])]
+    value, name, bias, contribution = found.value, found.name, (found.mean, found.low, found.high), found.contribution
+    members = True
+    if column.linear is not None:
+        names, directions = column.linear.function_names, column.linear.table()
+        n_bins = column.audit.n_bins
+        n_possible = None if n_bins is None else n_bins * len(column.names)
+        radii = cell_radii(directions, CONFIDENCE, "adaptive", n_possible)
+        along = find_witness(directions, radii, Linear(len(names)), names, r, CONFIDENCE, property=column.property)
+        if along.contribution > contribution:
+            value, name, bias = along.value, along.name, (along.mean, along.low, along.high)
+            contribution, members = along.contribution, False
+    total = column.swap_error(r)
+    share = contribution / total if total > 0 else 0.0
+    return worst_cell_sentence(column.property, value, name, bias, share, CONFIDENCE, members=members)
+
+
+def _curves(column: Column, table: SumTable, bins: IntArray, groups: GroupBias) -> dict[str, Curve]:
+    """Reliability curves: of all rounds, and of the worst groups and the largest."""
+    histograms, outcomes, names = column.histograms, column.histograms.outcomes, column.audit.function_names
+    n_bins = len(histograms.forecasts)
+    if outcomes is None:
+        return {}
+    overall = np.zeros((n_bins, outcomes.n))
+    np.add.at(overall, bins, histograms.by_slot[table.slot])
+    forecast = _mean(table.count, table.value, bins, n_bins)
+    exact = _outcome(column, forecast, table.v, table.count, bins)
+    curves = {"all": make_curve(column.property, outcomes, overall, forecast, exact)}
+    # Half of the places go to the worst groups, in their order; the rest to the largest groups.
+    followed = [j for j, name in enumerate(names) if name != "all" and histograms.of_group(j) is not None]
+    by_size = sorted(followed, key=lambda j: -float(groups.rows[j]))
+    by_error = [j for j in groups.ranked().tolist() if j in set(followed)]
+    chosen = list(dict.fromkeys([*by_error[: N_CURVES // 2], *by_size]))[: N_CURVES - 1]
+    for j in sorted(chosen):
+        counts = histograms.of_group(j)
+        forecast = _mean(table.weight[:, j], table.value, bins, n_bins)
+        if counts is not None and (counts.sum(axis=1) > 0).any():
+            exact = _outcome(column, forecast, table.xv[:, j], table.weight[:, j], bins)
+            curves[names[j]] = make_curve(column.property, outcomes, counts, forecast, exact)
+    return curves
+
+
+def _outcome(
+    column: Column, forecast: Float64Array, v: Float64Array, weight: Float64Array, bins: IntArray
+) -> Float64Array | None:
+    """The mean outcome of each bin of the pictures, which V tells exactly where a mean is forecast."""
+    if not isinstance(column.property, Mean):
+        return None
+    n_bins = len(forecast)
+    off = _mean(weight, np.divide(v, weight, out=np.zeros_like(v), where=weight > 0), bins, n_bins)
+    outcome: Float64Array = forecast - (column.property.high - column.property.low) * off
+    return np.clip(outcome, column.property.low, column.property.high)
+
+
+def _mean(weight: Float64Array, value: Float64Array, bins: IntArray, n_bins: int) -> Float64Array:
+    """Mean forecast of each bin; NaN where there is none."""
+    sums = np.bincount(bins, weights=weight * value, minlength=n_bins)
+    total = np.bincount(bins, weights=weight, minlength=n_bins)
+    mean: Float64Array = np.divide(sums, total, out=np.full(n_bins, np.nan), where=total > 0)
+    return mean

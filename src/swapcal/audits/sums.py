@@ -1,0 +1,384 @@
+"""The sums of an audit: everything that it keeps of a stream, per forecast value. There is no other accumulator."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from swapcal.audits.linear import Bounds, linear_bounds
+from swapcal.engine import kernels
+from swapcal.errors import InvalidInput
+from swapcal.inputs import matrix, real, vector
+from swapcal.protocols import Row, Rows
+from swapcal.typing import Float64Array, IntArray, Spec
+
+# --------
+# Bins between edges: the one place that turns forecasts and outcomes into numbers of bins.
+
+
+def plain(array: Float64Array) -> Float64Array:
+    """The array as kernels take it: doubles that lie one behind the other."""
+    return np.require(array, np.float64, ["C", "A"])
+
+
+def bins_between(inner: Float64Array, values: Float64Array, *, upper: bool = True) -> IntArray:
+    """The bin of each value, with the edges `inner` between bins; an edge itself belongs to the `upper` bin or not.
+
+    Examples
+    --------
+    >>> bins_between(np.array([0.2, 0.5]), np.array([0.1, 0.2, 0.9])).tolist()
+    [0, 1, 2]
+    """
+    if kernels.native is not None:
+        found: IntArray = kernels.native.audit_bins(plain(inner), plain(values), upper)
+        return found
+    return np.searchsorted(inner, values, side="right" if upper else "left")
+
+
+# --------
+# What an audit asks of a class of functions, and the class that it takes where none is named.
+
+
+class Functions(Protocol):
+    """The part of `swapcal.protocols.Hypotheses` that concerns recorded streams; every forecaster's class will do."""
+
+    @property
+    def n(self) -> int:
+        """Length of the context vector."""
+
+    @property
+    def dual(self) -> str:
+        """The norm of sums of x V that gives the supremum: "max" (finite class) or "euclidean" (linear class)."""
+
+    def row(self, x: Any) -> Row:
+        """One context, checked and in the class's own scale."""
+
+    def rows(self, X: Any, n_rows: int) -> Rows:
+        """Many contexts at once."""
+
+    def supremum(self, sums: Float64Array) -> Float64Array:
+        """Largest |sum of f V| over the class, from sums of x V along the last axis."""
+
+    def spec(self) -> Spec:
+        """Plain data that tells classes apart."""
+
+
+class Constant:
+    """The class F = {1}: plain calibration. The context must be left out."""
+
+    dual = "max"
+    n = 1
+
+    def row(self, x: Any) -> Row:
+        """Return the one entry 1."""
+        self._refuse(x)
+        return Row(np.zeros(1, dtype=np.int64), np.ones(1))
+
+    def rows(self, X: Any, n_rows: int) -> Rows:
+        """Return a column of ones."""
+        self._refuse(X)
+        return Rows(np.arange(n_rows + 1), np.zeros(n_rows, dtype=np.int64), np.ones(n_rows))
+
+    def supremum(self, sums: Float64Array) -> Float64Array:
+        """Absolute value of the one entry."""
+        return np.asarray(np.abs(sums[..., 0]))
+
+    def spec(self) -> Spec:
+        """Plain data."""
+        return {"kind": "constant"}
+
+    def _refuse(self, x: Any) -> None:
+        if x is not None:
+            raise InvalidInput(
+                "this audit began without x, so it must go on without; start a new audit to look at functions of x"
+            )
+
+
+def width(x: Any, *, many: bool) -> int:
+    """How many functions these contexts hold, before any class is known."""
+    shape = getattr(x, "shape", None) if hasattr(x, "tocsr") or hasattr(x, "indptr") else None
+    if shape is not None:
+        if not isinstance(shape, tuple) or len(shape) != 2 or not isinstance(shape[1], int) or shape[1] < 1:
+            raise InvalidInput(f"sparse contexts must have two dimensions and a column or more; got shape {shape!r}")
+        return shape[1]
+    found = matrix(x, "x").shape[1] if many else len(vector(x, "x"))
+    if not found:
+        raise InvalidInput("x has no columns; leave it out to audit calibration alone")
+    return int(found)
+
+
+PER_VALUE = ("rounds", "count", "v", "vv")
+PER_CELL = ("xv", "active", "weight", "xvxv")
+_AT_ONCE = 1 << 18
+"""Entries of dense contexts that are looked at together, where they must be copied for it."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SumTable:
+    """Sums per forecast value, in increasing order of the value; m values, n functions.
+
+    value, slot: shape (m,): forecast (mean forecast, where values share a bin), and the number that `Sums.slots` gives.
+    rounds, count, v, vv: shape (m,): rounds, their weight, sum of V, sum of V^2.
+    xv, active, weight, xvxv: shape (m, n): sum of x V, rounds with x != 0, sum of |x|, sum of (x V)^2. The last three
+    are empty, shape (m, 0), when only errors and no intervals are wanted.
+
+    With weights w in [0, 1], V counts as w V and |x| as w |x|; `rounds` and `active` stay numbers of rounds.
+    """
+
+    value: Float64Array
+    slot: IntArray
+    rounds: Float64Array
+    count: Float64Array
+    v: Float64Array
+    vv: Float64Array
+    xv: Float64Array
+    active: Float64Array
+    weight: Float64Array
+    xvxv: Float64Array
+
+
+class Sums:
+    """Sums that grow with the forecast values and functions that come up, never with the number of rounds.
+
+    Adding a round costs O(entries of x that are not 0). Memory is at most 8 (n + 1) doubles for each value, or 2 (n +
+    3) without `intervals`, where n counts the functions up to the last one that was ever not 0.
+
+    Every sum is added to in the order of the rounds, so `add` for each round and `add_many` for all of them, in Python
+    or compiled (`cpp/audit.hpp`), give the same bits. 0.0 and -0.0 are one forecast, 0.0.
+
+    Parameters
+    ----------
+    n : int
+        Number of functions.
+    edges : array, optional
+        Forecasts without an edge between them share a slot; an inner edge belongs to the bin above it. None: every
+        distinct forecast has its own.
+    intervals : bool
+        Whether to keep what intervals need.
+    """
+
+    def __init__(self, n: int, *, edges: Float64Array | None = None, intervals: bool = True) -> None:
+        self.n = n
+        self.intervals = intervals
+        self._inner = None if edges is None else edges[1:-1]
+        self._values: dict[float, int] = {}
+        per_value = PER_VALUE if edges is None else (*PER_VALUE, "forecast")
+        self._arrays: dict[str, Float64Array] = {name: np.zeros(0) for name in per_value}
+        self._arrays |= {name: np.zeros((0, 0)) for name in (PER_CELL if intervals else PER_CELL[:1])}
+        if self._inner is not None:
+            self._grow(len(self._inner) + 1, 0)
+
+    @property
+    def n_slots(self) -> int:
+        """Forecast values so far; bins, where there are edges."""
+        return len(self._values) if self._inner is None else len(self._inner) + 1
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds so far."""
+        return int(self._arrays["rounds"].sum())
+
+    @property
+    def n_used(self) -> int:
+        """Functions up to the last one that was ever not 0."""
+        used = np.flatnonzero(self._arrays["active" if self.intervals else "xv"].any(axis=0))
+        return int(used[-1]) + 1 if len(used) else 0
+
+    def add(self, value: float, v: float, row: Row, weight: float = 1.0) -> None:
+        """One round; `weight` is in [0, 1]."""
+        slot = self._values.get(value, -1) if self._inner is None else -1
+        if slot < 0:
+            slot = int(self.slots(np.array([value]))[0])
+        indices, x = row
+        self._grow(slot + 1, int(indices.max(initial=-1)) + 1)
+        arrays, wv = self._arrays, weight * v
+        arrays["rounds"][slot] += 1
+        arrays["count"][slot] += weight
+        arrays["v"][slot] += wv
+        arrays["vv"][slot] += wv * wv
+        if self._inner is not None:
+            arrays["forecast"][slot] += weight * value
+        arrays["xv"][slot, indices] += x * wv
+        if self.intervals:
+            arrays["active"][slot, indices] += 1
+            arrays["weight"][slot, indices] += weight * np.abs(x)
+            arrays["xvxv"][slot, indices] += (x * wv) ** 2
+
+    def add_many(
+        self,
+        values: Float64Array,
+        v: Float64Array,
+        contexts: Rows | Float64Array,
+        weights: Float64Array | None = None,
+    ) -> None:
+        """Many rounds; contexts as sparse rows, or as an array of shape (rounds, n), of which no copy is made."""
+        n_columns = int(contexts.indices.max(initial=-1)) + 1 if isinstance(contexts, Rows) else self.n
+        if n_columns > self.n:
+            raise IndexError("a position is outside the context")
+        slots, values, v = self.slots(values), plain(values), plain(v)
+        weights = None if weights is None else plain(weights)
+        self._grow(0, n_columns)
+        if isinstance(contexts, Rows):
+            self._add_sparse(slots, v, values, weights, contexts)
+            return
+        whole = kernels.native is not None and contexts.flags.c_contiguous and contexts.flags.aligned
+        step = len(v) if whole else max(1, _AT_ONCE // self.n)
+        for start in range(0, len(v), step):
+            part = slice(start, start + step)
+            w = None if weights is None else weights[part]
+            self._add_dense(slots[part], v[part], values[part], w, plain(contexts[part]))
+
+    def slots(self, values: Float64Array) -> IntArray:
+        """The number of each forecast: in the order in which they first came up, or of its bin between edges."""
+        if self._inner is not None:
+            return bins_between(self._inner, values)
+        if kernels.native is not None:
+            distinct, codes = kernels.native.audit_distinct(plain(values))
+        else:
+            ordered, first, which = np.unique(values, return_index=True, return_inverse=True)
+            order = np.argsort(first)
+            distinct, codes = ordered[order], np.argsort(order)[which]
+        # Adding 0.0 makes 0.0 of -0.0, whichever of them comes first.
+        numbers = self._values
+        found = [numbers.setdefault(value, len(numbers)) for value in (distinct + 0.0).tolist()]
+        self._grow(len(numbers), 0)
+        located: IntArray = np.array(found, dtype=np.int64)[codes]
+        return located
+
+    def merge(self, other: "Sums", columns: IntArray | None = None) -> None:
+        """Add the sums of another stream over the same edges; its function j is `columns[j]` here, j by default."""
+        theirs = other.arrays()
+        slots = self.slots(theirs["value"]) if self._inner is None else np.arange(self.n_slots)
+        n_used = theirs["xv"].shape[1] if columns is None else other.n_used
+        where = np.arange(n_used) if columns is None else columns[:n_used]
+        self._grow(0, int(where.max(initial=-1)) + 1)
+        for name, array in self._arrays.items():
+            if array.ndim == 1:
+                array[slots] += theirs[name]
+            else:
+                array[slots[:, None], where] += theirs[name][:, :n_used]
+
+    def table(self, n: int | None = None) -> SumTable:
+        """The sums of all values with any weight and of the first `n` functions (default all), as copies."""
+        n = self.n if n is None else n
+        used = np.flatnonzero(self._arrays["count"][: self.n_slots] > 0)
+        if self._inner is None:
+            values = np.array(list(self._values), dtype=np.float64)[used]
+            order = np.argsort(values)
+            values, used = values[order], used[order]
+        else:
+            values = _tidy(self._arrays["forecast"][used] / self._arrays["count"][used])
+        cells = {name: np.zeros((len(used), 0)) for name in PER_CELL}
+        for name in PER_CELL:
+            if name in self._arrays:
+                kept = self._arrays[name][used, :n]
+                cells[name] = np.zeros((len(used), n))
+                cells[name][:, : kept.shape[1]] = kept
+        return SumTable(values, used, *(self._arrays[name][used] for name in PER_VALUE), **cells)
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """The whole state, slot by slot, as arrays that may be saved; `restore` goes on from it."""
+        state = {name: array[: self.n_slots] for name, array in self._arrays.items()}
+        return state if self._inner is not None else {"value": np.array(list(self._values), dtype=np.float64), **state}
+
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Take over what `arrays` held; the settings must be those of the sums that had it."""
+        if self._inner is None:
+            self._values = {value: slot for slot, value in enumerate(arrays["value"].tolist())}
+        self._arrays = {name: np.array(arrays[name], dtype=np.float64, order="C") for name in self._arrays}
+
+    def _add_dense(
+        self, slots: IntArray, v: Float64Array, values: Float64Array, weights: Float64Array | None, X: Float64Array
+    ) -> None:
+        if kernels.native is not None:
+            kernels.native.audit_add_dense(self._arrays, slots, v, values, weights, X)
+            return
+        where, indices = np.nonzero(X)
+        indptr = np.searchsorted(where, np.arange(len(X) + 1))
+        self._add_sparse(slots, v, values, weights, Rows(indptr, indices, X[where, indices]))
+
+    def _add_sparse(
+        self, slots: IntArray, v: Float64Array, values: Float64Array, weights: Float64Array | None, rows: Rows
+    ) -> None:
+        if kernels.native is not None:
+            kernels.native.audit_add_sparse(self._arrays, slots, v, values, weights, *rows)
+            return
+        if rows.indices.size and rows.indices.min() < 0:
+            raise IndexError("a position is outside the context")
+        w = 1.0 if weights is None else weights
+        wv = w * v
+        # np.add.at adds one term after the other; np.bincount would add up the new ones first.
+        for name, terms in (("rounds", 1.0), ("count", w), ("v", wv), ("vv", wv * wv)):
+            np.add.at(self._arrays[name], slots, terms)
+        if self._inner is not None:
+            np.add.at(self._arrays["forecast"], slots, w * values)
+        lengths = np.diff(rows.indptr)
+        cells = np.repeat(slots * self._arrays["xv"].shape[1], lengths)
+        cells += rows.indices
+        x = rows.values
+        xv = x * np.repeat(wv, lengths)
+        self._scatter("xv", cells, xv)
+        if self.intervals:
+            self._scatter("active", cells, 1.0)
+            self._scatter("weight", cells, np.abs(x) if weights is None else np.abs(x) * np.repeat(weights, lengths))
+            self._scatter("xvxv", cells, xv * xv)
+
+    def _scatter(self, name: str, cells: IntArray, terms: Float64Array | float) -> None:
+        np.add.at(self._arrays[name].reshape(-1), cells, terms)
+
+    def _grow(self, n_slots: int, n_columns: int) -> None:
+        """Make room for so many slots and functions. Doubling keeps the cost of growth O(1) per slot and function."""
+        height, width = self._arrays["xv"].shape
+        if n_slots <= height and n_columns <= width:
+            return
+        if n_slots > height and self._inner is None:
+            height = max(n_slots, 2 * height, 16)
+        height = max(height, n_slots)
+        if n_columns > width:
+            width = min(max(n_columns, 2 * width, 8), self.n)
+        for name, array in self._arrays.items():
+            larger = np.zeros(height if array.ndim == 1 else (height, width))
+            larger[tuple(slice(size) for size in array.shape)] = array
+            self._arrays[name] = larger
+
+
+def _tidy(values: Float64Array) -> Float64Array:
+    """Mean forecasts without the last digits, which are the rounding of sums: the mean of many 0.4 is 0.4."""
+    return np.array([float(f"{value:.12g}") for value in values.tolist()])
+
+
+# --------
+# The errors of the paper, from the sums of an audit: Cal, MCal and SMCal for any power r >= 1.
+
+
+def check_power(r: Any) -> float:
+    """Read the power r as a float, 1 or more."""
+    power = real(r, "r")
+    if power < 1:
+        raise InvalidInput(f"the power r must be 1 or more; got {power!r}")
+    return power
+
+
+def calibration(table: SumTable, r: float) -> float:
+    """Cal_r: sum over forecast values of n_p |mean of V|^r."""
+    return float(np.sum(table.count * np.abs(table.v / table.count) ** r))
+
+
+def multicalibration_bounds(table: SumTable, functions: Functions, r: float) -> Bounds:
+    """MCal_r: the worst single function. Equal bounds for a finite class, and for the linear one at r = 2."""
+    dual = functions.dual
+    if dual == "max":
+        errors = table.count @ np.abs(table.xv / table.count[:, None]) ** r
+        value = float(np.max(errors, initial=0.0))
+        return Bounds(value, value)
+    if dual == "euclidean":
+        return linear_bounds(table.count, table.xv, r)
+    raise InvalidInput(
+        f"multicalibration is known for finite and linear classes (dual 'max' or 'euclidean'); {functions!r} has dual "
+        f"{dual!r}: ask for the swap multicalibration error, which is never smaller"
+    )
+
+
+def swap_contributions(table: SumTable, functions: Functions, r: float) -> Float64Array:
+    """n_p sup over f of |mean of f V|^r for each forecast value; their sum is SMCal_r."""
+    return np.asarray(table.count * (functions.supremum(table.xv) / table.count) ** r)

@@ -1,0 +1,276 @@
+"""A stream on which to check a forecaster, and the state of one as bytes."""
+
+import inspect
+import io
+import json
+import pickle
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
+
+from swapcal.errors import InvalidInput
+from swapcal.protocols import Row
+from swapcal.typing import Float64Array, Spec
+
+# --------
+# What a rule is, and how a broken one is reported.
+
+S = TypeVar("S")
+
+
+class CheckFailed(AssertionError):
+    """A part breaks a rule. The message says which rule, how it was broken, and why the rule exists.
+
+    Attributes
+    ----------
+    rule : str
+        Name of the rule, as `check_exceptions` would name it.
+    """
+
+    def __init__(self, message: str, *, rule: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+
+
+class _Broken(Exception):
+    """How a rule was broken, on its way to the report."""
+
+
+def expect(condition: Any, how: str) -> None:
+    """Go on if `condition` holds; otherwise the rule is broken in the way that `how` tells."""
+    if not condition:
+        raise _Broken(how)
+
+
+def apply(rules: Iterable[Callable[[S], None]], subject: S, part: object) -> None:
+    """Apply rules to a subject made from `part`, and raise `CheckFailed` at the first one that is broken.
+
+    A rule is a function whose docstring says it in one sentence and then why it exists. A part excuses itself from a
+    rule with an attribute `check_exceptions`, a mapping from the rule's name to the reason.
+    """
+    chosen = list(rules)
+    excused = _excused(part, {rule.__name__ for rule in chosen})
+    for rule in chosen:
+        if rule.__name__ in excused:
+            continue
+        try:
+            rule(subject)
+        except _Broken as broken:
+            _fail(rule, part, str(broken), None)
+        except Exception as error:
+            # Whatever a part raises where it should have worked is the part's failure, not the checker's.
+            _fail(rule, part, f"it raised {type(error).__name__}: {error}", error)
+
+
+def _fail(rule: Callable[..., None], part: object, how: str, cause: Exception | None) -> NoReturn:
+    says, _, because = (inspect.getdoc(rule) or rule.__name__).partition("\n")
+    reason = " ".join(because.split())
+    raise CheckFailed(
+        f"{part!r} breaks the rule {rule.__name__} ({says}): {how}. Why the rule exists: {reason}", rule=rule.__name__
+    ) from cause
+
+
+def _excused(part: object, known: set[str]) -> Mapping[str, str]:
+    excused = getattr(part, "check_exceptions", {})
+    if not isinstance(excused, Mapping):
+        raise InvalidInput(f"check_exceptions must map names of rules to reasons; got {excused!r}")
+    for name, reason in excused.items():
+        if name not in known:
+            raise InvalidInput(f"check_exceptions names {name!r}; the rules are {', '.join(sorted(known))}")
+        if not isinstance(reason, str) or not reason.strip():
+            raise InvalidInput(f"check_exceptions must give a reason, in words, for {name!r}; got {reason!r}")
+    return excused
+
+
+def members(role: type) -> tuple[str, ...]:
+    """The names that a role of `swapcal.protocols` asks for."""
+    return tuple(name for name in vars(role) if not name.startswith("_"))
+
+
+def missing(part: object, role: type) -> list[str]:
+    """Those of them that `part` has not."""
+    return [name for name in members(role) if not hasattr(part, name)]
+
+
+# --------
+# Plain data and arrays: whether they are, and whether two of them are the same.
+
+
+def expect_plain(spec: Spec) -> None:
+    """A spec is a mapping of JSON types with the class under "kind", and JSON gives it back unchanged."""
+    expect(isinstance(spec, Mapping), f"spec() gave {type(spec).__name__}, not a mapping")
+    expect(isinstance(spec.get("kind"), str), 'spec() has no string under "kind"')
+    text = json.dumps(dict(spec), allow_nan=False)
+    expect(json.loads(text) == dict(spec), f"JSON changes spec(): {text}")
+
+
+def expect_state(arrays: dict[str, Float64Array]) -> None:
+    """A state is a dictionary of finite float64 arrays, as a state file holds them."""
+    expect(isinstance(arrays, dict) and arrays, f"arrays() gave {type(arrays).__name__}, or nothing in it")
+    for name, array in arrays.items():
+        expect(isinstance(array, np.ndarray) and array.dtype == np.float64, f"arrays()[{name!r}] is not float64")
+        expect(np.isfinite(array).all(), f"arrays()[{name!r}] is not finite")
+
+
+def copied(arrays: dict[str, Float64Array]) -> dict[str, Float64Array]:
+    """The arrays as they are now."""
+    return {name: array.copy() for name, array in arrays.items()}
+
+
+def same(one: dict[str, Float64Array], two: dict[str, Float64Array]) -> bool:
+    """Whether two states are equal to the last bit."""
+    return one.keys() == two.keys() and all(one[k].tobytes() == two[k].tobytes() for k in one)
+
+
+def sample_rows(n: int, n_rows: int, seed: int) -> list[Row]:
+    """Contexts inside the unit ball, as rows: of full length, sparse, and one empty."""
+    rng = np.random.default_rng(seed)
+    rows = [Row(np.zeros(0, dtype=np.int64), np.zeros(0))]
+    while len(rows) < n_rows:
+        size = int(rng.integers(1, min(n, 6) + 1))
+        indices = np.sort(rng.choice(n, size, replace=False)).astype(np.int64)
+        values = rng.uniform(0.1, 1.0, size) * rng.choice([-1.0, 1.0], size)
+        rows.append(Row(indices, values / max(1.0, float(np.linalg.norm(values)))))
+    return rows
+
+
+def dense(row: Row, n: int) -> Float64Array:
+    """A row as a vector with its zeros."""
+    x = np.zeros(n)
+    x[row.indices] = row.values
+    return x
+
+
+_FILE = ""
+"""Name of the one part of a snapshot that is a file."""
+
+
+class Trial(NamedTuple):
+    """Rounds for a forecaster: contexts, labels and, where it takes them, hints and features for a learning hint.
+
+    Parameters
+    ----------
+    contexts : array of shape (T, n)
+        What `predict` is given.
+    labels : array of shape (T,)
+        The outcomes.
+    hints : array of shape (T,), optional
+        Somebody's own forecasts.
+    features : array of shape (T, d), optional
+        Inputs of a learning hint.
+
+    Examples
+    --------
+    >>> trial = Trial(np.ones((2, 3)), np.array([0.0, 1.0]), hints=np.array([0.2, 0.7]))
+    >>> trial.options(1)
+    {'hint': 0.7}
+    """
+
+    contexts: Float64Array
+    labels: Float64Array
+    hints: Float64Array | None = None
+    features: Float64Array | None = None
+
+    def options(self, t: int) -> dict[str, Any]:
+        """The further arguments of `predict` in round `t`."""
+        hint = {} if self.hints is None else {"hint": float(self.hints[t])}
+        return hint if self.features is None else hint | {"features": self.features[t].copy()}
+
+    def predict(self, forecaster: Any, t: int) -> Any:
+        """The forecast of round `t`."""
+        return forecaster.predict(self.contexts[t].copy(), **self.options(t))
+
+    def distribution(self, forecaster: Any, t: int) -> Any:
+        """What that forecast would be drawn from."""
+        return forecaster.distribution(self.contexts[t].copy(), **self.options(t))
+
+    def play(self, forecaster: Any, start: int, stop: int) -> list[float]:
+        """The loop: predict and update, round by round."""
+        values = []
+        for t in range(start, stop):
+            forecast = self.predict(forecaster, t)
+            forecaster.update(forecast, float(self.labels[t]))
+            values.append(float(forecast))
+        return values
+
+    def run(self, forecaster: Any, start: int, stop: int) -> list[float]:
+        """The same rounds in one call."""
+        part = slice(start, stop)
+        options = {} if self.hints is None else {"hints": self.hints[part]}
+        if self.features is not None:
+            options["features"] = self.features[part]
+        found = np.asarray(forecaster.run(self.contexts[part], self.labels[part], **options))
+        return [float(value) for value in found]
+
+
+def default_stream(forecaster: Any, n_rounds: int, *, hinted: bool) -> Trial:
+    """Contexts that are sparse and inside the unit ball, labels that depend on them, and hints that are biased.
+
+    Their sizes come from `forecaster.hypotheses.n` (or `n_functions`), `forecaster.property` and `forecaster.hint`.
+    """
+    rng = np.random.default_rng(7)
+    target = forecaster.property
+    n = forecaster.hypotheses.n if hasattr(forecaster, "hypotheses") else forecaster.n_functions
+    contexts = rng.uniform(-1.0, 1.0, (n_rounds, n)) * (rng.random((n_rounds, n)) < 0.6)
+    contexts /= np.maximum(np.linalg.norm(contexts, axis=1, keepdims=True), 1.0)
+    unit = np.clip(0.5 + 0.4 * contexts[:, 0] + 0.1 * rng.normal(size=n_rounds), 0.0, 1.0)
+    # Inside the ends, where labels that were clipped would heap.
+    labels = target.low + (target.high - target.low) * (0.02 + 0.96 * (0.7 * unit + 0.3 * rng.random(n_rounds)))
+    if target.invalid_labels(labels) is not None:
+        labels = np.where(rng.random(n_rounds) < unit, target.high, target.low)
+    (low, high), k = target.domain, int(getattr(getattr(forecaster, "hint", None), "n_features", 0))
+    hints = low + (high - low) * np.clip(unit + 0.2, 0.0, 1.0) if hinted else None
+    return Trial(contexts, labels, hints, rng.normal(size=(n_rounds, k)) if k else None)
+
+
+def takes_hints(forecaster: Any) -> bool:
+    """Whether `predict` has a parameter `hint`."""
+    return "hint" in inspect.signature(forecaster.predict).parameters
+
+
+def saved(forecaster: Any) -> bytes:
+    """What `save` writes."""
+    buffer = io.BytesIO()
+    forecaster.save(buffer)
+    return buffer.getvalue()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a forecaster holds at some moment: the file that it writes, or its pickled attributes without one."""
+
+    parts: dict[str, bytes]
+
+    @property
+    def n_bytes(self) -> int:
+        """How much that is, unpacked."""
+        return sum(len(part) for part in _entries(self.parts).values())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Snapshot):
+            return NotImplemented
+        # The same file holds the same; only files that differ are opened, as time stamps make no difference.
+        return self.parts == other.parts or _entries(self.parts) == _entries(other.parts)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def state(forecaster: Any) -> Snapshot:
+    """What `save` writes, to be compared with what it writes at another moment.
+
+    Of a forecaster without `save`, its attributes are pickled instead: they are compared and never read.
+    """
+    if not hasattr(forecaster, "save"):
+        return Snapshot({name: pickle.dumps(value) for name, value in vars(forecaster).items()})
+    return Snapshot({_FILE: saved(forecaster)})
+
+
+def _entries(parts: dict[str, bytes]) -> dict[str, bytes]:
+    """The parts, with those of an archive in its place."""
+    if _FILE not in parts or not zipfile.is_zipfile(io.BytesIO(parts[_FILE])):
+        return parts
+    with zipfile.ZipFile(io.BytesIO(parts[_FILE])) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}

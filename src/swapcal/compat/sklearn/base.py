@@ -1,0 +1,236 @@
+"""What the estimators share: the model, its forecasts, contexts from columns, weights, routing."""
+
+import copy
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import check_cv
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d, has_fit_parameter, validate_data
+
+from swapcal.errors import InvalidInput
+from swapcal.hypotheses import Finite, Groups
+from swapcal.protocols import Rows
+from swapcal.tables.sources import package
+from swapcal.typing import Float64Array
+
+# --------
+# What is given to an estimator, checked: targets, rows of them, and columns by name.
+
+
+def targets(y: Any, X: Any) -> Any:
+    """Classes, one for each row."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    y = column_or_1d(y, warn=True)
+    if type_of_target(y) in ("continuous", "continuous-multioutput"):
+        raise ValueError(f"Unknown label type: {type_of_target(y)}; a classifier needs classes, a regressor numbers")
+    same_length(y, X)
+    return y
+
+
+def numbers(y: Any, X: Any) -> Float64Array:
+    """Finite numbers, one for each row."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    numbers = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
+    if not np.isfinite(numbers).all():
+        raise ValueError("Input y contains NaN or infinity")
+    same_length(numbers, X)
+    return numbers
+
+
+def same_length(y: Any, X: Any) -> None:
+    """Refuse targets of another number of rows."""
+    if len(y) != _num_samples(X):
+        raise ValueError(f"X has {_num_samples(X)} rows and y has {len(y)}; they must be equally many")
+
+
+def range_of(y: Float64Array) -> tuple[float, float]:
+    """Smallest and largest outcome, apart also where all are equal."""
+    low, high = float(y.min()), float(y.max())
+    return (low, high) if low < high else (low - 0.5, high + 0.5)
+
+
+def taken_rows(values: Any, rows: Any, of: int | None = None) -> Any:
+    """Some rows of an array, frame or list; what has another length goes on as it is."""
+    if of is not None and (not hasattr(values, "__len__") or len(values) != of):
+        return values
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    return values[rows] if hasattr(values, "shape") else [values[i] for i in rows]
+
+
+def named(groups: Any) -> Any:
+    """Numbers of columns as the names x0, x1, ... that scikit-learn gives them."""
+    if not isinstance(groups, (list, tuple)):
+        return groups
+    name = lambda part: f"x{part}" if isinstance(part, (int, np.integer)) else part  # noqa: E731
+    return [tuple(map(name, each)) if isinstance(each, tuple) else name(each) for each in groups]
+
+
+def columns_of(X: Any, names: Any) -> Any:
+    """The columns that groups are made from: of a frame by name, or by number where it has no such name."""
+    if hasattr(X, "columns"):
+        own = [str(name) for name in X.columns]
+        if all(name in own for name in names):
+            return X
+        X = {f"x{j}": X[name] for j, name in enumerate(X.columns)} | {str(name): X[name] for name in X.columns}
+    else:
+        X = {f"x{j}": X[:, j] for j in range(X.shape[1])}
+    missing = [name for name in names if name not in X]
+    if missing:
+        raise InvalidInput(f"there is no column {missing[0]!r} for a group; there are {', '.join(map(repr, X))}")
+    return {name: np.asarray(X[name]) for name in names}
+
+
+class AroundEstimator(MetaEstimatorMixin, BaseEstimator):
+    """What the three share: the model, its forecasts, contexts from columns, weights, routing."""
+
+    __metadata_request__fit: ClassVar = {"sample_weight": None}
+    __metadata_request__partial_fit: ClassVar = {"sample_weight": None}
+
+    def get_metadata_routing(self) -> Any:
+        """Who gets which metadata: this estimator and the model, in `fit` and `partial_fit`."""
+        fits = MethodMapping().add(caller="fit", callee="fit").add(caller="partial_fit", callee="partial_fit")
+        return MetadataRouter(owner=self).add_self_request(self).add(estimator=self._model(), method_mapping=fits)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.input_tags.allow_nan = False
+        return tags
+
+    def _default(self) -> Any:
+        raise NotImplementedError
+
+    def _forecasts(self, model: Any, X: Any) -> Float64Array:
+        raise NotImplementedError
+
+    def _model(self) -> Any:
+        return self._default() if self.estimator is None else self.estimator
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        """Numbers as an array; a frame stays one, as its columns may be text that the model knows how to read."""
+        if hasattr(X, "columns") and not hasattr(X, "toarray"):
+            validate_data(self, X, skip_check_array=True, reset=reset)
+            if not _num_samples(X):
+                raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+            return X
+        return validate_data(self, X, reset=reset, ensure_2d=True)
+
+    def _weights(self, X: Any, params: dict[str, Any]) -> Float64Array | None:
+        weights = params.get("sample_weight")
+        if weights is None:
+            return None
+        checked: Float64Array = _check_sample_weight(weights, X, dtype=np.float64, ensure_non_negative=True)
+        if not checked.max() > 0.0:
+            raise ValueError("sample_weight must have at least one entry above 0; all are 0")
+        return checked
+
+    def _routed(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """What of `params` goes to the model."""
+        from sklearn import get_config
+
+        if get_config()["enable_metadata_routing"]:
+            routed: dict[str, Any] = getattr(process_routing(self, method, **params).estimator, method)
+            return routed
+        takes = has_fit_parameter(self._model(), "sample_weight")
+        return {name: v for name, v in params.items() if v is not None and (name != "sample_weight" or takes)}
+
+    def _frozen(self) -> bool:
+        return isinstance(self.estimator, FrozenEstimator)
+
+    def _fit_model(self, X: Any, y: Any, params: dict[str, Any]) -> Float64Array:
+        """Fit the model to all rows; its forecasts of each row, made without that row where there is a way."""
+        routed = self._routed("fit", params)
+        if self._frozen():
+            self.estimator_ = self.estimator
+            return self._forecasts(self.estimator_, X)
+        self.estimator_ = clone(self._model()).fit(X, y, **routed)
+        splits = self._splits(X, y)
+        if splits is None:
+            return self._forecasts(self.estimator_, X)
+        out = np.asarray(self._forecasts(self.estimator_, X))
+        for train, test in splits:
+            part = {name: taken_rows(v, train, _num_samples(X)) for name, v in routed.items()}
+            model = clone(self._model()).fit(taken_rows(X, train), y[train], **part)
+            out[test] = self._forecasts(model, taken_rows(X, test))
+        return out
+
+    def _splits(self, X: Any, y: Any) -> Any:
+        if self.cv is None:
+            return None
+        classifier = is_classifier(self)
+        cv = self.cv
+        if isinstance(cv, int):
+            most = int(np.unique(y, return_counts=True)[1].min()) if classifier else len(y) // 2
+            cv = min(cv, most)
+            if cv < 2:
+                return None  # too few rows to leave some out
+        return check_cv(cv, y, classifier=classifier).split(X, y)
+
+    def _start(self, X: Any) -> None:
+        """Contexts: everybody, and the groups that were asked for, with bands and values from these rows."""
+        self.groups_ = None
+        if self.groups is not None:
+            self.groups_ = Groups(named(self.groups), limit=self.max_groups)
+            self.groups_.fit(columns_of(X, self.groups_.columns))
+        self.n_functions_ = 1 if self.groups_ is None else self.groups_.n
+
+    def _contexts(self, X: Any, weights: Float64Array | None = None, *, learn: bool = False) -> Rows:
+        n = _num_samples(X)
+        if self.groups_ is None:
+            rows = Rows(np.arange(n + 1), np.zeros(n, np.int64), np.ones(n))
+        else:
+            groups = self.groups_ if learn else copy.deepcopy(self.groups_)
+            rows = groups.rows(columns_of(X, groups.columns), n)
+        if weights is None:
+            return rows
+        share = np.repeat(weights / weights.max(), np.diff(rows.indptr))
+        return Rows(rows.indptr, rows.indices, rows.values * share)
+
+    def _functions(self) -> Finite:
+        return Finite(1) if self.groups_ is None else self.groups_.extended(0)
+
+    def frame(self, X: Any) -> Any:
+        """The model's forecasts and ours, as a frame of the kind that `X` is: pandas (with its index) or polars.
+
+        Parameters
+        ----------
+        X : frame
+            The rows to forecast.
+
+        Returns
+        -------
+        frame
+            One row for each, with the columns that `_columns_out` names.
+        """
+        columns = self._columns_out(X)
+        kind = type(X).__module__.partition(".")[0]
+        if kind == "polars":
+            return package("polars", "a polars frame").DataFrame(columns)
+        return package("pandas", "a pandas frame").DataFrame(columns, index=getattr(X, "index", None))
+
+
+class AroundRegressor(RegressorMixin, AroundEstimator):
+    """What regressors and intervals share."""
+
+    def _default(self) -> Any:
+        return LinearRegression()
+
+    def _forecasts(self, model: Any, X: Any) -> Float64Array:
+        return np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
+
+    def _teach(self, X: Any, y: Any, params: dict[str, Any]) -> None:
+        if self._frozen():
+            return
+        model = clone(self._model()) if self.estimator_ is None else self.estimator_
+        if hasattr(model, "partial_fit"):
+            self.estimator_ = model.partial_fit(X, y, **self._routed("partial_fit", params))
+        elif self.estimator_ is None:
+            self.estimator_ = model.fit(X, y, **self._routed("fit", params))

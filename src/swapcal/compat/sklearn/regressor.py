@@ -1,0 +1,249 @@
+"""A regressor around any other: any property, calibrated for every group."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from swapcal.compat.batch import FixedPredictor, chosen, fitted, play, rows_of, steady
+from swapcal.compat.sklearn.base import AroundRegressor, numbers, range_of
+from swapcal.engine.arithmetic import seed_for
+from swapcal.forecaster import Forecaster
+from swapcal.hints import OnlineRegression
+from swapcal.intervals import Interval
+from swapcal.properties import Mean
+from swapcal.protocols import Elicitable
+from swapcal.typing import Float64Array
+
+# --------
+# Intervals around any regressor, that cover what they say in every group.
+
+
+class MulticalibratedInterval(AroundRegressor):
+    """A regressor with intervals that cover a given share of outcomes in every group.
+
+    Guarantee: that of `swapcal.intervals.Interval` for the rows of `fit` and `partial_fit`, forecast as a stream.
+    `predict_interval` takes the mean of several states of the second half of `fit` (after `partial_fit`: of the last
+    state alone), and of what each end would be drawn from.
+
+    Parameters
+    ----------
+    estimator : estimator, optional
+        The model of the middle; default `LinearRegression()`. A `FrozenEstimator` is used as it is.
+    coverage : float
+        The share of outcomes to cover.
+    groups, cv, states, max_groups, random_state
+        As for `MulticalibratedClassifier`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((2000, 2))
+    >>> y = X[:, 0] + rng.normal(0, 0.1 + 0.4 * (X[:, 1] > 0.5))
+    >>> model = MulticalibratedInterval(groups=["x1 > 0.5"], random_state=1).fit(X, y)
+    >>> lower, upper = model.predict_interval(X).T
+    >>> bool(abs(((lower <= y) & (y <= upper))[X[:, 1] > 0.5].mean() - 0.9) < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        coverage: float = 0.9,
+        groups: Any = None,
+        cv: Any = 5,
+        states: int = 4,
+        max_groups: int = 1000,
+        random_state: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.coverage = coverage
+        self.groups = groups
+        self.cv = cv
+        self.states = states
+        self.max_groups = max_groups
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, **params: Any) -> "MulticalibratedInterval":
+        """Fit the model, and calibrate intervals around it in one pass over the rows in order."""
+        X, y = self._validated(X, reset=True), numbers(y, X)
+        weights = self._weights(X, params)
+        self._start(X)
+        hints = self._fit_model(X, y, params)
+        self.interval_ = self._interval(np.abs(y - hints), len(y))
+        self.states_ = self._learn(X, y, hints, weights, chosen(len(y), self.states, self._seed("states")))
+        return self
+
+    def partial_fit(self, X: Any, y: Any, **params: Any) -> "MulticalibratedInterval":
+        """Forecast these rows, learn their outcomes in order, then let the model learn them; before or after `fit`."""
+        first = not hasattr(self, "interval_")
+        X, y = self._validated(X, reset=first), numbers(y, X)
+        weights = self._weights(X, params)
+        if first:
+            self._start(X)
+            self.estimator_ = self.estimator if self._frozen() else None
+            self.interval_ = self._interval(np.abs(y - np.median(y)), None)
+        hints = None if self.estimator_ is None else self._forecasts(self.estimator_, X)
+        self._learn(X, y, hints, weights, [])
+        self.states_ = [copy.deepcopy(self.interval_)]
+        self._teach(X, y, params)
+        return self
+
+    def _seed(self, name: str) -> int:
+        return seed_for(self.random_state, name)
+
+    def _interval(self, distances: Float64Array, horizon: int | None) -> Interval:
+        spread = max(1.5 * float(np.median(distances)), 1e-9 * max(1.0, float(distances.max())))
+        return Interval(self.coverage, self._functions(), spread=spread, seed=self._seed("interval"), horizon=horizon)
+
+    def _learn(
+        self, X: Any, y: Float64Array, hints: Float64Array | None, weights: Float64Array | None, keep: list[int]
+    ) -> list[Interval]:
+        """Play the rows in order; copies of the state before the rounds in `keep`."""
+        guides = [None] * len(y) if hints is None else steady(hints).tolist()
+        rows, kept = rows_of(self._contexts(X, weights, learn=True)), []
+        for t, (row, label, hint) in enumerate(zip(rows, y.tolist(), guides, strict=True)):
+            if t in keep:
+                kept.append(copy.deepcopy(self.interval_))
+            self.interval_.update(self.interval_.predict(row, hint), label)
+        return kept
+
+    def predict(self, X: Any) -> Float64Array:
+        """The model's own forecasts."""
+        check_is_fitted(self, "interval_")
+        X = self._validated(X, reset=False)
+        return self._forecasts(self.estimator_, X)
+
+    def predict_interval(self, X: Any) -> Float64Array:
+        """The ends of the interval of each row; learns nothing.
+
+        Parameters
+        ----------
+        X : array or frame
+            Features.
+
+        Returns
+        -------
+        array, rows by 2
+            Lower and upper ends.
+        """
+        hints = self.predict(X)
+        rows = rows_of(self._contexts(self._validated(X, reset=False)))
+        given = list(zip(rows, steady(hints).tolist(), strict=True))
+        ends = np.array([[state.expected(row, hint) for row, hint in given] for state in self.states_])
+        middle: Float64Array = ends.mean(axis=0)
+        return middle
+
+    def _columns_out(self, X: Any) -> dict[str, Any]:
+        ends = self.predict_interval(X)
+        return {"model": self.predict(X), "lower": ends[:, 0], "upper": ends[:, 1]}
+
+
+class MulticalibratedRegressor(AroundRegressor):
+    """A regressor whose forecasts of a mean, quantile, expectile or other property are calibrated for every group.
+
+    Guarantee: for rows that are drawn independently from one population, that of the module `online_to_batch`.
+
+    Parameters
+    ----------
+    estimator : estimator, optional
+        The model; default `LinearRegression()`. A `FrozenEstimator` is used as it is.
+    property : Elicitable or callable, optional
+        What is forecast: an object with a range of its own, `Quantile(0.9, high=60)`, or something that makes one from
+        a range, `functools.partial(Quantile, 0.9)`, which gets that of the training outcomes. Default: the mean.
+    bins : int, optional
+        Number of values that can be forecast, for outcomes that lie close together within their range.
+    groups, cv, states, how, max_groups, random_state
+        As for `MulticalibratedClassifier`.
+
+    Notes
+    -----
+    Whatever is not a mean is forecast with an `OnlineRegression` on the model's forecast and the groups. Outcomes
+    outside the range count as its nearer end. For a quantile `how="mean"` covers a little more than its level (less,
+    below the median), as the mean of several quantiles does; `how="hash"` does not. `sample_weight` as for
+    `MulticalibratedClassifier`.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import numpy as np
+    >>> import swapcal as sc
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((2000, 2))
+    >>> y = X[:, 0] + rng.normal(0, 0.1 + 0.4 * (X[:, 1] > 0.5))
+    >>> model = MulticalibratedRegressor(property=partial(sc.Quantile, 0.9), groups=["x1 > 0.5"], random_state=1)
+    >>> below = y <= model.fit(X, y).predict(X)
+    >>> bool(abs(below[X[:, 1] > 0.5].mean() - 0.9) < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        property: Elicitable | Callable[..., Elicitable] | None = None,
+        bins: int | None = None,
+        groups: Any = None,
+        cv: Any = 5,
+        states: int = 8,
+        how: str = "mean",
+        max_groups: int = 1000,
+        random_state: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.property = property
+        self.bins = bins
+        self.groups = groups
+        self.cv = cv
+        self.states = states
+        self.how = how
+        self.max_groups = max_groups
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, **params: Any) -> "MulticalibratedRegressor":
+        """Fit the model, and calibrate it in one pass over the rows in order; as for `MulticalibratedClassifier`."""
+        X, y = self._validated(X, reset=True), numbers(y, X)
+        weights = self._weights(X, params)
+        self._start(X)
+        hints = self._fit_model(X, y, params)
+        self.forecaster_ = self._forecaster(y, len(y))
+        rows, seed = self._contexts(X, weights, learn=True), seed_for(self.random_state, "states")
+        self.mixture_ = fitted(self.forecaster_, rows, y, hints, states=self.states, seed=seed)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, **params: Any) -> "MulticalibratedRegressor":
+        """Forecast these rows, learn their outcomes in order, then let the model learn them; before or after `fit`."""
+        first = not hasattr(self, "forecaster_")
+        X, y = self._validated(X, reset=first), numbers(y, X)
+        weights = self._weights(X, params)
+        if first:
+            self._start(X)
+            self.estimator_ = self.estimator if self._frozen() else None
+            self.forecaster_ = self._forecaster(y, None)
+        hints = None if self.estimator_ is None else self._forecasts(self.estimator_, X)
+        play(self.forecaster_, self._contexts(X, weights, learn=True), y, hints)
+        self.mixture_ = FixedPredictor([copy.deepcopy(self.forecaster_)], self.random_state)
+        self._teach(X, y, params)
+        return self
+
+    def predict(self, X: Any) -> Float64Array:
+        """Calibrated forecasts; learns nothing."""
+        check_is_fitted(self, "mixture_")
+        X = self._validated(X, reset=False)
+        hints = None if self.estimator_ is None else self._forecasts(self.estimator_, X)
+        return self.mixture_.predict(self._contexts(X), hints, how=self.how)
+
+    def _forecaster(self, y: Float64Array, horizon: int | None) -> Forecaster:
+        low, high = range_of(y)
+        make = Mean if self.property is None else self.property
+        made = make(low=low, high=high) if callable(make) else make
+        # A model usually forecasts a mean; what else is asked for is learned from it.
+        guide = None if isinstance(made, Mean) else OnlineRegression()
+        settings: dict[str, Any] = {"horizon": horizon, "bins": self.bins, "outside": "clip", "hint": guide}
+        return Forecaster(made, self._functions(), seed=seed_for(self.random_state, "forecaster"), **settings)
+
+    def _columns_out(self, X: Any) -> dict[str, Any]:
+        return {"model": self._forecasts(self.estimator_, X), "forecast": self.predict(X)}

@@ -1,0 +1,315 @@
+"""One audit over all rows of a DataFrame: parts on the workers, added up by tree."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from swapcal import inputs
+from swapcal.audits import Audit
+from swapcal.compat.spark.workers import (
+    SparkColumns,
+    batches,
+    constant,
+    left,
+    merged_audits,
+    named,
+    partial_audit,
+    play_bucket,
+    recalibrated_keys,
+)
+from swapcal.errors import InvalidInput
+from swapcal.forecaster import Forecaster
+from swapcal.hypotheses import Groups
+from swapcal.keyed.bucket import KeyBucket
+from swapcal.properties import Probability
+from swapcal.protocols import Elicitable
+from swapcal.tables.sources import package
+from swapcal.tasks.merged_result import merged_result
+from swapcal.tasks.result import Result
+
+# --------
+# A bucket of keys in Spark's own state store.
+
+
+class BucketProcessor:
+    """A `StatefulProcessor` of Spark by its methods; its base class would make pyspark a need of this module."""
+
+    def __init__(
+        self, columns: SparkColumns, template: bytes, idle: float | None, remember: int, forget: float | None = None
+    ) -> None:
+        self.columns, self.template, self.idle, self.remember = columns, template, idle, remember
+        self.forget = forget
+
+    def init(self, handle: Any) -> None:
+        """Spark calls it first."""
+        self._handle = handle
+        self._state = handle.getValueState("bucket", "state binary")
+        self._made = Forecaster.from_bytes(self.template)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802
+        """The events of a bucket in a micro-batch."""
+        pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
+
+        tables = [pa.Table.from_pandas(frame, preserve_index=False) for frame in rows]
+        table = pa.concat_tables(tables, promote_options="permissive")
+        bucket = self._bucket()
+        bucket.clock = timerValues.getCurrentProcessingTimeInMs() / 1e3
+        played = play_bucket(bucket, table, self.columns)
+        self._keep(bucket)
+        yield played.to_pandas()
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802
+        """Keys of a bucket for which nothing has come for too long leave, each with a row that says so."""
+        if self.forget is not None and self._state.exists():
+            bucket = self._bucket()
+            gone = bucket.forget(timerValues.getCurrentProcessingTimeInMs() / 1e3 - self.forget)
+            self._keep(bucket)
+            if gone:
+                yield left(gone, self.columns)
+
+    def _bucket(self) -> KeyBucket:
+        bucket = KeyBucket(self._made, idle=self.idle, remember=self.remember)
+        return bucket.filled(bytes(self._state.get()[0])) if self._state.exists() else bucket
+
+    def _keep(self, bucket: KeyBucket) -> None:
+        """Store the bucket, with one timer, for the key of which nothing was heard for longest."""
+        if bucket.states:
+            self._state.update((bucket.to_bytes(),))
+        else:
+            self._state.clear()
+        if self.forget is not None:
+            for moment in list(self._handle.listTimers()):
+                self._handle.deleteTimer(moment)
+            if bucket.states:
+                first = min(seen for _, seen, _ in bucket.states.values())
+                self._handle.registerTimer(int(1e3 * (first + self.forget)) + 1)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+# --------
+# One forecaster a key, over a DataFrame: all rows at once, or event after event.
+
+PROBABILITY = Probability()
+
+
+def recalibrate(
+    df: Any,
+    *,
+    key: str,
+    y: str,
+    time: str | Sequence[str],
+    seed: int,
+    property: Elicitable = PROBABILITY,
+    hint: str | None = None,
+    groups: Sequence[Any] | Groups = (),
+    known: str | None = None,
+    id: str | None = None,
+    output: str = "forecast",
+    limit: int = 100,
+    most_rows: int = 50_000_000,
+    buckets: int = 64,
+    idle: float | None = None,
+    forget_after: float | None = None,
+    remember: int = 256,
+    **settings: Any,
+) -> Any:
+    """Calibrated forecasts for every key of a DataFrame, from one forecaster a key, in the order of time.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        Rows of a batch; or a stream of events, in which a row without `y` is a case, whose forecast is wanted, and one
+        with `y` is the outcome of the case with the same `id`.
+    key, y : str
+        The columns that say whose row it is, and the outcome. In a batch an outcome may be null: it is forecast and not
+        learned from.
+    time : str or sequence of str
+        The order of a key's rows. It must be a total order in a batch, so add a column that tells ties apart. Events of
+        a micro-batch with the same time are played cases first, in the order of ids.
+    seed : int
+        From it and the key follow the draws of a key's forecaster: keep it secret where somebody plays against you.
+    property : Elicitable
+        What is forecast. Default `Probability()`.
+    hint : str, optional
+        The column of your model's forecasts.
+    groups : sequence or Groups
+        Columns and tuples of columns, as for `Groups`; or `Groups` that were fitted. None: everybody.
+    known : str, optional
+        When a row's outcome is known, in the unit of `time`; for a batch. Default: before the next row.
+    id : str, optional
+        The id of a case; for a stream.
+    output : str
+        The name of the new column.
+    limit : int
+        Groups of a key, where `groups` are columns.
+    most_rows : int
+        Rows of a key beyond which a batch stops with a sentence, before the worker's memory does.
+    buckets : int
+        Pieces of state in which a stream keeps its keys; about one for a hundred keys. It must stay the same for a
+        checkpoint.
+    idle : float, optional
+        A key of a stream without an event for so long, in the unit of `time` (seconds), starts anew.
+    forget_after : float, optional
+        The state of a key of a stream for which nothing has come for so many seconds of the clock leaves the store,
+        with a row whose status is "idle"; a timer sees to it, also where no event comes to its bucket any more. Give
+        what no live key ever waits, and no restart takes. None: an idle key leaves when its bucket is next played.
+    remember : int
+        How many cases of a key that no longer wait are remembered, to tell repeated outcomes from unknown ones.
+    **settings
+        Of the `Forecaster`, such as `outside="clip"` and `max_pending`, which is 4,096 in a stream unless given.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Of a batch: all columns and the forecasts. Of a stream: key, id, time, y, forecast and `status`, one row for
+        each event; filter by status ("repeated", "unknown", "expired", "invalid") for what was not learned from, and
+        "idle" for keys that have left.
+
+    Notes
+    -----
+    The numbers are those of the loop over keys, bit for bit, and a stream that is started again from its checkpoint
+    goes on with the same forecasts. Rows of a key are in one worker's memory at a time, and in one bucket of the state
+    store. A stream needs RocksDB as its state store, which is set here if nothing else was, and the package protobuf.
+    """
+    columns = SparkColumns(key, y, hint, _group_columns(groups), named(time, "time"), known, id, output)
+    columns.check(df.dtypes)
+    hypotheses = groups if isinstance(groups, Groups) else Groups(groups, limit=limit) if groups else constant()
+    if df.isStreaming:
+        settings = {"max_pending": 4096, **settings}
+    template = Forecaster(property, hypotheses, seed=seed, **settings)
+    if not df.isStreaming:
+        return _batch(df, columns, template.to_bytes(), inputs.integer(most_rows, "most_rows", 1))
+    if id is None:
+        raise InvalidInput("a stream needs id=, the column by which an outcome finds its case")
+    if known is not None:
+        raise InvalidInput("known= is for a batch; in a stream an outcome is known when its event comes")
+    forget = None if forget_after is None else inputs.number(forget_after, "forget_after", 1e-3, 1e10)
+    whole = inputs.integer(remember, "remember", 0)
+    processor = BucketProcessor(columns, template.to_bytes(), idle, whole, forget)
+    return _stream(df, columns, processor, inputs.integer(buckets, "buckets", 1))
+
+
+def _group_columns(groups: Any) -> tuple[str, ...]:
+    if isinstance(groups, str):
+        raise InvalidInput(f"groups is a list of columns, as in groups=[{groups!r}]; got {groups!r}")
+    return groups.columns if isinstance(groups, Groups) else Groups(groups).columns if groups else ()
+
+
+def _batch(df: Any, columns: SparkColumns, template: bytes, most_rows: int) -> Any:
+    types = package("pyspark.sql.types", "recalibrate", extra="spark")
+    schema = types.StructType([*df.schema.fields, types.StructField(columns.output, types.DoubleType(), True)])
+
+    def play(parts: Iterator[Any]) -> Iterator[Any]:
+        return recalibrated_keys(parts, columns, template, most_rows)
+
+    return df.repartition(columns.key).sortWithinPartitions(columns.key).mapInArrow(play, schema)
+
+
+def _stream(df: Any, columns: SparkColumns, processor: BucketProcessor, buckets: int) -> Any:
+    functions = package("pyspark.sql.functions", "recalibrate", extra="spark")
+    types = package("pyspark.sql.types", "recalibrate", extra="spark")
+    package("google.protobuf", "recalibrate on a stream", extra="spark")
+    session, name = df.sparkSession, "spark.sql.streaming.stateStore.providerClass"
+    if "RocksDB" not in session.conf.get(name):
+        session.conf.set(name, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+    known = {field.name: field.dataType for field in df.schema.fields}
+    fields = [types.StructField(each, known[each], True) for each in (columns.key, columns.id, columns.time[0])]
+    fields += [types.StructField(columns.y, known[columns.y], True)]
+    fields += [types.StructField(columns.output, types.DoubleType(), True)]
+    fields += [types.StructField("status", types.StringType(), True)]
+    bucket = functions.pmod(functions.xxhash64(columns.key), functions.lit(buckets))
+    narrow = df.select(*columns.read, bucket.alias("__bucket"))
+    return narrow.groupBy("__bucket").transformWithStateInPandas(
+        statefulProcessor=processor,
+        outputStructType=types.StructType(fields),
+        outputMode="Append",
+        timeMode="None" if processor.forget is None else "ProcessingTime",
+    )
+
+
+_BRANCHES = 16
+
+
+def judged(total: Audit, *, source: str = "a DataFrame", y: str = "the outcome", r: float = 2.0) -> Result:
+    """The verdict in words, the groups with intervals, and all else that a page shows, from an `audit`.
+
+    Parameters
+    ----------
+    total : Audit
+        Of means or probabilities; `bins=64` keeps its cells few.
+    source, y : str
+        What the page calls the rows and the outcome.
+    r : float
+        Power of the error.
+
+    Returns
+    -------
+    Result
+        `result.verdict`; `swapcal.report.page.write(result, "audit.html")`; `swapcal.tasks.result.to_json(result)`.
+        What sums do not tell is left out, and a sentence of the verdict says what that is.
+    """
+    return merged_result(total, source=source, settings={"y": y}, r=r)
+
+
+def audit(
+    df: Any,
+    *,
+    forecast: str,
+    y: str,
+    property: Elicitable = PROBABILITY,
+    groups: Sequence[Any] | Groups = (),
+    bins: int | Sequence[float] | None = None,
+    limit: int = 1000,
+) -> Audit:
+    """The audit of all rows that have a forecast and an outcome; equal to the one on a single machine.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        A batch.
+    forecast, y : str
+        The columns of the forecasts and of the outcomes.
+    property : Elicitable
+        What was forecast. Default `Probability()`.
+    groups : sequence or Groups
+        Columns and tuples of columns; every value is a group, matched by name over all parts. For bands of numbers give
+        `Groups` that were fitted, on a sample. None: everybody.
+    bins : int or sequence of float, optional
+        As for `Audit`; None: each forecast by itself.
+    limit : int
+        Groups that a part may find, where `groups` are columns.
+
+    Returns
+    -------
+    Audit
+        On the driver: counts are exact, sums are so where they are exact in any order, and to about 1e-12 elsewhere.
+    """
+    if df.isStreaming:
+        raise InvalidInput("an audit is of a batch: read the stream's sink, or audit each batch and merge the audits")
+    hypotheses = groups if isinstance(groups, Groups) else Groups(groups, limit=limit) if groups else None
+    columns = () if hypotheses is None else hypotheses.columns
+    there = [name for name, _ in df.dtypes]
+    for name in (forecast, y, *columns):
+        if name not in there:
+            raise InvalidInput(f"there is no column {name!r}; there are {', '.join(map(repr, there[:20]))}")
+    empty = Audit(property, hypotheses, bins=bins).to_bytes()
+    functions = package("pyspark.sql.functions", "audit", extra="spark")
+
+    def part(parts: Iterator[Any]) -> Iterator[Any]:
+        pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
+
+        yield pa.RecordBatch.from_pydict({"audit": [partial_audit(batches(parts), empty, forecast, y, columns)]})
+
+    def merge(table: Any) -> Any:
+        pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
+
+        return pa.table({"audit": [merged_audits(table["audit"].to_pylist())]})
+
+    parts = df.select(*dict.fromkeys((forecast, y, *columns))).mapInArrow(part, "audit binary")
+    n_parts = df.rdd.getNumPartitions() if hasattr(df, "rdd") else _BRANCHES
+    if n_parts > _BRANCHES:
+        branch = functions.pmod(functions.spark_partition_id(), functions.lit(max(n_parts // _BRANCHES, 2)))
+        parts = parts.withColumn("branch", branch).groupBy("branch").applyInArrow(merge, "audit binary")
+    found = merged_audits(bytes(row[0]) for row in parts.collect())
+    return Audit.from_bytes(empty if found is None else found)

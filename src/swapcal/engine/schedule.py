@@ -1,0 +1,439 @@
+"""A whole recorded stream through a round: the numbers of `predict` and `update`, without the objects between."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swapcal import inputs
+from swapcal.engine import kernels
+from swapcal.engine.pending import HINT, Chunk, HeldRounds, Played
+from swapcal.engine.round import Round
+from swapcal.engine.rules import Rules
+from swapcal.errors import InvalidInput
+from swapcal.hypotheses.rows import can_be_cut, cut
+from swapcal.protocols import Row, Rows
+from swapcal.typing import Float64Array, IntArray
+
+# --------
+# When the outcomes of a recorded stream are learned: before the first row at or after the moment they are known.
+
+NEVER = np.iinfo(np.int64).max
+NOT_YET = 2
+"""In `Arrivals.late`: the outcome is missing, and waited for."""
+
+
+class Schedule(NamedTuple):
+    """What is learned before each row: `codes[ends[i]:ends[i + 1]]` before row i, and the rest behind the last.
+
+    A code of 0 or more is a row of the stream; below that, -1 - code is a line of those that wait from before. `late`
+    tells the rows whose outcome is not simply learned next, 2 for those that wait though it is missing, and `due` until
+    when they wait.
+    """
+
+    codes: IntArray
+    ends: IntArray
+    late: Any
+    due: Float64Array
+
+
+def nothing_late(n: int) -> Schedule:
+    """The plan of `n` rows whose outcomes are all learned at once."""
+    none = np.zeros(0, dtype=np.int64)
+    return Schedule(none, np.zeros(n + 1, dtype=np.int64), np.zeros(n, dtype=np.uint8), np.full(n, np.nan))
+
+
+def to_seconds(values: Any, name: str, n: int) -> Float64Array:
+    """Times or row numbers as seconds or counts; NaN for never.
+
+    Examples
+    --------
+    >>> moments(np.array(["1970-01-02", "NaT"], dtype="datetime64[D]"), "known", 2)
+    array([86400.,    nan])
+    """
+    array = np.asarray(values)
+    if array.dtype.kind == "M":
+        seconds = array.astype("datetime64[us]").astype(np.int64) / 1e6
+        result = np.where(np.isnat(array), np.nan, seconds)
+    else:
+        result = inputs.floats(values, name, "times or row numbers").astype(np.float64)
+    if result.shape != (n,):
+        raise InvalidInput(f"{name} must have one entry for each of the {n} rows; got shape {result.shape}")
+    return result
+
+
+def schedule(
+    known: Any,
+    times: Any,
+    n: int,
+    first: int,
+    waiting: tuple[IntArray, IntArray, Float64Array],
+    order: str,
+    settle: int | None,
+    gone: Any,
+) -> Schedule:
+    """The plan of a stream of `n` rows whose first has the round number `first`.
+
+    Parameters
+    ----------
+    known : array
+        When the outcome of each row is known; NaN: never. Row numbers, counted from 0 at the first row here, or times.
+    times : array or None
+        The time of each row, not falling; None for row numbers.
+    n, first : int
+        Rows, and the round number of the first.
+    waiting : tuple
+        Lines, round numbers and due moments of rounds from before.
+    order : {"arrival", "forecast"}
+        "arrival": an outcome is learned when it is known. "forecast": not before those of all earlier forecasts are
+        known, or have waited for `settle` rounds.
+    settle : int or None
+        After how many rounds nobody waits for an outcome any more; None: always.
+    gone : array of bool
+        Rows whose outcome will not come, so that nobody waits for it.
+
+    Returns
+    -------
+    Arrivals
+        Whatever is known only after the last row waits for the next stream.
+    """
+    rows = np.arange(n, dtype=np.int64)
+    if times is None:
+        clock = (first + rows).astype(np.float64)
+        due = to_seconds(known, "known", n) + first
+    else:
+        clock, due = to_seconds(times, "times", n), to_seconds(known, "known", n)
+        wrong = np.isnan(clock) | (np.diff(clock, prepend=-np.inf) < 0.0)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise InvalidInput(f"times must not fall; the time of row {at} is missing or before that of the row above")
+    early = due < clock
+    if early.any():
+        at = int(np.argmax(early))
+        raise InvalidInput(f"the outcome of row {at} is known before the row itself; check known= and times=")
+    lines, rounds, dues = waiting
+    n_carried = len(lines)
+    arrive = np.empty(n_carried + n, dtype=np.int64)
+    for moments_of, part in ((dues, arrive[:n_carried]), (due, arrive[n_carried:])):
+        part[:] = _rows(clock, moments_of) if times is not None else _row_numbers(moments_of, first, n)
+    np.maximum(arrive[n_carried:], rows + 1, out=arrive[n_carried:])
+    if order == "forecast":
+        waited_for = np.concatenate([np.ones(n_carried, dtype=bool), ~gone])
+        numbers = np.concatenate([rounds, first + rows])
+        arrive[waited_for] = _in_order(arrive[waited_for], numbers[waited_for], first, settle)
+    plan = learn_order if kernels.native is None else kernels.native.planned
+    codes, ends, late = plan(arrive, lines)
+    return Schedule(codes, ends, late, due)
+
+
+def learn_order(arrive: IntArray, lines: IntArray) -> tuple[IntArray, IntArray, Any]:
+    """Codes, ends and late rows of `Arrivals`; has a compiled twin.
+
+    Parameters
+    ----------
+    arrive : array
+        Before which row each outcome is learned, those of the lines first; behind the last: not here.
+    lines : array
+        Rounds from before that wait.
+
+    Returns
+    -------
+    tuple
+        The first three parts of `Arrivals`.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in planned(np.array([1, 3, 2, NEVER]), np.array([7]))]
+    [[-8], [0, 0, 1, 1], [1, 0, 1]]
+    """
+    n_carried, n = len(lines), len(arrive) - len(lines)
+    rows = np.arange(n, dtype=np.int64)
+    codes = np.concatenate([-1 - lines, rows])
+    # Round numbers increase, so ties keep their order; what is nearly sorted is sorted in linear time.
+    sorted_by = np.argsort(arrive, kind="stable")
+    arrive_sorted = arrive[sorted_by]
+    inside = arrive_sorted < n
+    codes = codes[sorted_by][inside]
+    counts = np.bincount(arrive_sorted[inside], minlength=n + 1)
+    # A row that is alone in being learned before the next one is learned at once.
+    own = arrive[n_carried:]
+    at_once = (own == rows + 1) & (own < n) & (counts[np.minimum(own, n)] == 1)
+    kept = ~((codes >= 0) & at_once[np.maximum(codes, 0)])
+    counts = np.bincount(arrive_sorted[inside][kept], minlength=n)
+    ends = np.concatenate([[0], np.cumsum(counts[:n])]).astype(np.int64)
+    return np.ascontiguousarray(codes[kept]), ends, (~at_once).astype(np.uint8)
+
+
+def _rows(clock: Float64Array, due: Float64Array) -> IntArray:
+    """The first row at or after a moment; far behind the last for those that never come."""
+    found = np.searchsorted(clock, due, side="left").astype(np.int64)
+    found[np.isnan(due) | (found == len(clock))] = NEVER
+    return found
+
+
+def _row_numbers(due: Float64Array, first: int, n: int) -> IntArray:
+    """The same where the clock counts rows from `first` on."""
+    numbers = np.ceil(due) - first
+    with np.errstate(invalid="ignore"):
+        numbers = np.where(numbers < n, numbers, n)  # and those that are NaN
+    found: IntArray = np.maximum(numbers, 0.0).astype(np.int64)
+    return found
+
+
+def _in_order(arrive: IntArray, numbers: IntArray, first: int, settle: int | None) -> IntArray:
+    """Every outcome not before those of all earlier forecasts, or their deadline; `numbers` increase."""
+    deadline = arrive if settle is None else np.minimum(arrive, np.maximum(numbers - first + settle, 0))
+    before = np.concatenate([[0], np.maximum.accumulate(deadline)[:-1]]) if len(deadline) else deadline
+    result: IntArray = np.maximum(arrive, before)
+    return result
+
+
+_CHUNK = 1 << 16
+_FEW = 1 << 12
+
+
+class DelayRule(NamedTuple):
+    """When outcomes are known, and in which order they are learned; the arguments of `Forecaster.run`."""
+
+    known: Any
+    times: Any
+    order: str
+    settle: int | None
+
+
+def run(
+    round: Round,
+    X: Any,
+    y: Any,
+    hints: Any,
+    features: Any,
+    missing: str,
+    late: DelayRule | None = None,
+    waits: Any = None,
+) -> Float64Array:
+    """`Forecaster.run`: whatever fails, early or late, leaves no trace."""
+    rules, state, engine = round.rules, round.state, round.engine
+    skip = inputs.one_of(missing, "missing", ("error", "skip")) == "skip"
+    labels = inputs.vector(y, "y", missing=skip)
+    known = ~np.isnan(labels)
+    if known.all():
+        learned = labels = rules.labels(labels)
+    else:
+        labels, learned = labels.copy(), rules.labels(labels[known])
+        labels[known] = learned
+    given = None if hints is None else allowed_hints(rules, inputs.vector(hints, "hints", len(labels), missing=skip))
+    extras = inputs.feature_rows(features, len(labels), rules.n_features)
+    out = np.empty(len(labels))
+    alone = engine.alone and engine.takes(extras)
+    chunk = _chunk(rules.hypotheses.n)
+    # A few native rounds are read before they are played, and nothing comes between them.
+    keep = len(labels) > min(chunk, _FEW) or not alone
+    fresh = keep and state.pending.issued == 0
+    before = state.snapshot() if keep and not fresh else None
+    groups = rules.hypotheses.snapshot() if hasattr(rules.hypotheses, "snapshot") else None
+    play = play_alone if alone else _each
+    later = None if waits is None else _later(waits, known)
+    state.waiting.let_go(state.pending.issued - state.pending.window)
+    plan = None if late is None and later is None else _plan(round, late, labels, later)
+    try:
+        for start, contexts in _parts(round, X, len(labels), chunk, alone):
+            if not start and rules.notices:
+                state.atoms.add_many(learned)
+            part = slice(start, start + chunk)
+            guides, feature_part = (None if a is None else a[part] for a in (given, extras))
+            some = None if plan is None else plan.part(start, min(start + chunk, len(labels)), state.waiting)
+            play(round, Chunk(contexts, labels[part], guides, feature_part, out[part], some))
+    except BaseException:
+        if fresh:
+            state.start(rules)
+        elif before is not None:
+            state.restore(rules, *before)
+        engine.assemble()
+        if groups is not None:
+            rules.hypotheses.restore(groups)  # type: ignore[attr-defined]
+        raise
+    if given is not None:
+        state.hinted = state.hinted or bool((~np.isnan(given) & known).any())
+    return out
+
+
+def _chunk(n: int) -> int:
+    """Rounds that are read and played at a time, for contexts of length n: between chunks Python notices Ctrl-C."""
+    return min(max((1 << 23) // n, 1 << 10), _CHUNK)
+
+
+def allowed_hints(rules: Rules, hints: Float64Array) -> Float64Array:
+    """Hints in the property's domain; NaN is none."""
+    low, high = rules.property.domain
+    if rules.outside == "clip":
+        return np.clip(hints, low, high)
+    for hint in hints[(hints < low) | (hints > high)][:1]:
+        rules.hint_value(hint)
+    return hints
+
+
+def _parts(round: Round, X: Any, n_rows: int, chunk: int, alone: bool) -> Iterator[tuple[int, Rows | Float64Array]]:
+    """The contexts in chunks, checked: arrays where a kernel can read them as they are, sparse rows otherwise."""
+    hypotheses = round.rules.hypotheses
+    if alone and round.engine.plays(X, n_rows):
+        yield from ((start, X[start : start + chunk]) for start in range(0, n_rows, chunk))
+    elif n_rows > chunk and can_be_cut(X, n_rows):
+        for start in range(0, n_rows, chunk):
+            stop = min(start + chunk, n_rows)
+            yield start, hypotheses.rows(cut(X, start, stop), stop - start)
+    else:
+        rows = hypotheses.rows(X, n_rows)
+        for start in range(0, n_rows, chunk):
+            ends = rows.indptr[start : start + chunk + 1]
+            inside = slice(ends[0], ends[-1])
+            yield start, Rows(ends - ends[0], rows.indices[inside], rows.values[inside])
+
+
+class ArrivalPlan:
+    """The arrivals of a whole call, handed out in parts: rows of earlier parts are by then lines that wait."""
+
+    def __init__(self, whole: Schedule, first: int) -> None:
+        self.whole, self.first = whole, first
+
+    def part(self, start: int, stop: int, waiting: HeldRounds) -> Schedule:
+        """Those of the rows from `start` up to `stop`."""
+        codes, ends, late, due = self.whole
+        inside = codes[ends[start] : ends[stop]]
+        if start:
+            lines, rounds, _ = waiting.dues()
+            earlier = (inside >= 0) & (inside < start)
+            found = np.searchsorted(rounds, self.first + inside[earlier])
+            inside = np.where(inside >= 0, inside - start, inside)
+            inside[earlier] = -1 - lines[found]
+        return Schedule(inside, ends[start : stop + 1] - ends[start], late[start:stop], due[start:stop])
+
+
+def _later(waits: Any, known: Any) -> Any:
+    """Which outcomes are missing, and waited for."""
+    given = np.asarray(waits)
+    if given.dtype != np.bool_ or given.shape != known.shape:
+        raise InvalidInput(
+            f"waits must have True or False for each of the {len(known)} rows; got {inputs.short_repr(waits)}"
+        )
+    return given & ~known
+
+
+def _plan(round: Round, late: DelayRule | None, labels: Float64Array, later: Any) -> ArrivalPlan:
+    n, missing = len(labels), np.isnan(labels)
+    gone = missing if later is None else missing & ~later
+    if late is None:
+        whole, first = nothing_late(n), round.state.pending.issued
+    else:
+        whole, first = _arrivals(round, late, labels, gone)
+    if later is not None:
+        whole.late[later] = NOT_YET
+    return ArrivalPlan(whole, first)
+
+
+def _arrivals(round: Round, late: DelayRule, labels: Float64Array, gone: Any) -> tuple[Schedule, int]:
+    n = len(labels)
+    order = inputs.one_of(late.order, "order", ("arrival", "forecast"))
+    settle = None if late.settle is None else inputs.integer(late.settle, "settle", 1)
+    first = round.state.pending.issued
+    known = np.where(np.isnan(labels), np.nan, to_seconds(late.known, "known", n))
+    return schedule(known, late.times, n, first, round.state.waiting.dues(), order, settle, gone), first
+
+
+def fill_in(round: Round, rounds: Any, y: Any, known: Any) -> Float64Array:
+    """`Forecaster.fill_in`: all of them are learned, in this order, or none."""
+    rules, state = round.rules, round.state
+    numbers = inputs.vector(rounds, "rounds")
+    labels = rules.labels(inputs.vector(y, "y", len(numbers)))
+    due = np.full(len(labels), np.nan) if known is None else to_seconds(known, "known", len(labels))
+    lines = state.waiting.find(numbers)
+    for number, line in zip(numbers.tolist(), lines.tolist(), strict=True):
+        if line < 0:
+            _refuse(round, number)
+    if len(np.unique(lines)) < len(lines):
+        raise InvalidInput("rounds must have each round once; an outcome is learned once")
+    shown = np.array([state.waiting.shown(line, state.values.born) for line in lines.tolist()])
+    now = lines[np.isnan(due)]
+    before = state.snapshot()
+    try:
+        state.waiting.fill(lines, labels, due)
+        codes = Schedule(-1 - now, np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint8), np.zeros(0))
+        nothing = Rows(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+        hinted = bool((~np.isnan(state.waiting.numbers[now, HINT])).any())
+        play(round, Chunk(nothing, np.zeros(0), None, None, np.zeros(0), codes))
+    except BaseException:
+        state.restore(rules, *before)
+        round.engine.assemble()
+        raise
+    if rules.notices:
+        state.atoms.add_many(labels)
+    state.hinted = state.hinted or hinted
+    return shown
+
+
+def _refuse(round: Round, number: float) -> None:
+    """Say why the outcome of a round cannot be filled in."""
+    if not number.is_integer():
+        raise InvalidInput(f"rounds are counted in whole numbers from 0; got {number!r}")
+    round.state.pending.check(int(number))
+    raise InvalidInput(
+        f"round {int(number)} does not wait to be filled in: its outcome is known and learned when that is due, or its "
+        "Forecast was given to the caller, for update"
+    )
+
+
+def play(round: Round, part: Chunk) -> None:
+    """Rounds that were checked, by the engine alone where it can; nothing is undone on an error."""
+    alone = round.engine.alone and round.engine.takes(part.features)
+    (play_alone if alone else _each)(round, part)
+
+
+def play_alone(round: Round, part: Chunk) -> None:
+    """The engine plays by itself, and stops where more room is needed, which replaces the arrays."""
+    n_rows, n_codes = len(part.labels), 0 if part.arrivals is None else len(part.arrivals.codes)
+    progress = np.zeros(3 + (0 if part.arrivals is None else n_rows), dtype=np.int64)
+    while progress[0] < n_rows or progress[1] < n_codes:
+        round.engine.run(part, progress)
+        round.make_room(int(progress[2]))
+        progress[2] = 0
+
+
+def _each(round: Round, part: Chunk) -> None:
+    """Round after round."""
+    contexts, hints, state, late = part.contexts, part.hints, round.state, part.arrivals
+    assert isinstance(contexts, Rows)  # arrays are for kernels
+    ends, given = contexts.indptr.tolist(), [math.nan] * len(part.labels) if hints is None else hints.tolist()
+    lines: dict[int, int] = {}
+    for t, (label, hint) in enumerate(zip(part.labels.tolist(), given, strict=True)):
+        if late is not None:
+            _learned(round, late.codes[late.ends[t] : late.ends[t + 1]], lines)
+        inside = slice(ends[t], ends[t + 1])
+        row = Row(contexts.indices[inside], contexts.values[inside])
+        extra = None if part.features is None else part.features[t]
+        case = round.see(row, None if math.isnan(hint) else hint, extra)
+        play = round.play(case)
+        opened = round.open()
+        slot, phi = round.draw(play, opened)
+        born = state.values.born
+        value = float(born[slot])
+        followed = round.show(opened, value, case.base)
+        part.out[t] = value if followed else case.base
+        other = float(born[play.lower + play.upper - slot])
+        point = value if play.evidence_at is None else play.evidence_at
+        played = Played(slot, other, point, play.kind, phi, followed)
+        missing = math.isnan(label)
+        if missing and (late is None or late.late[t] != NOT_YET):
+            round.drop(opened, value, case.base, played)
+        elif late is not None and late.late[t]:
+            lines[t] = state.waiting.add(case, played, opened, label, float(late.due[t]))
+        else:
+            round.learn(case, played, label, opened)
+    if late is not None:
+        _learned(round, late.codes[late.ends[len(part.labels)] :], lines)
+
+
+def _learned(round: Round, codes: IntArray, lines: dict[int, int]) -> None:
+    for code in codes.tolist():
+        line = -1 - code if code < 0 else lines.pop(code, -1)
+        if line >= 0:
+            round.take(line)

@@ -1,0 +1,424 @@
+"""What the theorems promise of a forecaster: of the rounds it has played, or of rounds to come."""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from swapcal.engine import crossing
+from swapcal.engine.ledger import DRIFT, LATEST, LUCK, PEAK, RESERVED, VARIANCE
+from swapcal.typing import Float64Array
+
+if TYPE_CHECKING:
+    from swapcal.engine.rules import Rules
+    from swapcal.engine.state import State
+from swapcal.protocols import Tally
+
+# --------
+# The theorems as numbers. Their proofs are in docs/guarantees.md; names and letters are the same there.
+#
+# Notation: N values, T rounds, n_i visits of value i, S_i the sums of f(x) V at the points where the evidence is
+# taken,
+# D_i the signed rounding of value i: sup_f of |sum f(x) (V(forecast, y) - V(evidence point, y))|. A potential's
+# theorem
+# bounds every |S_i,f| by a deviation, and the error is at most sum_i n_i min(1, (deviation_i + D_i) / n_i)^r; or it
+# bounds sum_i sup_f |S_i,f|^2 / n_i as a whole, and Minkowski's inequality adds the rounding.
+
+
+class Guarantee(float):
+    """A number that the swap multicalibration error stays below with probability 1 - delta, and why.
+
+    It is a float, so it can be compared and printed; the attributes say which theorem holds under which assumptions,
+    and `broken` lists those that this run has not met.
+
+    Parameters
+    ----------
+    value : float
+        The bound itself.
+    theorem : str
+        Where it comes from.
+    delta : float
+        The probability with which it may fail.
+    r : float
+        Exponent of the error.
+    n_rounds : int
+        Rounds with an outcome so far.
+    assumptions : tuple of str
+        What the theorem asks for.
+    broken : tuple of str
+        Those of them that this run has not met.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(2), horizon=100, seed=1)
+    >>> guarantee = forecaster.guarantee(0.05)
+    >>> guarantee.delta, guarantee.r, guarantee.n_rounds, guarantee.broken
+    (0.05, 2.0, 100, ())
+    """
+
+    theorem: str
+    delta: float
+    r: float
+    n_rounds: int
+    assumptions: tuple[str, ...]
+    broken: tuple[str, ...]
+
+    def __new__(
+        cls,
+        value: float,
+        *,
+        theorem: str,
+        delta: float,
+        r: float,
+        n_rounds: int,
+        assumptions: tuple[str, ...],
+        broken: tuple[str, ...] = (),
+    ) -> "Guarantee":
+        """Make the number and attach its reasons."""
+        self = super().__new__(cls, value)
+        self.theorem, self.delta, self.r, self.n_rounds = theorem, delta, r, n_rounds
+        self.assumptions, self.broken = assumptions, broken
+        return self
+
+    @property
+    def value(self) -> float:
+        """The number as a plain float."""
+        return float(self)
+
+    def __str__(self) -> str:
+        head = f"SMCal_{self.r:g} at most {self.value:.4g} "
+        head += f"after {self.n_rounds} rounds with probability {1 - self.delta:g}"
+        lines = [head, f"  by {self.theorem}", *(f"  assuming {a}" for a in self.assumptions)]
+        return "\n".join([*lines, *(f"  NOT MET: {b}" for b in self.broken)])
+
+    def __repr__(self) -> str:
+        return f"Guarantee({self.value:.6g}, theorem={self.theorem!r}, delta={self.delta:g})"
+
+
+_TANGENT = 250.0
+"""A potential below exp of this has never had weights on the tangent of `safe_exp`, which begins at exp(300)."""
+
+
+def combine(evidence: float, rounded: float, r: float) -> float:
+    """Minkowski's sum of the two parts of the error."""
+    return float((evidence ** (1.0 / r) + rounded ** (1.0 / r)) ** r)
+
+
+def log_potential(tally: Tally, mass: float, delta: float) -> float:
+    """The logarithm of what the potential stays below, at all times at once, with probability 1 - delta.
+
+    M = 2 N |F| `mass` is what the signed functions bring with them and may add by themselves; G = M + drift is all that
+    can have come but for the draws, and C = M + peak bounds it before every draw. With c_j = 2^j, j >= 1, the first at
+    least C, and u_j = 1 / (j (j + 1)), the potential is at most c_j / (u_j delta) + max(0, G - c_j).
+    """
+    total = 2.0 * tally.n_values * tally.n_functions * mass
+    level = max(1, math.ceil(math.log2(max(total + max(tally.peak, 0.0), 2.0))))
+    budget = math.ldexp(1.0, min(level, 1000))
+    excess = max(total + tally.drift - budget, 0.0)
+    return math.log(budget * level * (level + 1) / delta + excess)
+
+
+def exponential(
+    tally: Tally,
+    mass: float,
+    deviation: Callable[[Float64Array, float], Float64Array],
+    r: float,
+    delta: float,
+    *,
+    squares: bool = False,
+) -> float:
+    """The bound on the error for an exponential potential (theorem A').
+
+    `deviation(c, log B)` bounds every |S_i,f| of spread c while the potential is at most B. Whatever the potential, it
+    is at most c where c is the sum of |g|; where it is that of `squares`, at most the root of n c.
+    Beyond exp(300) weights are continued along a tangent, and no potential is known of which they are the derivative;
+    but the drift has been there before them, so where it has come near only that is promised.
+    """
+    log_mass = log_potential(tally, mass, delta)
+    if tally.counts is not None and tally.spread is not None and tally.rounding is not None:
+        shown = tally.counts if tally.shown is None else tally.shown
+        visited = shown > 0
+        n, spread = shown[visited], tally.spread[visited]
+        known = np.sqrt(tally.counts[visited] * spread) if squares else spread
+        if log_mass <= _TANGENT:
+            known = np.minimum(deviation(spread, log_mass), known)
+        reach = known + tally.rounding[visited]
+        return float(np.sum(n * np.minimum(reach / n, 1.0) ** r))
+    if r < 2.0:
+        return float(
+            tally.n_rounds ** (1.0 - r / 2.0)
+            * exponential(tally, mass, deviation, 2.0, delta, squares=squares) ** (r / 2.0)
+        )
+    # n share(n)^r on [n_k, n_k+1] is at most n_k^(1-r) min(n_k+1, deviation(n_k+1))^r: exact up to the ratio of the
+    # steps.
+    steps = np.geomspace(1.0, max(tally.n_rounds, 1.0) * 1.01, 2000)
+    reach = np.minimum(steps[1:], deviation(steps[1:], log_mass))
+    return tally.n_values * float(np.max(steps[:-1] ** (1.0 - r) * reach**r))
+
+
+def quadratic(tally: Tally, smoothness: float, radius: float, r: float, delta: float) -> float:
+    """The bound on the error for a quadratic potential normalized by counts (theorem B).
+
+    `radius` bounds the squared norm of a context, `smoothness` is 1 for the Euclidean norm and p - 1 for the p-norm:
+    sum_i ||S_i||^2 / n_i <= radius (smoothness sum_i H(n_i) + 4 ln(1/delta)) + max(0, drift), with probability 1 -
+    delta for all times at once. A value at which the forecaster stood back counts by itself, with ||S_i||^2 <= n_i
+    times that sum.
+    """
+    visits = np.zeros(0)
+    if tally.counts is not None:
+        visits = tally.counts[tally.counts > 0]
+        harmonic = float(np.sum(np.euler_gamma + np.log(visits) + 0.5 / visits)) if len(visits) else 0.0
+    else:
+        harmonic = tally.n_values * (1.0 + math.log1p(tally.n_rounds / tally.n_values))
+    total = radius * (smoothness * harmonic + 4.0 * math.log(1.0 / delta)) + max(tally.drift, 0.0)
+    total = min(total, float(tally.n_rounds))
+    evidence = total if r >= 2.0 else float(tally.n_rounds ** (1.0 - r / 2.0) * total ** (r / 2.0))
+    if tally.counts is None or tally.rounding is None:
+        return evidence
+    if tally.shown is None:
+        rounded = tally.rounding[tally.counts > 0]
+        return combine(evidence, float(np.sum(visits * (rounded / visits) ** r)), r)
+    kept = (tally.shown == tally.counts) & (tally.counts > 0)
+    n, rounded = tally.counts[kept], tally.rounding[kept]
+    whole = combine(evidence, float(np.sum(n * (rounded / n) ** r)), r)
+    moved = (tally.shown != tally.counts) & (tally.shown > 0)
+    n, reach = tally.shown[moved], np.sqrt(total * tally.counts[moved]) + tally.rounding[moved]
+    return whole + float(np.sum(n * np.minimum(reach / n, 1.0) ** r))
+
+
+def certified(q: float, tally: Tally, r: float) -> float:
+    """Theorem C for a quadratic potential that is `q` now: to which the draws, which count twice, could have added."""
+    assert tally.counts is not None
+    assert tally.rounding is not None
+    assert tally.luck is not None
+    total = min(max(q + 2.0 * tally.luck + tally.reserved, 0.0), float(tally.n_rounds))
+    evidence = total if r >= 2.0 else float(tally.n_rounds ** (1.0 - r / 2.0) * total ** (r / 2.0))
+    visited = tally.counts > 0
+    visits, rounded = tally.counts[visited], tally.rounding[visited]
+    return combine(evidence, float(np.sum(visits * (rounded / visits) ** r)), r)
+
+
+def quadratic_drift(now: float, phi: float, v: float, radius: float, pull: float) -> float:
+    """What a round adds to the drift of a quadratic potential.
+
+    It raises Q by at most 1 / (n + 1) - pull + 2 V Phi now. Of that, xi - xi^2 / 4 radius with xi = 2 V Phi at the draw
+    is what Ville's inequality bounds, and the first term is the harmonic sum's; the rest drifts.
+    """
+    xi = 2.0 * v * phi
+    return 2.0 * v * now - xi + xi * xi / (4.0 * radius) - pull
+
+
+def quadratic_reserve(phi: float, radius: float) -> float:
+    """The most that xi^2 / 4 radius - xi can be for any outcome."""
+    return 2.0 * abs(phi) + phi * phi / radius
+
+
+# --------
+# The realized certificate: what the draws could have done, added to what they did (docs/guarantees.md, section 5).
+#
+# The draws are the only chance there is. So after some rounds everything else is known: the potential as it is, and U,
+# what the draws have added to it. With probability 1 - delta, U never exceeds `most_luck`; had it been that large, the
+# potential would be larger by the difference, and this larger potential is what the certificate promises from.
+
+_SMALLEST, _LARGEST = -600, 60
+_STEPS, _FINEST = 120, 1e-5
+
+
+def most_luck(variance: float, delta: float) -> float:
+    """What the sum of draws stays below, at all times at once, with probability 1 - delta.
+
+    The draws X have E[X] <= 0 before each, and `variance` is the sum of X^2 / 6 + E[X^2] / 3, or more. For each rate L,
+    exp(L sum X - L^2 variance) is a supermartingale; the rates 2^k share delta.
+
+    Examples
+    --------
+    >>> most_luck(0.0, 0.05), 4.0 < most_luck(1.0, 0.05) < 5.0, round(most_luck(1e6, 0.05) / most_luck(1e4, 0.05))
+    (0.0, True, 11)
+    """
+    if variance <= 0.0:
+        return 0.0
+    powers = np.arange(_SMALLEST, _LARGEST + 1, dtype=np.float64)
+    shares = 0.5 / ((np.abs(powers) + 1.0) * (np.abs(powers) + 2.0))
+    with np.errstate(over="ignore"):
+        bounds = np.exp2(powers) * variance + (math.log(1.0 / delta) - np.log(shares)) / np.exp2(powers)
+    return float(bounds.min())
+
+
+def shared(
+    deviation: Callable[[Float64Array], Float64Array],
+    counts: Float64Array,
+    known: Float64Array,
+    rounding: Float64Array,
+    budget: float,
+    r: float,
+) -> float:
+    """The largest error that values can have which share one budget of potential.
+
+    Parameters
+    ----------
+    deviation : callable
+        For amounts e of shape (k,), of shape (values, k): the largest |S| of a value whose potential exceeds the least
+        it can be by e.
+    counts, known, rounding : array, shape (values,)
+        Visits; what |S| cannot exceed in any case; the signed rounding.
+    budget : float
+        What all values together have.
+    r : float
+        Power of the error.
+
+    Returns
+    -------
+    float
+        At least max sum_i n_i min(1, (deviation_i(e_i) + rounding_i) / n_i)^r over e_i >= 0 with sum e_i <= budget.
+
+    Notes
+    -----
+    For every price p, the maximum is at most p budget + sum_i max_e (error_i(e) - p e). On a grid of amounts, those
+    between two grid points are charged the lower and credited the upper, so that any price gives a true bound; the best
+    of a few is taken.
+    """
+    if not len(counts):
+        return 0.0
+    n = counts[:, None]
+    if not math.isfinite(budget):
+        return float(np.sum(counts * np.minimum((known + rounding) / counts, 1.0) ** r))
+    budget = max(budget, 1e-12)
+    amounts = budget * np.concatenate([[0.0], np.geomspace(_FINEST, 1.0, _STEPS)])
+    reach = np.minimum(deviation(amounts[1:]), known[:, None]) + rounding[:, None]
+    errors = n * np.minimum(reach / n, 1.0) ** r
+    # Without a price nothing is saved: every value could have the whole budget.
+    best = float(errors[:, -1].sum())
+    for price in float(errors[:, -1].max()) / budget * np.geomspace(1e-3, 1e3, 61):
+        best = min(best, price * budget + float((errors - price * amounts[:-1]).max(axis=1).sum()))
+    return best
+
+
+ALWAYS = (
+    "an outcome does not depend on the draw of its own forecast, nor on later draws",
+    "nobody who chooses outcomes knows the seed, or sees a forecast before its outcome is settled",
+)
+"""What every number rests on."""
+
+LUCKY = "outcomes have followed the draws more than chance allows, so this cannot be so"
+"""What the draws themselves tell."""
+
+UNKNOWN = (
+    "nothing, as V's Lipschitz constant is not known: pass lipschitz= to the property for a number below that of the "
+    "rounds, or ask after some rounds, which needs none"
+)
+
+
+def so_far(rules: "Rules", state: "State", delta: float) -> Guarantee:
+    """The theorem on the rounds so far: with their visits, spread, rounding and draws, and no assumption on labels.
+
+    The smaller of theorem A' or B and, where the evidence knows how far its potential is from the least it can be,
+    theorem C; each with half of delta.
+    """
+    n, ledger, counts = state.values.n, state.ledger, state.counts
+    drift = ledger.drift.tolist()
+    stood_back = bool(ledger.apart.any())
+    between = ledger.rounding[:n] + ledger.apart[:n] if stood_back else ledger.rounding[:n]
+    half = 0.5 * delta
+    variance = float(ledger.totals[VARIANCE]) + float(ledger.totals[LATEST])
+    luck, most = float(ledger.totals[LUCK]), most_luck(variance, half)
+    tally = Tally(
+        n,
+        _functions(rules, state),
+        ledger.n_rounds + state.pending.open,
+        counts=counts,
+        spread=state.evidence.spread()[:n],
+        rounding=rules.functions.supremum(between),
+        drift=drift[DRIFT] + drift[RESERVED],
+        peak=drift[PEAK],
+        shown=counts + ledger.moved[:n] if stood_back else None,
+        luck=most - luck,
+        reserved=drift[RESERVED],
+    )
+    notes: tuple[str, ...] = ()
+    if rules.jitter:
+        notes = (f"labels are those spread by jitter={rules.jitter:g}, for which the error is counted too",)
+    if stood_back:
+        notes += ("where the model's own number was shown, it counts in the cell of the value nearest to it",)
+    value, theorem = state.evidence.bound(tally, rules.r, half), state.evidence.theorem
+    # Theorem C is about what was said.
+    certify = None if stood_back else getattr(state.evidence, "certified", None)
+    certified = None if certify is None else certify(tally, rules.r)
+    if certified is not None and certified < value:
+        value, theorem = certified, f"theorem C, after {theorem}"
+    # The sign of an assumption that is not met is that the error, or the luck of the draws, is beyond its bound.
+    error = ledger.error(rules.functions, state.evidence.counts, rules.r)
+    lucky = luck > most + drift[RESERVED] + 1e-9 * (1.0 + abs(luck)) or error > value * (1.0 + 1e-9) + 1e-9
+    broken = (f"{LUCKY}: {ALWAYS[0]}",) if lucky else ()
+    return _guarantee(
+        min(value, float(ledger.n_rounds)), rules, state, ledger.n_rounds, delta, notes, theorem=theorem, broken=broken
+    )
+
+
+def ahead(rules: "Rules", state: "State", n_rounds: int, delta: float) -> Guarantee:
+    """The theorem ahead of a run: with the most values that so many rounds can make, and the rounding they can leave.
+
+    Between two cuts a gap gathers rounding of at most 4 sqrt(n) + 1 in n rounds, or the floor has refused the cut, and
+    then |V| changes by less than that over the gap, times its Lipschitz constant; so n_i D_i^2 / n_i^2 summed over
+    values is at most 40 (times the square of that, where it is above 1) for each value there can be. Without such a
+    constant nothing is known ahead.
+    """
+    n = max(rules.bins or most_values(n_rounds), state.values.n)
+    functions = _functions(rules, state)
+    trusted = 0.52 * functions * n_rounds * math.pow(math.e * n_rounds, rules.trust) if state.hinted else 0.0
+    tally = Tally(n, functions, n_rounds, drift=trusted, peak=trusted)
+    lipschitz = math.inf if rules.property.lipschitz is None else rules.property.lipschitz
+    squares = 40.0 * n * max(lipschitz, 1.0) ** 2
+    rounded = squares if rules.r >= 2.0 else n_rounds ** (1.0 - rules.r / 2.0) * squares ** (rules.r / 2.0)
+    if rules.fixed:
+        rounded = n_rounds * min(lipschitz / (2.0 * n), 2.0) ** rules.r
+    value = combine(state.evidence.bound(tally, rules.r, delta), rounded, rules.r)
+    notes = ["each outcome comes before the next forecast", rules.property.assumption]
+    if rules.property.lipschitz is None:
+        notes[-1] = UNKNOWN
+    if not state.hinted:
+        notes.append("no hint is given; with hints the bound is larger, so ask again after the first one")
+    return _guarantee(min(value, float(n_rounds)), rules, state, n_rounds, delta, tuple(notes))
+
+
+def most_values(n_rounds: int) -> int:
+    """The most values that `n_rounds` rounds can make.
+
+    Gaps of a width between 2^-d and 2^(1-d) are disjoint, so there are at most 2^d of them; each is cut after 4^-d n >=
+    FLOOR x (1 - x) rounds, a round counts in one gap, and the sum over d of the smaller of both numbers is at most 4.7
+    (2 T / FLOOR)^(1/3), with logarithms near the ends. Hints add order T^(1/3) more by themselves.
+
+    Examples
+    --------
+    >>> most_values(100), 40.0 < most_values(10**6) / 10**2 < 60.0
+    (122, True)
+    """
+    cuts_made = 4.7 * math.pow(2.0 * n_rounds / crossing.FLOOR, 1.0 / 3.0) + 2.0 * math.log2(1.0 + n_rounds)
+    return min(n_rounds, math.ceil(cuts_made + math.pow(n_rounds, 1.0 / 3.0))) + 2 * crossing.FIRST
+
+
+def _functions(rules: "Rules", state: "State") -> int:
+    return rules.functions.n if state.hinted else rules.hypotheses.n
+
+
+def _guarantee(
+    value: float,
+    rules: "Rules",
+    state: "State",
+    n_rounds: int,
+    delta: float,
+    notes: tuple[str, ...],
+    *,
+    theorem: str | None = None,
+    broken: tuple[str, ...] = (),
+) -> Guarantee:
+    return Guarantee(
+        value,
+        theorem=state.evidence.theorem if theorem is None else theorem,
+        delta=delta,
+        r=rules.r,
+        n_rounds=n_rounds,
+        assumptions=(*ALWAYS, *notes),
+        broken=broken,
+    )

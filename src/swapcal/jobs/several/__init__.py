@@ -1,1 +1,0 @@
-"""Runs whose forecasts are more than one number a row: intervals, and probabilities of classes."""

@@ -1,0 +1,317 @@
+"""Online agnostic learners: what `Oracle` asks for a function that correlates with the errors of a bin."""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from swapcal.engine.arithmetic import safe_exp
+from swapcal.errors import InvalidInput, StateFileError
+from swapcal.protocols import Row
+from swapcal.typing import Float64Array, Spec
+
+# --------
+# The paper's learner for the linear class: online gradient descent in the unit ball.
+
+
+@dataclass(frozen=True, slots=True)
+class GradientDescent:
+    r"""As good as the best <theta, x> with ||theta|| <= 1, for contexts with ||x|| <= 1; Algorithm 4 of the paper.
+
+    theta_1 = 0, the answer is <theta_t, x_t>, and theta_(t+1) is theta_t + eta_t kappa_t x_t, divided by its length
+    where that exceeds 1; eta_t = 2 / sqrt(t).
+
+    Guarantee: Reg(m) <= 3 sqrt(m) - 7/4 for every number m >= 1 of rounds. A proof: projection does not increase the
+    distance d_t = ||theta_t - u|| to a point u of the ball, so (<u, x_t> - <theta_t, x_t>) kappa_t <= (d_t^2 -
+    d_(t+1)^2) / 2 eta_t + eta_t / 2. Sum over t, with d_1 <= 1 and d_t <= 2: the first terms make at most 1 / 2 eta_1 +
+    sum over t >= 2 of 4 (1 / 2 eta_t - 1 / 2 eta_(t-1)) = 1/4 + sqrt(m) - 1, the second sum of 1 / sqrt(t) <= 2 sqrt(m)
+    - 1.
+
+    Parameters
+    ----------
+    n : int
+        Number of features, the d of the paper.
+
+    Notes
+    -----
+    State: the clock t, then theta, n + 1 numbers. A prediction costs O(active entries), an update O(n). Odd: with
+    -kappa throughout, theta is minus what it was, to the last bit.
+
+    Examples
+    --------
+    >>> learner = GradientDescent(2)
+    >>> state, row = learner.start(), Row(np.array([0, 1]), np.array([0.6, 0.8]))
+    >>> learner.update(state, row, -1.0)
+    >>> round(learner.predict(state, row), 12), float(learner.regret(np.array(100.0)))
+    (-1.0, 28.25)
+
+    References
+    ----------
+    Algorithm 4 of Hu, Luo, Senapati, Sharan, Efficient Swap Multicalibration of Elicitable Properties; Zinkevich
+    (2003), Online convex programming; Hazan (2016), Introduction to online convex optimization, chapter 3.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+            raise InvalidInput(f"GradientDescent needs a whole number of features, 1 or more; got {self.n!r}")
+
+    @property
+    def odd(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def dual(self) -> str:
+        """The class: the unit ball."""
+        return "euclidean"
+
+    def start(self) -> Float64Array:
+        """No rounds, theta = 0."""
+        return np.zeros(self.n + 1)
+
+    def predict(self, state: Float64Array, row: Row) -> float:
+        """<theta, x>, added up in the order of the positions."""
+        if not row.indices.size:
+            return 0.0
+        return float((state[1:].take(row.indices) * row.values).cumsum()[-1])
+
+    def update(self, state: Float64Array, row: Row, kappa: float) -> None:
+        """A step along kappa x, and back into the ball."""
+        theta = state[1:]
+        state[0] += 1.0
+        theta[row.indices] += 2.0 / math.sqrt(float(state[0])) * kappa * row.values
+        length = math.sqrt(float(np.square(theta).cumsum()[-1]))
+        if length > 1.0:
+            theta /= length
+
+    def regret(self, n_rounds: Float64Array) -> Float64Array:
+        """3 sqrt(n_rounds) - 7/4, and 0 for no rounds."""
+        return np.asarray(np.maximum(3.0 * np.sqrt(n_rounds) - 1.75, 0.0))
+
+    def possible(self, states: Float64Array, n_rounds: Float64Array) -> bool:
+        """Whether states, one in each row, can be those after so many rounds; for files that somebody else wrote."""
+        lengths = np.square(states[:, 1:]).sum(axis=1)
+        return bool((states[:, 0] == n_rounds).all() and (lengths <= 1.0 + 1e-9).all())
+
+    def spec(self) -> Spec:
+        """Plain data."""
+        return {"kind": "GradientDescent", "n": self.n}
+
+
+# --------
+# The role of an online agnostic learner (Definition 1 of the paper), and how one is rebuilt from plain data.
+
+
+class Learner(Protocol):
+    """Predicts numbers kappa_1, kappa_2, ... in [-1, 1] from contexts, as well as the best function of a class F.
+
+    In each round it sees a context x_t, answers q_t(x_t) in [-1, 1], and is then told kappa_t. Whatever the contexts
+    and numbers are, and however they depend on its answers, after every number n of rounds
+
+        sup over f in F of sum_t f(x_t) kappa_t  <=  sum_t q_t(x_t) kappa_t + Reg(n),   Reg(n) = `regret(n)`.
+
+    `Oracle` keeps one or two copies per bin, so a learner describes and its state remembers: a state is a flat array of
+    finite numbers, always of the same length, from which `predict` reads and into which `update` writes. The learner
+    itself holds nothing that changes. `swapcal.checks.check_learner` tests all of this on your own.
+
+    Examples
+    --------
+    A learner of your own takes ten lines. This one follows the regularized leader in the unit ball, theta = S /
+    max(||S||, sqrt(t)) for the sum S of kappa x in t rounds; its regret is at most (1 / 2 eta_n) + sum_t eta_t / 2
+    with the rates eta_t = 1 / sqrt(t), that is 1.5 sqrt(n).
+
+    >>> import numpy as np
+    >>> class Leader:
+    ...     n, odd, dual = 2, True, "euclidean"
+    ...     def start(self):
+    ...         return np.zeros(self.n + 1)
+    ...     def predict(self, state, row):
+    ...         length = max(np.linalg.norm(state[:-1]), np.sqrt(state[-1]), 1.0)
+    ...         return float(state[row.indices] @ row.values) / length
+    ...     def update(self, state, row, kappa):
+    ...         state[row.indices] += kappa * row.values
+    ...         state[-1] += 1.0
+    ...     def regret(self, n_rounds):
+    ...         return 1.5 * np.sqrt(n_rounds)
+    ...     def spec(self):
+    ...         return {"kind": "Leader"}
+
+    >>> import swapcal as sc
+    >>> from swapcal.hypotheses import Oracle
+    >>> forecaster = sc.Forecaster(sc.Mean(), Oracle(Leader()), horizon=500, seed=1)
+    >>> for t in range(500):
+    ...     forecaster.update(forecaster.predict([0.6, 0.8 * (t % 2)]), 0.9 if t % 2 else 0.2)
+    >>> bool(forecaster.error() < forecaster.guarantee(0.05) < 500)
+    True
+
+    References
+    ----------
+    Ben-David, Pal, Shalev-Shwartz (2009), Agnostic online learning; Beygelzimer, Kale, Luo (2015), Optimal and adaptive
+    algorithms for online boosting; Definition 1 of Hu, Luo, Senapati, Sharan, Efficient Swap Multicalibration of
+    Elicitable Properties.
+    """
+
+    @property
+    def n(self) -> int:
+        """Length of the context vector."""
+
+    @property
+    def odd(self) -> bool:
+        """Whether -kappa in every round gives exactly -q in every round; then one copy per bin is enough."""
+
+    @property
+    def dual(self) -> str:
+        """The class F, by the norm of sum_t x_t kappa_t that is its supremum.
+
+        "max": the n entries of the context, |x_j| <= 1. "euclidean": all <theta, x> with ||theta|| <= 1, ||x|| <= 1.
+        """
+
+    def start(self) -> Float64Array:
+        """The state of a copy that has seen nothing: a new flat array."""
+
+    def predict(self, state: Float64Array, row: Row) -> float:
+        """q(x) in [-1, 1], but for rounding; changes nothing."""
+
+    def update(self, state: Float64Array, row: Row, kappa: float) -> None:
+        """Learn in place that `kappa` in [-1, 1] came with this context."""
+
+    def regret(self, n_rounds: Float64Array) -> Float64Array:
+        """The bound Reg(n) for each entry n of `n_rounds`: not negative, and nondecreasing in n."""
+
+    def spec(self) -> Spec:
+        """Plain data that tells learners apart."""
+
+
+def from_spec(spec: Spec) -> Learner:
+    """Rebuild a learner of this package from its `spec()`; code of your own is never in a state file.
+
+    Parameters
+    ----------
+    spec : dict
+        What `learner.spec()` gave.
+
+    Returns
+    -------
+    Learner
+        Equal to the one that was described.
+
+    Examples
+    --------
+    >>> from swapcal.learners import GradientDescent
+    >>> from_spec(GradientDescent(3).spec())
+    GradientDescent(n=3)
+    """
+    kinds = {kind.__name__: kind for kind in (GradientDescent, MultiplicativeWeights)}
+    arguments = dict(spec)
+    name = arguments.pop("kind", None)
+    if name not in kinds:
+        raise StateFileError(
+            f"the learner {name!r} is not one of this package ({', '.join(sorted(kinds))}); "
+            "if it is your own, pass hypotheses=Oracle(your learner) when loading"
+        )
+    try:
+        learner: Learner = kinds[name](**arguments)
+    except (TypeError, ValueError) as error:
+        raise StateFileError(f"the learner {name!r} cannot be rebuilt from {arguments!r}: {error}") from error
+    return learner
+
+
+# --------
+# The paper's learner for a finite class: multiplicative weights.
+
+
+@dataclass(frozen=True, slots=True)
+class MultiplicativeWeights:
+    r"""As good as the best of `n` functions f_j(x) = x_j with values in [-1, 1]; Algorithm 3 of the paper.
+
+    The answer is the average of the functions under weights proportional to exp(eta_t G_t), where t is the number of
+    rounds so far, G_t,j = sum of f_j(x) kappa over them, and eta_t = sqrt(ln n / t). Before the first round all weights
+    are 1 / n: G is zero then, so no rate is needed.
+
+    Guarantee: Reg(m) <= 2 sqrt(m ln n) for every number m of rounds. A proof: round t weighs with the rate b_t =
+    eta_(t-1); as G_0 = 0, b_1 may be any number, say b_1 = b_2 = sqrt(ln n), and b is nonincreasing. Let W_t(b) = (1/n)
+    sum_j exp(b G_t,j) and m_t = (ln W_t(b_t) - ln W_(t-1)(b_t)) / b_t. Hoeffding's lemma for gains in [-1, 1] gives m_t
+    <= q_t kappa_t + b_t / 2. By Jensen's inequality ln W_t(b) / b grows with b, so the sum of the m_t telescopes to at
+    least ln W_m(b_m) / b_m >= max_j G_m,j - ln n / b_m. Together Reg(m) <= ln n / b_m + sum_t b_t / 2. For m >= 2 the
+    first term is sqrt((m - 1) ln n), and so is the second, from 1 + 1/sqrt(2) + ... + 1/sqrt(k) <= 2 sqrt(k) - 1; for
+    m = 1 both make 1.5 sqrt(ln n).
+
+    Parameters
+    ----------
+    n : int
+        Number of functions.
+
+    Notes
+    -----
+    State: the clock t, then G, then the weights, 2 n + 1 numbers. A prediction costs O(active entries), an update O(n).
+    The weights are computed from G less its maximum, so that no exponential overflows. Not odd: the best of the n
+    functions is one thing and the best of their negatives another.
+
+    Examples
+    --------
+    >>> learner = MultiplicativeWeights(2)
+    >>> state, row = learner.start(), Row(np.array([0, 1]), np.array([1.0, -1.0]))
+    >>> for _ in range(9):
+    ...     learner.update(state, row, 1.0)
+    >>> learner.predict(state, row) > 0.98, float(learner.regret(np.array(100.0)).round(2))
+    (True, 16.65)
+
+    References
+    ----------
+    Algorithm 3 of Hu, Luo, Senapati, Sharan, Efficient Swap Multicalibration of Elicitable Properties; Arora, Hazan,
+    Kale (2012), The multiplicative weights update method; Cesa-Bianchi and Lugosi (2006), Prediction, learning, and
+    games, section 2.3, for rates that fall with time.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+            raise InvalidInput(f"MultiplicativeWeights needs a whole number of functions, 1 or more; got {self.n!r}")
+
+    @property
+    def odd(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def dual(self) -> str:
+        """The class: the entries of the context."""
+        return "max"
+
+    def start(self) -> Float64Array:
+        """No rounds, no gains, equal weights."""
+        return np.concatenate([np.zeros(self.n + 1), np.full(self.n, 1.0 / self.n)])
+
+    def predict(self, state: Float64Array, row: Row) -> float:
+        """The weighted average of the functions' values, added up in the order of the positions."""
+        if not row.indices.size:
+            return 0.0
+        # cumsum adds from left to right; a dot product may pair terms up differently on another machine.
+        return float((state[self.n + 1 :].take(row.indices) * row.values).cumsum()[-1])
+
+    def update(self, state: Float64Array, row: Row, kappa: float) -> None:
+        """Add the gains and renew all weights."""
+        gains = state[1 : self.n + 1]
+        state[0] += 1.0
+        gains[row.indices] += row.values * kappa
+        rate = math.sqrt(math.log(self.n) / float(state[0]))
+        raw = safe_exp(rate * (gains - gains.max()))
+        state[self.n + 1 :] = raw / raw.cumsum()[-1]
+
+    def regret(self, n_rounds: Float64Array) -> Float64Array:
+        """2 sqrt(n_rounds ln n)."""
+        return np.asarray(2.0 * np.sqrt(n_rounds * math.log(self.n)))
+
+    def possible(self, states: Float64Array, n_rounds: Float64Array) -> bool:
+        """Whether states, one in each row, can be those after so many rounds; for files that somebody else wrote."""
+        gains, weights = states[:, 1 : self.n + 1], states[:, self.n + 1 :]
+        sound = (states[:, 0] == n_rounds).all() and (np.abs(gains) <= (1.0 + 1e-9) * n_rounds[:, None]).all()
+        return bool(sound and (weights >= 0.0).all() and (np.abs(weights.sum(axis=1) - 1.0) <= 1e-9).all())
+
+    def spec(self) -> Spec:
+        """Plain data."""
+        return {"kind": "MultiplicativeWeights", "n": self.n}

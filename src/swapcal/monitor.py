@@ -1,0 +1,679 @@
+"""The monitor: anytime-valid alarms for every group of a stream, in bounded memory."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from swapcal import hypotheses, inputs, properties
+from swapcal.audits.audit import RoundReader, same, same_class
+from swapcal.audits.sums import Constant, Functions
+from swapcal.errors import InvalidInput, StateFileError
+from swapcal.protocols import Elicitable, Rows
+from swapcal.state import Layout, Shape, packed, unpacked
+from swapcal.typing import Float64Array, IntArray
+
+# --------
+# What a batch of rows wins or loses for those who bet on bias: sums that add up over machines.
+
+RATES = 0.9 * 2.0 ** -np.arange(10)
+"""Rates lambda of the bets. The best one is near the bias over the mean square of V."""
+
+SIGNS = np.array([1.0, -1.0])
+"""Sides: forecasts too high, forecasts too low."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wagers:
+    """Log gains of a batch, per group, side and rate; and its rows.
+
+    Parameters
+    ----------
+    gains : array, shape (groups, 2, 10)
+        l = sum over rows of log(1 + s lambda f V) - log(1 + lambda eps |f|).
+    rows : array, shape (groups,)
+        Rows of each group.
+    parts : array, shape (groups,)
+        Each row counts as 1, in equal parts for all its groups: the sum over groups is at most the number of rows.
+    n_rows : int
+        Rows of the batch.
+
+    Examples
+    --------
+    >>> one = Wagers(np.zeros((1, 2, 10)), np.ones(1), np.ones(1), 1)
+    >>> (one + one).n_rows
+    2
+    """
+
+    gains: Float64Array
+    rows: Float64Array
+    parts: Float64Array
+    n_rows: int
+
+    def __add__(self, other: "Wagers") -> "Wagers":
+        """The batch of both: rows of one period that were looked at on two machines."""
+        return Wagers(
+            self.gains + other.gains, self.rows + other.rows, self.parts + other.parts, self.n_rows + other.n_rows
+        )
+
+
+def wagers_of_rows(v: Float64Array, rows: Rows, n: int, tolerance: float) -> Wagers:
+    """Bets on every row.
+
+    Notes
+    -----
+    If s E[V | before] <= eps, then E[1 + s lambda f V | before] <= 1 + lambda eps |f| for a group's f >= 0 (and for f
+    of either sign, if the bias that is not tolerated is that of f V). So e^l has a conditional mean of at most 1:
+    nobody gets rich by betting on a bias that is not there.
+    """
+    lengths = np.diff(rows.indptr)
+    entry_row = np.repeat(np.arange(len(v)), lengths)
+    gains = np.zeros((2, len(RATES), n))
+    ones = bool((rows.values == 1.0).all())
+    terms = v if ones else rows.values * v[entry_row]
+    size = np.ones(1) if ones else np.abs(rows.values)
+    for s, sign in enumerate(SIGNS):
+        for j, rate in enumerate(RATES):
+            log_gains = np.log1p(sign * rate * terms) - np.log1p(rate * tolerance * size)
+            gains[s, j] = np.bincount(rows.indices, log_gains[entry_row] if ones else log_gains, n)
+    with np.errstate(divide="ignore"):
+        shares = 1.0 / lengths
+    count = np.bincount(rows.indices, minlength=n).astype(np.float64)
+    parts: Float64Array = np.bincount(rows.indices, shares[entry_row], n).astype(np.float64)
+    return Wagers(np.moveaxis(gains, 2, 0), count, parts, len(v))
+
+
+def wagers_of_means(
+    total: Float64Array, size: Float64Array, rows: Float64Array, parts: Float64Array, n_rows: int, tolerance: float
+) -> Wagers:
+    """One bet for each group on its mean of V in a cluster, `total` / `size`, however its rows depend on each other."""
+    mean = np.divide(total, size, out=np.zeros_like(total), where=size > 0)[:, None, None]
+    gains = np.log1p(SIGNS[:, None] * RATES * mean) - np.log1p(RATES * tolerance)
+    return Wagers(np.where(rows[:, None, None] > 0, gains, 0.0), rows, parts, n_rows)
+
+
+# --------
+# Monitors as plain data, with nothing but JSON types, and as bytes.
+
+SCHEMA_VERSION = 1
+KIND = "swapcal.monitor"
+SETTINGS = ("tolerance", "alpha", "every", "cluster")
+NOTHING = -1e300
+"""Stands for the logarithm of 0, which JSON does not have."""
+
+
+Stored = tuple[dict[str, Any], dict[str, Float64Array], int, str | None]
+"""Settings, arrays, known groups, open cluster."""
+
+
+def dump(monitor: "Monitor", arrays: Mapping[str, Any], *, n_known: int, cluster_id: str | None) -> dict[str, Any]:
+    """Plain data from which `undump` rebuilds a monitor."""
+    stored = {name: np.maximum(array.astype(np.float64), NOTHING).tolist() for name, array in arrays.items()}
+    return {**_header(monitor, n_known, cluster_id), "arrays": stored}
+
+
+def _header(monitor: "Monitor", n_known: int, cluster_id: str | None) -> dict[str, Any]:
+    return {
+        "kind": KIND,
+        "schema_version": SCHEMA_VERSION,
+        "property": dict(monitor.property.spec()),
+        "groups": dict(monitor.groups.spec()),
+        **{name: getattr(monitor, name) for name in SETTINGS},
+        "n_known": n_known,
+        "cluster_id": cluster_id,
+    }
+
+
+def pack(monitor: "Monitor", arrays: Mapping[str, Any], *, n_known: int, cluster_id: str | None) -> bytes:
+    """Bytes from which `unpack` rebuilds a monitor."""
+    stored = {name: np.maximum(array.astype(np.float64), NOTHING) for name, array in arrays.items()}
+    header = _header(monitor, n_known, cluster_id) | {"n": int(arrays["rows"].shape[0])}
+    return packed("monitor", json.dumps(header).encode(), [stored[name] for name in sorted(stored)])
+
+
+def unpack(
+    data: bytes, property: Elicitable | None, groups: Functions | None
+) -> tuple[Stored, Elicitable, Functions | None]:
+    """What `undump` gives, and the parts, as they were given or as they can be rebuilt."""
+    header, words = unpacked("monitor", data)
+    try:
+        found = json.loads(header)
+        n = found["n"]
+        if type(n) is not int or not 0 <= n <= words.n:
+            raise StateFileError(f"these bytes of a monitor are damaged: it has {n!r} groups")
+        shapes = {name: Shape(shape) for name, shape in _shapes(n).items()}
+        arrays = words.arrays(Layout.of({name: shapes[name] for name in sorted(shapes)}))
+        made = properties.from_spec(found["property"]) if property is None else property
+        spec = found["groups"]
+        if groups is None and spec["kind"] != "constant":
+            groups = hypotheses.from_spec(spec)
+        elif groups is not None and hasattr(groups, "resumed"):
+            groups = groups.resumed(spec)
+    except StateFileError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise StateFileError(f"these bytes hold no monitor ({type(error).__name__}: {error})") from error
+    return undump({**found, "arrays": arrays}, made, Constant() if groups is None else groups), made, groups
+
+
+def _shapes(n: int) -> dict[str, tuple[int, ...]]:
+    own: dict[str, tuple[int, ...]] = {"turn": (n,), "rows": (n,), "sounded": (n, 2), "open": (4, n), "counts": (2,)}
+    return {"log_wealth": (n, 2, len(RATES)), **own}
+
+
+def undump(data: Any, property: Elicitable, groups: Functions) -> Stored:
+    """Check stored data against the parts it is to be used with; settings, arrays, known groups, open cluster."""
+    if not isinstance(data, Mapping) or data.get("kind") != KIND:
+        raise StateFileError("this is not a stored monitor; give what Monitor.to_dict returned")
+    if data.get("schema_version") != SCHEMA_VERSION:
+        given = data.get("schema_version")
+        raise StateFileError(f"stored monitors of version {SCHEMA_VERSION} can be read; this one has version {given!r}")
+    if not same(data.get("property"), property.spec()):
+        raise InvalidInput(f"the monitor was made for {data.get('property')!r}; got {dict(property.spec())!r}")
+    if not same_class(data.get("groups") or {}, groups.spec()):
+        raise InvalidInput(f"the monitor was made for other groups than {groups!r}; give those it had, as they were")
+    n = groups.n
+    shapes = _shapes(n)
+    try:
+        arrays = {name: np.asarray(data["arrays"][name], dtype=np.float64) for name in shapes}
+        for name, shape in shapes.items():
+            if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
+                raise ValueError(f"{name} is not {shape} finite numbers")
+        if min(arrays[name].min() for name in ("turn", "rows", "counts")) < 0:
+            raise ValueError("a count is negative")
+        _check_possible(arrays)
+        n_known = data["n_known"]
+        if type(n_known) is not int or not 0 <= n_known <= n:
+            raise ValueError(f"{n_known!r} of {n} groups were known")
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise StateFileError(f"this stored monitor is incomplete or damaged ({error}); store it again") from None
+    arrays["log_wealth"] = np.where(arrays["log_wealth"] <= NOTHING, -np.inf, arrays["log_wealth"])
+    cluster_id = data.get("cluster_id")
+    settings = {name: data.get(name) for name in SETTINGS}
+    return settings, arrays, n_known, None if cluster_id is None else str(cluster_id)
+
+
+def _check_possible(arrays: Mapping[str, Float64Array]) -> None:
+    """Refuse what no rows can have left: a bet wins 0.9 of its stake at most, and stakes are rows."""
+    (n_rows, n_open), (total, size, rows, parts) = arrays["counts"], arrays["open"]
+    largest = np.log1p(RATES.max()) * arrays["rows"] + np.log(n_rows + 2.0)
+    for what, possible in (
+        ("counts are whole numbers", np.equal(np.floor(arrays["counts"]), arrays["counts"])),
+        ("counts can be counted", arrays["counts"] < 2.0**53),
+        ("groups have rows of the stream", (np.floor(arrays["rows"]) == arrays["rows"]) & (arrays["rows"] <= n_rows)),
+        ("an alarm has sounded or not", np.isin(arrays["sounded"], (0.0, 1.0))),
+        ("bets win what they can", arrays["log_wealth"] <= largest[:, None, None] + 1e-6),
+        ("stakes are rows", arrays["turn"] <= n_rows),
+        ("the open cluster has its rows", (np.floor(rows) == rows) & (rows >= 0) & (rows <= n_open)),
+        (
+            "its sums fit its rows",
+            (np.abs(total) <= size * (1 + 1e-9)) & (size >= 0) & (parts >= 0) & (parts <= n_open),
+        ),
+    ):
+        if not np.all(possible):
+            raise ValueError(f"it is not true of it that {what}")
+
+
+# --------
+# The wealth of those who bet on bias, in two currencies: one that keeps a promise forever, one that starts over.
+
+NORM = 4.22
+"""Twice the sum over k >= 1 of 1 / ((k + 1) ln^2 (k + 1)), 2.1098, rounded up."""
+
+
+class Wealth(Protocol):
+    """Log wealth per group and side, and the level at which it is an alarm."""
+
+    log_wealth: Float64Array
+    turn: Float64Array
+
+    def step(self, wagers: Wagers, present: IntArray) -> None:
+        """Take a batch in; `present` are the groups that have rows in it."""
+
+    def levels(self) -> Float64Array:
+        """Log wealth that is an alarm, for each group."""
+
+
+class Ever:
+    r"""A false alarm ever, for any group and side, with probability at most alpha.
+
+    .. math:: R_j \leftarrow e^{l_j} (R_j + \gamma_k), \quad R_j = 1/2 \text{ at first}, \quad
+              \gamma_k = \frac{1}{4.22 (k + 1) \ln^2 (k + 1)}
+
+    in the k-th batch that has rows of the group; an alarm where the mean of R_j over rates reaches 2 / (alpha share).
+
+    Proof. Where there is no bias beyond the tolerance, E[e^l | before] <= 1, also if whether the group has rows in the
+    batch depends on the batch: without rows, l = 0. So the mean of the R_j, plus the gammas still to come, is a
+    nonnegative supermartingale; the gammas add up to less than 1/2, so that it starts at 1 or below. By Ville's
+    inequality it reaches 2 / (alpha share) with probability at most alpha share / 2. There are two sides, and the
+    shares of the groups add up to at most 1.
+
+    New stakes keep coming because a bias may begin late: what was lost in the good times before does not matter then.
+    """
+
+    def __init__(self, n: int, alpha: float, n_known: int) -> None:
+        self.log_wealth = np.full((n, 2, len(RATES)), math.log(0.5))
+        self.turn = np.zeros(n)
+        late = np.arange(1.0, n - n_known + 1)
+        half = 0.5 if len(late) else 1.0
+        shares = np.concatenate([np.full(n_known, half / max(n_known, 1)), (1.0 - half) / (late * (late + 1.0))])
+        self._levels: Float64Array = np.log(2.0 / alpha) - np.log(shares)
+
+    def step(self, wagers: Wagers, present: IntArray) -> None:
+        """Take a batch in."""
+        self.turn[present] += 1.0
+        k = self.turn[present, None, None] + 1.0
+        stake = -np.log(NORM * k) - 2.0 * np.log(np.log(k))
+        self.log_wealth[present] = np.logaddexp(self.log_wealth[present], stake) + wagers.gains[present]
+
+    def levels(self) -> Float64Array:
+        """The logarithm of 2 / (alpha share)."""
+        return self._levels
+
+
+class Every:
+    r"""False alarms at most once in N rows on average.
+
+    .. math:: R_j \leftarrow e^{l_j} (R_j + u), \quad R_j = 0 \text{ at first}
+
+    with u what the group's rows of earlier batches counted for, each row 1 in all for its groups; an alarm where the
+    mean of R_j over rates reaches 2 N, upon which R_j = 0 again.
+
+    Proof. Let A be the number of false alarms so far, of groups and sides without bias beyond the tolerance, W the sum
+    of their mean wealths, and T the number of rows. A batch raises the conditional mean of W by at most the stakes u of
+    both sides, which are known before the batch and add up to at most 2 T; an alarm lowers W by 2 N at least. So
+    W + 2 N A - (stakes so far) is a supermartingale that starts at 0, and E[A] <= E[T] / N at every stopping time. In
+    particular the first false alarm comes after N rows on average, or later. No union over groups is needed.
+
+    References
+    ----------
+    Shin, Ramdas, Rinaldo (2024), E-detectors: a nonparametric framework for sequential change detection, NEJSDS 2(2).
+    """
+
+    def __init__(self, n: int, every: float) -> None:
+        self.log_wealth = np.full((n, 2, len(RATES)), -np.inf)
+        self.turn = np.zeros(n)
+        """What the rows of earlier batches counted for that were not staked yet."""
+        self._level = math.log(2.0 * every)
+
+    def step(self, wagers: Wagers, present: IntArray) -> None:
+        """Take a batch in."""
+        with np.errstate(divide="ignore"):
+            stake = np.log(self.turn[present, None, None])
+        self.log_wealth[present] = np.logaddexp(self.log_wealth[present], stake) + wagers.gains[present]
+        self.turn[present] = wagers.parts[present]
+
+    def levels(self) -> Float64Array:
+        """The logarithm of 2 N."""
+        return np.full(len(self.turn), self._level)
+
+
+BATCH = 512
+"""Rows that `update_many` takes together; an alarm comes at the end of such a batch."""
+
+SIDES = ("too high", "too low")
+
+
+class Alarm(NamedTuple):
+    """A group whose forecasts are biased beyond the tolerance.
+
+    Parameters
+    ----------
+    group : str
+        Its name.
+    side : str
+        "too high" or "too low", of the forecasts.
+    rows, group_rows : int
+        Rows of the stream, and of the group, by the time of the alarm.
+    log_e : float
+        Logarithm of the evidence, at or above the level of an alarm.
+
+    Examples
+    --------
+    >>> Alarm("sex=f", "too low", 1200, 480, 5.3).side
+    'too low'
+    """
+
+    group: str
+    side: str
+    rows: int
+    group_rows: int
+    log_e: float
+
+
+class Monitor:
+    """Watches forecasts of a property for bias in every group, and says which group is off as soon as that is sure.
+
+    Parameters
+    ----------
+    property : Elicitable
+        What is forecast; gives V.
+    groups : Functions, optional
+        The groups, such as `Groups([...])` or `Finite(n)`. None: everybody.
+    tolerance : float
+        Bias that is no matter, in units of the outcome; for quantiles, in shares of rows. Default 0.
+    alpha : float, optional
+        The probability with which there is ever a false alarm. Give this or `every`.
+    every : float, optional
+        The number of rows in which there is one false alarm on average, at most.
+    cluster : str, optional
+        Column of x whose rows with the same value, one after the other, depend on each other, such as the day. Bets are
+        then on the means of clusters, when they close. Where x has no names, give the ids to `update` as `clusters`.
+
+    Notes
+    -----
+    A false alarm is one for a group and side that never had a bias beyond the tolerance in any row: s E[V | before] <=
+    eps. For clusters, "before" is before the cluster, and which rows are in a cluster may not depend on its outcomes.
+    Proofs are in `wealth.Ever` and `wealth.Every`; nothing else is assumed. `alpha` reports every group and side once;
+    with `every`, evidence starts over after an alarm, which comes again while the bias lasts.
+
+    With `alpha`, groups that are known when the monitor is made share the promise evenly; where the class can grow,
+    they get half of it, and the k-th new one gets 1 / (k (k + 1)) of the other half. So `fit` groups first.
+
+    Memory: 176 bytes a group, whatever the number of rows. A row costs 20 logarithms and 20 additions per group that it
+    is in; a row by itself costs some hundred microseconds, so give many at a time where speed counts.
+
+    Examples
+    --------
+    >>> from swapcal.hypotheses import Finite
+    >>> from swapcal.properties import Probability
+    >>> rng = np.random.default_rng(0)
+    >>> x = np.stack([np.ones(4000), rng.random(4000) < 0.5], axis=1)
+    >>> y = rng.random(4000) < 0.3 - 0.2 * x[:, 1]
+    >>> monitor = Monitor(Probability(), Finite(2, names=["all", "new"]), tolerance=0.02, alpha=0.01)
+    >>> [(alarm.group, alarm.side, alarm.rows) for alarm in monitor.update_many(y, np.full(4000, 0.3), x)]
+    [('new', 'too high', 512), ('all', 'too high', 1024)]
+    """
+
+    def __init__(
+        self,
+        property: Elicitable,
+        groups: Functions | None = None,
+        *,
+        tolerance: float = 0.0,
+        alpha: float | None = None,
+        every: float | None = None,
+        cluster: str | None = None,
+    ) -> None:
+        self.property = property
+        self.groups: Functions = Constant() if groups is None else groups
+        self.tolerance, self.cluster = inputs.real(tolerance, "tolerance"), cluster
+        self.alpha = None if alpha is None else inputs.real(alpha, "alpha")
+        self.every = None if every is None else inputs.real(every, "every")
+        # V of a continuous property is in units of the label range; that of a quantile, in shares of rows.
+        self._eps = self.tolerance / (property.high - property.low if property.continuous else 1.0)
+        if not 0 <= self._eps < 1:
+            raise InvalidInput(f"tolerance must be 0 or more, and less than all there is; got {self.tolerance!r}")
+        self._reader = RoundReader(property, self.groups, None)
+        names = getattr(self.groups, "names", None)
+        self._wealth = self._start(self.groups.n if names is None else len(names))
+        self._rows = np.zeros(self.groups.n)
+        self._n_rows = 0
+        self._sounded = np.zeros((self.groups.n, 2), dtype=np.bool_)
+        self._open = np.zeros((4, self.groups.n))
+        """Of the open cluster: sums of f V, of |f|, rows, and parts of rows."""
+        self._open_rows = 0
+        self._id: Any = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows so far."""
+        return self._n_rows + self._open_rows
+
+    def update(self, y: float, p: float, x: Any = None, *, clusters: Any = None) -> list[Alarm]:
+        """Take in one row, and return the alarms that it gives.
+
+        Parameters
+        ----------
+        y : float
+            Outcome.
+        p : float
+            Forecast.
+        x : mapping or array_like, optional
+            The case.
+        clusters : optional
+            Id of the row's cluster, if it is not in x.
+
+        Returns
+        -------
+        list of Alarm
+            Empty as a rule.
+        """
+        functions, _, v, row, _ = self._reader.one(y, p, x)
+        rows = Rows(np.array([0, len(row.indices)]), row.indices, row.values)
+        if self.cluster is None:
+            return self.step(wagers_of_rows(np.array([v]), rows, functions.n, self._eps))
+        return self._clustered(np.array([v]), rows, [self._cluster_of(x) if clusters is None else clusters])
+
+    def update_many(self, y: Any, p: Any, x: Any = None, *, clusters: Any = None) -> list[Alarm]:
+        """Take in many rows, in their order, and return the alarms; `clusters` are ids, one a row.
+
+        Parameters
+        ----------
+        y, p : array_like, shape (rows,)
+            Outcomes and forecasts.
+        x : optional
+            The cases.
+        clusters : sequence, optional
+            Ids of clusters, if they are not in x.
+
+        Returns
+        -------
+        list of Alarm
+            In the order in which they came.
+        """
+        _, _, v, contexts, _ = self._reader.many(y, p, x)
+        rows = contexts if isinstance(contexts, Rows) else self.groups.rows(contexts, len(v))
+        if self.cluster is not None:
+            return self._clustered(v, rows, list(self._cluster_of(x) if clusters is None else clusters))
+        alarms = []
+        for start in range(0, len(v), BATCH):
+            part = slice(start, start + BATCH)
+            alarms += self.step(wagers_of_rows(v[part], _cut(rows, start, BATCH), self.groups.n, self._eps))
+        return alarms
+
+    def measure(self, y: Any, p: Any, x: Any = None) -> Wagers:
+        """The sums of a batch, which changes nothing here: to be added to those of other machines, and given to `step`.
+
+        Groups must have the same positions on all machines: fit them once and copy them.
+
+        Parameters
+        ----------
+        y, p : array_like, shape (rows,)
+            Outcomes and forecasts.
+        x : optional
+            The cases.
+
+        Returns
+        -------
+        Wagers
+            Wagers of several machines add up.
+        """
+        if self.cluster is not None:
+            raise InvalidInput("a monitor with clusters takes rows in their order; use update or update_many")
+        _, _, v, contexts, _ = self._reader.many(y, p, x)
+        rows = contexts if isinstance(contexts, Rows) else self.groups.rows(contexts, len(v))
+        return wagers_of_rows(v, rows, self.groups.n, self._eps)
+
+    def step(self, wagers: Wagers) -> list[Alarm]:
+        """Take in the sums of a batch, and return the alarms; batches may not be cut by what their outcomes are.
+
+        Parameters
+        ----------
+        wagers : Wagers
+            Of all machines.
+
+        Returns
+        -------
+        list of Alarm
+            Empty as a rule.
+        """
+        present = np.flatnonzero(wagers.rows > 0)
+        self._wealth.step(wagers, present)
+        self._rows += wagers.rows
+        self._n_rows += wagers.n_rows
+        log_e = _log_mean(self._wealth.log_wealth[present])
+        alarmed = (log_e >= self._wealth.levels()[present, None]) & ~self._sounded[present]
+        alarms = []
+        for i, side in np.argwhere(alarmed).tolist():
+            group = int(present[i])
+            at = Alarm(self._name(group), SIDES[side], self._n_rows, int(self._rows[group]), float(log_e[i, side]))
+            alarms.append(at)
+            if self.every is None:
+                self._sounded[group, side] = True
+            else:
+                self._wealth.log_wealth[group, side] = -np.inf
+        return alarms
+
+    def close(self) -> list[Alarm]:
+        """Close the cluster that is open, as at the end of the stream, and return the alarms."""
+        if self._id is None:
+            return []
+        total, size, rows, parts = self._open
+        alarms = self.step(wagers_of_means(total, size, rows, parts, self._open_rows, self._eps))
+        self._open, self._open_rows, self._id = np.zeros_like(self._open), 0, None
+        return alarms
+
+    def evidence(self) -> dict[str, Float64Array]:
+        """For each group, how near it is to an alarm: log wealth of both sides minus the level of an alarm."""
+        distance = _log_mean(self._wealth.log_wealth) - self._wealth.levels()[:, None]
+        return {side: distance[:, s] for s, side in enumerate(SIDES)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, fit for JSON."""
+        return dump(self, self._arrays(), n_known=self._n_known, cluster_id=self._id)
+
+    @classmethod
+    def from_dict(cls, data: Any, property: Elicitable, groups: Functions | None = None) -> "Monitor":
+        """Rebuild what `to_dict` wrote; `property` and `groups` must be what it had, with all they have learned.
+
+        Parameters
+        ----------
+        data : dict
+            What `to_dict` returned.
+        property : Elicitable
+            What is forecast.
+        groups : Functions, optional
+            The groups.
+
+        Returns
+        -------
+        Monitor
+            It goes on where the stored one stopped.
+        """
+        stored = undump(data, property, Constant() if groups is None else groups)
+        return cls._from(stored, property, groups)
+
+    def to_bytes(self) -> bytes:
+        """The same, compact: versioned, with a checksum, no pickle.
+
+        Returns
+        -------
+        bytes
+            For `from_bytes`, here or on any other machine.
+        """
+        return pack(self, self._arrays(), n_known=self._n_known, cluster_id=self._id)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, property: Elicitable | None = None, groups: Functions | None = None) -> "Monitor":
+        """Rebuild what `to_bytes` wrote; a property or groups of your own making must be given again.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` returned.
+        property : Elicitable, optional
+            What is forecast, if it is of your own making.
+        groups : Functions, optional
+            The groups, if they are of your own making.
+
+        Returns
+        -------
+        Monitor
+            It goes on where the stored one stopped.
+        """
+        stored, made, functions = unpack(data, property, groups)
+        return cls._from(stored, made, functions)
+
+    @classmethod
+    def _from(cls, stored: Stored, property: Elicitable, groups: Functions | None) -> "Monitor":
+        settings, arrays, n_known, cluster_id = stored
+        monitor = cls(property, groups, **settings)
+        # The groups may have grown since the promise was shared out.
+        monitor._wealth = monitor._start(n_known)
+        for name, array in monitor._arrays().items():
+            array[...] = arrays[name]
+        monitor._n_rows, monitor._open_rows, monitor._id = *(int(n) for n in arrays["counts"]), cluster_id
+        return monitor
+
+    def _arrays(self) -> dict[str, Any]:
+        return {
+            "log_wealth": self._wealth.log_wealth,
+            "turn": self._wealth.turn,
+            "rows": self._rows,
+            "sounded": self._sounded,
+            "open": self._open,
+            "counts": np.array([self._n_rows, self._open_rows]),
+        }
+
+    def _start(self, n_known: int) -> Wealth:
+        """No evidence; `n_known` groups share the promise evenly."""
+        self._n_known = n_known
+        if (self.alpha is None) == (self.every is None):
+            raise InvalidInput(
+                "give alpha (probability of a false alarm ever) or every (rows per false alarm), not both"
+            )
+        if self.every is not None:
+            if self.every < 1:
+                raise InvalidInput(f"every is a number of rows, 1 or more; got {self.every!r}")
+            return Every(self.groups.n, self.every)
+        if self.alpha is None or not 0 < self.alpha < 1:
+            raise InvalidInput(f"alpha must be between 0 and 1, both left out; got {self.alpha!r}")
+        return Ever(self.groups.n, self.alpha, n_known)
+
+    def _name(self, group: int) -> str:
+        names = getattr(self.groups, "names", None)
+        if names is None:
+            return "all" if isinstance(self.groups, Constant) else f"group {group}"
+        return str(names[group])
+
+    def _cluster_of(self, x: Any) -> Any:
+        if not (isinstance(x, Mapping) and self.cluster in x):
+            raise InvalidInput(f"x has no column {self.cluster!r} that names the cluster; give the ids as clusters=")
+        return x[self.cluster]
+
+    def _clustered(self, v: Float64Array, rows: Rows, clusters: list[Any]) -> list[Alarm]:
+        if len(clusters) != len(v):
+            raise InvalidInput(f"clusters must name the cluster of each of {len(v)} rows; got {len(clusters)}")
+        ids = [str(one) for one in clusters]
+        starts = [t for t in range(len(ids)) if t == 0 or ids[t] != ids[t - 1]]
+        alarms = []
+        for start, stop in zip(starts, [*starts[1:], len(ids)], strict=True):
+            if self._id is not None and ids[start] != self._id:
+                alarms += self.close()
+            self._id = ids[start]
+            part, n = _cut(rows, start, stop - start), self.groups.n
+            lengths = np.diff(part.indptr)
+            xv = part.values * np.repeat(v[start:stop], lengths)
+            shares = np.repeat(1.0 / np.maximum(lengths, 1), lengths)
+            for i, terms in enumerate((xv, np.abs(part.values), None, shares)):
+                self._open[i] += np.bincount(part.indices, terms, n)
+            self._open_rows += stop - start
+        return alarms
+
+
+def _cut(rows: Rows, start: int, length: int) -> Rows:
+    ends: IntArray = rows.indptr[start : start + length + 1]
+    inside = slice(int(ends[0]), int(ends[-1]))
+    return Rows(ends - ends[0], rows.indices[inside], rows.values[inside])
+
+
+def _log_mean(log_wealth: Float64Array) -> Float64Array:
+    """Logarithm of the mean over the last axis; that of nothing is -inf."""
+    largest = log_wealth.max(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.log(np.exp(log_wealth - largest).mean(axis=-1)) + largest[..., 0]
+    return np.where(np.isneginf(largest[..., 0]), -np.inf, mean)

@@ -1,0 +1,282 @@
+"""Roth (2022): the lecture notes' online quantile multicalibration, for a finite class of groups."""
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from swapcal import inputs
+from swapcal.paper.method import Plan, PublishedMethod
+from swapcal.paper.msmwc import MsMwC
+from swapcal.protocols import Elicitable, Hypotheses, Row
+from swapcal.rivals.card import Card
+from swapcal.rivals.games import Quadratics, first_change, grid_points, play_points, simulated, two_spots
+from swapcal.typing import Float64Array
+
+# --------
+# Noarov, Ramalingam, Roth, Xie (2025): unbiased on every event, here every function in every bin.
+
+
+class Noarov2025(PublishedMethod):
+    r"""Forecasts whose bias on an event grows with the square root of how often the event happens.
+
+    Guarantee (theorem 2.4 of the source), with S_{f,i} the sum of f(x_t) (p_t - y_t) over the n_i rounds with p_t in
+    bin i: for every f and i, in expectation,
+
+        |S_{f,i}| = O(ln(|F| N T) + sqrt(n_{f,i} ln(|F| N T))),
+
+    so that MCal_1 over the bins is O~(T^(2/3)) for N = T^(1/3).
+
+    Parameters
+    ----------
+    property : Elicitable
+        A mean.
+    hypotheses : Hypotheses
+        A finite class; each (function, bin) is an event.
+    horizon : int
+        T.
+    bins : int, optional
+        N, default ceil(T^(1/3)).
+    inner : {"two_points", "simulated"}
+        The closed form for one dimension, or the source's simulated game of t^2 steps in round t.
+    max_steps : int
+        Most steps of a simulated game; t^2 of them would take O(T^3) time.
+    forecasts : {"point", "middle"}
+        The point itself, as in the source, or its bin's mid-point, for audits that tell forecasts apart by value.
+    seed : int
+        Of the draws.
+
+    Notes
+    -----
+    MsMwC over the 2 N |F| experts (f, i, sigma) is fed what was realized, sigma 1{p in bin i} f(x) (p - y). With two
+    points this is the paper's Algorithm 1 but for realized gains. Time O(N |F|) a round for each of the projection's
+    iterations, and the steps of the game; memory O(N |F|).
+
+    Examples
+    --------
+    >>> from swapcal import Finite, Mean
+    >>> method = Noarov2025(Mean(), Finite(1), horizon=200, bins=4, seed=1)
+    >>> for t in range(200):
+    ...     method.update(method.predict([1.0]), float(t % 2))
+    >>> bool(np.abs(method.sums).max() < 0.2 * 200)
+    True
+
+    References
+    ----------
+    Noarov, Ramalingam, Roth, Xie (2025), High-dimensional prediction for sequential decision making, ICML,
+    arXiv:2310.17651, algorithm 1, theorems 2.3 and 2.4.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="Noarov et al. 2025",
+        reference="Noarov, Ramalingam, Roth, Xie (2025), High-dimensional prediction for sequential decision making, "
+        "theorem 2.4",
+        assumes="values in [-1, 1]; horizon known",
+        properties=("mean",),
+        classes=("finite",),
+        exponent=2.0 / 3.0,
+        error="MCal_1 (forecasts in N bins)",
+        cost="O(bins * functions) times the projection's iterations, and t^2 (capped) for the simulated game",
+        reconstructed="the simulated game's steps are capped, and by default replaced by its closed form; its learner "
+        "is gradient ascent, one of those allowed",
+    )
+
+    def __init__(
+        self,
+        property: Elicitable,
+        hypotheses: Hypotheses,
+        *,
+        horizon: int,
+        seed: int = 0,
+        bins: int | None = None,
+        inner: str = "two_points",
+        max_steps: int = 400,
+        forecasts: str = "point",
+    ) -> None:
+        self.card.check(property, hypotheses)
+        super().__init__(property, hypotheses, seed=seed)
+        self.horizon = inputs.integer(horizon, "horizon", 1)
+        default = max(1, math.ceil(math.cbrt(self.horizon) - 1e-9))
+        self.bins = min(default if bins is None else inputs.integer(bins, "bins", 1), self.horizon)
+        self.inner = inputs.one_of(inner, "inner", ("two_points", "simulated"))
+        self.max_steps = inputs.integer(max_steps, "max_steps", 1)
+        self.forecasts = inputs.one_of(forecasts, "forecasts", ("point", "middle"))
+        self.experts = MsMwC(2 * self.bins * hypotheses.n, horizon=self.horizon)
+        self.sums = np.zeros((self.bins, hypotheses.n))
+        self.n_rounds = 0
+
+    def phi(self, row: Row) -> Float64Array:
+        """The weighted functions of each bin, with their signs."""
+        plus, minus = self.experts.weights.reshape(2, self.bins, self.hypotheses.n)
+        return np.asarray((plus - minus)[:, row.indices] @ row.values)
+
+    def plan(self, row: Row, hint: float | None) -> Plan:
+        """A distribution that no label can exploit; hints are not used."""
+        if self.inner == "simulated":
+            spots = simulated(self.phi(row), min((self.n_rounds + 1) ** 2, self.max_steps))
+        else:
+            spots = two_spots(self.phi(row), self.horizon)
+        low, high = self.property.domain
+        points = [min(low + (high - low) * point, high) for point in spots.points]
+        middle = self.forecasts == "middle"
+        values = [low + (high - low) * ((i + 0.5) / self.bins) for i in spots.bins] if middle else points
+        return Plan(tuple(values), tuple(spots.probabilities), (spots.bins, points))
+
+    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
+        """Feed the experts their realized gains."""
+        i, point = plan.notes[0][drawn], plan.notes[1][drawn]
+        gain = row.values * inputs.identified(self.property, point, y)
+        gains = np.zeros((2, self.bins, self.hypotheses.n))
+        gains[0, i, row.indices] = gain
+        gains[1, i, row.indices] = -gain
+        self.experts.update(gains.ravel())
+        self.sums[i, row.indices] += gain
+        self.n_rounds += 1
+
+
+# --------
+# Noarov and Roth (2023): online multicalibration of any elicitable property, for a finite class of groups.
+
+
+class NoarovRoth2023(PublishedMethod):
+    r"""The paper's closest relative: the same class of properties, the l2 error of the worst group, and sqrt(T).
+
+    Guarantee (theorem F.10), with R the sum of f(x_t) V(g, y_t) over the n rounds of group f with forecast g, |V| <= C
+    and E V(., y) L-Lipschitz (on average over the rounds suffices):
+
+        E max_f (1/T) sum_g R_{f,g}^2 / n_{f,g} <= 2 C L / m + 2 m C^2 ln(T/m) / T + 12 C^2 sqrt(ln |F| / T).
+
+    Parameters
+    ----------
+    property : Elicitable
+        Any; this package scales V so that C = 1.
+    hypotheses : Hypotheses
+        A finite class; the source has groups, f(x) in {0, 1}.
+    horizon : int
+        T; the theorem asks for T >= max(ln |F|, 3 m).
+    bins : int, optional
+        m: forecasts are 1/m, 2/m, ..., 1. Default ceil(sqrt(T)), at most T/3.
+    seed : int
+        Of the draws.
+
+    Notes
+    -----
+    See `Quadratics` for the game; rate sqrt(ln |F| / (4 T)) / 3. Time O(m active functions) a round, memory O(m |F|).
+
+    Examples
+    --------
+    >>> from swapcal import Expectile, Finite
+    >>> method = NoarovRoth2023(Expectile(0.9), Finite(2), horizon=900, seed=1)
+    >>> for t in range(900):
+    ...     method.update(method.predict([1.0, t % 2]), (t * 0.618) % 1.0)
+    >>> bool(method.game.errors().max() < 0.05 * 900)
+    True
+
+    References
+    ----------
+    Noarov, Roth (2023), The statistical scope of multicalibration, ICML, PMLR 202; appendix F, algorithm 5.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="Noarov-Roth 2023",
+        reference="Noarov, Roth (2023), The statistical scope of multicalibration, algorithm 5, theorem F.10",
+        assumes="group indicators (other values in [-1, 1] weigh the sums); V Lipschitz in expectation; horizon known",
+        properties=("elicitable",),
+        classes=("finite",),
+        exponent=0.5,
+        error="MCal_2",
+        cost="O(bins * active functions)",
+        reconstructed="n = 0 counts as 1; the linear program over the labels is solved by the two-point rule, without "
+        "the term V^2/n",
+    )
+
+    def __init__(
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
+    ) -> None:
+        self.card.check(property, hypotheses)
+        super().__init__(property, hypotheses, seed=seed)
+        self.horizon = inputs.integer(horizon, "horizon", 1)
+        self.points = grid_points(property, self.horizon, bins)
+        self.bins = len(self.points)
+        self.game = Quadratics(hypotheses.n, self.bins, horizon=self.horizon, bound=1.0, own_counts=True)
+
+    def plan(self, row: Row, hint: float | None) -> Plan:
+        """Neighboring points of the grid where the weighted evidence changes sign; hints are not used."""
+        return play_points(self.points, first_change(self.game.evidence(row)))
+
+    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
+        """Add the identification at the forecast to the sums, and the gains to the weights."""
+        self.game.record(row, plan.notes[drawn], inputs.identified(self.property, plan.values[drawn], y))
+
+
+class Roth2022(PublishedMethod):
+    r"""The quadratic error of each group, for quantiles.
+
+    Guarantee: sum_g R_{f,g}^2 / n_{f,g} = O~(sqrt(T)) in expectation for each group f, with R the sum of 1{y_t <= g} -
+    q over its n rounds with forecast g, if labels have a bounded density.
+
+    Parameters
+    ----------
+    property : Elicitable
+        A quantile.
+    hypotheses : Hypotheses
+        A finite class of groups.
+    horizon : int
+        T.
+    bins : int, optional
+        m: forecasts are 1/m, 2/m, ..., 1. Default ceil(sqrt(T)), at most T/3.
+    seed : int
+        Of the draws.
+
+    Notes
+    -----
+    The game is that of `Quadratics`, with the quantile's own bound C = max(q, 1 - q) in the rate. Time O(m active
+    functions) a round, memory O(m |F|).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from swapcal import Finite, Quantile
+    >>> y = np.random.default_rng(0).random(2000)
+    >>> forecasts = Roth2022(Quantile(0.8), Finite(1), horizon=2000, seed=1).run(np.ones((2000, 1)), y)
+    >>> round(float((y <= forecasts).mean()), 1)
+    0.8
+
+    References
+    ----------
+    Roth (2022), Uncertain: modern topics in uncertainty estimation, lecture notes.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="Roth 2022",
+        reference="Roth (2022), Uncertain: modern topics in uncertainty estimation (lecture notes)",
+        assumes="group indicators (other values in [-1, 1] weigh the sums); labels with a density; horizon known",
+        properties=("quantile",),
+        classes=("finite",),
+        exponent=0.5,
+        error="MCal_2",
+        cost="O(bins * active functions)",
+        reconstructed="the algorithm as a whole, as the quantile case of Noarov and Roth (2023); the notes were not "
+        "available",
+    )
+
+    def __init__(
+        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
+    ) -> None:
+        self.card.check(property, hypotheses)
+        super().__init__(property, hypotheses, seed=seed)
+        self.horizon = inputs.integer(horizon, "horizon", 1)
+        self.points = grid_points(property, self.horizon, bins)
+        self.bins = len(self.points)
+        low, high = property.domain
+        # V is -q below the label and 1 - q from it on.
+        bound = max(-float(property.identification(low, high)), float(property.identification(high, low)))
+        self.game = Quadratics(hypotheses.n, self.bins, horizon=self.horizon, bound=bound, own_counts=True)
+
+    def plan(self, row: Row, hint: float | None) -> Plan:
+        """Neighboring points of the grid where the weighted evidence changes sign; hints are not used."""
+        return play_points(self.points, first_change(self.game.evidence(row)))
+
+    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
+        """Add the miscoverage at the forecast to the sums, and the gains to the weights."""
+        self.game.record(row, plan.notes[drawn], inputs.identified(self.property, plan.values[drawn], y))

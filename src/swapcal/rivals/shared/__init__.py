@@ -1,1 +1,0 @@
-"""What several methods use: the card, and the rules, games and regressions that papers build on."""

@@ -1,0 +1,281 @@
+"""`swapcal serve`: from a configuration to a running server."""
+
+import contextlib
+import gc
+import logging
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from importlib.util import find_spec
+
+import httpx
+import uvicorn
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+import swapcal as sc
+from swapcal.service import metrics
+from swapcal.service.access import OPEN_PATHS, json
+from swapcal.service.config import Config, is_loopback
+from swapcal.service.routes import OPERATIONS, Operation, document
+from swapcal.service.schemas import MEDIA_TYPE, Problem, body_of
+from swapcal.service.server import Server
+from swapcal.service.store import EventStore, NotOwner, open_store, opened
+
+# --------
+# Requests for a stream that another worker owns are passed on to it, once.
+
+MARK = "x-swapcal-passed-on"
+_KEPT = ("authorization", "content-type", "accept")
+
+
+async def pass_on(server: Server, request: Request, elsewhere: NotOwner) -> Response:
+    """The owner's answer; a `Problem` if nobody knows where it is, or if it just died."""
+    retry = Problem(503, f"{elsewhere}; send the same request again", retry_after=1)
+    address = elsewhere.address
+    if address is None or address == server.config.service.advertise or MARK in request.headers:
+        raise retry
+    headers = {name: request.headers[name] for name in _KEPT if name in request.headers} | {MARK: "1"}
+    target = address.rstrip("/") + request.scope["raw_path"].decode("latin-1")
+    if request.url.path.endswith("/events"):
+        raise Problem(503, f"this stream is served by another worker; listen to it at {address}", retry_after=10)
+    try:
+        answer = await server.http.request(request.method, target, headers=headers, content=request.scope.get("body"))
+    except httpx.HTTPError:
+        raise retry from None
+    server.metrics.forwarded += 1
+    kept = {name: answer.headers[name] for name in ("content-type", "retry-after") if name in answer.headers}
+    return Response(answer.content, answer.status_code, kept)
+
+
+# --------
+# OpenTelemetry traces, where the package is installed and the configuration asks for them.
+#
+# Where spans go is OpenTelemetry's own business: its environment variables, or `opentelemetry-instrument`.
+
+
+def traced(app: ASGIApp) -> ASGIApp:
+    """The application with a span around each request; it costs about as much as a small request itself."""
+    if find_spec("opentelemetry") is None:
+        raise sc.MissingExtra("traces = true needs OpenTelemetry: install with  pip install opentelemetry-sdk")
+    import opentelemetry.propagate as propagate
+    import opentelemetry.trace as trace
+
+    tracer = trace.get_tracer("swapcal.service")
+
+    async def spanned(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        context = propagate.extract({name: carrier[name] for name in ("traceparent", "tracestate") if name in carrier})
+        with tracer.start_as_current_span(
+            f"{scope['method']} swapcal", context=context, kind=trace.SpanKind.SERVER
+        ) as span:
+
+            async def noted(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    span.set_attribute("http.response.status_code", message["status"])
+                await send(message)
+
+            span.set_attribute("http.request.method", scope["method"])
+            await app(scope, receive, noted)
+            # Starlette notes the route's pattern while it dispatches: the pattern holds no id.
+            route = scope.get("route")
+            if route is not None:
+                span.set_attribute("http.route", route.path)
+                span.update_name(f"{scope['method']} {route.path}")
+
+    return spanned
+
+
+# --------
+# The ASGI application: routes from the table, behind one gate that asks everybody for a token.
+
+log = logging.getLogger("swapcal.service")
+BASIC = 'Basic realm="swapcal: any name, and a token as the password"'
+_REFUSALS = {404: "there is nothing at this address", 405: "this address does not take this method"}
+
+
+class Application:
+    """The gate: asks for a token before anything else, so that nobody learns without one what there is.
+
+    It opens the store when it starts, and closes it when it stops. Starlette's router does the rest; its middleware is
+    left out, as problems are caught here, and nothing else is needed.
+
+    Parameters
+    ----------
+    config, store
+        As for `Server`.
+    """
+
+    def __init__(self, config: Config, store: EventStore) -> None:
+        self.config, self.store = config, store
+        self._server: Server | None = None
+        described = json(document(OPERATIONS)).body
+
+        async def openapi(server: Server, request: Request) -> Response:
+            """The OpenAPI document."""
+            return Response(described, media_type="application/json")
+
+        spec = Operation("GET", "/openapi.json", "read", "This document", openapi, None, tags=("operation",))
+        routes = [Route(op.path, _Endpoint(op, self), methods=[op.method]) for op in (*OPERATIONS, spec)]
+        router: ASGIApp = Router(routes, lifespan=self._lifespan)
+        self._router = traced(router) if config.service.traces else router
+
+    @property
+    def server(self) -> Server:
+        """What runs, from start to end."""
+        assert self._server is not None, "the application has not been started"
+        return self._server
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, app: object) -> AsyncIterator[None]:
+        self._server = Server(self.config, self.store)
+        async with self._server.running():
+            yield
+
+    def begin_stop(self) -> None:
+        """End the event streams, which would else go on for as long as somebody watches."""
+        if self._server is not None:
+            self._server.stopping.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, or the application's own start and end."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        scope["app"] = self
+        if scope["type"] != "http":
+            await self._router(scope, receive, send)
+            return
+        try:
+            if scope["path"] not in OPEN_PATHS:
+                scope["token"] = self.server.access.identify(scope["method"], scope["headers"])
+            await self._router(scope, receive, send)
+        except Problem as problem:
+            self.server.metrics.served("(no token)", problem.status, 0.0)
+            response = refusal(problem)
+            response.headers["WWW-Authenticate"] = BASIC if scope["path"] == "/" else "Bearer"
+            await response(scope, receive, send)
+        except HTTPException as error:
+            # What the router itself refuses.
+            self.server.metrics.served("(no route)", error.status_code, 0.0)
+            response = refusal(Problem(error.status_code, _REFUSALS.get(error.status_code, str(error.detail))))
+            for name, value in (error.headers or {}).items():
+                response.headers[name] = value
+            await response(scope, receive, send)
+
+
+class _Endpoint:
+    """A handler with what all of them share: scope, time, problems, passing on."""
+
+    def __init__(self, op: Operation, app: Application) -> None:
+        self.op, self.app = op, app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request, server, started = Request(scope, receive), self.app.server, time.perf_counter()
+        try:
+            response = await self._answer(server, request)
+        except Problem as problem:
+            response = refusal(problem)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            log.exception("a request failed", extra={"route": self.op.path})
+            server.metrics.failures += 1
+            response = refusal(Problem(500, f"something unforeseen happened ({type(error).__name__})"))
+        took = time.perf_counter() - started
+        server.metrics.served(self.op.path, response.status_code, took)
+        if server.config.service.log_requests:
+            # The route and not the address: ids and names of cases stay out of the log.
+            told = {"method": self.op.method, "route": self.op.path, "status": response.status_code}
+            log.info("request", extra={**told, "ms": round(1e3 * took, 2)})
+        await response(scope, receive, send)
+
+    async def _answer(self, server: Server, request: Request) -> Response:
+        if self.op.scope is not None:
+            server.access.permit(request.scope["token"], self.op.scope, request.path_params.get("stream"))
+        try:
+            return await self.op.handler(server, request)
+        except NotOwner as elsewhere:
+            return await pass_on(server, request, elsewhere)
+
+
+def refusal(problem: Problem) -> Response:
+    """A problem as an answer."""
+    headers = None if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
+    return Response(body_of(problem), problem.status, headers, media_type=MEDIA_TYPE)
+
+
+SWITCH_SECONDS = 0.001
+"""How long one thread may keep the interpreter while the other waits: the writer must not wait 5 ms for its turn."""
+
+
+def run(config: Config, *, started: Callable[[int], None] | None = None) -> int:
+    """Serve until a signal; what was taken is finished. The exit code is 0, or 3 if it could not start."""
+    service = config.service
+    metrics.configure(service.log)
+    if not is_loopback(service.host):
+        _needs_tokens(config)
+    app = Application(config, open_store(service.store, owner=service.advertise))
+    server = _Announcing(
+        uvicorn.Config(
+            app,
+            host=service.host,
+            port=service.port,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=service.stop_seconds,
+            timeout_keep_alive=75,
+            lifespan="on",
+        ),
+        app,
+        started,
+    )
+    sys.setswitchinterval(SWITCH_SECONDS)
+    # A batch makes thousands of small objects and no cycles: the collector need not look after every 700 of them.
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    # uvicorn raises the signal again once it has stopped in good order; that is then the end, and no failure.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit(0))
+    server.run()
+    return 0 if server.started else 3
+
+
+class _Announcing(uvicorn.Server):
+    """Tells which port it got, and tells the application when it is to stop."""
+
+    def __init__(self, config: uvicorn.Config, app: Application, told: Callable[[int], None] | None) -> None:
+        super().__init__(config)
+        self._app, self._told = app, told
+
+    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        await super().startup(sockets)  # type: ignore[arg-type]
+        if self.started and self._told is not None:
+            self._told(self.servers[0].sockets[0].getsockname()[1])
+
+    async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        self._app.begin_stop()
+        await super().shutdown(sockets)  # type: ignore[arg-type]
+
+
+def _needs_tokens(config: Config) -> None:
+    """Refuse to listen to other machines while nobody could be told from anybody."""
+    if config.tokens:
+        return
+    with opened(config.service.store) as store:
+        there = store.tokens()
+    if not there:
+        raise sc.InvalidInput(
+            f"{config.service.host} can be reached from other machines, and there is no token yet: make one with  "
+            "swapcal serve token create --config ... --scope admin"
+        )

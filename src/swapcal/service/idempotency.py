@@ -1,0 +1,191 @@
+"""What becomes of each case and each outcome: the rules of once and only once, before anything is stored."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+import swapcal as sc
+from swapcal.service.registry import Registry
+from swapcal.service.schemas import Case, Forecasted, Forgotten, Learned, Outcome, Problem, Refused
+from swapcal.service.store import CaseRow, Commit, NotOwner, Request, pack
+from swapcal.service.stream import Asked, Stream
+
+
+class ForecastJob(NamedTuple):
+    """Cases of one request; `fetched` are hints from the model server, for those that brought none."""
+
+    stream: str
+    items: Sequence[Case]
+    fetched: Sequence[float | None] | None = None
+
+
+class OutcomeJob(NamedTuple):
+    """Outcomes of one request, and cases whose outcome will not come."""
+
+    stream: str
+    items: Sequence[Outcome]
+
+
+Answer = list[Forecasted | Refused] | list[Learned | Forgotten | Refused] | Problem | NotOwner
+
+
+class PlayedJobs(NamedTuple):
+    """One answer for each job, and what must be stored before any of them is given."""
+
+    answers: list[Answer]
+    commits: list[Commit]
+
+
+_json = msgspec.json.Encoder().encode
+
+
+def play(jobs: Sequence[ForecastJob | OutcomeJob], registry: Registry, now: float, snapshot_every: int) -> PlayedJobs:
+    """Play jobs in order, in memory. Whoever cannot store the commits must forget the streams."""
+    answers: list[Answer] = [[] for _ in jobs]
+    commits: list[Commit] = []
+    places: dict[str, list[int]] = {}
+    for place, job in enumerate(jobs):
+        places.setdefault(job.stream, []).append(place)
+    for name, here in places.items():
+        try:
+            stream = registry.get(name)
+        except (Problem, NotOwner) as refusal:
+            for place in here:
+                answers[place] = refusal
+            continue
+        known = registry.store.find(name, list({item.id for place in here for item in jobs[place].items}))
+        turn = _Turn(stream, known, stream.fresh_time(now))
+        for place in here:
+            answers[place] = turn.job(jobs[place])
+        turn.settle()
+        stream.end()
+        if turn.cases or turn.outcomes:
+            due = stream.seq - stream.snapshot_seq >= snapshot_every
+            snapshot = stream.dump() if due else None
+            commits.append(Commit(name, stream.epoch, stream.seq, turn.cases, turn.outcomes, snapshot))
+    return PlayedJobs(answers, commits)
+
+
+class _Fresh(NamedTuple):
+    """A case that waits for its forecast, and the place in an answer where that goes."""
+
+    case: Case
+    asked: Asked
+    fetched: float | None
+    answers: list[Any]
+    place: int
+
+
+class _Turn:
+    """One stream's part of a transaction. New cases are gathered and forecast together, in the order they came."""
+
+    def __init__(self, stream: Stream, known: dict[str, CaseRow], now: float) -> None:
+        self.stream, self.known, self.now = stream, known, now
+        self.oldest = now - stream.delay
+        stream.begin(now)
+        self.cases: list[CaseRow] = []
+        self.outcomes: list[CaseRow] = []
+        self._fresh: dict[str, _Fresh] = {}
+
+    def job(self, job: ForecastJob | OutcomeJob) -> Answer:
+        """The answers to one request; those to new cases are filled in by `settle`."""
+        if isinstance(job, OutcomeJob):
+            self.settle()
+            return [self.learn(item) for item in job.items]
+        answers: list[Any] = [None] * len(job.items)
+        for place, case in enumerate(job.items):
+            fetched = None if job.fetched is None or case.hint is not None else job.fetched[place]
+            answers[place] = self.forecast(case, fetched, answers, place)
+        return answers
+
+    def forecast(
+        self, case: Case, fetched: float | None, answers: list[Any], place: int
+    ) -> Forecasted | Refused | None:
+        """The answer to a case that was asked before or cannot be forecast; None for a new one, which waits."""
+        if case.id in self._fresh:
+            self.settle()
+        row = self.known.get(case.id)
+        if row is not None:
+            asked = row.asked()
+            if not asked.same_as(case):
+                return _refused(409, case.id, "this id was forecast with another context or hint; take a new id")
+            return _answer(case.id, row.forecast(self.stream.identity), asked.used(), replayed=True)
+        try:
+            ready = self.stream.asked(case.context, fetched if case.hint is None else case.hint)
+        except sc.SwapcalError as error:
+            return _refused(422, case.id, str(error))
+        self._fresh[case.id] = _Fresh(case, ready, fetched, answers, place)
+        return None
+
+    def settle(self) -> None:
+        """Forecast the new cases that wait."""
+        fresh, self._fresh = self._fresh, {}
+        if not fresh:
+            return
+        seq, identity = self.stream.seq, self.stream.identity
+        made = self.stream.predict([one.asked for one in fresh.values()])
+        for one, forecast in zip(fresh.values(), made, strict=True):
+            seq += 1
+            request = _json(Request(one.case.context, one.case.hint, one.fetched))
+            row = CaseRow(one.case.id, seq, request, pack(forecast, identity), self.now, forecast=forecast)
+            self.known[row.id] = row
+            self.cases.append(row)
+            one.answers[one.place] = _answer(row.id, forecast, one.asked.hint, replayed=False)
+
+    def learn(self, outcome: Outcome) -> Learned | Forgotten | Refused:
+        """An outcome: learned now, learned before, or refused; and so for the word that none will come."""
+        row, wanted = self.known.get(outcome.id), outcome.id
+        if row is None:
+            return _refused(404, wanted, "no such case was forecast in this stream, or it was too long ago to be kept")
+        if row.is_closed:
+            return _again(row, outcome)
+        try:
+            forecast = row.forecast(self.stream.identity)
+        except sc.SwapcalError as error:
+            return _refused(422, wanted, str(error))
+        # Often it is the end of `delay` that tells somebody that no outcome will come.
+        too_old = row.created < self.oldest and outcome.y is not None
+        if too_old or self.stream.is_expired(forecast):
+            return _refused(410, wanted, "this case has waited too long; raise `delay` or `pending` of the stream")
+        try:
+            self.stream.close(forecast, row.asked().used(), outcome.y)
+        except sc.SwapcalError as error:
+            return _refused(422, wanted, str(error))
+        row.y, row.y_seq, row.learned = outcome.y, self.stream.seq, self.now
+        self.outcomes.append(row)
+        return _closed(row)
+
+
+def _answer(id: str, forecast: sc.Forecast, hint: float | None, *, replayed: bool) -> Forecasted:
+    return Forecasted(
+        id,
+        forecast.value,
+        hint,
+        forecast.other,
+        forecast.probability,
+        forecast.round,
+        calibrated=True,
+        replayed=replayed,
+    )
+
+
+def _closed(row: CaseRow, *, replayed: bool = False) -> Learned | Forgotten:
+    return Forgotten(row.id, replayed) if row.y is None else Learned(row.id, row.y, replayed)
+
+
+def _again(row: CaseRow, outcome: Outcome) -> Learned | Forgotten | Refused:
+    """The answer for a case that waits for nothing any more."""
+    if row.y == outcome.y:
+        return _closed(row, replayed=True)
+    if row.y is None:
+        why = "this case is forgotten: it was said that its outcome would not come, and nothing is learned from it now"
+    elif outcome.y is None:
+        why = "the outcome of this case has come, for good; it cannot be forgotten"
+    else:
+        why = "the outcome of this case is known and another; it was learned for good"
+    return _refused(409, row.id, why)
+
+
+def _refused(status: int, id: str, detail: str) -> Refused:
+    return Problem(status, detail).refused(id)

@@ -1,0 +1,230 @@
+"""A stream's page, made in a process of its own: neither its memory nor its time is the server's.
+
+The process reads the log with a connection of its own, and is told what it needs to know on its standard input.
+"""
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from html import escape
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+import swapcal as sc
+from swapcal.audits.summary import summarize
+from swapcal.audits.timeline import ErrorHistory
+from swapcal.forecast import Identity
+from swapcal.protocols import Rows
+from swapcal.service.schemas import Problem, StreamStatus
+from swapcal.service.spec import StreamSpec
+from swapcal.service.store import Event, opened
+from swapcal.service.stream import Stream, property_of
+from swapcal.tasks.contexts import ContextColumns, ContextRows
+from swapcal.tasks.evaluation import Evaluation
+from swapcal.tasks.result import History, Result, versions
+from swapcal.tasks.survey import binning
+from swapcal.text.property_words import loss_name
+from swapcal.text.verdict import verdict
+from swapcal.typing import Float64Array
+
+# --------
+# What the cases of a stream come to: the model's forecasts and swapcal's beside each other, with a verdict.
+#
+# The same audits, intervals and sentences as those of `swapcal run`, over the forecasts that were given at the time.
+
+
+class LearnedCases(NamedTuple):
+    """Cases whose outcomes have been learned, in that order; a hint that is missing is NaN."""
+
+    y: Float64Array
+    hint: Float64Array
+    forecast: Float64Array
+    rows: Rows
+    first: float
+    last: float
+
+
+def learned_cases(events: Iterable[Event], spec: StreamSpec, n_groups: int, identity: Identity) -> LearnedCases | None:
+    """The outcomes among the events of a stream; None if there is none."""
+    numbers: list[tuple[float, float, float]] = []
+    indices, values, times = list[Any](), list[Any](), list[float]()
+    low, high = property_of(spec).domain
+    for _, is_outcome, row in events:
+        if not is_outcome or row.y is None:
+            continue
+        made, hint = row.forecast(identity), row.asked().used()
+        hint = np.nan if hint is None else min(max(hint, low), high)
+        numbers.append((min(max(row.y, spec.low), spec.high), hint, made.value))
+        here = np.array(made.indices, dtype=np.int64)
+        k = int(here.searchsorted(n_groups))
+        indices.append(here[:k])
+        values.append(np.array(made.values)[:k])
+        times.append(row.created)
+    if not numbers:
+        return None
+    indptr = np.concatenate([[0], np.cumsum([len(one) for one in indices])]).astype(np.int64)
+    y, hints, forecasts = (np.ascontiguousarray(one) for one in np.array(numbers).T)
+    rows = Rows(indptr, np.concatenate(indices), np.concatenate(values))
+    return LearnedCases(y, hints, forecasts, rows, min(times), max(times))
+
+
+def recorded_result(
+    name: str, spec: StreamSpec, groups: sc.Groups, cases: LearnedCases, status: dict[str, Any]
+) -> Result:
+    """The result for a page; `status` is what the stream says of itself, for the page's list of settings."""
+    kind, audience = property_of(spec), ContextColumns(groups)
+    hinted = ~np.isnan(cases.hint)
+    bins = binning(kind, cases.hint[hinted], None) if hinted.any() else None
+    both = Evaluation(kind, audience, bins, cases.y, 2.0, cases.hint[hinted] if hinted.any() else None)
+    history = ErrorHistory()
+    for part in history.parts(0, np.ones(len(cases.y), dtype=np.bool_)):
+        rows = ContextRows(cases.rows, None).part(part)
+        both.add(cases.y[part], None if bins is None else cases.hint[part], cases.forecast[part], rows, None)
+        if history.due(part.stop):
+            history.note(part.stop, *_errors(both))
+    rounds, error_before, error_after = history.series(len(cases.y), *_errors(both))
+    before = None if both.before is None else summarize(both.before)
+    after, paired = summarize(both.after), both.losses.paired()
+    return Result(
+        kind="run",
+        source=f"stream {name}",
+        property=kind,
+        loss_name=loss_name(kind),
+        low=kind.low,
+        high=kind.high,
+        groups=both.after.names,
+        n_rounds=both.after.n_rounds,
+        n_missing=int(status["pending"] - status["held"] + status["expired"] + status["forgotten"]),
+        n_clipped=0,
+        before=before,
+        after=after,
+        history=History(rounds, None if before is None else error_before, error_after, None),
+        paired=paired,
+        verdict=verdict(before, after, property=kind, paired=paired),
+        guarantee=None,
+        settings=dict(_settings(spec, cases, status)),
+        versions=versions(),
+    )
+
+
+def _errors(both: Evaluation) -> tuple[float, float]:
+    before = 0.0 if both.before is None or not both.before.n_rounds else both.before.swap_error(2.0)
+    return before, both.after.swap_error(2.0)
+
+
+def _settings(spec: StreamSpec, cases: LearnedCases, status: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What it takes to know which cases these are."""
+    moment = "%Y-%m-%d %H:%M:%S"
+    yield "first case", time.strftime(moment, time.gmtime(cases.first)) + " UTC"
+    yield "last case", time.strftime(moment, time.gmtime(cases.last)) + " UTC"
+    yield "groups", [one if isinstance(one, str) else list(one) for one in spec.groups]
+    yield "outcome_order", spec.outcome_order
+    for field in ("forecasts", "outcomes", "pending", "held", "expired", "forgotten", "late", "stood_back", "alarms"):
+        yield f"{field} of the stream", status[field]
+
+
+LATEST = 200_000
+"""The page is about the last so many events: forecasts and outcomes."""
+SECONDS = 120.0
+KEPT = 10
+FRESH = 60.0
+"""A page takes some seconds of a core, so one that is not older than this will do."""
+NOTHING = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    '<meta name="color-scheme" content="light dark"><title>stream {stream} · swapcal</title>'
+    '<p style="font:16px system-ui;max-width:40em;margin:3em auto;padding:0 1em">No outcome has come to this '
+    "stream yet, so there is nothing to report. Come back when some have.</p></html>"
+)
+
+
+class PageRequest(msgspec.Struct, frozen=True):
+    """All that the page is made from, besides the log; the key stays between the two processes."""
+
+    store: str
+    name: str
+    spec: StreamSpec
+    groups: dict[str, Any]
+    identity: str
+    key: bytes
+    seq: int
+    status: StreamStatus
+
+
+def asked_of(stream: Stream, store: str) -> PageRequest:
+    """What is asked of the process for a stream, as it is now."""
+    who = stream.identity
+    spec = msgspec.structs.replace(stream.spec, seed=None)
+    groups = dict(stream.groups.spec())
+    return PageRequest(store, stream.name, spec, groups, str(who), who.key, stream.seq, stream.status())
+
+
+class ReportPages:
+    """Makes pages one at a time, and keeps the last of some streams while nothing happens there, or for a minute."""
+
+    def __init__(self) -> None:
+        self._one = asyncio.Lock()
+        self._kept: dict[str, tuple[PageRequest, float, str]] = {}
+
+    async def page(self, asked: PageRequest) -> str:
+        """The page; a `Problem` if it cannot be made."""
+        async with self._one:
+            kept = self._kept.pop(asked.name, None)
+            # A stream that was deleted and made again is another one.
+            if kept is None or kept[0].seq > asked.seq or kept[0].spec != asked.spec or not _current(kept, asked):
+                kept = asked, time.monotonic(), await _made(asked)
+            self._kept[asked.name] = kept
+            while len(self._kept) > KEPT:
+                del self._kept[next(iter(self._kept))]
+            return kept[2]
+
+
+def _current(kept: tuple[PageRequest, float, str], asked: PageRequest) -> bool:
+    nothing_yet = not kept[0].status.outcomes and asked.status.outcomes > 0
+    return kept[0].seq == asked.seq or (time.monotonic() - kept[1] < FRESH and not nothing_yet)
+
+
+async def _made(asked: PageRequest) -> str:
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "swapcal.service.report", stdin=pipe, stdout=pipe, stderr=pipe
+    )
+    try:
+        told = process.communicate(msgspec.msgpack.encode(asked))
+        page, errors = await asyncio.wait_for(told, SECONDS)
+    except TimeoutError as error:
+        raise Problem(503, f"the page took more than {SECONDS:g} seconds; try again later", retry_after=60) from error
+    finally:
+        # Also where whoever asked has hung up.
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    if process.returncode:
+        last = errors.decode(errors="replace").strip().rpartition("\n")[2]
+        raise Problem(503, f"the page cannot be made: {last}")
+    return page.decode()
+
+
+def make(asked: PageRequest) -> str:
+    """The page of a stream, from its log."""
+    from swapcal.report.page import html
+
+    groups = sc.Groups.from_spec(asked.groups)
+    with opened(asked.store) as store:
+        events = store.events(asked.name, max(0, asked.seq - LATEST))
+        cases = learned_cases(events, asked.spec, groups.n, Identity(asked.identity, asked.key))
+    if cases is None:
+        return NOTHING.replace("{stream}", escape(asked.name))
+    status = msgspec.structs.asdict(asked.status)
+    return html(recorded_result(asked.name, asked.spec, groups, cases, status))
+
+
+if __name__ == "__main__":
+    os.nice(5)
+    try:
+        sys.stdout.write(make(msgspec.msgpack.decode(sys.stdin.buffer.read(), type=PageRequest)))
+    except sc.SwapcalError as failure:
+        sys.exit(str(failure))

@@ -1,0 +1,675 @@
+"""A stream in memory: a forecaster, its scores, its watch, and the count of events that made them what they are.
+
+Everything here is a pure function of the log: the same events in the same order give the same bits, whether they came
+one by one, in batches, or from the store after a crash. Only the writer's thread touches it.
+"""
+
+import hmac
+import io
+import math
+import zlib
+from collections.abc import Sequence
+from hashlib import sha256
+from itertools import pairwise
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+
+import swapcal as sc
+from swapcal.audits.groups import bias_of_group, group_sums
+from swapcal.forecast import Identity
+from swapcal.monitor import Alarm, Monitor
+from swapcal.protocols import Row, Rows
+from swapcal.service.outcome_order import HeldOutcome, OutcomeOrder
+from swapcal.service.schemas import RaisedAlarm, Scalar, StreamStatus
+from swapcal.service.spec import MonitorSpec, StreamSpec, seconds
+from swapcal.text.numbers import counted
+
+# --------
+# Every group of a stream watched: outcomes are handed to the package's monitor together, transaction by transaction.
+#
+# Which outcomes share a transaction is in the log, as they share its time; so a stream that is built anew from the log
+# gives the monitor the same batches, and comes to the same evidence and the same alarms, bit for bit.
+
+ALARMS_KEPT = 1000
+TOLERANCE = 0.02
+"""Of the range of outcomes, or of the share of outcomes below a quantile, where a stream does not say."""
+
+
+class GroupMonitor:
+    """A monitor and the alarms that it has raised.
+
+    Parameters
+    ----------
+    spec
+        Tolerance, and how often an alarm may be false.
+    property, groups
+        Of the stream.
+    """
+
+    def __init__(self, spec: MonitorSpec, property: Any, groups: sc.Groups) -> None:
+        self._assemble(Monitor(property, groups, **settings(spec, property)), 0, [])
+
+    def _assemble(self, monitor: Monitor, raised: int, alarms: list[RaisedAlarm]) -> None:
+        self.monitor, self.raised, self.alarms = monitor, raised, alarms
+        self._waiting: list[tuple[float, float, Row]] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether outcomes wait for the end of their batch."""
+        return bool(self._waiting)
+
+    @property
+    def n_groups(self) -> int:
+        """Groups in the alarms that are kept."""
+        return len({one.group for one in self.alarms})
+
+    def add(self, y: float, p: float, row: Row) -> None:
+        """One more outcome of the batch: what came, what was forecast, and the case's groups."""
+        self._waiting.append((y, p, row))
+
+    def close(self, seq: int, at: float) -> None:
+        """The end of a batch: weigh it, and keep the alarms that it raises, as of event number `seq`."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        for alarm in self.monitor.update_many(*columns(waiting)):
+            self.raised += 1
+            self.alarms.append(self._told(alarm, seq, at))
+        del self.alarms[:-ALARMS_KEPT]
+
+    def _told(self, alarm: Alarm, seq: int, at: float) -> RaisedAlarm:
+        shares = "" if self.monitor.property.continuous else " of outcomes"
+        sentence = (
+            f"{alarm.group}: forecasts are {alarm.side} by more than {self.monitor.tolerance:g}{shares}, "
+            f"seen after {counted(alarm.group_rows, 'outcome')} of the group"
+        )
+        return RaisedAlarm(seq, at, alarm.group, alarm.side, alarm.rows, alarm.group_rows, alarm.log_e, sentence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, as plain data; between two batches."""
+        return {"monitor": self.monitor.to_dict(), "raised": self.raised, "alarms": self.alarms}
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any], property: Any, groups: sc.Groups) -> "GroupMonitor":
+        """What `to_dict` wrote."""
+        watch = cls.__new__(cls)
+        alarms = [RaisedAlarm(**one) for one in state["alarms"]]
+        watch._assemble(Monitor.from_dict(state["monitor"], property, groups), state["raised"], alarms)
+        return watch
+
+
+def settings(spec: MonitorSpec, property: Any) -> dict[str, Any]:
+    """Of the monitor: false alarms ever (`alpha`) unless it is told to start over (`every`)."""
+    width = property.high - property.low if property.continuous else 1.0
+    tolerance = TOLERANCE * width if spec.tolerance is None else spec.tolerance
+    if spec.every is not None:
+        if spec.alpha is not None:
+            raise sc.InvalidInput("a monitor takes alpha or every, not both")
+        return {"tolerance": tolerance, "every": spec.every}
+    return {"tolerance": tolerance, "alpha": 0.05 if spec.alpha is None else spec.alpha}
+
+
+def columns(
+    rounds: Sequence[tuple[float, float, Row]],
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Rows]:
+    """Outcomes, forecasts and groups of many rounds, as an audit or a monitor takes them."""
+    indptr = np.zeros(len(rounds) + 1, dtype=np.int64)
+    np.cumsum([len(row.indices) for _, _, row in rounds], out=indptr[1:])
+    rows = Rows(
+        indptr,
+        np.concatenate([row.indices for _, _, row in rounds]),
+        np.concatenate([row.values for _, _, row in rounds]),
+    )
+    return np.array([y for y, _, _ in rounds]), np.array([p for _, p, _ in rounds]), rows
+
+
+# --------
+# What the audits say, in numbers for the page, for JSON and for the report alike.
+
+GROUPS_SHOWN = 1000
+EVERYBODY = "all"
+
+
+class SideErrors(Struct, frozen=True):
+    """The errors of one side, as totals over its rounds; see `Audit`."""
+
+    rounds: int
+    calibration: float
+    multicalibration: float
+    swap_multicalibration: float
+    groups_off: Annotated[int, Meta(description="Groups that are biased over all their rounds, beyond doubt.")]
+    witness: str | None
+
+
+class SideBias(Struct, frozen=True):
+    """One group on one side: its mean identification, where positive says that forecasts are too high."""
+
+    bias: float
+    low: Annotated[float, Meta(description="Of an interval; those of all groups hold together with 97 %.")]
+    high: float
+    off: Annotated[bool, Meta(description="Biased beyond doubt.")]
+
+
+class GroupReading(Struct, frozen=True):
+    """One group: the hints (`before`) and the forecasts (`after`); "all" is everybody."""
+
+    name: str
+    rounds: int
+    before: SideBias | None
+    after: SideBias | None
+
+
+class AuditReading(Struct, frozen=True):
+    """The model's hints (`before`) and the forecasts (`after`), over the same groups and bins."""
+
+    stream: str
+    property: str
+    before: SideErrors
+    after: SideErrors
+    groups: list[GroupReading]
+
+
+def read_audits(stream: str, before: sc.Audit, after: sc.Audit) -> AuditReading:
+    """Both audits as numbers; the groups for which there is most evidence against the model come first."""
+    sides = [_groups(before), _groups(after)]
+    ranked = {name: -evidence for name, (_, _, evidence) in reversed([*sides[1].items(), *sides[0].items()])}
+    groups = []
+    for name in sorted(ranked, key=lambda name: ranked[name])[:GROUPS_SHOWN]:
+        model, ours = (side.get(name) for side in sides)
+        rounds = max(one[0] for one in (model, ours) if one is not None)
+        groups.append(GroupReading(name, rounds, model and model[1], ours and ours[1]))
+    return AuditReading(
+        stream=stream,
+        property=repr(after.property),
+        before=_errors(before, sides[0]),
+        after=_errors(after, sides[1]),
+        groups=groups,
+    )
+
+
+_Sides = dict[str, tuple[int, SideBias, float]]
+
+
+def _groups(audit: sc.Audit) -> _Sides:
+    """Rounds, bias and evidence of each group that has rounds, everybody included."""
+    if not audit.n_rounds:
+        return {}
+    table, kind = audit.table(), audit.property
+    forecasts, centers = None, table.value
+    if isinstance(kind, sc.Quantile):
+        forecasts, centers = (1.0 - kind.level) * table.active, np.full(len(table.value), 1.0 - kind.level)
+    elif isinstance(kind, sc.Probability):
+        forecasts = table.value[:, None] * table.active
+    error = table.count @ (table.xv / table.count[:, None]) ** 2
+    found = bias_of_group(group_sums(table, forecasts, centers), audit.function_names, error)
+    return {
+        found.name[k]: (
+            int(found.rows[k]),
+            SideBias(float(found.mean[k]), float(found.low[k]), float(found.high[k]), bool(found.off[k])),
+            float(found.evidence[k]),
+        )
+        for k in np.flatnonzero(found.rows > 0).tolist()
+    }
+
+
+def _errors(audit: sc.Audit, groups: _Sides) -> SideErrors:
+    some = audit.n_rounds > 0
+    return SideErrors(
+        rounds=audit.n_rounds,
+        calibration=audit.calibration() if some else 0.0,
+        multicalibration=audit.multicalibration() if some else 0.0,
+        swap_multicalibration=audit.swap_multicalibration() if some else 0.0,
+        groups_off=sum(bias.off for name, (_, bias, _) in groups.items() if name != EVERYBODY),
+        witness=str(audit.witness()) if some else None,
+    )
+
+
+# --------
+# How a stream does: the audits of hints and forecasts, losses, and counts; brought up to date many rounds at once.
+
+AUDIT_BINS = 33
+"""Hints and forecasts are audited in the bins of the forecaster's grid; in so many, where that is refined on the way.
+
+The values of its first grids are mid-points of these bins too, so that auditing does not move them.
+"""
+SETTLE_EVERY = 1000
+RECENT = 1000
+"""Losses on the live page are means over so many outcomes."""
+
+
+class Totals(msgspec.Struct):
+    """Counts and sums over the stream."""
+
+    forecasts: int = 0
+    outcomes: int = 0
+    forgotten: int = 0
+    compared: int = 0
+    loss_before: float = 0.0
+    loss_after: float = 0.0
+
+
+class StreamScores:
+    """Audits before and after, totals, and recent losses.
+
+    Parameters
+    ----------
+    property, groups, bins
+        Of the audits; `bins` of a forecaster that keeps to them, or None.
+    """
+
+    def __init__(self, property: Any, groups: sc.Groups, bins: int | None) -> None:
+        self.property, self.groups, self.bins = property, groups, bins or AUDIT_BINS
+        self.before, self.after, self.totals = self._audit(), self._audit(), Totals()
+        self.recent_before, self.recent_after = _Recent(RECENT), _Recent(RECENT)
+        self._waiting: list[tuple[float, float | None, float, Row]] = []
+
+    def add(self, y: float, hint: float | None, forecast: float, row: Row) -> None:
+        """An outcome, the model's hint, the forecast, and the case's groups."""
+        self._waiting.append((y, hint, forecast, row))
+        if len(self._waiting) >= SETTLE_EVERY:
+            self.bring_up_to_date()
+        totals = self.totals
+        totals.outcomes += 1
+        if hint is not None:
+            before, after = float(self.property.loss(hint, y)), float(self.property.loss(forecast, y))
+            totals.compared += 1
+            totals.loss_before += before
+            totals.loss_after += after
+            self.recent_before.add(before)
+            self.recent_after.add(after)
+
+    def bring_up_to_date(self) -> None:
+        """Add what waits to the audits: many rounds at once cost a tenth, and give the same bits."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self.after.update_many(*columns([(y, p, row) for y, _, p, row in waiting]))
+        hinted = [(y, hint, row) for y, hint, _, row in waiting if hint is not None]
+        if hinted:
+            self.before.update_many(*columns(hinted))
+
+    def audits(self) -> tuple[sc.Audit, sc.Audit]:
+        """Copies of the audits before and after, for other threads to read."""
+        self.bring_up_to_date()
+        return self._audit() + self.before, self._audit() + self.after
+
+    def _audit(self) -> sc.Audit:
+        return sc.Audit(self.property, self.groups, bins=self.bins)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the recent losses, as plain data."""
+        self.bring_up_to_date()
+        return {"before": self.before.to_dict(), "after": self.after.to_dict(), "totals": self.totals}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """What `to_dict` wrote."""
+        self.before = sc.Audit.from_dict(state["before"], self.property, self.groups)
+        self.after = sc.Audit.from_dict(state["after"], self.property, self.groups)
+        self.totals = msgspec.convert(state["totals"], Totals)
+
+
+class _Recent:
+    """The mean of the last so many numbers. For the eye only: it starts empty after a restart."""
+
+    __slots__ = ("_at", "_kept", "_n")
+
+    def __init__(self, n: int) -> None:
+        self._kept, self._at, self._n = np.zeros(n), 0, 0
+
+    def add(self, number: float) -> None:
+        """One more."""
+        self._kept[self._at] = number
+        self._at = (self._at + 1) % len(self._kept)
+        self._n = min(self._n + 1, len(self._kept))
+
+    def mean(self) -> float | None:
+        """Their mean, or None without any."""
+        return float(self._kept[: self._n].mean()) if self._n else None
+
+
+# --------
+# The parts that a stream's spec describes: property, groups, forecaster; and whether it makes sense as a whole.
+
+MOST_CELLS = 2_000_000
+FIRST_BINS = 100
+
+
+def property_of(spec: StreamSpec) -> Any:
+    """The property; an `InvalidInput` where the spec makes no sense."""
+    if not spec.low < spec.high:
+        raise sc.InvalidInput(f"low must be below high; got {spec.low:g} and {spec.high:g}")
+    for name, wanted in (("level", spec.property in ("quantile", "expectile")), ("order", spec.property == "moment")):
+        given = getattr(spec, name) is not None
+        if given != wanted:
+            verb = "needs a" if wanted else "has no"
+            raise sc.InvalidInput(f"property {spec.property!r} {verb} {name}; {'give' if wanted else 'leave out'} it")
+    scale = {"low": spec.low, "high": spec.high}
+    if spec.property == "probability":
+        if (spec.low, spec.high) != (0.0, 1.0):
+            raise sc.InvalidInput("a probability is of outcomes 0 and 1; leave out low and high, or take the mean")
+        return sc.Probability()
+    if spec.property == "moment":
+        return sc.Moment(spec.order or 1, **scale)
+    if spec.property in ("quantile", "expectile"):
+        kind = sc.Quantile if spec.property == "quantile" else sc.Expectile
+        return kind(spec.level or 0.5, **scale)
+    return (sc.Mean if spec.property == "mean" else sc.Median)(**scale)
+
+
+def groups_of(spec: StreamSpec) -> sc.Groups:
+    """The groups, before any value was seen; an `InvalidInput` where the spec makes no sense."""
+    groups = [one if isinstance(one, str) else tuple(one) for one in spec.groups]
+    return sc.Groups(groups, limit=spec.group_limit, rare=spec.rare)
+
+
+def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
+    """A forecaster that has seen nothing, over the positions of the groups.
+
+    It takes vectors and not records: the stream places records itself, many at once, and vectors go to the kernels.
+    Its identity, and the key of the seals on its forecasts, follow from the stream's name and seed: whoever builds it
+    anew from the log gets a forecaster that knows the forecasts there as its own.
+    """
+    if spec.features and spec.hint != "learn":
+        raise sc.InvalidInput("features are for a hint that learns; give hint = 'learn', or leave them out")
+    if spec.jitter > spec.high - spec.low:
+        raise sc.InvalidInput(f"jitter must be at most the width of the range, {spec.high - spec.low:g}")
+    if spec.settle is not None and (spec.outcome_order == "arrival" or spec.settle > spec.room()):
+        raise sc.InvalidInput(
+            f"settle goes with outcome_order = 'forecast' and is at most `pending`, {spec.room()}; got {spec.settle}"
+        )
+    made = sc.Forecaster(
+        property_of(spec),
+        sc.Finite(1 + spec.group_limit),
+        horizon=spec.horizon,
+        bins=spec.bins,
+        seed=0 if spec.seed is None else spec.seed,
+        hint=sc.OnlineRegression(n_features=len(spec.features)) if spec.hint == "learn" else None,
+        outside=spec.outside,
+        jitter=spec.jitter,
+        max_pending=spec.room(),
+        stand_back=spec.stand_back,
+    )
+    parts = made.__getstate__()
+    counters, _ = parts["snapshot"]
+    key = sha256(f"swapcal stream {name} {spec.seed}".encode())
+    counters["identity"], counters["key"] = sha256(key.digest()).hexdigest()[:16], key.hexdigest()
+    made.__setstate__(parts)
+    return made
+
+
+def check(spec: StreamSpec) -> None:
+    """An `InvalidInput` where the spec makes no sense, or would take more memory than a stream may."""
+    bins = spec.bins or (FIRST_BINS if spec.horizon is None else 3.0 * spec.horizon ** (1.0 / 3.0))
+    if bins * spec.group_limit > MOST_CELLS:
+        raise sc.InvalidInput(
+            f"{spec.group_limit} groups with about {bins:.0f} bins are more than {MOST_CELLS} cells; lower "
+            "group_limit, bins or horizon"
+        )
+    groups = groups_of(spec)
+    forecaster_of(spec, "")
+    watching = spec.watching()
+    if watching is not None:
+        GroupMonitor(watching, property_of(spec), groups)
+
+
+SCHEMA_VERSION = 1
+TOGETHER = 12
+"""From so many cases on, placing them in one call is cheaper than one by one."""
+
+
+class ReplayMismatch(sc.StateFileError):
+    """A log that does not lead to the forecasts that were stored."""
+
+
+class Asked(NamedTuple):
+    """A case that can be forecast: its columns, the hint, and the features of a hint that learns."""
+
+    context: dict[str, Scalar]
+    hint: float | None
+    features: list[float] | None
+
+
+class Stream:
+    """One stream and all that it has learned.
+
+    Parameters
+    ----------
+    name, spec
+        What it is.
+    """
+
+    def __init__(self, name: str, spec: StreamSpec) -> None:
+        self._assemble(name, spec, forecaster_of(spec, name), groups_of(spec))
+        watching, settle = spec.watching(), spec.settles()
+        self.watch = self.model_watch = None
+        if watching is not None:
+            self.watch = GroupMonitor(watching, self.property, self.groups)
+            self.model_watch = GroupMonitor(watching, self.property, self.groups)
+        self.order = None if settle is None else OutcomeOrder(settle)
+
+    def _assemble(self, name: str, spec: StreamSpec, forecaster: sc.Forecaster, groups: sc.Groups) -> None:
+        self.name, self.spec, self.forecaster, self.groups = name, spec, forecaster, groups
+        self.property = property_of(spec)
+        self.scores = StreamScores(self.property, groups, spec.bins)
+        self.seq = self.snapshot_seq = self.epoch = 0
+        self.time = 0.0
+        """Of the transaction that the last events belong to."""
+        self._room, self.delay = spec.room(), seconds(spec.delay)
+        self._dense = np.zeros(groups.n)
+
+    @property
+    def identity(self) -> Identity:
+        """Of the forecaster, with the key that seals its forecasts."""
+        return self.forecaster.state.identity
+
+    def fresh_time(self, now: float) -> float:
+        """A time for the next transaction: `now`, unless the last one had that."""
+        return now if now != self.time else math.nextafter(now, math.inf)
+
+    def begin(self, time: float) -> None:
+        """The events that follow belong to the transaction of this time."""
+        if time != self.time:
+            self.end()
+            self.time = time
+
+    def end(self) -> None:
+        """The end of a transaction: its outcomes are weighed together, and raise their alarms."""
+        for watch in (self.watch, self.model_watch):
+            if watch is not None:
+                watch.close(self.seq, self.time)
+
+    @property
+    def counts_transactions(self) -> bool:
+        """Whether the next event, in another transaction, would not do the same as in this one."""
+        return self.order is not None or (self.watch is not None and self.watch.is_open)
+
+    def asked(self, context: dict[str, Scalar], hint: float | None) -> "Asked":
+        """A case that can be forecast; an `InvalidInput` if it cannot, before anything is learned from it."""
+        low, high = self.property.domain
+        if hint is not None and self.spec.outside == "error" and not low <= hint <= high:
+            raise sc.InvalidInput(f"the hint {hint:g} is outside [{low:g}, {high:g}]")
+        return Asked(context, hint, self.spec.inputs(context))
+
+    def predict(self, cases: Sequence["Asked"]) -> list[sc.Forecast]:
+        """The next events: a forecast for each case, in order. One call for many gives what one for each would."""
+        dense, predict = self._dense, self.forecaster.predict
+        made = []
+        for case, (indices, values) in zip(cases, self._places(cases), strict=True):
+            if self.order is not None:
+                self._learn_due(self.order)
+            dense[indices] = values
+            made.append(predict(dense, case.hint, features=case.features))
+            dense[indices] = 0.0
+            self.seq += 1
+        self.scores.totals.forecasts += len(made)
+        return made
+
+    def _places(self, cases: Sequence["Asked"]) -> list[Row]:
+        """The groups of each case; learns values that were not seen before."""
+        if len(cases) < TOGETHER:
+            return [self.groups.row(case.context) for case in cases]
+        rows = self.groups.rows([case.context for case in cases], len(cases))
+        ends = rows.indptr.tolist()
+        return [Row(rows.indices[start:end], rows.values[start:end]) for start, end in pairwise(ends)]
+
+    def close(self, forecast: sc.Forecast, hint: float | None, y: float | None) -> None:
+        """The next event: an outcome, or None for one that will not come. A `SwapcalError` changes nothing."""
+        if y is None:
+            self.forget(forecast)
+        else:
+            self.learn(forecast, hint, y)
+
+    def forget(self, forecast: sc.Forecast) -> None:
+        """The next event: no outcome will come, and no outcome that is held waits for it."""
+        self.forecaster.forget(forecast)
+        self.scores.totals.forgotten += 1
+        self.seq += 1
+        if self.order is not None:
+            self.order.skip(forecast.round)
+            self._learn_due(self.order)
+
+    def learn(self, forecast: sc.Forecast, hint: float | None, y: float) -> None:
+        """The next event: an outcome. A `SwapcalError` changes nothing."""
+        if self.order is None:
+            self._learn(forecast, hint, y)
+            self.seq += 1
+            return
+        # All that an update could refuse is refused now, as nobody is there to be told later.
+        self.forecaster.rules.label(y)
+        own = forecast.forecaster is self.identity
+        if not own and not hmac.compare_digest(self.identity.seal(forecast.signed), forecast.sealed or b""):
+            raise sc.UnknownForecast("the stored forecast of this case is not as it was made: its seal is broken")
+        self.order.take(HeldOutcome(forecast, hint, y))
+        self.seq += 1
+        self._learn_due(self.order)
+
+    def _learn_due(self, order: OutcomeOrder) -> None:
+        for held in order.due(self.forecaster.state.pending.issued):
+            self._learn(*held)
+
+    def _learn(self, forecast: sc.Forecast, hint: float | None, y: float) -> None:
+        self.forecaster.update(forecast, y)
+        if self.spec.outside == "clip":
+            y = min(max(y, self.spec.low), self.spec.high)
+            low, high = self.property.domain
+            hint = None if hint is None else min(max(hint, low), high)
+        row = self._row(forecast)
+        self.scores.add(y, hint, forecast.value, row)
+        if self.watch is not None:
+            self.watch.add(y, forecast.value, row)
+        if self.model_watch is not None and hint is not None:
+            self.model_watch.add(y, hint, row)
+
+    def is_expired(self, forecast: sc.Forecast) -> bool:
+        """Whether a forecast is too old for an outcome."""
+        return forecast.round < self.forecaster.state.pending.issued - self._room
+
+    def is_held(self, forecast: sc.Forecast) -> bool:
+        """Whether the outcome of a forecast has come and waits for those of earlier ones."""
+        return self.order is not None and forecast.round in self.order
+
+    def audits(self) -> tuple[sc.Audit, sc.Audit]:
+        """Copies of the audits before and after, for other threads to read."""
+        return self.scores.audits()
+
+    def status(self) -> StreamStatus:
+        """Where it stands."""
+        totals, lateness = self.scores.totals, self.forecaster.lateness()
+        watch, model = self.watch, self.model_watch
+        compared = totals.compared or None
+        return StreamStatus(
+            name=self.name,
+            property=repr(self.property),
+            forecasts=totals.forecasts,
+            outcomes=totals.outcomes,
+            pending=lateness.n_pending,
+            held=0 if self.order is None else len(self.order),
+            expired=lateness.n_expired,
+            forgotten=totals.forgotten,
+            late=lateness.n_late,
+            standing_back=lateness.standing_back,
+            stood_back=lateness.n_stood_back,
+            lateness=list(lateness.sentences),
+            room=self._room,
+            groups=len(self.groups.names),
+            loss_before=compared and totals.loss_before / compared,
+            loss_after=compared and totals.loss_after / compared,
+            alarms=0 if watch is None else watch.raised,
+            watched=watch is not None,
+            groups_alarmed=0 if watch is None else watch.n_groups,
+            model_alarms=0 if model is None else model.raised,
+            model_groups_alarmed=0 if model is None else model.n_groups,
+        )
+
+    def dump(self) -> bytes:
+        """All of the state, as plain data; between two transactions."""
+        file = io.BytesIO()
+        self.forecaster.save(file)
+        state = {
+            "schema_version": SCHEMA_VERSION,
+            "swapcal": sc.__version__,
+            "seq": self.seq,
+            "time": self.time,
+            "forecaster": file.getvalue(),
+            "groups": self.groups.spec(),
+            "scores": self.scores.to_dict(),
+            "watch": None if self.watch is None else self.watch.to_dict(),
+            "model_watch": None if self.model_watch is None else self.model_watch.to_dict(),
+            "order": None if self.order is None else self.order.to_dict(self.identity),
+        }
+        return zlib.compress(msgspec.msgpack.encode(state), 1)
+
+    @classmethod
+    def load(cls, name: str, spec: StreamSpec, snapshot: bytes) -> "Stream":
+        """The stream that `dump` wrote; it goes on bit for bit."""
+        state = _unpacked(name, snapshot)
+        try:
+            return cls._restored(name, spec, state)
+        except (KeyError, TypeError, ValueError) as error:
+            raise sc.StateFileError(
+                f"the snapshot of stream {name!r} was written by swapcal {state.get('swapcal')} and cannot be read "
+                f"({type(error).__name__}: {error}); start that version, or restore a back-up"
+            ) from error
+
+    @classmethod
+    def _restored(cls, name: str, spec: StreamSpec, state: dict[str, Any]) -> "Stream":
+        stream = cls.__new__(cls)
+        groups = sc.Groups.from_spec(state["groups"])
+        stream._assemble(name, spec, sc.Forecaster.load(io.BytesIO(state["forecaster"])), groups)
+        stream.scores.restore(state["scores"])
+        stream.watch, stream.model_watch = (
+            None if state[name] is None else GroupMonitor.from_dict(state[name], stream.property, groups)
+            for name in ("watch", "model_watch")
+        )
+        order, settle = state["order"], spec.settles()
+        stream.order = (
+            None if order is None or settle is None else OutcomeOrder.from_dict(order, settle, stream.identity)
+        )
+        stream.seq = stream.snapshot_seq = state["seq"]
+        stream.time = state["time"]
+        return stream
+
+    def _row(self, forecast: sc.Forecast) -> Row:
+        """The case's groups: its context without the level sets of the hint behind them."""
+        n = len(forecast.context) // 16
+        indices = np.frombuffer(forecast.context, dtype=np.int64, count=n)
+        values = np.frombuffer(forecast.context, dtype=np.float64, offset=8 * n)
+        k = int(indices.searchsorted(self.groups.n))
+        return Row(indices[:k], values[:k])
+
+
+def _unpacked(name: str, snapshot: bytes) -> dict[str, Any]:
+    """The plain data of a snapshot of this version."""
+    try:
+        state: dict[str, Any] = msgspec.msgpack.decode(zlib.decompress(snapshot))
+        version = state["schema_version"]
+    except (zlib.error, msgspec.DecodeError, TypeError, KeyError) as error:
+        raise sc.StateFileError(f"the snapshot of stream {name!r} is damaged ({error}); restore a back-up") from error
+    if version != SCHEMA_VERSION:
+        raise sc.StateFileError(
+            f"the snapshot of stream {name!r} has version {version!r} and this swapcal reads {SCHEMA_VERSION}; "
+            f"it was written by swapcal {state.get('swapcal')}"
+        )
+    return state

@@ -1,0 +1,793 @@
+"""Audits of many files that add up: each file by itself, on all cores or on another machine, and then their sum."""
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import chain
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from swapcal.audits import Audit
+from swapcal.audits.column import Column
+from swapcal.audits.discovery import N_VALUES, DiscoveryColumn, banded, discover, valued
+from swapcal.audits.groups import ALPHA, GroupSums
+from swapcal.audits.histograms import root
+from swapcal.audits.scores import Paired, PairedLosses, fine_edges
+from swapcal.audits.summary import ColumnSummary, summarize
+from swapcal.audits.timeline import ErrorHistory, Times
+from swapcal.decisions import Decisions, lost
+from swapcal.errors import DataError, InvalidInput
+from swapcal.protocols import Elicitable
+from swapcal.state import atomic_write
+from swapcal.tables.batch import Batch
+from swapcal.tables.coded import Coded, as_number, taken, text
+from swapcal.tables.records import RereadableSource, opening, read
+from swapcal.tasks.columns import (
+    ClusterNumbers,
+    Columns,
+    RangeWarning,
+    day_of,
+    finite,
+    known_outcomes,
+    raw_weights,
+    times_of,
+)
+from swapcal.tasks.config import TaskConfig, next_command
+from swapcal.tasks.contexts import ContextColumns
+from swapcal.tasks.result import History, Result, dumped, plain_data, plain_result, versions
+from swapcal.tasks.survey import Binning, Survey, binning, row_keys
+from swapcal.text.numbers import counted, group_name, number, relative, shortened
+from swapcal.text.property_words import loss_name, property_words
+from swapcal.text.sentences import discovery_sentences
+from swapcal.text.verdict import verdict, with_discovery
+from swapcal.typing import Float64Array, IntArray
+
+# --------
+# The search of a table for subgroups that nobody listed: raw columns as conditions, and what `discover` finds.
+
+MOST_ROWS = 400_000
+"""Rows that are looked at: half of them are searched, and half of them confirm."""
+
+
+def discovered(
+    passes: RereadableSource, question: TaskConfig, values: Columns, clusters: ClusterNumbers | None, n_rows: int
+) -> dict[str, Any]:
+    """Subgroups with their bias in the units that people read, and columns that give the outcome away.
+
+    Every column is looked at but those of the question (outcome, weight, cluster and time), and the forecast. Plain
+    data: subgroups (those confirmed first), leaks, `explained` (the share of the mean square error of a row that goes
+    away with their bias), rows, unit.
+    """
+    rate = min(1.0, MOST_ROWS / max(n_rows, 1))
+    own = {question.y, question.weight, question.cluster, question.time, question.p}
+    parts: list[tuple[Float64Array, IntArray]] = []
+    raw: dict[str, list[Any]] = {}
+    for batch in passes.batches():
+        y, p, w = values.labels(batch), values.forecasts(batch, question.p or ""), values.weights(batch)
+        numbers = None if clusters is None else clusters.numbers(batch)
+        known = ~(np.isnan(y) | np.isnan(p)) & (row_keys(batch.first, batch.n) < rate)
+        kept = np.flatnonzero(known)
+        v = np.asarray(values.property.identification(p[kept], y[kept]), dtype=np.float64)
+        weights = np.ones(len(kept)) if w is None else w[kept]
+        ids = batch.first + kept if numbers is None else numbers[kept]
+        parts.append((np.stack([v, p[kept], weights]), ids))
+        for name in batch.columns:
+            if name not in own:
+                raw.setdefault(name, []).extend(_listed(batch.column(name), kept))
+    v, p, w = np.concatenate([part[0] for part in parts], axis=1)
+    ids = np.concatenate([part[1] for part in parts])
+    columns = [banded("forecast", p), *(_column(name, each) for name, each in raw.items())]
+    found = discover(columns, v, clusters=None if clusters is None else ids, weights=w)
+    scale = property_words(values.property).scale
+    return {
+        "subgroups": [
+            {**one._asdict(), **{name: scale * getattr(one, name) for name in ("bias", "bound", "found_bias")}}
+            for one in found.subgroups
+        ],
+        "leaks": [leak._asdict() for leak in found.leaks],
+        "explained": found.explained,
+        "rows": len(v),
+        "unit": property_words(values.property).unit or "outcome",
+    }
+
+
+def _listed(column: Coded | Float64Array, kept: IntArray) -> list[Any]:
+    if isinstance(column, Coded):
+        values = [*map(text, column.values), None]
+        return [values[code] for code in column.codes[kept].tolist()]
+    return [None if value != value else value for value in column[kept].tolist()]
+
+
+def _column(name: str, values: Sequence[Any]) -> DiscoveryColumn:
+    """Numbers with many values in bands, everything else by its commonest values."""
+    distinct = list(dict.fromkeys(value for value in values if value is not None))
+    floats = np.array([as_number(value) for value in distinct])
+    places = {value: k for k, value in enumerate(distinct)}
+    codes = np.array([-1 if value is None else places[value] for value in values], dtype=np.int64)
+    if len(distinct) > N_VALUES and not np.isnan(floats).any():
+        return banded(name, np.append(floats, np.nan)[codes])
+    return valued(name, codes, [str(value if not isinstance(value, float) else f"{value:g}") for value in distinct])
+
+
+# --------
+# From records to a verdict on a model's forecasts.
+
+
+def audit(
+    source: Any, question: TaskConfig, *, discover: bool = False, progress: Callable[[int], None] | None = None
+) -> Result:
+    """Whether the forecasts in a table can be trusted for everybody.
+
+    Parameters
+    ----------
+    source : Passes, Records or anything that `records.read` takes
+        The table: a path, a frame, a mapping of arrays, ...
+    question : Question
+        Which columns; `p` must be one of them.
+    discover : bool
+        Search all columns of the table for subgroups with bias that nobody listed, in a third pass.
+    progress : callable, optional
+        Called with the number of rows done after each batch.
+
+    Notes
+    -----
+    Rows without an outcome or without a forecast are not scored, and counted. The table is read twice: the first pass
+    settles the range of outcomes, the bands of numbers and the bins of forecasts from all rows or a uniform sample of
+    50,000 (see `Survey`), the second counts. What can be read only once, such as a pipe, is copied to a temporary file
+    on the way. Memory does not depend on the number of rows.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> score = rng.random(4000)
+    >>> table = {"late": rng.random(4000) < 0.7 * score, "score": score}
+    >>> result = audit(table, Question("late", "score"))
+    >>> result.verdict.kind, result.verdict.headline
+    ('recalibrate', 'Recalibrate: forecasts are too high by 17 points on average.')
+    """
+    if question.p is None:
+        raise InvalidInput("an audit needs the column of forecasts: give p= (--p)")
+    columns = None if discover else question.columns
+    with source if isinstance(source, RereadableSource) else RereadableSource(source, columns) as passes:
+        return audited(passes, question, question.p, progress, discover=discover)
+
+
+def audited(
+    passes: RereadableSource,
+    question: TaskConfig,
+    p_column: str,
+    progress: Callable[[int], None] | None = None,
+    *,
+    discover: bool = False,
+) -> Result:
+    """As `audit`, of a source that stays open."""
+    survey = surveyed(passes, question, p_column, progress)
+    values = Columns(question, (), passes.name, survey)
+    values.warn_of_heaps()
+    audience = ContextColumns.seen(question, lambda names: survey.sample())
+    bins = _binning(question, values, survey, p_column)
+    clusters = clusters_of(question, survey)
+    column = audience.column(
+        values.property,
+        bins,
+        "the model",
+        bins.shown,
+        constant=_constant(values, survey),
+        fine=fine_edges(np.clip(survey.p, *values.property.domain)),
+        clusters=clusters is not None,
+    )
+    column.acted = None if question.costs is None else Decisions.parsed(question.costs)
+    column.histograms.settle(np.clip(survey.y, values.low, values.high))
+    history, counts = ErrorHistory(), _Counts()
+    for batch in passes.batches():
+        _add(batch, question, p_column, values, audience, column, clusters, history, counts)
+        if progress is not None:
+            progress(survey.n_rows)
+    if not column.weight > 0:
+        raise DataError(
+            f"{passes.name} has no row with both an outcome in {question.y!r} and a forecast in {p_column!r}"
+            + ("" if question.weight is None else f" and a weight above 0 in {question.weight!r}")
+            + "; check the columns"
+        )
+    if clusters is not None and clusters.returns > 0.01 * clusters.count:
+        warnings.warn(
+            f"rows of {passes.name} are not sorted by {clusters.name!r}: {clusters.returns:,} of {clusters.count:,} "
+            "clusters came again later, which makes intervals too narrow; sort the file by that column",
+            RangeWarning,
+            stacklevel=2,
+        )
+    summary = summarize(column, question.r)
+    settings = {
+        **question.settings(),
+        "range": values.stated,
+        "binning": bins.stated,
+        "bands": {column: list(edges) for column, edges in audience.groups.edges.items()},
+        "rows": counts.rows,
+        "rows_without_forecast": counts.unforecast,
+        "forecasts_outside": values.n_clipped_forecasts,
+        "weights_outside": values.n_clipped_weights,
+        "clusters": _stated(clusters),
+        **({} if column.acted is None else {"decisions": lost(column.acted, str(question.costs))}),
+    }
+    result = _result(passes.name, question, values, column, summary, history, counts, settings)
+    return _searched(result, passes, question, values) if discover else result
+
+
+def _result(
+    source: str,
+    question: TaskConfig,
+    values: Columns,
+    column: Column,
+    summary: ColumnSummary,
+    history: ErrorHistory,
+    counts: "_Counts",
+    settings: dict[str, Any],
+) -> Result:
+    rounds, errors = history.series(column.n_rounds, summary.swap_error)
+    command = next_command(source, settings, "run") if os.path.isfile(source) else None
+    said = verdict(summary, property=values.property, r=question.r, command=command)
+    return Result(
+        kind="audit",
+        source=source,
+        property=values.property,
+        loss_name=loss_name(values.property),
+        low=values.low,
+        high=values.high,
+        groups=column.names,
+        n_rounds=column.n_rounds,
+        n_missing=counts.missing,
+        n_clipped=values.n_clipped,
+        before=summary,
+        after=None,
+        history=History(rounds, before=errors, after=None, guarantee=None),
+        paired=None,
+        verdict=said,
+        guarantee=None,
+        settings=settings,
+        versions=versions(),
+    )
+
+
+def _searched(result: Result, passes: RereadableSource, question: TaskConfig, values: Columns) -> Result:
+    """The result with subgroups that nobody listed, and a sentence about them."""
+    days = str(result.settings["clusters"]).startswith("rows of one day of")
+    clusters = (
+        ClusterNumbers(question.cluster or question.time or "", by_day=days) if question.cluster or days else None
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangeWarning)  # said by the audit
+        found = discovered(passes, question, values, clusters, int(result.settings["rows"]))
+    sentences = discovery_sentences(found, values.property)
+    said = with_discovery(result.verdict, found, sentences)
+    return replace(result, discovery=found, verdict=said)
+
+
+class _Counts:
+    """Rows so far: all, those without an outcome, and those with one and without a forecast."""
+
+    def __init__(self) -> None:
+        self.rows = self.missing = self.unforecast = 0
+
+
+def _add(
+    batch: Batch,
+    question: TaskConfig,
+    p_column: str,
+    values: Columns,
+    audience: ContextColumns,
+    column: Column,
+    clusters: ClusterNumbers | None,
+    history: ErrorHistory,
+    counts: _Counts,
+) -> None:
+    """Count the rows of a batch that have an outcome and a forecast."""
+    y, p, w = values.labels(batch), values.forecasts(batch, p_column), values.weights(batch)
+    rows = audience.rows(batch)
+    numbers = None if clusters is None else clusters.numbers(batch)
+    missing, unforecast = np.isnan(y), np.isnan(p)
+    without = unforecast & ~missing
+    if without.any() and not counts.unforecast:
+        warnings.warn(
+            f"row {batch.first + int(np.argmax(without)) + 1} of {values.source} has no forecast in column "
+            f"{p_column!r}; such rows are not scored",
+            RangeWarning,
+            stacklevel=5,
+        )
+    counts.rows += batch.n
+    counts.missing += int(np.count_nonzero(missing))
+    counts.unforecast += int(np.count_nonzero(without))
+    scored = np.arange(batch.n)
+    if missing.any() or unforecast.any():
+        scored = np.flatnonzero(~(missing | unforecast))
+        y, p, rows = y[scored], p[scored], rows.taken(scored)
+        w = None if w is None else w[scored]
+        numbers = None if numbers is None else numbers[scored]
+    time = None if question.time is None else times_of(batch, question.time)
+    for part in history.parts(column.n_rounds, np.ones(len(y), dtype=bool)):
+        column.add(
+            y[part],
+            p[part],
+            *rows.part(part),
+            None if w is None else w[part],
+            clusters=None if numbers is None else numbers[part],
+            time=None if time is None else _shifted(time, scored[part]),
+        )
+        if history.due(column.n_rounds):
+            history.note(column.n_rounds, column.swap_error(question.r))
+
+
+def _shifted(time: Times, rows: IntArray) -> Times:
+    """The times of some rows of a batch, by their numbers among these."""
+    return lambda t: time(int(rows[t]))
+
+
+def surveyed(
+    passes: RereadableSource, question: TaskConfig, p_column: str, progress: Callable[[int], None] | None
+) -> Survey:
+    """The first pass: what settles range, bands and bins."""
+    named = () if question.time is None else (question.time,)
+    survey = Survey(tuple(dict.fromkeys((*question.grouping().columns, *named))))
+    for batch in passes.batches():
+        weights = None if question.weight is None else raw_weights(batch, question.weight, passes.name)
+        p = finite(batch.numbers(p_column), batch, p_column, passes.name)
+        survey.add(batch, known_outcomes(question, batch, passes.name), p, weights)
+        if progress is not None:
+            progress(survey.n_rows)
+    if not survey.n_rows:
+        raise DataError(f"{passes.name} has no rows; give a file with a line of column names and rows below it")
+    return survey
+
+
+def _constant(values: Columns, survey: Survey) -> float | None:
+    """The best constant forecast of the sample, whose loss is then summed up over all rows."""
+    known = np.clip(survey.y, values.low, values.high)
+    if not len(known):
+        return None
+    if values.question.weight is None:
+        return float(values.property.value(known))
+    weights = survey.weights
+    return float(root(values.property, weights[None, :], known[:, None])[0]) if weights.any() else None
+
+
+def clusters_of(question: TaskConfig, survey: Survey) -> ClusterNumbers | None:
+    """Which rows hang together: those of one value of a column, or of one day where a time is known."""
+    if question.cluster:
+        return ClusterNumbers(question.cluster, by_day=False)
+    if question.time is None or question.cluster == "":
+        return None
+    days = [day_of(value) for value in survey.sample()[question.time][:100]]
+    return ClusterNumbers(question.time, by_day=True) if days and None not in days else None
+
+
+def _stated(clusters: ClusterNumbers | None) -> str:
+    if clusters is None:
+        return "every row counts by itself"
+    what = f"one day of {clusters.name}" if clusters.by_day else f"one {clusters.name}"
+    return f"rows of {what} count together: {clusters.count:,} clusters"
+
+
+def _binning(question: TaskConfig, values: Columns, survey: Survey, p_column: str) -> Binning:
+    if not len(survey.p):
+        raise DataError(f"column {p_column!r} of {values.source} has no forecast at all; check the column")
+    domain = values.property.domain
+    distinct: Float64Array | None = None
+    if survey.values is not None:
+        distinct = np.clip(np.array(sorted(survey.values)), *domain)
+    return binning(values.property, np.clip(survey.p, *domain), question.bins, distinct)
+
+
+# --------
+# Several models on the same rows: an audit of each, and paired differences of their losses, also per group.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LossDifference:
+    """Loss of a model less that of the first, on rows for which all models have a forecast.
+
+    overall: of all rows, from paired blocks of the stream. mean, low, high: by group, intervals that hold for all
+    groups of this model together with 95 %, in the limit of many rows (or clusters of them); infinite for few.
+    """
+
+    overall: Paired | None
+    mean: dict[str, float]
+    low: dict[str, float]
+    high: dict[str, float]
+
+    def sure(self, group: str) -> int:
+        """-1 if the model is better than the first for this group beyond doubt, 1 if it is worse, else 0."""
+        low, high = self.low.get(group, -np.inf), self.high.get(group, np.inf)
+        return -1 if high < 0.0 else 1 if low > 0.0 else 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Audits by model, in the order asked; differences of every model but the first; rows with all forecasts."""
+
+    source: str
+    results: dict[str, Result]
+    differences: dict[str, LossDifference]
+    n_paired: int
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the columns of forecasts, the one that others are compared with first."""
+        return tuple(self.results)
+
+    @property
+    def first(self) -> Result:
+        """The audit of the first model."""
+        return self.results[self.models[0]]
+
+
+def compare(
+    source: Any,
+    question: TaskConfig,
+    models: Sequence[str],
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> Comparison:
+    """Audit several columns of forecasts of one table, and compare their losses row by row.
+
+    Parameters
+    ----------
+    source : Passes or anything that `records.read` takes
+        The table.
+    question : Question
+        As for `auditing.audit`; its `p` does not matter.
+    models : sequence of str
+        Two columns of forecasts or more; the others are compared with the first.
+    progress : callable, optional
+        Called with the number of rows done after each batch.
+
+    Returns
+    -------
+    Comparison
+        What each audit would say by itself, and the differences.
+
+    Notes
+    -----
+    The table is read twice for each model, and twice for the differences. Losses of two models on one row meet the same
+    outcome, so their difference varies far less than each of them.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> score = rng.random(4000)
+    >>> table = {"late": rng.random(4000) < score, "good": score, "bad": 0.5 + 0.3 * score}
+    >>> found = compare(table, Question("late"), ["bad", "good"])
+    >>> found.differences["good"].sure("all"), found.results["good"].verdict.kind
+    (-1, 'fine')
+    """
+    if len(models) < 2 or len(set(models)) < len(models):
+        raise InvalidInput(f"a comparison needs two columns of forecasts or more, each once; got {list(models)}")
+    columns = question.columns
+    wanted = None if columns is None else tuple(dict.fromkeys((*columns, *models)))
+    n_passes = 2 * len(models) + 2
+    with (
+        source
+        if isinstance(source, RereadableSource)
+        else RereadableSource(source, wanted, n_passes=n_passes) as passes
+    ):
+        results = {}
+        for model in models:
+            results[model] = _named(audited(passes, replace(question, p=model), model, progress), model)
+        differences, n_paired = _differences(passes, question, results, progress)
+        return Comparison(passes.name, results, differences, n_paired)
+
+
+def _named(result: Result, model: str) -> Result:
+    """The audit with the model's own name in the place of "the model"."""
+    assert result.before is not None
+    return replace(result, before=replace(result.before, label=model))
+
+
+def _differences(
+    passes: RereadableSource,
+    question: TaskConfig,
+    results: Mapping[str, Result],
+    progress: Callable[[int], None] | None,
+) -> tuple[dict[str, LossDifference], int]:
+    first, *others = results
+    survey = surveyed(passes, question, first, progress)
+    audience = ContextColumns.seen(question, lambda names: survey.sample())
+    clusters = clusters_of(question, survey)
+    n = audience.groups.n
+    sums = {model: GroupSums(n, binary=False, clusters=clusters is not None) for model in others}
+    blocks = {model: PairedLosses() for model in others}
+    n_paired = 0
+    for batch in passes.batches():
+        losses, weights = _losses(batch, question, results)
+        numbers = None if clusters is None else clusters.numbers(batch)
+        rows = audience.rows(batch)
+        kept = np.flatnonzero(~np.isnan(sum(losses.values(), start=np.zeros(batch.n))))
+        n_paired += len(kept)
+        groups, w = rows.taken(kept).groups, None if weights is None else weights[kept]
+        for model in others:
+            blocks[model].add(losses[first][kept], losses[model][kept], w)
+            difference = losses[model][kept] - losses[first][kept]
+            sums[model].add(groups, difference, weights=w, clusters=None if numbers is None else numbers[kept])
+        if progress is not None:
+            progress(survey.n_rows)
+    if not n_paired:
+        raise DataError(f"{passes.name} has no row with an outcome and a forecast of every model; check the columns")
+    names = audience.groups.names
+    return {model: _difference(sums[model], blocks[model], names) for model in others}, n_paired
+
+
+def _losses(
+    batch: Batch, question: TaskConfig, results: Mapping[str, Result]
+) -> tuple[dict[str, Float64Array], Float64Array | None]:
+    """Losses of each row, NaN where the outcome or the forecast is missing; and weights."""
+    y = known_outcomes(question, batch, batch.name)
+    losses = {}
+    for model, result in results.items():
+        what = result.property
+        assert isinstance(what, Elicitable)
+        p = np.clip(finite(batch.numbers(model), batch, model, batch.name), *what.domain)
+        losses[model] = np.asarray(what.loss(p, np.clip(y, result.low, result.high)), dtype=np.float64)
+    weights = None if question.weight is None else raw_weights(batch, question.weight, batch.name)
+    return losses, weights
+
+
+def _difference(sums: GroupSums, blocks: PairedLosses, names: tuple[str, ...]) -> LossDifference:
+    sums.close()
+    used = [j for j in range(len(names)) if sums.arrays["rows"][j] > 0]
+    found = sums.bias(ALPHA / max(len(used), 1))
+    mean = sums.mean
+    return LossDifference(
+        overall=blocks.paired(),
+        mean={names[j]: float(mean[j]) for j in used},
+        low={names[j]: float(found.low[j]) for j in used},
+        high={names[j]: float(found.high[j]) for j in used},
+    )
+
+
+# --------
+# A comparison as rows of tables: one for each model, and one for each group with the bias of every model.
+
+FORMAT, VERSION = "swapcal.comparison", 1
+
+
+def model_lines(comparison: Comparison) -> list[dict[str, Any]]:
+    """One row for each model: verdict, groups off, the worst group, losses, and the difference from the first."""
+    lines = []
+    for model, result in comparison.results.items():
+        side = result.before
+        assert side is not None
+        groups, words = side.known_groups, property_words(result.property)
+        worst = groups.ranked()
+        scores = side.scores
+        lines.append(
+            {
+                "model": model,
+                "kind": result.verdict.kind,
+                "headline": result.verdict.headline,
+                "groups_off": groups.n_off,
+                "groups": groups.n_used,
+                "bias": words.scale * float(groups.mean[0]),
+                "worst_group": groups.name[worst[0]] if len(worst) else None,
+                "worst_bias": words.scale * float(groups.mean[worst[0]]) if len(worst) else None,
+                "loss": side.loss,
+                "auc": None if scores is None else scores.auc,
+                "log_loss": None if scores is None else scores.log_loss,
+                "difference": _overall(comparison.differences.get(model)),
+            }
+        )
+    return lines
+
+
+def _overall(difference: LossDifference | None) -> dict[str, float] | None:
+    if difference is None or difference.overall is None:
+        return None
+    pair = difference.overall
+    return {"first": pair.before, "mean": pair.difference, "low": pair.low, "high": pair.high}
+
+
+def group_lines(comparison: Comparison) -> list[dict[str, Any]]:
+    """One row for each group, everybody first, then those where some model is off most, beyond doubt first.
+
+    bias, low, high are in `unit`; loss: the difference of the loss from that of the first model, in the loss's own
+    unit, with its interval.
+    """
+    words = property_words(comparison.first.property)
+    found: dict[str, dict[str, Any]] = {}
+    rank: dict[str, tuple[float, float, float]] = {}
+    for model, result in comparison.results.items():
+        side = result.before
+        assert side is not None
+        groups, difference = side.known_groups, comparison.differences.get(model)
+        for j in np.flatnonzero(groups.rows > 0).tolist():
+            name = groups.name[j]
+            line = found.setdefault(name, {"group": name, "rows": int(groups.rows[j]), "unit": words.unit or "outcome"})
+            line[model] = {
+                "bias": words.scale * float(groups.mean[j]),
+                "low": words.scale * float(groups.low[j]),
+                "high": words.scale * float(groups.high[j]),
+                "off": bool(groups.off[j]),
+            }
+            if difference is not None and name in difference.mean:
+                ends = {"loss_low": difference.low[name], "loss_high": difference.high[name]}
+                line[model] |= {"loss": difference.mean[name], **ends}
+            near, off = float(abs(groups.near[j])), float(groups.off[j])
+            old = rank.get(name, (0.0, 0.0, -np.inf))
+            rank[name] = (max(old[0], off), max(old[1], near), max(old[2], float(groups.evidence[j])))
+    rest = sorted((name for name in found if name != "all"), key=lambda name: rank[name], reverse=True)
+    return [found[name] for name in ("all", *rest) if name in found]
+
+
+def headline(comparison: Comparison) -> str:
+    """Which model is best, in one line; nothing is claimed that an interval does not bear out."""
+    first, name = comparison.models[0], comparison.first.loss_name
+    pairs = {model: each.overall for model, each in comparison.differences.items() if each.overall is not None}
+    better = {model: pair for model, pair in pairs.items() if pair.high < 0.0}
+    off = {line["model"]: line["groups_off"] for line in model_lines(comparison)}
+    if better:
+        best = min(better, key=lambda model: better[model].difference)
+        lower = relative(better[best].difference, better[best].before)
+        return (
+            f"{shortened(best, 40)} is better than {shortened(first, 40)}: {name} {lower}, "
+            f"groups off beyond doubt {off[best]:,} instead of {off[first]:,}."
+        )
+    if pairs and all(pair.low > 0.0 for pair in pairs.values()):
+        verb = "is" if off[first] == 1 else "are"
+        return f"{shortened(first, 40)} has the lowest {name} beyond doubt; {counted(off[first], 'group')} {verb} off."
+    fewest = min(comparison.models, key=lambda model: off[model])
+    more = (
+        f"; fewest groups off: {off[fewest]:,} with {shortened(fewest, 40)}, {off[first]:,} with {shortened(first, 40)}"
+        if off[fewest] < off[first]
+        else ""
+    )
+    return f"No model has a lower {name} than {shortened(first, 40)} beyond doubt{more}."
+
+
+def sentences(comparison: Comparison) -> list[str]:
+    """Every model beside the first: the difference of its loss, where it is better and where it is worse."""
+    first, name, said = comparison.models[0], comparison.first.loss_name, []
+    for model, difference in comparison.differences.items():
+        pair = difference.overall
+        if pair is None:
+            continue
+        low, middle, high = (relative(value, pair.before) for value in (pair.low, pair.difference, pair.high))
+        sure = {group: difference.sure(group) for group in difference.mean if group != "all"}
+        better, worse = (sum(value == sign for value in sure.values()) for sign in (-1, 1))
+        text = f"{model}: {name} {middle} against {first} (95 % interval {low} to {high})"
+        if sure:
+            text += f"; lower beyond doubt in {better:,} of {counted(len(sure), 'group')}, higher in {worse:,}"
+            badly = [group for group, value in sure.items() if value == 1]
+            if badly:
+                worst = max(badly, key=lambda group: difference.low[group])
+                text += f", most for {group_name(worst)}, by {number(difference.mean[worst])}"
+        said.append(text + ".")
+    said.append(f"Losses were compared on the {counted(comparison.n_paired)} with a forecast of every model.")
+    return said
+
+
+def comparison_json(comparison: Comparison) -> str:
+    """Everything as JSON: models, groups, and the audit of each model as `swapcal audit --json` gives it."""
+    data = {
+        "format": FORMAT,
+        "version": VERSION,
+        "headline": headline(comparison),
+        "sentences": sentences(comparison),
+        "models": plain_data(model_lines(comparison)),
+        "group_table": plain_data(group_lines(comparison)),
+        "rows_compared": comparison.n_paired,
+        "audits": {model: plain_result(result) for model, result in comparison.results.items()},
+    }
+    return dumped(data)
+
+
+ENDING = ".audit"
+BINS = 64
+"""A power of two: mid-points on [0, 1] are exact, and with outcomes 0 and 1 so is every sum."""
+
+_SMALL = 1 << 22
+"""Bytes of tables that are read in this process: 4 MB take less time than the start of another one."""
+
+
+def merge_audits(
+    files: Sequence[str],
+    question: TaskConfig,
+    *,
+    save: str | os.PathLike[str] | None = None,
+    processes: int | None = None,
+) -> Audit:
+    """The audit of all rows of several files together.
+
+    Parameters
+    ----------
+    files : sequence of str
+        Tables, and audits that were saved here or elsewhere, which end in .audit.
+    question : Question
+        Which columns, which groups, which property; for tables. What is not given, the range of outcomes and the bands
+        of numbers, is settled by the first saved audit, or by the first rows of the first table.
+    save : path, optional
+        Where to keep the sum: a file that can be added to others.
+    processes : int, optional
+        How many tables are read at a time. Default: as many as there are cores, and one if all of them together are
+        small, as a process takes longer to start than a few megabytes take to read.
+
+    Returns
+    -------
+    Audit
+        With 64 bins of forecasts if the question names no number; counts are exact, in any order of the files.
+    """
+    if question.p is None or question.linear or question.weight:
+        raise InvalidInput("--merge adds up audits of --p over --groups, without --linear and --weight")
+    stored = [Audit.from_bytes(Path(name).read_bytes()) for name in files if name.endswith(ENDING)]
+    tables = [name for name in files if not name.endswith(ENDING)]
+    empty = _empty(stored[0]) if stored else _settled(tables[0], question)
+    # The range and the bands are those of `empty`, so that parts can be added up.
+    asked = replace(question, low=empty.property.low, high=empty.property.high)
+    total = Audit.from_bytes(empty.to_bytes())
+    for part in stored:
+        total.merge(part)
+    n = min(len(tables), _processes(tables) if processes is None else processes)
+    arguments = [(name, asked, empty.to_bytes()) for name in tables]
+    if n > 1:
+        with ProcessPoolExecutor(n, mp_context=get_context("spawn")) as pool:
+            parts = list(pool.map(_partial, arguments))
+    else:
+        parts = [_partial(each) for each in arguments]
+    for data in parts:
+        total.merge(Audit.from_bytes(data))
+    if save is not None:
+        if not str(save).endswith(ENDING):
+            raise InvalidInput(f"an audit is saved in a file that ends in {ENDING}; got {str(save)!r}")
+        with atomic_write(save) as file:
+            file.write(total.to_bytes())
+    return total
+
+
+def _processes(tables: Sequence[str]) -> int:
+    small = all(os.path.isfile(name) for name in tables) and sum(map(os.path.getsize, tables)) < _SMALL
+    return 1 if small else os.cpu_count() or 1
+
+
+def merged_sentences(audit: Audit, n_files: int) -> list[str]:
+    """What the sum says: totals, and the worst cells with intervals that hold together."""
+    if not audit.n_rounds:
+        return [
+            f"{counted(n_files, 'file')} {'has' if n_files == 1 else 'have'} no row with both an outcome and a forecast"
+        ]
+    share = audit.swap_multicalibration() / audit.n_rounds
+    files, groups = counted(n_files, "file"), counted(len(audit.function_names), "group")
+    told = [f"{counted(audit.n_rounds)} of {files}, {groups}"]
+    told.append(f"swap multicalibration error a row: {share**0.5:.4f}")
+    told.append(str(audit.witness()))
+    return told
+
+
+def _empty(audit: Audit) -> Audit:
+    bins = audit.bins.tolist() if isinstance(audit.bins, np.ndarray) else audit.bins
+    return Audit(audit.property, audit.hypotheses, bins=bins, names=audit.names)
+
+
+def _settled(table: str, question: TaskConfig) -> Audit:
+    with read(table, columns=question.columns) as records:
+        first, _ = opening(records, question.prefix)
+        target = Columns(question, first, records.name).property
+        groups = ContextColumns.fitted(question, first).groups if question.groups else None
+    return Audit(target, groups, bins=BINS if question.bins is None else question.bins)
+
+
+def _partial(arguments: tuple[str, TaskConfig, bytes]) -> bytes:
+    """The audit of one table; rows without an outcome or a forecast are left out."""
+    table, question, empty = arguments
+    audit = Audit.from_bytes(empty)
+    hypotheses: Any = audit.hypotheses
+    columns = () if hypotheses is None else hypotheses.columns
+    with read(table, columns=question.columns) as records:
+        first, rest = opening(records, question.prefix)
+        values = Columns(question, first, records.name)
+        for batch in chain(first, rest):
+            y, p = values.labels(batch), values.forecasts(batch, str(question.p))
+            both = np.flatnonzero(~np.isnan(y) & ~np.isnan(p))
+            x = None if hypotheses is None else {name: taken(batch[name], both) for name in columns}
+            audit.update_many(y[both], p[both], x)
+    return audit.to_bytes()

@@ -1,0 +1,255 @@
+"""A second file of outcomes, which names the rows they belong to by a column."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from swapcal.errors import DataError
+from swapcal.tables.batch import Batch
+from swapcal.tables.coded import text
+from swapcal.tables.records import read
+from swapcal.tasks.columns import raw_outcomes
+from swapcal.tasks.config import TaskConfig
+from swapcal.text.numbers import counted
+from swapcal.typing import Float64Array, IntArray
+
+# --------
+# Rows whose outcome was blank when they were forecast: which they are, and what has come of them since.
+
+_PREFIX = "later."
+_ROWS = ("waiting", "told", "expired", "early")
+_NAMES = (*_ROWS, "outcomes")
+
+
+class LateOutcome(NamedTuple):
+    """Outcomes that have come since: rows from 0, and for each the outcome, the model, the weight, and when known."""
+
+    rows: IntArray
+    y: Float64Array
+    hints: Float64Array | None
+    weights: Float64Array | None
+    due: Float64Array | None
+
+    @classmethod
+    def joined(cls, parts: Sequence["LateOutcome"]) -> "LateOutcome":
+        """Several in one."""
+        if not parts:
+            return cls(np.zeros(0, dtype=np.int64), np.zeros(0), None, None, None)
+        rows, y = np.concatenate([each.rows for each in parts]), np.concatenate([each.y for each in parts])
+        others = ([each.hints for each in parts], [each.weights for each in parts], [each.due for each in parts])
+        return cls(rows, y, *map(_joined, others))
+
+    def taken(self, order: IntArray) -> "LateOutcome":
+        """In another order."""
+        return LateOutcome(
+            self.rows[order], self.y[order], *(None if each is None else each[order] for each in self[2:])
+        )
+
+
+class WaitingRows:
+    """Rows without an outcome when they were forecast: those that wait, were told by another file, or have expired.
+
+    In the input all of them count as blank, whatever it says by now, so that it is the input that was seen; apart from
+    that, what it says of outcomes is kept as a digest. Takes 8 bytes for a row that waits, 16 for one that was told.
+    Early ones are among the rows that have settled the range: whatever comes of them, they stay blank for that.
+
+    Parameters
+    ----------
+    y : str
+        The column of outcomes.
+    arrays : mapping, optional
+        What `arrays` gave, to go on from.
+
+    Examples
+    --------
+    >>> blanks = BlankRows("y")
+    >>> blanks.add(np.array([0.0, np.nan, 1.0]), np.array([False, True, False]), 100)
+    >>> batch = Batch("a file", 0, 3, {"y": [0.0, 1.0, 1.0]})
+    >>> blanks.without(batch).numbers("y")
+    array([ 0., nan,  1.])
+    """
+
+    def __init__(self, y: str, arrays: dict[str, Float64Array] | None = None) -> None:
+        self.y = y
+        kept = {} if arrays is None else {name: arrays[_PREFIX + name] for name in _NAMES}
+        self.waiting, self.told, self.expired, self.early = (
+            np.asarray(kept.get(name, ()), dtype=np.int64) for name in _ROWS
+        )
+        self.outcomes: Float64Array = np.asarray(kept.get("outcomes", ()), dtype=np.float64)
+        for rows in (self.waiting, self.told, self.expired, self.early):
+            if (np.diff(rows) <= 0).any() or (rows < 0).any():
+                raise ValueError("rows without an outcome are not in order")
+        if self.outcomes.shape != self.told.shape:
+            raise ValueError("outcomes that were told do not fit their rows")
+        self.n_rows = 0
+        self._then, self._now = _hash(), _hash()
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """All that it takes to go on, but for the digest."""
+        return {_PREFIX + name: np.asarray(getattr(self, name), dtype=np.float64) for name in _NAMES}
+
+    @staticmethod
+    def others(arrays: dict[str, Float64Array]) -> dict[str, Float64Array]:
+        """Those of a state file's arrays that are not of this."""
+        return {name: array for name, array in arrays.items() if not name.startswith(_PREFIX)}
+
+    def hidden(self, batch: Batch) -> npt.NDArray[np.bool_]:
+        """Which rows of a batch were blank."""
+        mask = np.zeros(batch.n, dtype=bool)
+        for rows in (self.waiting, self.told, self.expired):
+            mask[self._inside(rows, batch)] = True
+        return mask
+
+    def without(self, batch: Batch) -> Batch:
+        """A batch as it was seen."""
+        hidden = self.hidden(batch)
+        return batch.blanked(self.y, hidden) if hidden.any() else batch
+
+    def settling(self, batch: Batch) -> Batch:
+        """A batch as it was when the range was settled."""
+        mask = np.zeros(batch.n, dtype=bool)
+        mask[self._inside(self.early, batch)] = True
+        return batch.blanked(self.y, mask) if mask.any() else batch
+
+    def passed(self, batch: Batch, raw: Float64Array) -> IntArray:
+        """Take rows that are done, with their outcomes as the file has them now; those that have come, in the batch."""
+        then, now = raw.copy(), raw.copy()
+        then[self.hidden(batch)] = np.nan
+        now[self._inside(self.told, batch)] = np.nan
+        self._then.update(then.tobytes())
+        self._now.update(now.tobytes())
+        self.n_rows += batch.n
+        waiting = self._inside(self.waiting, batch)
+        return waiting[~np.isnan(raw[waiting])]
+
+    def contradicted(self, batch: Batch, raw: Float64Array) -> tuple[IntArray, IntArray]:
+        """Rows of a batch whose outcome was told before, and now is another; and those that have come too late."""
+        told, late = self._inside(self.told, batch), self._inside(self.expired, batch)
+        before = self.outcomes[np.searchsorted(self.told, batch.first + told)]
+        return told[~np.isnan(raw[told]) & (raw[told] != before)], late[~np.isnan(raw[late])]
+
+    def add(self, raw: Float64Array, waits: npt.NDArray[np.bool_], window: int) -> None:
+        """Rows that were just forecast: their outcomes in the file, and those that are waited for, `window` rows."""
+        plain = np.where(np.isnan(raw), np.nan, raw)
+        self._then.update(plain.tobytes())
+        self._now.update(plain.tobytes())
+        self.waiting = np.concatenate([self.waiting, self.n_rows + np.flatnonzero(waits)])
+        self.n_rows += len(raw)
+        gone = self.waiting < self.n_rows - window
+        if gone.any():
+            self.expired = np.concatenate([self.expired, self.waiting[gone]])
+            self.waiting = self.waiting[~gone]
+
+    def learned(self, rows: IntArray, told: IntArray, outcomes: Float64Array, late: IntArray) -> None:
+        """Outcomes have come: `rows` in the input, `told` in another file, and `late` when nobody waited any more."""
+        self.waiting = np.setdiff1d(self.waiting, np.concatenate([rows, told]))
+        self.expired = np.setdiff1d(self.expired, late)
+        all_told, values = np.concatenate([self.told, told]), np.concatenate([self.outcomes, outcomes])
+        order = np.argsort(all_told, kind="stable")
+        self.told, self.outcomes = all_told[order], values[order]
+        self._then = self._now.copy()
+
+    def digest(self, *, then: bool = False) -> str:
+        """Of all outcomes so far but those that were told: as they were seen `then`, or as they are now."""
+        return str((self._then if then else self._now).hexdigest())
+
+    def _inside(self, rows: IntArray, batch: Batch) -> IntArray:
+        start, stop = np.searchsorted(rows, [batch.first, batch.first + batch.n])
+        inside: IntArray = rows[start:stop] - batch.first
+        return inside
+
+
+def _joined(parts: Sequence[Float64Array | None]) -> Float64Array | None:
+    given = [each for each in parts if each is not None]
+    return np.concatenate(given) if given else None
+
+
+def _hash() -> Any:
+    return hashlib.blake2b(digest_size=16)
+
+
+_SHOWN = 3
+
+
+class OutcomeTable:
+    """Outcomes by the names of their rows, in the order in which the file has them.
+
+    An outcome that is blank is none. A name that comes twice is refused where the outcomes differ, and so is one that
+    several rows of the input have: nobody could say which of them is meant.
+
+    Parameters
+    ----------
+    source : path, or anything that `records.read` takes
+        A table with the columns `question.id` and `question.y`.
+    question : Question
+        Which columns.
+    """
+
+    def __init__(self, source: Any, question: TaskConfig) -> None:
+        assert question.id is not None
+        self._id = question.id
+        self._outcomes: dict[str, float] = {}
+        self._rows: dict[str, int] = {}
+        with read(source, columns=[question.id, question.y]) as records:
+            self.name = records.name
+            for batch in records:
+                self._take(batch, raw_outcomes(question, batch, records.name))
+        self._places = {name: place for place, name in enumerate(self._outcomes)}
+
+    def _take(self, batch: Batch, raw: Float64Array) -> None:
+        for at, (name, y) in enumerate(zip(_names(batch, self._id), raw.tolist(), strict=True)):
+            if y != y:
+                continue
+            if name is None:
+                raise DataError(f"row {batch.first + at + 1} of {self.name} has an outcome and nothing in {self._id!r}")
+            if self._outcomes.setdefault(name, y) != y:
+                raise DataError(
+                    f"{self.name} has {name!r} twice in column {self._id!r}, with different outcomes: "
+                    f"{self._outcomes[name]:g}, and {y:g} in row {batch.first + at + 1}; leave the right one"
+                )
+
+    def found(self, batch: Batch) -> tuple[IntArray, Float64Array]:
+        """The rows of a batch whose outcome is in the file, and the outcomes."""
+        rows, outcomes = [], []
+        for at, name in enumerate(_names(batch, self._id)):
+            if name is not None and name in self._outcomes:
+                if name in self._rows:
+                    rows_of = f"rows {self._rows[name] + 1:,} and {batch.first + at + 1:,} of {batch.name}"
+                    raise DataError(
+                        f"{rows_of} both have {name!r} in column {self._id!r}, so that nobody knows which of them "
+                        f"{self.name} means; nothing was learned"
+                    )
+                self._rows[name] = batch.first + at
+                rows.append(at)
+                outcomes.append(self._outcomes[name])
+        return np.array(rows, dtype=np.int64), np.array(outcomes, dtype=np.float64)
+
+    def order(self, rows: IntArray) -> IntArray:
+        """The order of rows that were found, as the file has them."""
+        places = {row: self._places[name] for name, row in self._rows.items()}
+        return np.argsort([places[row] for row in rows.tolist()], kind="stable").astype(np.int64)
+
+    def strangers(self) -> str | None:
+        """A sentence about names of no row so far."""
+        names = [name for name in self._outcomes if name not in self._rows]
+        if not names:
+            return None
+        shown = ", ".join(map(repr, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")
+        return (
+            f"{counted(len(names), 'outcome')} in {self.name} {'is' if len(names) == 1 else 'are'} of no row that was "
+            f"forecast so far ({shown}) and {'was' if len(names) == 1 else 'were'} left; "
+            "give the file again when there is one"
+        )
+
+
+def _names(batch: Batch, column: str) -> list[str | None]:
+    """What rows are called: texts, without the spaces around them; None where there is nothing."""
+    stored = batch.stored(column)
+    listed = next(
+        (getattr(stored, name)() for name in ("to_pylist", "to_list", "tolist") if hasattr(stored, name)), stored
+    )
+    written = [text(value) for value in listed]
+    return [None if each is None else each.strip() or None for each in written]

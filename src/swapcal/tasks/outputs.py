@@ -1,0 +1,496 @@
+"""Where forecasts go: CSV, JSON lines or Parquet. An output can say how far it is safe, and go back to there.
+
+What has been appended is safe after `commit`, which returns a position (plain data, to be kept with the rest of the
+state). After a kill, the output at that position drops whatever came later, so no row is lost and none is there twice.
+A position knows its output by a digest: a file that somebody has changed, or another one, is never cut or continued.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from swapcal.errors import InvalidInput, StateFileError
+from swapcal.state import atomic_write, leftovers, sync_folder
+from swapcal.tables.sources import package
+from swapcal.tasks.files import hold, parts_of, regular
+
+Columns = Mapping[str, npt.NDArray[Any]]
+Position = dict[str, Any]
+
+ENDINGS = ".csv, .jsonl, .ndjson or .parquet"
+_KINDS = {"row": "int64", "top": "string"}
+
+
+def kind_of(name: str) -> str:
+    """What a column of an output holds, as pyarrow calls it: the number of a row, the name of a class, or floats."""
+    return _KINDS.get(name, "float64")
+
+
+class Output(Protocol):
+    """A file of columns that grows."""
+
+    def append(self, columns: Columns) -> None:
+        """Add rows: arrays of equal length; NaN is missing."""
+
+    def commit(self) -> Position:
+        """Make all rows so far survive a kill, and say where they end."""
+
+    def ready(self) -> Position:
+        """As `commit`, in a position that says that `finish` comes next."""
+
+    def finish(self) -> Position:
+        """Make the file whole, under its own name; more may be appended later, from that position."""
+
+    def reopened(self) -> Position:
+        """The position to keep before the first row is appended to a finished output."""
+
+    def clear(self) -> None:
+        """Remove what was only needed to go on, after `finish` and once its position has been kept."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+def open_output(
+    path: str | os.PathLike[str],
+    names: tuple[str, ...],
+    position: Position | None = None,
+    *,
+    replace: bool = False,
+    claimed: bool = False,
+) -> Output:
+    """The output at `path`, by its ending: begun anew, or at the `position` that an earlier run committed.
+
+    Parameters
+    ----------
+    path : path
+        Where it is.
+    names : tuple of str
+        Its columns.
+    position : dict, optional
+        Go on from there; a `StateFileError` if what is there now is not what was committed.
+    replace : bool
+        Without a position: take the place of whatever file is there, as somebody has said.
+    claimed : bool
+        Without a position: take the place of what a run that was killed at its start has left there.
+    """
+    target = Path(path)
+    ending = target.suffix.lower()
+    if ending in (".csv", ".jsonl", ".ndjson"):
+        return TextOutput(target, names, position, json_lines=ending != ".csv", replace=replace, claimed=claimed)
+    if ending in (".parquet", ".pq"):
+        return ParquetOutput(target, names, position, replace=replace, claimed=claimed)
+    raise InvalidInput(f"the output {target.name!r} must end in {ENDINGS}")
+
+
+def there_already(path: Path) -> InvalidInput:
+    """An output that would take the place of a file that nobody has given up."""
+    return InvalidInput(f"the output {path} is there already; give another --out, or --overwrite to replace it")
+
+
+def unwritable(path: Path, error: OSError) -> InvalidInput:
+    """An output that the system does not let be written."""
+    why = (error.strerror or str(error)).lower()
+    return InvalidInput(f"the output {path} cannot be written ({why}); give --out a file in a directory that can be")
+
+
+def changed(path: Path, what: str) -> StateFileError:
+    """An output that is not as it was left; nothing is done to it."""
+    return StateFileError(
+        f"{path.name} {what}, so the run cannot go on where it stopped; put back the file as it was, or give another "
+        "--out and another --state"
+    )
+
+
+# --------
+# Forecasts as Parquet, which cannot be cut off at a row: commits make parts beside it, which are merged at the end.
+
+_PART_ROWS = 1_048_576
+"""Rows that wait in memory at most before they become a part file."""
+
+_GROUP_ROWS = 262_144
+"""Rows of a row group of the merged file: fixed, so that its bytes do not depend on when commits took place."""
+
+_MARK = "swapcal-run"
+"""An empty file in the folder of the parts, by which a run knows that it is one."""
+
+_OURS = re.compile(rf"\d{{6,}}\.parquet|{_MARK}|\.\d{{6,}}\.parquet\.[0-9a-f]{{16}}\.part")
+
+
+class ParquetOutput:
+    """A Parquet file and, until it is finished, the folder of its parts.
+
+    The position is the number of parts and a digest over them; `merged` says that their rows are in the file itself,
+    of which the digest then is, and which becomes the first part if more rows come. `replaces` says that what has the
+    file's name may be replaced: somebody has said so, or the run was about to put it there itself.
+
+    Parameters
+    ----------
+    path, names, position, replace, claimed
+        As for `open_output`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        names: tuple[str, ...],
+        position: Position | None,
+        *,
+        replace: bool = False,
+        claimed: bool = False,
+    ) -> None:
+        self.path, self.names, self.parts = path, names, parts_of(path)
+        self._waiting: list[Columns] = []
+        self._n_parts, self._merged, self._replaces, self._digest = 0, False, replace, ""
+        pa, _ = package("pyarrow", "writing forecasts"), package("pyarrow.parquet", "writing Parquet")
+        self._schema = pa.schema([(name, pa.type_for_alias(kind_of(name))) for name in names])
+        if position is not None:
+            self._n_parts, self._digest = int(position["parts"]), str(position["digest"])
+            self._merged, self._replaces = bool(position["merged"]), bool(position["replaces"])
+        if os.path.lexists(path) and not self._replaces and not self._merged:
+            raise there_already(path)
+        if os.path.exists(path) and not regular(path):
+            raise InvalidInput(f"the output {path} is a pipe or a device; give --out the name of a file")
+        if position is None:
+            self._make_folder(again=replace or claimed)
+        elif self._merged:
+            self._check_whole()
+            self.clear()
+        else:
+            self._go_back()
+
+    def append(self, columns: Columns) -> None:
+        """Keep rows for the next part."""
+        self._waiting.append(columns)
+        if sum(len(rows[self.names[0]]) for rows in self._waiting) >= _PART_ROWS:
+            self._write_part()
+
+    def commit(self) -> Position:
+        """The number of parts, all of them on the disk."""
+        self._write_part()
+        return self._position()
+
+    def ready(self) -> Position:
+        """As `commit`; from now on what has the file's name may be the merged file."""
+        self._write_part()
+        if not self._merged:
+            if os.path.lexists(self.path) and not self._replaces:
+                raise there_already(self.path)
+            self._replaces = True
+        return self._position()
+
+    def finish(self) -> Position:
+        """Merge the parts into the file, which takes the place of what was there in one step."""
+        if not self._merged or self._waiting:
+            self._write_part()
+            if os.path.lexists(self.path) and not self._replaces:
+                raise there_already(self.path)
+            self._write_parquet(self.path, self._parts_in_order())
+            self._merged = self._replaces = True
+            self._digest = _file_digest(self.path)
+        return self._position()
+
+    def reopened(self) -> Position:
+        """The file stays as it is until the parts are merged again."""
+        return self._position()
+
+    def clear(self) -> None:
+        """Remove the parts, and the folder if nothing else has been put there."""
+        if self._is_ours():
+            self._remove(set())
+            with suppress(OSError):
+                os.rmdir(self.parts)
+
+    def close(self) -> None:
+        """No file is open between calls."""
+
+    def _position(self) -> Position:
+        return {
+            "parts": self._n_parts,
+            "digest": self._digest,
+            "merged": self._merged,
+            "replaces": self._replaces,
+        }
+
+    def _part(self, k: int) -> Path:
+        return self.parts / f"{k:06d}.parquet"
+
+    def _is_ours(self) -> bool:
+        """Whether the folder of the parts is there and one that a run has made."""
+        if self.parts.is_symlink() or not self.parts.is_dir():
+            return False
+        names = os.listdir(self.parts)
+        return _MARK in names or not names
+
+    def _make_folder(self, *, again: bool) -> None:
+        """A folder for parts; one that is there is used only if it is a run's, and may be used again."""
+        try:
+            os.mkdir(self.parts)
+        except FileExistsError:
+            if not self._is_ours():
+                raise InvalidInput(
+                    f"{self.parts} is needed for parts of the output, and it is there already, not made by swapcal; "
+                    "rename it, or give another --out"
+                ) from None
+            if not again:
+                raise InvalidInput(
+                    f"{self.parts} holds rows of a run that is under way, or was killed; wait for its end, give "
+                    "another --out, or --overwrite to start over"
+                ) from None
+        except OSError as error:
+            raise unwritable(self.path, error) from None
+        self._remove({self.parts / _MARK})
+        (self.parts / _MARK).touch()
+
+    def _remove(self, kept: set[Path]) -> None:
+        """Take away what runs have put into the folder of the parts; the mark goes last."""
+        if not self.parts.is_dir():
+            return
+        named = [name for name in os.listdir(self.parts) if _OURS.fullmatch(name) and self.parts / name not in kept]
+        for name in sorted(named, key=lambda name: name == _MARK):
+            os.unlink(self.parts / name)
+
+    def _check_whole(self) -> None:
+        if not self.path.exists():
+            raise changed(self.path, "is gone")
+        if _file_digest(self.path) != self._digest:
+            raise changed(self.path, "is not what was written to it")
+
+    def _go_back(self) -> None:
+        """Drop the parts that no commit knows of, once those that it knows are found as they were."""
+        kept, digest = [self._part(k) for k in range(self._n_parts)], ""
+        for part in kept:
+            if not part.exists():
+                raise changed(self.parts, f"has lost {part.name}")
+            digest = _chained(digest, _file_digest(part))
+        if digest != self._digest:
+            raise changed(self.parts, "is not what was written to it")
+        self._remove({*kept, self.parts / _MARK})
+        for file in leftovers(self.path):
+            os.unlink(file)
+
+    def _write_part(self) -> None:
+        if not self._waiting:
+            return
+        pa = package("pyarrow", "writing Parquet")
+        if self._merged:
+            if not self.parts.is_dir() or not self._is_ours():
+                self._make_folder(again=True)
+            (self.parts / _MARK).touch()
+            with atomic_write(self._part(0)) as file, open(self.path, "rb") as whole:
+                shutil.copyfileobj(whole, file)
+            self._n_parts, self._merged = 1, False
+            self._digest = _chained("", _file_digest(self._part(0)))
+        columns = {name: np.concatenate([rows[name] for rows in self._waiting]) for name in self.names}
+        arrays = [pa.array(columns[name], type=self._schema.field(name).type, from_pandas=True) for name in self.names]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        self._write_parquet(self._part(self._n_parts), [batch])
+        self._digest = _chained(self._digest, _file_digest(self._part(self._n_parts)))
+        self._n_parts += 1
+        self._waiting.clear()
+
+    def _parts_in_order(self) -> Iterator[Any]:
+        """The rows of all parts, in batches of the size of a row group, each in one piece."""
+        pa, parquet = package("pyarrow", "writing Parquet"), package("pyarrow.parquet", "writing Parquet")
+        rest = pa.table({name: pa.array([], self._schema.field(name).type) for name in self.names})
+        for k in range(self._n_parts):
+            with parquet.ParquetFile(self._part(k)) as part:
+                for batch in part.iter_batches(_GROUP_ROWS):
+                    rest = pa.concat_tables([rest, pa.Table.from_batches([batch])])
+                    while rest.num_rows >= _GROUP_ROWS:
+                        # Where pieces end would show in the pages of the file.
+                        yield rest.slice(0, _GROUP_ROWS).combine_chunks()
+                        rest = rest.slice(_GROUP_ROWS)
+        if rest.num_rows:
+            yield rest.combine_chunks()
+
+    def _write_parquet(self, path: Path, batches: Iterable[Any]) -> None:
+        parquet = package("pyarrow.parquet", "writing Parquet")
+        try:
+            with atomic_write(path) as file, parquet.ParquetWriter(file, self._schema) as writer:
+                for batch in batches:
+                    writer.write(batch)
+            sync_folder(str(path.parent))
+        except OSError as error:
+            raise unwritable(self.path, error) from None
+
+
+def _file_digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _chained(before: str, digest: str) -> str:
+    return hashlib.blake2b((before + digest).encode(), digest_size=16).hexdigest()
+
+
+# --------
+# Forecasts as CSV or JSON lines, which can be cut off behind any row.
+
+_BLOCK = 1 << 20
+
+
+class TextOutput:
+    """CSV or JSON lines; the position is the number of bytes and their digest.
+
+    Numbers are written in the fewest digits that give the same number again; a missing one is empty, or null in JSON.
+    While it is open, no other run can write to it.
+
+    Parameters
+    ----------
+    path, names, position, replace, claimed
+        As for `open_output`.
+    json_lines : bool
+        JSON lines instead of CSV.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        names: tuple[str, ...],
+        position: Position | None,
+        *,
+        json_lines: bool,
+        replace: bool = False,
+        claimed: bool = False,
+    ) -> None:
+        self.path, self.names, self.json = path, names, json_lines
+        self._arrow()
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._head = b'{"row":' if json_lines else (",".join(map(_csv_cell, names)) + "\n").encode()
+        self._file = self._opened(new=position is None, there=replace or claimed)
+        try:
+            if position is None:
+                self._begin(replace=replace)
+            else:
+                self._go_back(position)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, columns: Columns) -> None:
+        """Add rows as lines."""
+        pa, pc = self._arrow()
+        pieces: list[Any] = []
+        for name in self.names:
+            values = columns[name] if kind_of(name) != "string" else self._quoted(columns[name])
+            text = pc.cast(pa.array(values, from_pandas=True), pa.string())
+            before = "," if pieces else "{" if self.json else ""
+            pieces += [f"{before}{json.dumps(name, ensure_ascii=False)}:" if self.json else before]
+            pieces += [pc.fill_null(text, "null" if self.json else "") if text.null_count else text]
+        # The last argument is what stands between pieces: nothing. The lines lie end to end in the array's own bytes.
+        lines = pc.binary_join_element_wise(*pieces, "}\n" if self.json else "\n", "")
+        _, offsets, data = lines.buffers()
+        if len(lines):
+            first, last = np.frombuffer(offsets, np.int32)[[lines.offset, lines.offset + len(lines)]].tolist()
+            self._write(memoryview(data)[first:last])
+
+    def _quoted(self, texts: npt.NDArray[Any]) -> list[str]:
+        """Texts as cells of CSV or JSON."""
+        quote: Callable[[str], str] = json.dumps if self.json else _csv_cell
+        cells = {each: quote(each) for each in set(texts.tolist())}
+        return [cells[each] for each in texts.tolist()]
+
+    def commit(self) -> Position:
+        """The number of bytes, all of them on the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return {"bytes": self._file.tell(), "digest": self._hash.hexdigest(), "whole": False}
+
+    def ready(self) -> Position:
+        """Nothing is left to do."""
+        return self.commit()
+
+    def finish(self) -> Position:
+        """The file is whole at any time; from now on nothing may stand behind it."""
+        return {**self.commit(), "whole": True}
+
+    def reopened(self) -> Position:
+        """Rows that no commit knows of may stand behind it again."""
+        return self.commit()
+
+    def clear(self) -> None:
+        """Nothing is needed beside the file."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _opened(self, *, new: bool, there: bool) -> BinaryIO:
+        """The file, locked, and not changed yet."""
+        flags = os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+        flags |= (os.O_CREAT if there else os.O_CREAT | os.O_EXCL) if new else 0
+        try:
+            handle = os.open(self.path, flags, 0o666)
+        except FileExistsError:
+            raise there_already(self.path) from None
+        except FileNotFoundError as error:
+            raise (unwritable(self.path, error) if new else changed(self.path, "is gone")) from None
+        except OSError as error:
+            raise unwritable(self.path, error) from None
+        file = open(handle, "r+b")  # noqa: SIM115 - closed by `close`
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            file.close()
+            raise InvalidInput(f"the output {self.path} is a pipe or a device; give --out the name of a file")
+        if not hold(handle):
+            file.close()
+            raise InvalidInput(f"another run is writing to {self.path}; wait for its end, or give another --out")
+        return file
+
+    def _begin(self, *, replace: bool) -> None:
+        """An empty file; of what a killed run has left, only if it looks like that."""
+        left = self._file.read(len(self._head))
+        if not replace and not self._head.startswith(left):
+            raise there_already(self.path)
+        self._file.seek(0)
+        self._file.truncate()
+        if not self.json:
+            self._write(self._head)
+        sync_folder(str(self.path.parent))
+
+    def _go_back(self, position: Position) -> None:
+        """To the position, if all in front of it is as it was, and nothing stands behind a finished file."""
+        length, size = int(position["bytes"]), self._file.seek(0, os.SEEK_END)
+        if size < length:
+            raise changed(self.path, f"is shorter than the {length} bytes that were written to it")
+        if position["whole"] and size > length:
+            raise changed(self.path, f"is longer than the {length} bytes that were written to it")
+        self._file.seek(0)
+        left = length
+        while left and (block := self._file.read(min(left, _BLOCK))):
+            self._hash.update(block)
+            left -= len(block)
+        if self._hash.hexdigest() != position["digest"]:
+            raise changed(self.path, "is not what was written to it")
+        self._file.seek(length)
+        self._file.truncate()
+
+    def _write(self, data: bytes | memoryview) -> None:
+        self._hash.update(data)
+        self._file.write(data)
+
+    @staticmethod
+    def _arrow() -> tuple[Any, Any]:
+        return package("pyarrow", "writing forecasts"), package("pyarrow.compute", "writing forecasts")
+
+
+def _csv_cell(text: str) -> str:
+    """A text as CSV has it: in quotes where a comma, a quote, a line end or a blank at an end would change it.
+
+    Examples
+    --------
+    >>> _csv_cell("early"), _csv_cell("early, or late")
+    ('early', '"early, or late"')
+    """
+    plain = text.strip() == text and not any(sign in text for sign in ',"\r\n')
+    return text if plain else '"' + text.replace('"', '""') + '"'

@@ -1,0 +1,211 @@
+"""The first look at a table, from its first row to its last: what settles range, bands and bins."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swapcal.engine.arithmetic import GOLDEN
+from swapcal.protocols import Elicitable
+from swapcal.tables.batch import Batch
+from swapcal.tables.coded import Coded
+from swapcal.typing import Float64Array
+
+# --------
+# Which forecasts are taken together: bins for the totals, and coarser ones for the pictures.
+
+MOST_BIN_VALUES = 200
+N_BINS = 48
+N_SHOWN = 20
+FEW = 6
+"""So many of 20 equal bins must hold a hundredth of the forecasts each, or the pictures get bins between quantiles."""
+
+
+class Binning(NamedTuple):
+    """Bins as `Audit` takes them, edges of the bins of the pictures, and a clause that says what was done."""
+
+    audit_bins: int | Float64Array
+    shown: Float64Array
+    stated: str
+
+
+def binning(property: Elicitable, p: Float64Array, n_bins: int | None, distinct: Float64Array | None = None) -> Binning:
+    """How to bin a column of forecasts of which `p` is a sample, and `distinct` are all values, if that is known.
+
+    With `n_bins`: forecasts are rounded to the mid-points of that many equal bins of the domain. Otherwise, if `p` has
+    at most 200 different values, each is a bin of its own, and a value that comes up later joins the nearest. Else
+    there are about 48 bins: 20 of the pictures, cut further at quantiles of `p` so that dense parts get more. In these
+    two cases each forecast is judged at its own value: nothing is rounded.
+    """
+    low, high = property.domain
+    even = np.linspace(low, high, N_SHOWN + 1)
+    if n_bins is not None:
+        edges = np.linspace(low, high, n_bins + 1)
+        stated = f"forecasts were rounded to the mid-points of {n_bins} equal bins of [{low:g}, {high:g}]"
+        return Binning(n_bins, _snapped(even, edges), stated)
+    distinct = np.unique(p if distinct is None else distinct)
+    shown = even if _balanced(p, even) or len(distinct) < 2 else _quantile_edges(p, N_SHOWN, low, high)
+    if len(distinct) <= MOST_BIN_VALUES:
+        # Neighbors that differ in the last bit have no number between them, and share a bin.
+        edges = np.unique(np.concatenate([[low], (distinct[1:] + distinct[:-1]) / 2, [high]]))
+        edges = edges if len(distinct) > 1 else np.array([low, high])
+        stated = f"every one of the {len(distinct)} forecast values was judged by itself"
+        if len(distinct) == 1:
+            stated = f"the forecasts are all {distinct[0]:g}, and were judged together"
+        return Binning(edges, _snapped(shown, edges), stated)
+    edges = np.unique(np.concatenate([shown, _quantile_edges(p, N_BINS - N_SHOWN + 1, low, high)]))
+    return Binning(edges, shown, f"forecasts were taken together in {len(edges) - 1} bins, denser where they are dense")
+
+
+def _balanced(p: Float64Array, edges: Float64Array) -> bool:
+    counts = np.bincount(np.searchsorted(edges[1:-1], p, side="right"), minlength=len(edges) - 1)
+    return bool(np.count_nonzero(counts >= 0.01 * max(len(p), 1)) >= FEW)
+
+
+def _quantile_edges(p: Float64Array, n_bins: int, low: float, high: float) -> Float64Array:
+    inner = np.quantile(p, np.arange(1, n_bins) / n_bins)
+    edges: Float64Array = np.unique(np.concatenate([[low], inner, [high]]))
+    return edges
+
+
+def _snapped(wanted: Float64Array, edges: Float64Array) -> Float64Array:
+    """The edges nearest to those that are wanted, both ends included: bins that are unions of the finer ones."""
+    if len(edges) <= len(wanted):
+        return edges
+    nearest = np.abs(edges[None, :] - wanted[:, None]).argmin(axis=1)
+    snapped: Float64Array = edges[np.unique(np.concatenate([[0], nearest, [len(edges) - 1]]))]
+    return snapped
+
+
+MOST_ROWS = 50_000
+"""Rows of the sample."""
+
+MOST_VALUES = 200
+
+
+class Survey:
+    """Ends of the outcomes, the largest weight, the distinct forecasts while they are few, and a sample of rows.
+
+    The sample is uniform over the whole stream: rows with the smallest random keys, keys being a function of the row's
+    number. So it is the same however rows come in batches, and all rows of a table of up to 50,000.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Columns of which the sample is kept besides outcomes and forecasts.
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns = tuple(columns)
+        self.n_rows = self.n_known = 0
+        self.low, self.high = np.inf, -np.inf
+        self.p_low, self.p_high = np.inf, -np.inf
+        self.binary = True
+        self.heaviest = 0.0
+        self.values: set[float] | None = set()
+        """The distinct forecasts; None where there are more than 200."""
+        self._limit = 1.0
+        self._parts: list[tuple[Float64Array, dict[str, list[Any] | Float64Array]]] = []
+        """Keys, outcomes, forecasts and weights as rows of one array; and the other columns."""
+        self._n_kept = 0
+
+    def add(self, batch: Batch, y: Float64Array, p: Float64Array, weights: Float64Array | None) -> None:
+        """Add rows: outcomes as they are, forecasts and weights; NaN where there is none."""
+        known = y[~np.isnan(y)]
+        if len(known):
+            self.low, self.high = min(self.low, float(known.min())), max(self.high, float(known.max()))
+            self.binary = self.binary and bool(((known == 0.0) | (known == 1.0)).all())
+            self.n_known += len(known)
+        if weights is not None:
+            self.heaviest = max(self.heaviest, float(weights.max(initial=0.0)))
+        said = p[~np.isnan(p)]
+        if len(said):
+            self.p_low, self.p_high = min(self.p_low, float(said.min())), max(self.p_high, float(said.max()))
+        if self.values is not None:
+            self.values |= set(np.unique(said)[: MOST_VALUES + 1].tolist())
+            self.values = self.values if len(self.values) <= MOST_VALUES else None
+        keys = row_keys(self.n_rows, batch.n)
+        self.n_rows += batch.n
+        kept = np.flatnonzero(keys < self._limit)
+        if not len(kept):
+            return
+        columns = {name: _taken(batch.column(name), kept) for name in self.columns}
+        w = np.ones(len(kept)) if weights is None else weights[kept]
+        self._parts.append((np.stack([keys[kept], y[kept], p[kept], w]), columns))
+        self._n_kept += len(kept)
+        if self._n_kept > 2 * MOST_ROWS:
+            self._trim()
+
+    @property
+    def y(self) -> Float64Array:
+        """Outcomes of the sample, none missing, in their order."""
+        y: Float64Array = self._sample()[0][1]
+        return y[~np.isnan(y)]
+
+    @property
+    def weights(self) -> Float64Array:
+        """Weights of the rows of `y`."""
+        _, y, _, w = self._sample()[0]
+        known: Float64Array = w[~np.isnan(y)]
+        return known
+
+    @property
+    def p(self) -> Float64Array:
+        """Forecasts of the sample, none missing; the distinct ones of the whole stream, while these are few."""
+        p: Float64Array = self._sample()[0][2]
+        return p[~np.isnan(p)]
+
+    def sample(self) -> Mapping[str, Any]:
+        """The columns of the sample, as `Groups.fit` takes them."""
+        return self._sample()[1]
+
+    def _sample(self) -> tuple[Float64Array, dict[str, Any]]:
+        self._trim()
+        return self._parts[0] if self._parts else (np.zeros((4, 0)), {})
+
+    def _trim(self) -> None:
+        """Keep the rows with the smallest keys, in the order in which they came."""
+        if not self._parts or (len(self._parts) == 1 and self._parts[0][0].shape[1] <= MOST_ROWS):
+            return
+        numbers = np.concatenate([part[0] for part in self._parts], axis=1)
+        columns: dict[str, list[Any] | Float64Array] = {}
+        for name in self.columns:
+            parts = [part[1][name] for part in self._parts]
+            floats = [part for part in parts if isinstance(part, np.ndarray)]
+            columns[name] = (
+                np.concatenate(floats)
+                if len(floats) == len(parts)
+                else [each for part in parts for each in _list(part)]
+            )
+        if numbers.shape[1] > MOST_ROWS:
+            self._limit = float(np.partition(numbers[0], MOST_ROWS)[MOST_ROWS])
+            kept = np.flatnonzero(numbers[0] < self._limit)
+            numbers = numbers[:, kept]
+            columns = {
+                name: column[kept] if isinstance(column, np.ndarray) else [column[t] for t in kept.tolist()]
+                for name, column in columns.items()
+            }
+        self._parts, self._n_kept = [(numbers, columns)], numbers.shape[1]
+
+
+def row_keys(start: int, n: int) -> Float64Array:
+    """Uniform numbers in [0, 1), a function of the number of the row."""
+    with np.errstate(over="ignore"):
+        z = np.arange(start + 1, start + n + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _taken(column: Coded | Float64Array, kept: Any) -> list[Any] | Float64Array:
+    if not isinstance(column, Coded):
+        floats: Float64Array = column[kept]
+        return floats
+    values = [*column.values, None]
+    return [values[code] for code in column.codes[kept].tolist()]
+
+
+def _list(column: list[Any] | Float64Array) -> list[Any]:
+    return (
+        [None if value != value else value for value in column.tolist()] if isinstance(column, np.ndarray) else column
+    )
