@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install check format test test-python thorough bits slow spark kills sanitize soak bench demo clean
+.PHONY: install check format test test-python thorough bits slow spark kills sanitize soak bench demo trace clean
 
 install: $(STAMP)
 
@@ -90,6 +90,10 @@ bench: install
 
 demo: install
 	$(BIN)/swapcal demo
+
+# What one `swapcal run` meets of the package, and the package in numbers; with --list file by file.
+trace: install
+	$(BIN)/python tools/trace.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
