@@ -15,6 +15,8 @@ from plays import Played, Run, Runs, numbers
 
 T = 360
 ASKED = ("--y", "y", "--p", "p", "--seed", "5")
+LATE = ("--y", "y", "--p", "wrong", "--seed", "5")
+"""A model so wrong that a run whose outcomes come late, which stands back at first, comes to speak for itself."""
 SIDES = ("before", "after")
 SCORES = ("loss", "swap_error", "group_error", "overall_error", "chance_mean", "n_cells", "n_biased", "weight")
 
@@ -69,8 +71,8 @@ class Desk:
         amount = (20.0 * share + 3.0 * rng.random(n)).round(3)
         kinds = np.array(["bus", "rail", "walk"])
         given = rng.dirichlet([2.0, 1.0, 1.0], n).round(4)
-        day = np.datetime64("2026-01-01") + (np.arange(n) // 12).astype("timedelta64[D]")
-        delay = rng.integers(0, 9, n).astype("timedelta64[D]")
+        day = np.datetime64("2026-01-01") + (np.arange(n) // 4).astype("timedelta64[D]")
+        delay = rng.integers(0, 5, n).astype("timedelta64[D]")
         self.columns: dict[str, list[Any]] = {
             "id": [f"b{t}" for t in range(n)],
             "day": day.astype(str).tolist(),
@@ -81,8 +83,10 @@ class Desk:
             "w": rng.choice([0.5, 1.0, 2.0], n).tolist(),
             "x": rng.normal(size=n).round(3).tolist(),
             "p": p.tolist(),
+            "wrong": (1.0 - p).round(4).tolist(),
             "q": np.clip(share + 0.1 * rng.normal(size=n), 0.01, 0.99).round(4).tolist(),
             "y": (rng.random(n) < share).astype(int).tolist(),
+            "drifting": np.clip(share + 0.4 * (np.arange(n) > 0.6 * n), 0.0, 1.0).round(4).tolist(),
             "amount": amount.tolist(),
             "guess": (20.0 * p).round(3).tolist(),
             "mode": kinds[(given.cumsum(axis=1) < rng.random(n)[:, None]).sum(axis=1).clip(0, 2)].tolist(),
@@ -148,28 +152,30 @@ def resumed(*options: str, asked: Sequence[str] = ASKED, out: str = "out.csv") -
 def later(order: str, outcomes: bool) -> Played:
     """Outcomes that are blank at first, and filled in later: in the file itself, or by a second one."""
     desk = Desk()
-    blank = [value if t < 100 or t % 3 else None for t, value in enumerate(desk.columns["y"])]
-    half = [value if t < 200 else blank[t] for t, value in enumerate(desk.columns["y"])]
+    start = 30 if order == "arrival" else 180
+    blank = [value if t % 9 or t < start else None for t, value in enumerate(desk.columns["y"])]
+    half = [value if t < 270 else blank[t] for t, value in enumerate(desk.columns["y"])]
     files: tuple[str, ...] = ("--out", "out.csv", "--state", "run.state", "--groups", "region", "--id", "id")
-    files = files if order == "arrival" else (*files, "--delay", "15", "--order", order)
-    swapcal("run", desk.write(rows=slice(0, 300), y=blank), *ASKED, *files, "--later")
+    files = files if order == "arrival" else (*files, "--delay", "5", "--order", order)
+    swapcal("run", desk.write(rows=slice(0, 300), y=blank), *LATE, *files, "--later")
     first = written()
     if outcomes:
-        told_rows = [f"b{t},{value}" for t, value in enumerate(desk.columns["y"]) if blank[t] is None and t < 200]
+        told_rows = [f"b{t},{value}" for t, value in enumerate(desk.columns["y"]) if blank[t] is None and t < 270]
         Path("outcomes.csv").write_text("\n".join(["id,y", *reversed(told_rows)]) + "\n")
-        plain = told("run", desk.write(y=blank), *ASKED, *files, "--later", "--outcomes", "outcomes.csv")
+        plain = told("run", desk.write(y=blank), *LATE, *files, "--later", "--outcomes", "outcomes.csv")
     else:
-        plain = told("run", desk.write(y=half), *ASKED, *files, "--later")
+        plain = told("run", desk.write(y=half), *LATE, *files, "--later")
     return Played(first + written(), plain)
 
 
 def by_key(*options: str) -> Played:
     """A forecaster for each store; resumed."""
-    desk = Desk()
+    desk = Desk(800)
     files = ("--by", "store", "--processes", "1", "--out", "out.csv", "--state", "keys.state", "--groups", "region")
-    swapcal("run", desk.write(rows=slice(0, 240)), *ASKED, *options, *files)
+    asked = LATE if "--known" in options else ASKED
+    swapcal("run", desk.write(rows=slice(0, 500)), *asked, *options, *files)
     first = written()
-    again = ("run", desk.write(), *ASKED, *options, *files)
+    again = ("run", desk.write(), *asked, *options, *files)
     if "--weight" in options:  # today the result of keys takes no weights; the forecasts do
         swapcal(*again)
         return Played(first + written())
@@ -234,21 +240,24 @@ PLAYS: dict[str, Callable[[], Played]] = {
     "run: median": lambda: run("--property", "median", "--low", "0", "--high", "25", asked=AMOUNT),
     "run: expectile": lambda: run("--property", "expectile:0.8", "--groups", "region", asked=AMOUNT),
     "run: moment": lambda: run("--property", "moment:2", "--low", "0", "--high", "25", asked=AMOUNT[:2] + AMOUNT[4:]),
-    "run: delay in rows": lambda: run("--delay", "30", "--groups", "region"),
-    "run: delay in days": lambda: run("--time", "day", "--delay", "2d", "--groups", "region"),
-    "run: known": lambda: run("--time", "day", "--known", "known", "--groups", "region"),
+    "run: delay in rows": lambda: run("--delay", "10", "--groups", "region", asked=LATE),
+    "run: delay in days": lambda: run("--time", "day", "--delay", "2d", "--groups", "region", asked=LATE),
+    "run: known": lambda: run("--time", "day", "--known", "known", "--groups", "region", asked=LATE),
     "run: known, order of forecasts": lambda: run(
-        "--time", "day", "--known", "known", "--order", "forecast", "--groups", "region"
+        "--time", "day", "--known", "known", "--order", "forecast", "--groups", "region", asked=LATE
     ),
     "run: known, quantile": lambda: run(
         "--time", "day", "--known", "known", "--property", "quantile:0.7", "--groups", "region", asked=AMOUNT
     ),
-    "run: known, weight, linear": lambda: run("--time", "day", "--known", "known", "--linear", "x,hour"),
+    "run: known, linear": lambda: run("--time", "day", "--known", "known", "--linear", "x,hour", asked=LATE),
+    "run: known, weight": lambda: run(
+        "--time", "day", "--known", "known", "--weight", "w", "--groups", "region", asked=LATE
+    ),
     "run: resumed": lambda: resumed("--groups", "region"),
     "run: resumed, jsonl, weight": lambda: resumed("--groups", "region", "--weight", "w", out="out.jsonl"),
     "run: resumed, parquet": lambda: resumed("--groups", "region", out="out.parquet"),
     "run: resumed, known": lambda: resumed(
-        "--time", "day", "--known", "known", "--order", "forecast", "--groups", "region"
+        "--time", "day", "--known", "known", "--order", "forecast", "--groups", "region", asked=LATE
     ),
     "run: resumed, quantile": lambda: resumed("--property", "quantile:0.8", "--groups", "hour", asked=AMOUNT),
     "run: later, by arrival": lambda: later("arrival", False),
@@ -275,6 +284,7 @@ PLAYS: dict[str, Callable[[], Played]] = {
     "audit: groups": lambda: audit("--groups", "region,store,region*store,hour >= 12", "--categories", "store"),
     "audit: time": lambda: audit("--groups", "region", "--time", "day"),
     "audit: time, no cluster": lambda: audit("--groups", "region", "--time", "day", "--cluster", ""),
+    "audit: drift": lambda: audit("--groups", "region,hour >= 12", "--time", "day", p="drifting"),
     "audit: cluster": lambda: audit("--groups", "region", "--cluster", "day"),
     "audit: weight, bins, r": lambda: audit("--groups", "region", "--weight", "w", "--bins", "9", "--r", "1"),
     "audit: linear": lambda: audit("--linear", "hour,x"),

@@ -60,7 +60,7 @@ def batch(events: list[Event], kind: str) -> Events:
 
 
 def forecaster(kind: str, **settings: Any) -> sc.Forecaster:
-    settings = {"seed": 3, "identity": "k", "max_pending": 40, **settings}
+    settings = {"seed": 3, "identity": "k", "max_pending": 40, "stand_back": kind == "Groups", **settings}
     if kind == "features":
         return sc.Forecaster(sc.Mean(), sc.Linear(4), hint=sc.OnlineRegression(n_features=2), **settings)
     if kind == "Groups":
@@ -165,7 +165,7 @@ def runs() -> Runs:
     yield Run("steps: all at once", lambda: steps("probability", (10_000,)))
     yield Run("steps: few are remembered", stream_that_forgets)
     yield Run("buckets of keys", lambda: buckets(None))
-    yield Run("buckets of keys: idle ones start anew", lambda: buckets(20.0))
+    yield Run("buckets of keys: idle ones start anew", lambda: buckets(3.0))
     yield Run("keys: Finite", lambda: keyed("Finite", False, 20, False))
     yield Run("keys: Finite, spilled", lambda: keyed("Finite", False, 20, True))
     yield Run("keys: Finite, learning, spilled", lambda: keyed("Finite", True, 20, True))

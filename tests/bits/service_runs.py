@@ -15,11 +15,26 @@ HELPERS = str(Path(__file__).resolve().parents[1] / "helpers")
 STREAMS: dict[str, dict[str, Any]] = {
     "plain": {"groups": ["carrier", ["carrier", "origin"]], "seed": 1},
     "quantile": {"property": "quantile", "level": 0.9, "low": -5, "high": 5, "groups": ["carrier"], "seed": 2},
-    "learning": {"property": "mean", "hint": "learn", "features": ["hour"], "groups": ["carrier"], "seed": 3},
+    "learning": {
+        "property": "mean",
+        "hint": "learn",
+        "features": ["hour"],
+        "groups": ["carrier"],
+        "seed": 3,
+        "stand_back": False,
+    },
     "ordered": {"groups": ["carrier"], "seed": 5, "outcome_order": "forecast", "settle": 20, "monitor": False},
-    "small": {"groups": ["carrier"], "seed": 6, "pending": 20},
-    "watched": {"groups": ["carrier"], "seed": 7, "bins": 11, "monitor": {"tolerance": 0.02, "alpha": 0.2}},
-    "clipping": {"property": "expectile", "level": 0.7, "outside": "clip", "group_limit": 4, "seed": 4, "bins": 11},
+    "small": {"groups": ["carrier"], "seed": 6, "pending": 20, "stand_back": False},
+    "watched": {"groups": ["carrier"], "seed": 7, "bins": 11, "monitor": {"tolerance": 0.0, "alpha": 0.9}},
+    "clipping": {
+        "property": "expectile",
+        "level": 0.7,
+        "outside": "clip",
+        "group_limit": 4,
+        "seed": 4,
+        "bins": 11,
+        "stand_back": False,
+    },
     "never back": {"groups": ["carrier"], "seed": 8, "stand_back": False},
 }
 T = 80
@@ -110,7 +125,7 @@ def served() -> dict[str, Played]:
 def looks(server: Any, stream: str) -> dict[str, Any]:
     """The stream's audit, counters, alarms, and states of cases."""
     audit = server.http.get(f"/v1/streams/{stream}/audit").json()
-    cases = [server.http.get(f"/v1/streams/{stream}/cases/c{t}").json() for t in range(0, T, 7)]
+    cases = [server.http.get(f"/v1/streams/{stream}/cases/c{t}").json() for t in range(0, T, 3)]
     alarms = server.http.get(f"/v1/streams/{stream}/alarms").json()["alarms"]
     counts = {key: each for key, each in server.status(stream).items() if isinstance(each, int)}
     sides = {side: {k: v for k, v in audit[side].items() if k != "witness"} for side in ("before", "after")}
