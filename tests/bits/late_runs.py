@@ -1,6 +1,7 @@
 """A forecaster whose outcomes come late, never, by weight or filled in; with features, records and frames."""
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -226,22 +227,22 @@ def groups() -> dict[str, Any]:
 def runs() -> Runs:
     """Name and play of every run."""
     for p, c, h in itertools.product(KINDS, SHORT, HINTS):
-        yield Run(f"known: {p}, {SHORT[c]}, hint {h}", lambda p=p, c=c, h=h: known(p, c, h))  # type: ignore[misc]
+        yield Run(f"known: {p}, {SHORT[c]}, hint {h}", partial(known, p, c, h))
     for p, h in itertools.product(KINDS, HINTS):
         settle = 12 if h == "frozen" else 40
-        yield Run(f"in order: {p}, hint {h}", lambda p=p, h=h, s=settle: in_order(p, h, s))  # type: ignore[misc]
-        yield Run(f"filled in: {p}, Finite, hint {h}", lambda p=p, h=h: filled_in(p, "AdaNormalHedge", h))  # type: ignore[misc]
-        yield Run(f"by hand: {p}, Finite, hint {h}", lambda p=p, h=h: by_hand(p, "AdaNormalHedge", h))  # type: ignore[misc]
+        yield Run(f"in order: {p}, hint {h}", partial(in_order, p, h, settle))
+        yield Run(f"filled in: {p}, Finite, hint {h}", partial(filled_in, p, "AdaNormalHedge", h))
+        yield Run(f"by hand: {p}, Finite, hint {h}", partial(by_hand, p, "AdaNormalHedge", h))
     for p in KINDS:
-        yield Run(f"filled in: {p}, Linear, hint frozen", lambda p=p: filled_in(p, "Linear", "frozen"))  # type: ignore[misc]
-        yield Run(f"by hand: {p}, Linear, hint frozen", lambda p=p: by_hand(p, "Linear", "frozen"))  # type: ignore[misc]
-        yield Run(f"weights: {p}", lambda p=p: weighted(p, "frozen"))  # type: ignore[misc]
+        yield Run(f"filled in: {p}, Linear, hint frozen", partial(filled_in, p, "Linear", "frozen"))
+        yield Run(f"by hand: {p}, Linear, hint frozen", partial(by_hand, p, "Linear", "frozen"))
+        yield Run(f"weights: {p}", partial(weighted, p, "frozen"))
     for p, h in itertools.product(("probability", "quantile"), HINTS):
-        yield Run(f"many: {p}, hint {h}", lambda p=p, h=h: many(p, h))  # type: ignore[misc]
+        yield Run(f"many: {p}, hint {h}", partial(many, p, h))
     for p, c in itertools.product(("mean", "quantile"), SHORT):
-        yield Run(f"features: {p}, {SHORT[c]}", lambda p=p, c=c: featured(p, c))  # type: ignore[misc]
+        yield Run(f"features: {p}, {SHORT[c]}", partial(featured, p, c))
     for p, h in itertools.product(("mean", "quantile"), ("frozen", "learned")):
-        yield Run(f"never standing back: {p}, hint {h}", lambda p=p, h=h: never_standing_back(p, h))  # type: ignore[misc]
+        yield Run(f"never standing back: {p}, hint {h}", partial(never_standing_back, p, h))
     for g, frame in itertools.product(groups(), (True, False)):
         name = f"{g} of {'a frame' if frame else 'records'}"
         for p, h in (("probability", "frozen"), ("mean", "learned")):
@@ -252,4 +253,4 @@ def runs() -> Runs:
         ("quantile", "AdaNormalHedge", "frozen"),
     ):
         name = f"deterministic: {p}, {SHORT[c]}, hint {h}"
-        yield Run(name, lambda p=p, c=c, h=h: mean_of_draws(p, c, h))  # type: ignore[misc]
+        yield Run(name, partial(mean_of_draws, p, c, h))

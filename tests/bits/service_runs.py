@@ -76,7 +76,7 @@ def events(spec: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]]]:
 def answer(response: Any) -> Any:
     """The status and what is said, without sentences and times."""
     body = response.json()
-    entries = body.get("forecasts", body.get("results", body.get("answers", [body])))
+    entries = body.get("forecasts", body.get("outcomes", [body]))
     skipped = ("detail", "title", "type", "created", "learned")
     return [response.status_code, [{k: v for k, v in entry.items() if k not in skipped} for entry in entries]]
 
