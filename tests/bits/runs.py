@@ -1,150 +1,119 @@
-"""Runs whose forecasts are remembered to the last bit: a list, a file of digests, and the command that compares them.
+"""Runs whose forecasts are remembered to the last bit, and their figures: the command that plays and compares them.
 
-`make bits` plays every run on both backends and names those whose forecasts differ from `digests.json`. After a change
-that is meant to move forecasts, `python tests/bits/runs.py --write` makes the file anew; the commit says why.
+`make bits` plays every run, those of the engine on both backends, and names those whose forecasts differ from
+`digests.json` or whose figures differ from `figures.json`. After a change that is meant to move them,
+`python tests/bits/runs.py --write` makes the files anew; the commit says why.
 """
 
 import argparse
 import hashlib
-import io
-import itertools
 import json
+import math
 import sys
-from collections.abc import Callable, Iterator
+import time
+import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import audit_runs
+import command_runs
+import compat_runs
+import event_runs
+import forecaster_runs
+import late_runs
+import model_runs
+import service_runs
+from plays import Played, Run, difference, rounded
 
-import swapcal as sc
-
-DIGESTS = Path(__file__).with_name("digests.json")
-N = 5
-
-PROPERTIES: dict[str, Callable[[], Any]] = {
-    "mean": sc.Mean,
-    "mean of a range": lambda: sc.Mean(low=-50.0, high=1234.5),
-    "probability": sc.Probability,
-    "quantile": lambda: sc.Quantile(0.9, low=-3.0, high=5.0),
-    "dense quantile": lambda: sc.Quantile(0.3, density=12.0),
-    "expectile": lambda: sc.Expectile(0.8),
-    "moment": lambda: sc.Moment(2, low=-1.0, high=2.0),
-}
-CLASSES: dict[str, Callable[[], Any]] = {
-    "AdaNormalHedge": lambda: sc.Finite(N),
-    "Exponential": lambda: sc.Finite(N, potential=sc.potentials.Exponential(n_rates=6)),
-    "Squint": lambda: sc.Finite(N, potential=sc.potentials.Squint()),
-    "PNorm": lambda: sc.Finite(N, potential=sc.potentials.PNorm()),
-    "Linear": lambda: sc.Linear(N, radius=2.0),
-    "GradientDescent": lambda: sc.Oracle(sc.learners.GradientDescent(N)),
-    "MultiplicativeWeights": lambda: sc.Oracle(sc.learners.MultiplicativeWeights(N)),
-}
-HINTS = ("none", "frozen", "learned", "learned on a model")
-FORMS: dict[str, dict[str, Any]] = {"horizon": {"horizon": 500}, "anytime": {}}
-ODD: dict[str, dict[str, Any]] = {
-    "r = 1": {"r": 1.0, "horizon": 500},
-    "r = 3": {"r": 3.0},
-    "7 bins": {"bins": 7},
-    "no trust": {"trust": 0.0, "horizon": 500},
-    "more trust": {"trust": 0.5, "horizon": 500},
-    "no levels": {"levels": 0, "horizon": 500},
-    "jitter": {"jitter": 0.01, "horizon": 500},
-    "clip": {"outside": "clip", "horizon": 500},
-}
+DIGESTS, FIGURES = (Path(__file__).with_name(name) for name in ("digests.json", "figures.json"))
+SUBJECTS = (
+    forecaster_runs,
+    late_runs,
+    model_runs,
+    event_runs,
+    audit_runs,
+    compat_runs,
+    command_runs,
+    service_runs,
+)
 
 
-def streams(property: Any, n_rounds: int, seed: int) -> dict[str, Any]:
-    """Contexts, labels and a biased model's forecasts, in the property's units."""
-    rng = np.random.default_rng(seed)
-    x = np.where(rng.random((n_rounds, N)) < 0.5, rng.integers(-2, 3, (n_rounds, N)) / 2.0, 0.0)
-    x[:, 0] = 1.0
-    share = np.clip(0.45 + 0.2 * x[:, 1] - 0.15 * x[:, 2], 0.02, 0.98)
-    noise = rng.random(n_rounds)
-    binary = isinstance(property, sc.Probability)
-    unit = (noise < share).astype(float) if binary else np.clip(share + 0.3 * (noise - 0.5), 0.0, 1.0)
-    low, high = property.domain
-    return {
-        "x": x,
-        "y": np.clip(property.low + (property.high - property.low) * unit, property.low, property.high),
-        "model": np.clip(low + (high - low) * (0.1 + 0.8 * share), low, high),
-    }
+def chosen(only: str, sample: int) -> list[Run]:
+    """Every `sample`-th run of those with this text in their name."""
+    every = [run for subject in SUBJECTS for run in subject.runs()]
+    assert len({run.name for run in every}) == len(every)
+    return [run for run in every if only in run.name][::sample]
 
 
-def forecaster(property: Any, hypotheses: Any, hint: str, options: dict[str, Any]) -> Any:
-    learning = sc.OnlineRegression() if hint.startswith("learned") else None
-    return sc.Forecaster(property, hypotheses, seed=11, hint=learning, **options)
-
-
-def whole(property: str, name: str, hint: str, options: dict[str, Any], n_rounds: int = 500) -> bytes:
-    """`run` on the whole stream."""
-    part = PROPERTIES[property]()
-    stream = streams(part, n_rounds, 3)
-    hints = stream["model"] if hint in ("frozen", "learned on a model") else None
-    forecasts: bytes = forecaster(part, CLASSES[name](), hint, options).run(stream["x"], stream["y"], hints).tobytes()
-    return forecasts
-
-
-def events(property: str, name: str, hint: str, options: dict[str, Any]) -> bytes:
-    """`predict` and `update`, every third outcome four rounds late, saved and loaded in the middle."""
-    part = PROPERTIES[property]()
-    stream, made = streams(part, 300, 5), forecaster(part, CLASSES[name](), hint, options)
-    waiting: list[tuple[int, Any]] = []
-    values = []
-    for t in range(300):
-        given = float(stream["model"][t]) if hint in ("frozen", "learned on a model") else None
-        forecast = made.predict(stream["x"][t], given)
-        values.append(float(forecast))
-        waiting.append((t, forecast))
-        for then, late in [each for each in waiting if each[0] % 3 or each[0] <= t - 4]:
-            made.update(late, float(stream["y"][then]))
-            waiting.remove((then, late))
-        if t == 150:
-            file = io.BytesIO()
-            made.save(file)
-            file.seek(0)
-            made = sc.Forecaster.load(file)
-    return np.array(values).tobytes()
-
-
-def runs() -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Name and play of every run."""
-    for p, c, h, f in itertools.product(PROPERTIES, CLASSES, HINTS, FORMS):
-        if h.startswith("learned") and c not in ("AdaNormalHedge", "Linear", "GradientDescent"):
-            continue
-        yield f"run: {p}, {c}, hint {h}, {f}", lambda p=p, c=c, h=h, f=f: whole(p, c, h, FORMS[f])  # type: ignore[misc]
-    for p, h, o in itertools.product(("mean", "quantile"), HINTS, ODD):
-        yield f"run: {p}, hint {h}, {o}", lambda p=p, h=h, o=o: whole(p, "AdaNormalHedge", h, ODD[o])  # type: ignore[misc]
-    for p, c, h in itertools.product(PROPERTIES, ("AdaNormalHedge", "Linear"), HINTS):
-        yield f"events: {p}, {c}, hint {h}", lambda p=p, c=c, h=h: events(p, c, h, FORMS["horizon"])  # type: ignore[misc]
-    for p, h in itertools.product(("mean", "probability", "quantile"), ("none", "frozen")):
-        yield f"long: {p}, hint {h}", lambda p=p, h=h: whole(p, "AdaNormalHedge", h, {}, 20_000)  # type: ignore[misc]
-
-
-def played(backend: str) -> dict[str, str]:
-    """Digest of the forecasts of every run."""
+def played(runs: list[Run], backend: str, slow: float | None) -> tuple[dict[str, str], dict[str, Any]]:
+    """Digest of the forecasts of every run, and figures, by name; a run that fails is an error without `slow`."""
     from swapcal.engine import kernels
 
+    digests, figures = {}, {}
     with kernels.using(backend):
-        return {name: hashlib.sha256(play()).hexdigest()[:16] for name, play in runs()}
+        for run in runs:
+            start = time.perf_counter()
+            try:
+                outcome = run.play()
+            except Exception as error:
+                if slow is None:
+                    error.add_note(f"in the run {run.name!r}")
+                    raise
+                outcome = Played(figures=f"failed with {type(error).__name__}: {error}")
+            if outcome.data:
+                digests[run.name] = hashlib.sha256(outcome.data).hexdigest()[:16]
+            if outcome.figures is not None:
+                figures[run.name] = rounded(outcome.figures)
+            taken = time.perf_counter() - start
+            if slow is not None and taken > slow:
+                sys.stdout.write(f"  {taken:.2f} s: {run.name}\n")
+    return digests, figures
+
+
+def write(path: Path, fresh: dict[str, Any], names: set[str], complete: bool) -> None:
+    """Remember what came of these runs; of the others too, unless all were played."""
+    kept = {} if complete else {name: each for name, each in json.loads(path.read_text()).items() if name not in names}
+    path.write_text(spread({**kept, **fresh}, 3) + "\n")
+
+
+def spread(data: Any, depth: int) -> str:
+    """JSON text with a line for each entry of the uppermost tables."""
+    if depth == 0 or not isinstance(data, dict) or not data:
+        return json.dumps(data, sort_keys=True)
+    return "{\n" + ",\n".join(f"{json.dumps(key)}: {spread(data[key], depth - 1)}" for key in sorted(data)) + "\n}"
 
 
 def main() -> int:
     """Compare, or write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="remember the forecasts of today")
+    parser.add_argument("--write", action="store_true", help="remember what comes out today")
     parser.add_argument("--backend", choices=("native", "python"), help="only this one")
+    parser.add_argument("--only", default="", help="runs with this text in their name")
+    parser.add_argument("--sample", type=int, default=1, help="every so many-th run")
+    parser.add_argument("--slow", type=float, default=math.inf, help="name runs that take more than so many seconds")
     asked = parser.parse_args()
+    runs = chosen(asked.only, asked.sample)
+    complete = not asked.only and asked.sample == 1
     if asked.write:
-        DIGESTS.write_text(json.dumps(played("native"), indent=0, sort_keys=True) + "\n")
-    remembered, wrong = json.loads(DIGESTS.read_text()), 0
+        for path, fresh in zip((DIGESTS, FIGURES), played(runs, "native", None), strict=True):
+            write(path, fresh, {run.name for run in runs}, complete)
+    digests, figures = (json.loads(path.read_text()) for path in (DIGESTS, FIGURES))
+    n_wrong = 0
     for backend in ("native", "python") if asked.backend is None else (asked.backend,):
-        found = played(backend)
-        different = sorted(name for name in found.keys() | remembered.keys() if found.get(name) != remembered.get(name))
-        wrong += len(different)
-        sys.stdout.write(f"{backend}: {len(found) - len(different)} of {len(remembered)} runs are as remembered\n")
-        sys.stdout.writelines(f"  differs: {name}\n" for name in different[:20])
-    return int(wrong > 0)
+        here = [run for run in runs if run.both or backend == "native"]
+        fresh_digests, fresh_figures = played(here, backend, asked.slow)
+        names = {run.name for run in here} | (digests.keys() | figures.keys() if complete else set())
+        names -= set() if backend == "native" else {run.name for run in runs if not run.both}
+        different = {name: "" for name in names if fresh_digests.get(name) != digests.get(name)}
+        for name in names:
+            if (place := difference(fresh_figures.get(name), figures.get(name))) is not None:
+                different[name] = f" ({place})"
+        n_wrong += len(different)
+        sys.stdout.write(f"{backend}: {len(names) - len(different)} of {len(names)} runs are as remembered\n")
+        sys.stdout.writelines(f"  differs: {name}{different[name]}\n" for name in sorted(different)[:40])
+    return int(n_wrong > 0)
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore")
     raise SystemExit(main())
