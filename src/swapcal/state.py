@@ -191,7 +191,7 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "state")
-    ...     with replacing(path) as file:
+    ...     with atomic_write(path) as file:
     ...         _ = file.write(b"whole")
     ...     path.read_bytes()
     b'whole'
