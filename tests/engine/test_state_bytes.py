@@ -15,7 +15,7 @@ from swapcal.engine.ledger import LATEST, VARIANCE
 from swapcal.errors import StateFileError, UnknownForecast
 from swapcal.forecast import Identity
 from swapcal.potentials import PNorm
-from swapcal.state import framed, unframed
+from swapcal.stored_words import framed, unframed
 
 RNG = np.random.default_rng(5)
 X = (RNG.random((600, 20)) < 0.3).astype(float)
