@@ -675,11 +675,13 @@ class _Turn:
             strict=True,
         )
         self.entries = self.book.find(events.ids)
-        self.closed_by: dict[Id, int] = {}
-        """Cases that were closed, with the event that did it: its forecast is theirs."""
+        self.closed: dict[Id, None] = {}
+        """Cases that were closed, or are known, in this order."""
         self.opened: list[Id] = []
-        self.learned: dict[int, Sequence[float]] = {}
-        """Forecasts of rounds whose turn has come."""
+        self.learned: set[int] = set()
+        """Rounds whose turn has come."""
+        self.forecasts: dict[int, Sequence[float]] = {}
+        """By round, of what was played or seen on the way."""
         self.codes = np.full(n, STATUSES.index("unknown"), dtype=np.uint8)
         self.outputs = np.full((n, self.model.n_outputs), np.nan)
         # By arrival an outcome that is due is learned when it comes; only others go through the order.
@@ -699,8 +701,6 @@ class _Turn:
         """Rows whose outcome has come: the outcome, and when it is due."""
         self.gone: list[int] = []
         """Rows of no weight."""
-        self.turned: set[int] = set()
-        """Rounds of rows whose turn has come."""
         self.arriving: list[int] = []
         self.ends = [0]
 
@@ -735,7 +735,7 @@ class _Turn:
                         status, state = answer(entry, event, held=True, corrections=self.corrections)
                     elif status == "corrected":
                         state = "learned"
-                    self._close(name, entry._replace(state=state, y=None if is_never else y), i)
+                    self._close(name, entry._replace(state=state, y=None if is_never else y))
             self.codes[i] = _CODES[status]
         self._flush()
 
@@ -745,14 +745,13 @@ class _Turn:
             for name, entry in {**self.book.before(self.issued), **self.entries}.items():
                 if entry.round in self.learned and entry.state == "known":  # its turn has come
                     self.entries[name] = entry._replace(state="learned")
-                    self.closed_by.setdefault(name, -1)
-        names = dict.fromkeys([*self.opened, *self.closed_by])
+                    self.closed[name] = None
+        names = dict.fromkeys([*self.opened, *self.closed])
         changed = {name: self.entries[name] for name in names if self.entries[name].state in _OPEN}
-        for name, i in self.closed_by.items():
+        for name in self.closed:
             entry = self.entries[name]
             if entry.state not in _OPEN:
-                forecast = self.learned.get(entry.round) or self.outputs[i].tolist()
-                changed[name] = entry._replace(forecast=tuple(forecast))
+                changed[name] = entry._replace(forecast=tuple(self.forecasts[entry.round]))
         return changed
 
     def _open(self, i: int, name: Id, number: int, clock: float | None) -> None:
@@ -769,20 +768,26 @@ class _Turn:
         if self.weights is not None and not self.weights[number]:
             self.gone.append(row)
             self.order.skip(t)
-            self._close(name, Entry("forgotten", t, ()), i)
+            self._close(name, Entry("forgotten", t, ()))
 
     def _show(self, i: int, entry: Entry) -> None:
-        """The forecast of a case is that of event `i`."""
+        """The forecast of event `i` is that of a case."""
         if entry.round >= self.first:
             self.shown.append((i, entry.round - self.first))
         elif entry.forecast:
             self.outputs[i] = entry.forecast
-        elif entry.round in self.line_of:
-            self.outputs[i] = self.model.held_outputs(self.line_of[entry.round])
+        else:
+            self._note(entry.round)
+            self.outputs[i] = self.forecasts.get(entry.round, np.nan)
 
-    def _close(self, name: Id, entry: Entry, i: int) -> None:
+    def _note(self, t: int) -> None:
+        """Keep the forecast of a round that is held now, and may soon be no more."""
+        if t in self.line_of and t not in self.forecasts:
+            self.forecasts[t] = self.model.held_outputs(self.line_of[t])
+
+    def _close(self, name: Id, entry: Entry) -> None:
         self.entries[name] = entry
-        self.closed_by[name] = i
+        self.closed[name] = None
 
     def _code(self, t: int) -> int:
         return t - self.first if t >= self.first else -1 - self.line_of[t]
@@ -807,8 +812,9 @@ class _Turn:
         outcomes = self.order.due(self.issued, now)
         learned = {outcome.round for outcome in outcomes}
         self.arriving += [self._code(outcome.round) for outcome in outcomes]
-        self.learned |= {t: self.model.held_outputs(self.line_of[t]) for t in learned if t < self.first}
-        self.turned |= {t for t in learned if t >= self.first}
+        for t in learned:
+            self._note(t)
+        self.learned |= learned
         return learned
 
     def _forget(self, entry: Entry, clock: float | None) -> None:
@@ -841,7 +847,7 @@ class _Turn:
         played = self.model.play(asked, labels, Schedule(codes[others], before[ends], late, due))
         for i, row in self.shown:
             self.outputs[i] = played[row]
-        self.learned |= {t: played[t - self.first].tolist() for t in self.turned}
+        self.forecasts.update(enumerate(played.tolist(), self.first))
         self._gather()
 
 
