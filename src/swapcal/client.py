@@ -19,6 +19,7 @@ from swapcal.errors import SwapcalError
 from swapcal.service.schemas import (
     Alarms,
     Answers,
+    AuditView,
     Case,
     Cases,
     Forecasted,
@@ -33,7 +34,6 @@ from swapcal.service.schemas import (
     StreamList,
 )
 from swapcal.service.spec import StreamAnswer, StreamSpec
-from swapcal.service.stream import AuditReading
 
 # --------
 # What a call is: a request, the type of its answer, and when to send it again. Nothing here waits or awaits.
@@ -140,9 +140,9 @@ def case(stream: str, id: str) -> Call[StoredCase]:
     return Call("GET", f"{_stream(stream)}/cases/{quote(id, safe='')}", StoredCase)
 
 
-def audit(stream: str) -> Call[AuditReading]:
+def audit(stream: str) -> Call[AuditView]:
     """The audit of a stream."""
-    return Call("GET", f"{_stream(stream)}/audit", AuditReading)
+    return Call("GET", f"{_stream(stream)}/audit", AuditView)
 
 
 def alarms(stream: str) -> Call[Alarms]:
@@ -244,7 +244,7 @@ class Client:
         """A case as it is stored."""
         return self._call(case(stream, id))
 
-    def audit(self, stream: str) -> AuditReading:
+    def audit(self, stream: str) -> AuditView:
         """Errors and groups, before and after."""
         return self._call(audit(stream))
 
@@ -332,7 +332,7 @@ class AsyncClient:
         """A case as it is stored."""
         return await self._call(case(stream, id))
 
-    async def audit(self, stream: str) -> AuditReading:
+    async def audit(self, stream: str) -> AuditView:
         """Errors and groups, before and after."""
         return await self._call(audit(stream))
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from swapcal.stepping import Events, EventStream, step
 
 import swapcal as sc
 from plays import Played, Run, Runs, numbers, words
 from swapcal.keyed.bucket import KeyBucket
-from swapcal.stepping import Events, EventStream, step
 
 NAN = math.nan
 T = 240

@@ -62,7 +62,7 @@ def _played(path: Path, when: set[int], monkeypatch: pytest.MonkeyPatch) -> list
                         OutcomeJob("late", [Outcome(f"c{k - 5}", None if k % 7 == 0 else float(k % 2))])
                     )
                     answers.append((told.id, None if isinstance(told, Forgotten) else told.y))
-            status = await server.look(lambda registry: registry.get("late").status())
+            status = await server.query(lambda registry: registry.get("late").status())
         assert refusals == ({(503, True, 1)} if when else set())
         return [*answers, status]
 
@@ -100,7 +100,7 @@ def test_a_full_queue_refuses_and_loses_nothing(tmp_path: Path) -> None:
             results = await asyncio.gather(*(server.writer.submit(job, 10) for job in jobs), return_exceptions=True)
             refused = [result for result in results if isinstance(result, Problem)]
             assert {(problem.status, problem.retry_after) for problem in refused} == {(503, 1)}
-            status = await server.look(lambda registry: registry.get("late").status())
+            status = await server.query(lambda registry: registry.get("late").status())
         return len(refused), status.forecasts
 
     refused, forecasts = asyncio.run(play())
@@ -109,11 +109,11 @@ def test_a_full_queue_refuses_and_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_whoever_is_to_blame_falls_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from swapcal.service.stream import Asked, Stream
+    from swapcal.service.stream import Stream, ValidCase
 
     predict = Stream.predict
 
-    def broken(stream: Stream, cases: Sequence[Asked]) -> Any:
+    def broken(stream: Stream, cases: Sequence[ValidCase]) -> Any:
         made = predict(stream, cases)
         if any(case.context.get("carrier") == "poison" for case in cases):
             raise ZeroDivisionError

@@ -137,12 +137,12 @@ async def forecast_all(server: Server, name: str, cases: Sequence[Case]) -> list
 async def _known(server: Server, name: str, cases: Sequence[Case]) -> set[str]:
     """Which of the cases are stored: they keep the hint that they had, and the model server is not asked again."""
 
-    def look(registry: Registry) -> set[str]:
+    def find(registry: Registry) -> set[str]:
         registry.get(name)
         return set(registry.store.find(name, [case.id for case in cases]))
 
     try:
-        return await server.look(look)
+        return await server.query(find)
     except Problem as problem:
         if not problem.store_down:
             raise
@@ -169,12 +169,12 @@ async def stored_case(server: Server, request: Request) -> Response:
     """A case as it is stored."""
     name, wanted = request.path_params["stream"], request.path_params["id"]
 
-    def look(registry: object) -> StoredCase:
+    def find(registry: object) -> StoredCase:
         stream = server.writer.registry.get(name)
         row = server.writer.store.find(name, [wanted]).get(wanted)
         if row is None:
             raise Problem(404, "no such case was forecast in this stream, or it was too long ago to be kept")
-        asked, made = row.asked(), row.forecast(stream.identity)
+        asked, made = row.inputs(), row.forecast(stream.identity)
         return StoredCase(
             id=row.id,
             context=asked.context,
@@ -187,7 +187,7 @@ async def stored_case(server: Server, request: Request) -> Response:
             learned=row.learned,
         )
 
-    return json(await server.look(look))
+    return json(await server.query(find))
 
 
 def _state(stream: Stream, row: CaseRow, made: Forecast) -> CaseState:

@@ -195,7 +195,7 @@ def _column(tensor: InputTensor) -> list[Scalar]:
 async def model(server: Server, request: Request) -> Response:
     """A stream's columns, as the Open Inference Protocol describes a model."""
     name: str = request.path_params["stream"]
-    spec = await server.look(lambda registry: registry.get(name).spec)
+    spec = await server.query(lambda registry: registry.get(name).spec)
     columns = [one for group in spec.groups for one in ([group] if isinstance(group, str) else group)]
     texts = [{"name": one, "datatype": "BYTES", "shape": [-1]} for one in dict.fromkeys(columns)]
     numbers = [{"name": one, "datatype": "FP64", "shape": [-1]} for one in ("hint", *spec.features)]
@@ -210,7 +210,7 @@ async def model(server: Server, request: Request) -> Response:
 async def model_ready(server: Server, request: Request) -> Response:
     """Whether a stream can forecast."""
     name: str = request.path_params["stream"]
-    await server.look(lambda registry: registry.get(name).name)
+    await server.query(lambda registry: registry.get(name).name)
     return json(Live(live=True, ready=True))
 
 

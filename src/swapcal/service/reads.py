@@ -15,11 +15,11 @@ import swapcal as sc
 from swapcal.service.access import decode, json, read_body
 from swapcal.service.metrics import CONTENT_TYPE
 from swapcal.service.registry import Registry
-from swapcal.service.report import asked_of
-from swapcal.service.schemas import Alarms, Problem, StreamList, StreamStatus
+from swapcal.service.report import page_request
+from swapcal.service.schemas import Alarms, AuditView, Problem, StreamList, StreamStatus
 from swapcal.service.server import Server
 from swapcal.service.spec import StreamAnswer, StreamSpec
-from swapcal.service.stream import AuditReading, Stream, check, read_audits
+from swapcal.service.stream import Stream, audit_view, check
 from swapcal.text.numbers import counted
 
 # --------
@@ -45,22 +45,22 @@ async def audit(server: Server, request: Request) -> Response:
 async def report(server: Server, request: Request) -> Response:
     """The verdict on the latest cases, as a page that can be kept: the one that `swapcal run` writes."""
     name, store = request.path_params["stream"], server.config.service.store
-    page = await server.pages.page(await server.look(lambda registry: asked_of(registry.get(name), store)))
+    page = await server.pages.page(await server.query(lambda registry: page_request(registry.get(name), store)))
     # The page says by its hash which script is its own.
     own = _SCRIPT.search(page)
     return _page(page, f"script-src '{own[1]}'; " if own else "")
 
 
-async def _reading(server: Server, name: str) -> AuditReading:
-    before, after = await server.look(lambda registry: registry.get(name).audits())
-    return await asyncio.to_thread(read_audits, name, before, after)
+async def _reading(server: Server, name: str) -> AuditView:
+    before, after = await server.query(lambda registry: registry.get(name).audits())
+    return await asyncio.to_thread(audit_view, name, before, after)
 
 
 async def alarms(server: Server, request: Request) -> Response:
     """The alarms of the stream's monitor."""
     name: str = request.path_params["stream"]
 
-    def look(stream: Stream) -> Alarms:
+    def find(stream: Stream) -> Alarms:
         watch, model = stream.watch, stream.model_watch
         if watch is None or model is None:
             return Alarms([], [], "this stream has no monitor, so nothing raises alarms; leave out `monitor = false`")
@@ -71,14 +71,14 @@ async def alarms(server: Server, request: Request) -> Response:
         )
         return Alarms(watch.alarms.copy(), model.alarms.copy(), note)
 
-    return json(await server.look(lambda registry: look(registry.get(name))))
+    return json(await server.query(lambda registry: find(registry.get(name))))
 
 
 async def events(server: Server, request: Request) -> Response:
     """Server-sent events: the last minutes at once, and then a pulse every second."""
     name: str = request.path_params["stream"]
-    await server.look(lambda registry: registry.get(name).name)
-    if server.pulses.n_listeners >= server.config.limits.listeners:
+    await server.query(lambda registry: registry.get(name).name)
+    if server.live.n_listeners >= server.config.limits.listeners:
         raise Problem(503, "too many listen already; close a page, or raise `listeners` under [limits]", retry_after=10)
     return StreamingResponse(
         _stream(server, name),
@@ -88,11 +88,11 @@ async def events(server: Server, request: Request) -> Response:
 
 
 async def _stream(server: Server, name: str) -> AsyncIterator[bytes]:
-    listener = server.pulses.listen(name)
+    listener = server.live.listen(name)
     stopping = asyncio.create_task(server.stopping.wait())
     pulse: asyncio.Task[Any] | None = None
     try:
-        yield _event("history", server.pulses.history(name))
+        yield _event("history", server.live.history(name))
         while not stopping.done():
             pulse = asyncio.create_task(listener.get())
             done, _ = await asyncio.wait({pulse, stopping}, timeout=KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)
@@ -106,7 +106,7 @@ async def _stream(server: Server, name: str) -> AsyncIterator[bytes]:
         for task in (stopping, pulse):
             if task is not None:
                 task.cancel()
-        server.pulses.leave(name, listener)
+        server.live.leave(name, listener)
 
 
 def _event(kind: str, data: Any) -> bytes:
@@ -117,7 +117,7 @@ async def metrics(server: Server, request: Request) -> Response:
     """Counters and gauges for Prometheus."""
     token = request.scope["token"]
     try:
-        statuses: list[StreamStatus] = await server.look(
+        statuses: list[StreamStatus] = await server.query(
             lambda registry: [stream.status() for stream in registry.streams.values()]
         )
     except Problem:
@@ -147,7 +147,7 @@ _SPEC = msgspec.json.Decoder(StreamSpec)
 async def list_streams(server: Server, request: Request) -> Response:
     """The streams that the token may see."""
     token = request.scope["token"]
-    names = await server.look(lambda registry: registry.store.names())
+    names = await server.query(lambda registry: registry.store.names())
     return json(StreamList([name for name in names if token.may("read", name)]))
 
 
@@ -157,16 +157,16 @@ async def put_stream(server: Server, request: Request) -> Response:
     spec = decode(_SPEC, await read_body(request, server.config.limits.body))
     try:
         check(spec)
-        made = await server.look(lambda registry: registry.create(name, spec))
+        made = await server.query(lambda registry: registry.create(name, spec))
     except sc.SwapcalError as error:
         raise Problem(422, str(error)) from error
-    return json(await server.look(lambda registry: _answer(registry, name)), 201 if made else 200)
+    return json(await server.query(lambda registry: _answer(registry, name)), 201 if made else 200)
 
 
 async def get_stream(server: Server, request: Request) -> Response:
     """What a stream is and where it stands."""
     name: str = request.path_params["stream"]
-    return json(await server.look(lambda registry: _answer(registry, name)))
+    return json(await server.query(lambda registry: _answer(registry, name)))
 
 
 async def delete_stream(server: Server, request: Request) -> Response:
@@ -178,7 +178,7 @@ async def delete_stream(server: Server, request: Request) -> Response:
     def drop(registry: Registry) -> Any:
         registry.drop(name)
 
-    await server.look(drop)
+    await server.query(drop)
     return Response(status_code=204)
 
 

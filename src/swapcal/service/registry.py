@@ -130,7 +130,7 @@ def replay(stream: Stream, store: EventStore) -> None:
         rows, waiting[:] = list(waiting), []
         if not rows:
             return
-        asked = [stream.asked(one.context, one.used()) for one in (row.asked() for row in rows)]
+        asked = [stream.validate(one.context, one.used()) for one in (row.inputs() for row in rows)]
         for row, made in zip(rows, stream.predict(asked), strict=True):
             if made != row.forecast(stream.identity):
                 raise ReplayMismatch(
@@ -149,7 +149,7 @@ def replay(stream: Stream, store: EventStore) -> None:
             forecast()
         stream.begin(time)
         if is_outcome:
-            stream.close(row.forecast(stream.identity), row.asked().used(), row.y)
+            stream.close(row.forecast(stream.identity), row.inputs().used(), row.y)
         else:
             waiting.append(row)
             if len(waiting) >= AT_ONCE:

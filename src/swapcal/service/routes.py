@@ -17,6 +17,7 @@ from swapcal.service.schemas import (
     NAME,
     Alarms,
     Answers,
+    AuditView,
     Case,
     Cases,
     Forecasted,
@@ -31,7 +32,6 @@ from swapcal.service.schemas import (
 )
 from swapcal.service.server import Server
 from swapcal.service.spec import StreamAnswer, StreamSpec
-from swapcal.service.stream import AuditReading
 from swapcal.version import __version__
 
 # --------
@@ -199,7 +199,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "GET", f"{S}/cases/{{id}}", "read", "A case as it is stored", handlers.stored_case, (StoredCase,),
         statuses=(404,), tags=("cases",),
     ),
-    Operation("GET", f"{S}/audit", "read", "Errors and groups", reads.audit, (AuditReading,), statuses=(404,)),
+    Operation("GET", f"{S}/audit", "read", "Errors and groups", reads.audit, (AuditView,), statuses=(404,)),
     Operation("GET", f"{S}/report", "read", "The audit as a page", reads.report, "text/html", statuses=(404,)),
     Operation("GET", f"{S}/alarms", "read", "Alarms", reads.alarms, (Alarms,), statuses=(404,)),
     Operation("GET", f"{S}/events", "read", "Pulses as they come", reads.events, "text/event-stream", statuses=(404,)),

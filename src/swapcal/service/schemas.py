@@ -190,6 +190,45 @@ class Alarms(Struct, frozen=True):
     note: str
 
 
+class SideErrors(Struct, frozen=True):
+    """The errors of one side, as totals over its rounds; see `Audit`."""
+
+    rounds: int
+    calibration: float
+    multicalibration: float
+    swap_multicalibration: float
+    groups_off: Annotated[int, Meta(description="Groups that are biased over all their rounds, beyond doubt.")]
+    witness: str | None
+
+
+class SideBias(Struct, frozen=True):
+    """One group on one side: its mean identification, where positive says that forecasts are too high."""
+
+    bias: float
+    low: Annotated[float, Meta(description="Of an interval; those of all groups hold together with 97 %.")]
+    high: float
+    off: Annotated[bool, Meta(description="Biased beyond doubt.")]
+
+
+class GroupView(Struct, frozen=True):
+    """One group: the hints (`before`) and the forecasts (`after`); "all" is everybody."""
+
+    name: str
+    rounds: int
+    before: SideBias | None
+    after: SideBias | None
+
+
+class AuditView(Struct, frozen=True):
+    """The model's hints (`before`) and the forecasts (`after`), over the same groups and bins."""
+
+    stream: str
+    property: str
+    before: SideErrors
+    after: SideErrors
+    groups: list[GroupView]
+
+
 class StreamList(Struct, frozen=True):
     """The streams that the token may see."""
 

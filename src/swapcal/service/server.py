@@ -16,9 +16,9 @@ from swapcal.service.config import Config
 from swapcal.service.metrics import Metrics
 from swapcal.service.registry import Registry
 from swapcal.service.report import ReportPages
-from swapcal.service.schemas import Problem, StreamStatus
+from swapcal.service.schemas import AuditView, Problem, StreamStatus
 from swapcal.service.store import EventStore, NotOwner
-from swapcal.service.stream import AuditReading, Stream, read_audits
+from swapcal.service.stream import Stream, audit_view
 from swapcal.service.writer import Writer
 
 # --------
@@ -35,14 +35,14 @@ FEW = 30
 Pulse = dict[str, Any]
 
 
-class Pulses:
+class LiveNumbers:
     """A short history of every stream, and whoever listens to it."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._history: dict[str, deque[Pulse]] = {}
         self._listeners: dict[str, set[asyncio.Queue[Pulse]]] = {}
-        self._audits: dict[str, tuple[float, AuditReading]] = {}
+        self._audits: dict[str, tuple[float, AuditView]] = {}
 
     @property
     def n_listeners(self) -> int:
@@ -76,7 +76,7 @@ class Pulses:
 
     async def _beat(self) -> None:
         watched = {name for name, listeners in self._listeners.items() if listeners}
-        statuses = await self._writer.submit(lambda registry: [_look(one) for one in registry.streams.values()])
+        statuses = await self._writer.submit(lambda registry: [_live(one) for one in registry.streams.values()])
         for status, recent_before, recent_after, alarms in statuses:
             name = status.name
             pulse = self._pulse(status, recent_before, recent_after, alarms)
@@ -127,7 +127,7 @@ class Pulses:
         at, reading = self._audits.get(name, (0.0, None))
         if reading is None or time.monotonic() - at > AUDIT_EVERY:
             before, after = await self._writer.submit(lambda registry: _audits(registry, name))
-            reading = await asyncio.to_thread(read_audits, name, before, after)
+            reading = await asyncio.to_thread(audit_view, name, before, after)
             self._audits[name] = (time.monotonic(), reading)
         return {
             "swap_before": reading.before.swap_multicalibration,
@@ -138,7 +138,7 @@ class Pulses:
         }
 
 
-def _look(stream: Stream) -> tuple[StreamStatus, float | None, float | None, list[Any]]:
+def _live(stream: Stream) -> tuple[StreamStatus, float | None, float | None, list[Any]]:
     scores, alarms = stream.scores, [] if stream.watch is None else stream.watch.alarms[-ALARMS_SHOWN:]
     return stream.status(), scores.recent_before.mean(), scores.recent_after.mean(), alarms
 
@@ -173,14 +173,14 @@ class Server:
             snapshot_every=config.service.snapshot_every,
             max_streams=config.limits.streams,
         )
-        self.pulses = Pulses(self.writer)
+        self.live = LiveNumbers(self.writer)
         self.pages = ReportPages()
         self.stopping = asyncio.Event()
         self.http = httpx.AsyncClient(timeout=10.0, limits=httpx.Limits(max_connections=64))
 
-    async def look(self, look: Callable[[Registry], Found]) -> Found:
+    async def query(self, query: Callable[[Registry], Found]) -> Found:
         """Something read or done in the writer's thread."""
-        found: Found = await self.writer.submit(look)
+        found: Found = await self.writer.submit(query)
         return found
 
     @contextlib.asynccontextmanager
@@ -190,7 +190,7 @@ class Server:
         tasks: list[asyncio.Task[None]] = []
         try:
             await self._prepare()
-            tasks = [asyncio.create_task(self._tokens()), asyncio.create_task(self.pulses.run())]
+            tasks = [asyncio.create_task(self._tokens()), asyncio.create_task(self.live.run())]
             yield
         finally:
             self.stopping.set()
@@ -204,7 +204,7 @@ class Server:
         """Make the streams of the configuration; one that is there with other settings ends the start."""
         for name, spec in self.config.streams.items():
             try:
-                made = await self.look(lambda registry, name=name, spec=spec: registry.create(name, spec))  # type: ignore[misc]
+                made = await self.query(lambda registry, name=name, spec=spec: registry.create(name, spec))  # type: ignore[misc]
                 log.info("stream made" if made else "stream there", extra={"stream": name})
             except NotOwner:
                 log.info("stream elsewhere", extra={"stream": name})
@@ -219,7 +219,7 @@ class Server:
 
     async def _refresh(self) -> None:
         try:
-            self.access.refresh(await self.look(lambda registry: registry.store.tokens()))
+            self.access.refresh(await self.query(lambda registry: registry.store.tokens()))
         except Problem as problem:
             # The tokens known so far stay good.
             log.warning("tokens not read", extra={"reason": problem.detail})

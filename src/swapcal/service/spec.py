@@ -113,7 +113,7 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     ] = True
     seed: Annotated[int, Meta(ge=0, le=2**53, description="Of the draws; secret, if not given.")] | None = None
 
-    def room(self) -> int:
+    def max_pending(self) -> int:
         """How many cases can wait: given, or twice what comes within `delay`, or a million."""
         if self.pending is not None:
             return self.pending
@@ -138,7 +138,7 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         """After how many cases an outcome is waited for no more; None where outcomes are learned as they come."""
         if self.outcome_order == "arrival":
             return None
-        return self.room() if self.settle is None else self.settle
+        return self.max_pending() if self.settle is None else self.settle
 
     def inputs(self, context: dict[str, Scalar]) -> list[float] | None:
         """The features of a case, or None where the stream has none."""

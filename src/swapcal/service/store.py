@@ -110,7 +110,7 @@ class CaseRow:
         """Whether its outcome has come, or the word that none will."""
         return self.y_seq is not None
 
-    def asked(self) -> Request:
+    def inputs(self) -> Request:
         """The request."""
         return _REQUEST.decode(self.request)
 

@@ -29,12 +29,12 @@ PRUNE_EVERY = 60.0
 PRUNE_AT_ONCE = 5000
 UNAVAILABLE = "the store cannot write now, and nothing was changed; send the same request again"
 
-Look = Callable[[Registry], Any]
+Query = Callable[[Registry], Any]
 """Something done in the writer's thread, after what was sent before it has been stored."""
 
 
 class _Waiting(NamedTuple):
-    job: ForecastJob | OutcomeJob | Look
+    job: ForecastJob | OutcomeJob | Query
     size: int
     future: asyncio.Future[Any]
 
@@ -72,7 +72,7 @@ class Writer:
         self._loop = loop
         self._thread.start()
 
-    async def submit(self, job: ForecastJob | OutcomeJob | Look, size: int = 1) -> Any:
+    async def submit(self, job: ForecastJob | OutcomeJob | Query, size: int = 1) -> Any:
         """What became of a job; raises `Problem` or `Elsewhere` where it was refused as a whole."""
         if self.queued + size > self.room:
             self.metrics.queue_full += 1
@@ -138,7 +138,7 @@ class Writer:
             results = list(zip(jobs, self._store([one.job for one in jobs]), strict=True))  # type: ignore[misc]
         for one in taken:
             if callable(one.job):
-                results.append((one, self._look(one.job)))
+                results.append((one, self._query(one.job)))
         self._answer(results)
 
     def _store(self, jobs: Sequence[ForecastJob | OutcomeJob]) -> list[Any]:
@@ -187,11 +187,11 @@ class Writer:
             if isinstance(answer, list):
                 self.metrics.answered(job.stream, "forecast" if isinstance(job, ForecastJob) else "outcome", answer)
 
-    def _look(self, look: Look) -> Any:
+    def _query(self, query: Query) -> Any:
         if not self.ready:
             return self._down()
         try:
-            return look(self.registry)
+            return query(self.registry)
         except StoreDown as error:
             self._lost(error)
             return self._down()
