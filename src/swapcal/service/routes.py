@@ -9,7 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from swapcal.service import handlers, inference, reads
+from swapcal.service import handlers, reads
 from swapcal.service.access import Scope
 from swapcal.service.schemas import (
     ID,
@@ -22,6 +22,7 @@ from swapcal.service.schemas import (
     Cases,
     Forecasted,
     Forgotten,
+    Health,
     Learned,
     Outcome,
     Outcomes,
@@ -175,15 +176,6 @@ _FORECAST = {
     "replayed": False,
 }
 _SPEC = {"property": "probability", "groups": ["carrier", "origin", ["carrier", "origin"]], "delay": "7d"}
-_INFER = {
-    "id": "flight-1546",
-    "inputs": [
-        {"name": "carrier", "shape": [1], "datatype": "BYTES", "data": ["UA"]},
-        {"name": "hint", "shape": [1], "datatype": "FP64", "data": [0.21]},
-    ],
-}
-_INVOKE = {"dataframe_records": [{"id": "flight-1547", "carrier": "UA", "hint": 0.21}], "params": {"stream": "late"}}
-
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", f"{S}/forecasts", "predict", "Forecast one case or several", handlers.forecast,
@@ -212,29 +204,13 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "DELETE", S, "admin", "Delete a stream", reads.delete_stream, None, statuses=(404, 409), success=(204,)
     ),
+    Operation("GET", "/v2/health/live", None, "Alive", reads.live, (Health,), tags=("health",)),
     Operation(
-        "POST", "/v2/models/{stream}/infer", "predict", "Forecast, Open Inference Protocol", inference.infer,
-        (inference.InferResponse,), (inference.InferRequest,), (404, 409, 502), (200,), _INFER, tags=("inference",),
-    ),
-    Operation(
-        "GET", "/v2/models/{stream}", "predict", "A stream as a model", inference.model, (inference.ModelMetadata,),
-        statuses=(404,), tags=("inference",),
-    ),
-    Operation(
-        "GET", "/v2/models/{stream}/ready", "predict", "Whether a stream can forecast", inference.model_ready,
-        (inference.Live,), statuses=(404,), tags=("inference",),
-    ),
-    Operation(
-        "POST", "/invocations", "predict", "Forecast, as MLflow's server", inference.invocations, (inference.Invoked,),
-        (inference.Invocation,), (404, 409, 502), (200,), _INVOKE, tags=("inference",),
-    ),
-    Operation("GET", "/v2/health/live", None, "Alive", inference.live, (inference.Live,), tags=("health",)),
-    Operation(
-        "GET", "/v2/health/ready", None, "Ready", inference.ready, (inference.Live,), success=(200, 503),
+        "GET", "/v2/health/ready", None, "Ready", reads.ready, (Health,), success=(200, 503),
         tags=("health",),
     ),
     Operation(
-        "GET", "/ping", None, "Ready, MLflow", inference.ping, (inference.Live,), success=(200, 503), tags=("health",)
+        "GET", "/ping", None, "Ready, MLflow", reads.ping, (Health,), success=(200, 503), tags=("health",)
     ),
     Operation("GET", "/metrics", "read", "Prometheus metrics", reads.metrics, "text/plain", tags=("operation",)),
     Operation("GET", "/", "read", "The live page", reads.live_page, "text/html", tags=("operation",)),
