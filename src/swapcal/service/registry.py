@@ -135,7 +135,7 @@ def replay(stream: Stream, store: EventStore) -> None:
         if number != last + 1:
             raise ReplayMismatch(f"event {last + 1} is missing in the log of stream {stream.name!r}; restore a back-up")
         last = number
-        time = row.learned if is_outcome and row.learned is not None else row.created
+        time = float(row.learned if is_outcome and row.learned is not None else row.created)
         if is_outcome or (stream.counts_transactions and time != stream.time):
             forecast()
         stream.begin(time)
