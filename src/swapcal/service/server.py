@@ -198,13 +198,17 @@ def _line(stream: Stream) -> dict[str, Any]:
     status = stream.status()
     return msgspec.structs.asdict(status) | {
         "at": time.time(),
-        "loss_before": stream.scores.recent_before.mean(),
-        "loss_after": stream.scores.recent_after.mean(),
+        "loss_before": _mean(stream.scores.recent_before),
+        "loss_after": _mean(stream.scores.recent_after),
         "total_before": status.loss_before,
         "total_after": status.loss_after,
         "n_alarms": status.alarms,
         "alarms": [] if stream.watch is None else stream.watch.alarms[-ALARMS_SHOWN:],
     }
+
+
+def _mean(numbers: deque[float]) -> float | None:
+    return sum(numbers) / len(numbers) if numbers else None
 
 
 def _with_rates(line: dict[str, Any], history: deque[dict[str, Any]]) -> dict[str, Any]:

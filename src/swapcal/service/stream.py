@@ -8,6 +8,7 @@ import hmac
 import io
 import math
 import zlib
+from collections import deque
 from collections.abc import Sequence
 from hashlib import sha256
 from itertools import pairwise
@@ -223,7 +224,8 @@ class StreamEvaluation:
     def __init__(self, property: Any, groups: sc.Groups, bins: int | None) -> None:
         self.property, self.groups, self.bins = property, groups, bins or AUDIT_BINS
         self.before, self.after, self.totals = self._audit(), self._audit(), Totals()
-        self.recent_before, self.recent_after = _Recent(RECENT), _Recent(RECENT)
+        # For the eye only: they start empty after a restart.
+        self.recent_before, self.recent_after = deque[float](maxlen=RECENT), deque[float](maxlen=RECENT)
         self._waiting: list[tuple[float, float | None, float, Row]] = []
 
     def add(self, y: float, hint: float | None, forecast: float, row: Row) -> None:
@@ -238,8 +240,8 @@ class StreamEvaluation:
             totals.compared += 1
             totals.loss_before += before
             totals.loss_after += after
-            self.recent_before.add(before)
-            self.recent_after.add(after)
+            self.recent_before.append(before)
+            self.recent_after.append(after)
 
     def bring_up_to_date(self) -> None:
         """Add what waits to the audits: many rounds at once cost a tenth, and give the same bits."""
@@ -268,25 +270,6 @@ class StreamEvaluation:
         self.before = sc.Audit.from_dict(state["before"], self.property, self.groups)
         self.after = sc.Audit.from_dict(state["after"], self.property, self.groups)
         self.totals = msgspec.convert(state["totals"], Totals)
-
-
-class _Recent:
-    """The mean of the last so many numbers. For the eye only: it starts empty after a restart."""
-
-    __slots__ = ("_at", "_kept", "_n")
-
-    def __init__(self, n: int) -> None:
-        self._kept, self._at, self._n = np.zeros(n), 0, 0
-
-    def add(self, number: float) -> None:
-        """One more."""
-        self._kept[self._at] = number
-        self._at = (self._at + 1) % len(self._kept)
-        self._n = min(self._n + 1, len(self._kept))
-
-    def mean(self) -> float | None:
-        """Their mean, or None without any."""
-        return float(self._kept[: self._n].mean()) if self._n else None
 
 
 # --------

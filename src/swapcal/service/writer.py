@@ -177,7 +177,8 @@ class Writer:
             if played.commits:
                 committing = time.perf_counter()
                 self.store.commit(played.commits)
-                self.metrics.committed(time.perf_counter() - committing, sum(len(c.cases) for c in played.commits))
+                self.metrics.commit_seconds.add(time.perf_counter() - committing)
+                self.metrics.commit_cases.add(sum(len(one.cases) for one in played.commits))
         except StoreDown as error:
             self._lost(error)
             return [_down(UNAVAILABLE)] * len(jobs)
@@ -202,7 +203,7 @@ class Writer:
         for job, answer in zip(jobs, played.answers, strict=True):
             if isinstance(answer, list):
                 self.metrics.answered(job.stream, "forecast" if isinstance(job, ForecastJob) else "outcome", answer)
-        self.metrics.played(time.perf_counter() - started)
+        self.metrics.round_seconds.add(time.perf_counter() - started)
         return list(played.answers)
 
     def _query(self, query: Query) -> Any:
