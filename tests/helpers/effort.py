@@ -1,4 +1,4 @@
-"""How much of a repeated test is played, by SWAPCAL_EFFORT: quick in `make quick`, all in `make thorough`, else a part."""
+"""How much of a repeated test is played, by SWAPCAL_EFFORT: "quick" a little, "all" everything, else a part."""
 
 import os
 from collections.abc import Iterable
