@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
+from streams import table
 from swapcal.audits.sums import PER_CELL
 from swapcal.cli.output import view
 from swapcal.report import page
@@ -19,7 +20,6 @@ from swapcal.tasks.result import from_json, to_json
 from swapcal.tasks.scalar import run
 from swapcal.text.numbers import number
 from swapcal.text.property_words import property_words
-from verdict_streams import table
 
 GROUPS = ["g", "h", ("g", "h")]
 
