@@ -1,7 +1,6 @@
 """`swapcal run --by`: every key's rows forecast from the rows of that key before them, on all cores."""
 
 import contextlib
-import math
 import multiprocessing
 import os
 import sys
@@ -124,10 +123,13 @@ class KeyWorker:
         How many keys stay in memory.
     n_bins : int
         Bins of the audits.
+    order : str
+        In which late outcomes are learned.
     """
 
-    def __init__(self, template: bytes, folder: Path, number: int, resident: int, n_bins: int) -> None:
+    def __init__(self, template: bytes, folder: Path, number: int, resident: int, n_bins: int, order: str) -> None:
         self._template, self._resident, self._n_bins = Forecaster.from_bytes(template), resident, n_bins
+        self._order = order
         self._entries: OrderedDict[str, Forecaster] = OrderedDict()
         self._store, self._dirty = Store(folder / f"{number}.db"), dict[str, None]()
         self._new_audits()
@@ -144,7 +146,7 @@ class KeyWorker:
             key = str(part.keys.values[part.keys.codes[rows[0]]])
             own = part.taken(rows)
             x: Any = own.columns if own.columns else np.ones((len(rows), 1))
-            out[rows] = self._forecaster(key).run(x, own.y, own.hints, missing="skip", **own.more)
+            out[rows] = self._forecaster(key).run(x, own.y, own.hints, missing="skip", order=self._order, **own.more)
             self._dirty[key] = None
         known = np.flatnonzero(~np.isnan(part.y))
         if len(known):
@@ -248,10 +250,10 @@ class WorkerPool:
     def __len__(self) -> int:
         return len(self._pipes)
 
-    def begin(self, template: bytes, resident: int, n_bins: int) -> None:
+    def begin(self, template: bytes, resident: int, n_bins: int, order: str) -> None:
         """Tell every process what to play; comes first, and has no answer."""
         for number, pipe in enumerate(self._pipes):
-            pipe.send((template, Path(self._folder.name), number, resident, n_bins))
+            pipe.send((template, Path(self._folder.name), number, resident, n_bins, order))
 
     def ask(self, what: str, arguments: Sequence[Any]) -> None:
         """Send a question to each process; `answers` must follow."""
@@ -337,18 +339,13 @@ class ByKey:
 
 def run_by_key(
     source: Path_,
-    question: TaskConfig,
-    by: str,
+    config: TaskConfig,
     *,
     out: Path_ | None = None,
     state: Path_ | None = None,
-    seed: int | None = None,
+    outcomes: Any = None,
     processes: int | None = None,
     resident: int = 2000,
-    learn: bool = False,
-    max_pending: int | None = None,
-    trust: float | None = None,
-    levels: int = 10,
     fresh: bool = False,
     overwrite: bool = False,
     pause: float = 10.0,
@@ -362,28 +359,21 @@ def run_by_key(
     ----------
     source : path
         A file.
-    question : Question
-        Which columns, which groups, which property; `p` is the hint.
-    by : str
-        The column of the keys; a row without one is an error.
+    config : TaskConfig
+        Which columns, which groups, which property; `by` is the column of the keys. The seed of a key is a hash of the
+        seed and the key.
     out : path, optional
         Forecasts of all rows in the order of the file: .csv, .jsonl or .parquet.
     state : path, optional
         A SQLite file that keeps how far the run has come; the same call then goes on.
-    seed : int, optional
-        Of the whole; that of a key is a hash of it and the key. None: drawn.
+    outcomes
+        Refused: keys have no rows that are named.
     processes : int, optional
         How many; one for each core that may be used by default.
     resident : int
         Keys that a process keeps in memory; others are on disk, in the folder for temporary files.
-    learn : bool
-        Put a model that learns between a key's hint and its engine.
-    max_pending : int, optional
-        How many rows of a key can wait for their outcomes. None: 64, or 4,096 where outcomes are known late.
-    trust, levels
-        As for `Forecaster`.
     fresh, overwrite, progress, stop, say
-        As for `running.run`.
+        As for `runner.run`.
     pause : float
         Seconds between commits.
 
@@ -394,19 +384,15 @@ def run_by_key(
 
     Notes
     -----
-    The forecasts of a key are those of a `Forecaster` alone with its rows, `keyed.sibling` of one template, whatever
-    the number of processes. Memory: `resident` states a process, and a few hundred thousand rows.
+    The forecasts of a key are those of a `Forecaster` alone with its rows, `forecaster_for_key` of one template,
+    whatever the number of processes. Memory: `resident` states a process, and a few hundred thousand rows.
     """
-    if question.linear:
-        raise InvalidInput(
-            "--by plays groups of columns, without --linear: the scales of these columns would be those of a few rows "
-            "of each key; cut them into bands, as --groups does"
-        )
-    if question.order != "arrival":
-        raise InvalidInput("--by learns outcomes as they come, key by key; leave out --order forecast")
-    if max_pending is None:
-        max_pending = 4096 if question.late.given else 64
-    columns = None if question.columns is None else (*dict.fromkeys((by, *question.columns)),)
+    if config.by is None:
+        raise InvalidInput("a run by key needs the column of the keys: give by= (--by)")
+    if outcomes is not None:
+        raise InvalidInput("--by goes without --outcomes: keys have no rows that are named")
+    if config.max_pending is None:
+        config = replace(config, max_pending=4096 if config.late else 64)
     n_processes = integer(len(_cores()) if processes is None else processes, "processes", 1)
     kept = StateStore(state)
     team = None
@@ -417,17 +403,16 @@ def run_by_key(
             os.remove(state)
             kept = StateStore(state)
         begun = kept.begun()
-        asked = {**question.settings(), "by": by, "levels": levels, "trust": trust, "max_pending": max_pending}
-        asked["learn"] = learn
+        asked = config.settings()
         if begun is not None and begun["asked"] != asked:
             raise StateFileError(
                 f"{state} was made with other settings; give another --state, or --fresh to start over"
             )
-        with read(source, columns=columns) as records:
-            first, rest = opening(records, question.prefix)
-            template = _template(question, first, records.name, begun, seed, trust, levels, max_pending, learn)
-            team.begin(template.to_bytes(), resident, _BINS)
-            job = _Job(question, by, columns, first, records, template, asked, kept, team)
+        with read(source, columns=config.columns) as records:
+            first, rest = opening(records, config.prefix)
+            template = _template(config, first, records.name, begun)
+            team.begin(template.to_bytes(), resident, _BINS, config.order)
+            job = _Job(config, first, records, template, asked, kept, team)
             return job.run(chain(first, rest), out, begun, overwrite, pause, progress, stop, say)
     finally:
         kept.close()
@@ -455,28 +440,18 @@ def _keys(batch: Batch, by: str) -> Coded:
     return Coded(column.codes, tuple(str(each) for each in texts))
 
 
-def _template(
-    question: TaskConfig,
-    first: list[Batch],
-    source: str,
-    begun: dict[str, Any] | None,
-    seed: int | None,
-    trust: float | None,
-    levels: int,
-    max_pending: int,
-    learn: bool,
-) -> Forecaster:
+def _template(config: TaskConfig, first: list[Batch], source: str, begun: dict[str, Any] | None) -> Forecaster:
     if begun is not None:
         return Forecaster.from_bytes(bytes.fromhex(begun["template"]))
     hypotheses: Hypotheses = Finite(1, names=["all"])
-    if question.groups:
-        audience = ContextColumns.fitted(question, first)
-        n = len(audience.groups.names) - 1
-        hypotheses = audience.limited(question, min(question.limit, n + 16)).groups
-    given: dict[str, Any] = {} if trust is None else {"trust": trust}
-    given |= {"hint": OnlineRegression()} if learn else {}
-    target = Columns(question, first, source).property
-    return Forecaster(target, hypotheses, seed=seed, r=question.r, levels=levels, max_pending=max_pending, **given)
+    if config.groups:
+        contexts = ContextColumns.fitted(config, first)
+        n = len(contexts.groups.names) - 1
+        hypotheses = contexts.limited(config, min(config.limit, n + 16)).groups
+    settings: dict[str, Any] = {name: getattr(config, name) for name in ("seed", "r", "levels", "max_pending")}
+    settings |= {} if config.trust is None else {"trust": config.trust}
+    settings |= {"hint": OnlineRegression()} if config.learns else {}
+    return Forecaster(Columns(config, first, source).property, hypotheses, **settings)
 
 
 class _Asked(NamedTuple):
@@ -491,8 +466,6 @@ class _Job:
     def __init__(
         self,
         question: TaskConfig,
-        by: str,
-        columns: tuple[str, ...] | None,
         first: list[Batch],
         records: Records,
         template: Forecaster,
@@ -500,13 +473,12 @@ class _Job:
         kept: StateStore,
         team: WorkerPool,
     ) -> None:
-        self.question, self.by, self.template, self.kept, self.team = question, by, template, kept, team
+        self.question, self.template, self.kept, self.team = question, template, kept, team
         self.asked, self.owners, self.resumed, self.seconds = asked, KeyAssignment(len(team)), False, 0.0
         settled = min(sum(batch.n for batch in first), question.prefix)
         self.values = Columns(replace(question, prefix=settled), first, records.name)
         # Only who goes on later compares rows with those of before.
-        self.fingerprint, self.n_rows = None if kept.path is None else Fingerprint(columns), 0
-        self.last_time = -math.inf
+        self.fingerprint, self.n_rows = None if kept.path is None else Fingerprint(question.columns), 0
         hypotheses: Any = template.hypotheses
         self.group_columns = tuple(getattr(hypotheses, "columns", ()))
         self.names = ("row", "forecast") if question.p is None else ("row", "before", "forecast")
@@ -599,10 +571,8 @@ class _Job:
         if weights is not None:
             y = np.where(weights > 0.0, y, np.nan)  # rows of no weight are forecast, and not learned from
             more["weights"] = weights
-        if self.question.late.given:
-            more["times"], more["known"] = self.question.late.moments(batch, self.last_time)
-            self.last_time = float(more["times"][-1]) if batch.n else self.last_time
-        return Part(_keys(batch, self.by), y, hints, {n: batch[n] for n in self.group_columns}, more)
+        more |= self.values.moments(batch)
+        return Part(_keys(batch, self.question.by or ""), y, hints, {n: batch[n] for n in self.group_columns}, more)
 
     def _commit(self, audits: list[Audit], output: Output | None, *, last: bool = False) -> None:
         self.team.ask("commit", [None] * len(self.team))
@@ -631,8 +601,7 @@ class _Job:
             left = min(begun["rows"] - self.n_rows, batch.n)
             assert self.fingerprint is not None
             self.fingerprint.add(batch.cut(0, left))
-            if self.question.late.given:
-                self.last_time = float(self.question.late.moments(batch.cut(0, left), self.last_time)[0][-1])
+            self.values.moments(batch.cut(0, left))
             self.n_rows += left
             if left < batch.n:
                 ahead.append(batch.cut(left, batch.n))
