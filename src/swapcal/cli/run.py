@@ -90,9 +90,6 @@ def _tell(result: Any, file: str, task: "TaskConfig", out: Path | None, **how: A
             for sentence in result.sentences():
                 typer.echo(printable(sentence))
         return
-    show, rows = {
-        "scalar": (tell, lambda: result.settings["rows"]),
-        "interval": (tell_intervals, lambda: int(result.covered.settings["rows"])),
-        "classes": (tell_classes, lambda: result.n_rows),
-    }[task.task]
-    show(result, last=None if out is None else f"The forecasts of all {rows():,} rows are in {out}", **how)
+    show: Any = {"scalar": tell, "interval": tell_intervals, "classes": tell_classes}[task.task]
+    rows = result.n_rows if task.classes else getattr(result, "covered", result).settings["rows"]
+    show(result, last=None if out is None else f"The forecasts of all {rows:,} rows are in {out}", **how)

@@ -130,9 +130,9 @@ class ClassesEvaluation:
         self.log.add(before.log, after.log[hinted], weights)
 
     @staticmethod
-    def _side(side: "ClassSide", inputs: Inputs, at: IntArray, *forecasts: Any) -> "ClassLosses":
+    def _side(side: "ClassSide", inputs: Inputs, at: IntArray, p: Any, top: Any, sure: Any) -> "ClassLosses":
         weights = None if inputs.weights is None else inputs.weights[at]
-        return side.add(inputs.y[at].astype(np.int64), *forecasts, taken(inputs.rows.groups, at), weights)
+        return side.add(inputs.y[at].astype(np.int64), p, top, sure, taken(inputs.rows.groups, at), weights)
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state."""

@@ -121,8 +121,8 @@ class IntervalTask(Task):
 
 def _whole(ends: Float64Array) -> Float64Array:
     """Intervals with both ends; those with an infinite one are missing."""
-    finite: Float64Array = np.where(np.isfinite(ends).all(axis=1)[:, None], ends, np.nan)
-    return finite
+    whole: Float64Array = np.where(np.isfinite(ends).all(axis=1, keepdims=True), ends, np.nan)
+    return whole
 
 
 class IntervalEvaluation:

@@ -31,7 +31,7 @@ from swapcal.typing import Float64Array, IntArray
 
 LATER = " (where blank outcomes are to be filled in later, begin with --later)"
 
-_NOTHING: Mapping[str, Float64Array] = {}
+_NOTHING: Mapping[str, Any] = {}
 
 
 class Inputs(NamedTuple):
@@ -44,11 +44,11 @@ class Inputs(NamedTuple):
     numbers: IntArray
     y: Float64Array
     hints: Float64Array | None
-    own: Mapping[str, Float64Array] = _NOTHING
+    own: Mapping[str, Any] = _NOTHING
     contexts: ContextRows | None = None
     weights: Float64Array | None = None
     waits: npt.NDArray[np.bool_] | None = None
-    more: Mapping[str, Float64Array] = _NOTHING
+    more: Mapping[str, Any] = _NOTHING
 
     @property
     def rows(self) -> ContextRows:
@@ -72,17 +72,15 @@ class Inputs(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence["Inputs"]) -> "Inputs":
         """Several in one."""
-        first = parts[0]
-        columns: list[Any] = [
-            None if getattr(first, name) is None else np.concatenate([getattr(each, name) for each in parts])
-            for name in ("numbers", "y", "hints", "weights", "waits")
-        ]
-        more, own = (
-            {key: np.concatenate([getattr(each, name)[key] for each in parts]) for key in getattr(first, name)}
-            for name in ("more", "own")
-        )
-        contexts = ContextRows.joined([each.rows for each in parts])
-        return cls(*columns[:3], own, contexts, *columns[3:], more)
+
+        def joined(columns: list[Any]) -> Any:
+            if isinstance(columns[0], Mapping):
+                return {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
+            if isinstance(columns[0], ContextRows):
+                return ContextRows.joined(columns)
+            return None if columns[0] is None else np.concatenate(columns)
+
+        return cls(*(joined(list(column)) for column in zip(*parts, strict=True)))
 
 
 class Task(ABC):
