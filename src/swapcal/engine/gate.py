@@ -198,7 +198,7 @@ class LossBounds:
     Examples
     --------
     >>> import swapcal as sc
-    >>> stakes = Stakes(sc.Mean())
+    >>> stakes = LossBounds(sc.Mean())
     >>> stakes.worst(0.75, 0.5), stakes.outcome(0.75, 0.5, 1.0).difference
     (0.15625, -0.09375)
     """

@@ -49,7 +49,7 @@ def to_seconds(values: Any, name: str, n: int) -> Float64Array:
 
     Examples
     --------
-    >>> moments(np.array(["1970-01-02", "NaT"], dtype="datetime64[D]"), "known", 2)
+    >>> to_seconds(np.array(["1970-01-02", "NaT"], dtype="datetime64[D]"), "known", 2)
     array([86400.,    nan])
     """
     array = np.asarray(values)
@@ -144,7 +144,7 @@ def learn_order(arrive: IntArray, lines: IntArray) -> tuple[IntArray, IntArray, 
 
     Examples
     --------
-    >>> [part.tolist() for part in planned(np.array([1, 3, 2, NEVER]), np.array([7]))]
+    >>> [part.tolist() for part in learn_order(np.array([1, 3, 2, NEVER]), np.array([7]))]
     [[-8], [0, 0, 1, 1], [1, 0, 1]]
     """
     n_carried, n = len(lines), len(arrive) - len(lines)

@@ -49,8 +49,8 @@ def forecaster_for_key(template: Forecaster, *names: str, hypotheses: Hypotheses
     --------
     >>> import swapcal as sc
     >>> template = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1)
-    >>> one, two = (sibling(template, "key", key_text(key)) for key in ("Paris", "Rome"))
-    >>> one.rules.seed == two.rules.seed, one.to_bytes() == sibling(template, "key", '"Paris"').to_bytes()
+    >>> one, two = (forecaster_for_key(template, "key", key_text(key)) for key in ("Paris", "Rome"))
+    >>> one.rules.seed == two.rules.seed, one.to_bytes() == forecaster_for_key(template, "key", '"Paris"').to_bytes()
     (False, True)
     """
     settings = dict(template.rules.settings())
