@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from swapcal.errors import StateFileError, SwapcalError
 from swapcal.inputs import short_repr
-from swapcal.state import atomic_write, leftovers
+from swapcal.state import Saved, Shape, atomic_write, leftovers, pack, unpack
 from swapcal.stored_arrays import read_array, write_array
 from swapcal.tables.batch import Batch
 from swapcal.tables.records import Records, read
@@ -75,6 +75,20 @@ class Checkpoint:
     plain: dict[str, Any]
     forecaster: bytes
     arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        """The same as bytes, for a place inside another file."""
+        plain = {name: getattr(self, name) for name in _FIELDS}
+        shapes = {name: list(array.shape) for name, array in self.arrays.items()}
+        return pack("checkpoint", Saved({**plain, "shapes": shapes}, self.arrays, {"model": self.forecaster}))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Checkpoint":
+        """What `to_bytes` wrote."""
+        packed = unpack("checkpoint", data)
+        shapes = packed.plain.pop("shapes")
+        arrays = packed.arrays({name: Shape(tuple(dims), finite=False) for name, dims in shapes.items()})
+        return cls(**packed.plain, forecaster=bytes(packed.parts["model"]), arrays=arrays)
 
 
 def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:

@@ -73,17 +73,18 @@ class ClassesTask(Task):
     def _read(self, batch: Batch) -> Inputs:
         return Inputs(numbers_of(batch), self.columns.labels(batch), self.columns.probabilities(batch))
 
-    def _play(self, inputs: Inputs) -> Float64Array:
+    def play(self, inputs: Inputs) -> Float64Array:
+        """Forecast rows, learn from them, and score them."""
         rows = weighted(inputs.rows.groups, inputs.weights)
         settings: dict[str, Any] = {"waits": inputs.waits, "order": self.config.order, **inputs.more}
-        forecasts = self.model.run_in_full(rows, inputs.y, inputs.hints, **settings)
-        self._score(inputs, forecasts)
-        return forecasts
+        return self.scored(inputs, self.model.run_in_full(rows, inputs.y, inputs.hints, **settings))
 
-    def _score(self, inputs: Inputs, forecasts: Float64Array) -> None:
+    def score(self, inputs: Inputs, forecasts: Float64Array) -> None:
+        """Count rows that have an outcome."""
         self.evaluation.add(inputs, forecasts)
 
-    def _output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
+    def output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
+        """The columns of the output but the first."""
         columns = {f"p_{name}": forecasts[:, k] for k, name in enumerate(self.columns.classes)}
         top = np.array(self.columns.classes, dtype=object)[forecasts[:, -2].astype(np.int64)]
         return {**columns, "top": top, "confidence": forecasts[:, -1]}

@@ -78,7 +78,7 @@ class IntervalTask(Task):
         own = {} if lower is None or upper is None else {"before_lower": lower, "before_upper": upper}
         return Inputs(numbers_of(batch), y, center, own)
 
-    def _more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
+    def more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
         """How uncertain the model is in each row; its usual width where it has none."""
         if self._usual is None or not inputs.own:
             return {}
@@ -86,17 +86,22 @@ class IntervalTask(Task):
         half = np.where(half > 0, half, self._usual)  # which a missing one is not, either
         return {"units": np.clip(half, _LEAST * self._usual, _MOST * self._usual) / self._deviations}
 
-    def _play(self, inputs: Inputs) -> Float64Array:
+    def play(self, inputs: Inputs) -> Float64Array:
+        """Forecast rows, learn from them, and score them."""
         rows = weighted(inputs.rows.groups, inputs.weights)
         settings: dict[str, Any] = {"waits": inputs.waits, "order": self.config.order, **inputs.more}
-        ends = _whole(self.model.run(rows, inputs.y, inputs.hints, **settings))
-        self._score(inputs, ends)
-        return ends
+        return self.scored(inputs, self.model.run(rows, inputs.y, inputs.hints, **settings))
 
-    def _score(self, inputs: Inputs, forecasts: Float64Array) -> None:
+    def scored(self, inputs: Inputs, forecasts: Float64Array) -> Float64Array:
+        """Count rows that somebody else has played."""
+        return super().scored(inputs, _whole(forecasts))
+
+    def score(self, inputs: Inputs, forecasts: Float64Array) -> None:
+        """Count rows that have an outcome."""
         self.evaluation.add(inputs, _whole(forecasts))
 
-    def _output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
+    def output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
+        """The columns of the output but the first."""
         center = {} if inputs.hints is None else {"before": inputs.hints}
         return {**center, **inputs.own, "lower": forecasts[:, 0], "upper": forecasts[:, 1]}
 
@@ -258,7 +263,7 @@ def _result(current: IntervalTask, asked: dict[str, Any]) -> IntervalResult:
         settings={
             **asked,
             "seed": quantiles.seed,
-            "miscovered_rows_at_most": current.model.miscoverage(DELTA),
+            "miscovered_rows_at_most": None if question.by else current.model.miscoverage(DELTA),
             "rows": current.n_rows,
             "rows_without_interval_yet": counted.n_early,
             "rows_without_hint": current.n_unhinted,

@@ -169,7 +169,7 @@ def run_batches(
     else:
         with understood(files.state):
             current = make(first, expected, begun)
-        batches = _behind(batches, current, begun, files, records.name)
+        batches = behind(batches, current, begun.rows, files.state, records.name)
         if current.digest(then=True) != begun.digest:
             aside, hint = ("", LATER) if not config.later else (", blank outcomes that were filled in aside", "")
             raise StateFileError(
@@ -233,23 +233,17 @@ def _expected_rows(records: Records) -> int | None:
     return int(float(f"{rows:.1e}"))
 
 
-def _behind(
-    batches: Iterator[Batch], current: Task, begun: Checkpoint, files: RunFiles, source: str
-) -> Iterator[Batch]:
+def behind(batches: Iterator[Batch], current: Task, rows: int, state: object, source: str) -> Iterator[Batch]:
     """The batches behind the rows that are done, which must be the same rows as then."""
     ahead: list[Batch] = []
-    for batch in batches:
-        left = begun.rows - current.n_rows
+    while current.n_rows < rows and (batch := next(batches, None)) is not None:
+        left = rows - current.n_rows
+        current.pass_over(batch if batch.n <= left else batch.cut(0, left))
         if batch.n > left:
-            current.pass_over(batch.cut(0, left))
             ahead.append(batch.cut(left, batch.n))
-        else:
-            current.pass_over(batch)
-        if current.n_rows == begun.rows:
-            break
-    if current.n_rows < begun.rows:
+    if current.n_rows < rows:
         raise StateFileError(
-            f"{source} has {counted(current.n_rows)}, and the state file {files.state} has {begun.rows:,} of them "
+            f"{source} has {counted(current.n_rows)}, and the state file {state} has {rows:,} of them "
             "done; give the file it was made with, another --state, or --fresh to start over"
         )
     return chain(ahead, batches)

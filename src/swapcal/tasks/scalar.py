@@ -73,10 +73,12 @@ class ScalarTask(Task):
         y = self.columns.labels(batch)
         return Inputs(numbers_of(batch), y, None if self.config.p is None else self.columns.hints(batch))
 
-    def _more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
+    def more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
+        """What else the model takes of the rows of a batch, by name."""
         return {} if self.features is None else {"features": _dense(self.features, batch)}
 
-    def _play(self, inputs: Inputs) -> Float64Array:
+    def play(self, inputs: Inputs) -> Float64Array:
+        """Forecast rows, learn from them, and score them."""
         forecasts = np.empty(len(inputs.y))
         for part in self.evaluation.parts(~np.isnan(inputs.y)):
             some = inputs.part(part)
@@ -91,14 +93,16 @@ class ScalarTask(Task):
                 order=self.config.order,
                 **some.more,
             )
-            self._score(some, forecasts[part])
+            self.score(some, forecasts[part])
         return forecasts
 
-    def _score(self, inputs: Inputs, forecasts: Float64Array) -> None:
+    def score(self, inputs: Inputs, forecasts: Float64Array) -> None:
+        """Count rows that have an outcome."""
         self.evaluation.add(inputs.y, inputs.hints, forecasts, inputs.rows, inputs.weights)
         self.evaluation.note(self.model)
 
-    def _output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
+    def output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
+        """The columns of the output but the first."""
         return {**({} if inputs.hints is None else {"before": inputs.hints}), "forecast": forecasts}
 
     def _unhinted(self, inputs: Inputs) -> int:

@@ -160,15 +160,20 @@ class Task(ABC):
         """The outcomes of a batch, and what the model says of its rows."""
 
     @abstractmethod
-    def _play(self, inputs: Inputs) -> Float64Array:
+    def play(self, inputs: Inputs) -> Float64Array:
         """Forecast rows, learn from them, and score them."""
 
     @abstractmethod
-    def _score(self, inputs: Inputs, forecasts: Float64Array) -> None:
+    def score(self, inputs: Inputs, forecasts: Float64Array) -> None:
         """Count rows that have an outcome."""
 
+    def scored(self, inputs: Inputs, forecasts: Float64Array) -> Float64Array:
+        """Count rows that somebody else has played; the forecasts as the output has them."""
+        self.score(inputs, forecasts)
+        return forecasts
+
     @abstractmethod
-    def _output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
+    def output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
         """The columns of the output but the first."""
 
     @abstractmethod
@@ -180,7 +185,7 @@ class Task(ABC):
     def window(self) -> int:
         """How many rows can wait for their outcomes."""
 
-    def _more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
+    def more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
         """What else the model's `run` takes of the rows of a batch, by name."""
         return {}
 
@@ -190,8 +195,8 @@ class Task(ABC):
 
     def advance(self, batch: Batch) -> dict[str, Any]:
         """Forecast the rows of a batch and learn from them; the columns of the output."""
-        inputs = self._count(batch)
-        more = {**inputs.more, **self._more(batch, inputs)}
+        inputs = self.count(batch)
+        more = {**inputs.more, **self.more(batch, inputs)}
         inputs = inputs._replace(contexts=self.contexts.rows(batch), more=more)
         if self.waiting is not None:
             raw = self._outcomes(batch, inputs.weights)
@@ -199,14 +204,14 @@ class Task(ABC):
             inputs = inputs._replace(waits=waits)
         if inputs.weights is not None:  # rows of no weight are forecast, and not learned from
             inputs = inputs._replace(y=np.where(inputs.weights > 0.0, inputs.y, np.nan))
-        forecasts = self._play(inputs)
+        forecasts = self.play(inputs)
         if self.waiting is not None:
             self.waiting.add(raw, waits, self.window)
-        return {"row": inputs.numbers + 1, **self._output(inputs, forecasts)}
+        return {"row": inputs.numbers + 1, **self.output(inputs, forecasts)}
 
     def pass_over(self, batch: Batch) -> None:
         """Count rows that are done, and look which outcomes have come since."""
-        inputs = self._count(batch if self.waiting is None else self.waiting.without(batch))
+        inputs = self.count(batch if self.waiting is None else self.waiting.without(batch))
         if self.waiting is None:
             return
         raw = self._outcomes(batch, inputs.weights)
@@ -245,7 +250,7 @@ class Task(ABC):
                 inputs = inputs.taken(np.concatenate([np.arange(n_here), named]))
             rows, raw = inputs.numbers, inputs.y
             inputs = self._as_held(inputs._replace(y=self.columns.inside(raw)))
-            self._score(inputs, self.model.fill_in(rows, inputs.y, known=inputs.more.get("known")))
+            self.score(inputs, self.model.fill_in(rows, inputs.y, known=inputs.more.get("known")))
             self.n_missing -= n_here
             self.columns.clipped(rows[:n_here], raw[:n_here])
             self.n_unhinted += self._unhinted(inputs.part(slice(0, n_here)))
@@ -337,7 +342,7 @@ class Task(ABC):
             warnings.simplefilter("ignore", UserWarning)
             return np.concatenate([getattr(reader, name)(batch) for batch in first])[: self.settled]
 
-    def _count(self, batch: Batch) -> Inputs:
+    def count(self, batch: Batch) -> Inputs:
         """The rows of a batch, whose cells go into the fingerprint."""
         inputs = self._read(batch)
         self.fingerprint.add(batch)
