@@ -238,10 +238,10 @@ class KeyWorker:
                     audit.update_many(known.y, p, known.contexts, weights=known.more.get("weights"))
         return out
 
-    def commit(self) -> tuple[list[tuple[str, bytes]], list[bytes], float]:
-        """The states that have changed since the last commit, the audits of the rows since, and processor seconds."""
+    def commit(self, keep: bool) -> tuple[list[tuple[str, bytes]], list[bytes], float]:
+        """The states that have changed since, if somebody keeps them, the audits of the rows since, processor seconds."""
         states = []
-        for key in self._dirty:
+        for key in self._dirty if keep else ():
             model = self._entries.get(key)
             stored = self._store.get(key) if model is None else None
             states.append((key, model.to_bytes() if model is not None else b"" if stored is None else stored[1]))
@@ -278,7 +278,7 @@ def serve(pipe: Connection) -> None:
         player = None if settings is None else KeyWorker(*settings)
         while player is not None and (question := waiting.get()) is not None:
             what, argument = question
-            pipe.send(player.play(*argument) if what == "play" else player.commit())
+            pipe.send(player.play(*argument) if what == "play" else player.commit(argument))
     except KeyboardInterrupt:
         return
     except Exception as error:
@@ -667,7 +667,7 @@ class _Job:
         return Part(_keys(batch, self.task.config.by or ""), inputs.y, inputs.hints, columns, more)
 
     def _commit(self, output: Output | None, *, last: bool = False) -> None:
-        self.team.ask("commit", [None] * len(self.team))
+        self.team.ask("commit", [self.kept.path is not None] * len(self.team))
         position = None if output is None else output.finish() if last else output.commit()
         states: list[tuple[str, bytes]] = []
         self.seconds = time.process_time()
