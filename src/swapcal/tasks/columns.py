@@ -153,11 +153,13 @@ class ColumnReader:
         Outcomes and weights so far that were moved to the end of their range.
     """
 
-    def __init__(self, config: TaskConfig, source: str) -> None:
+    def __init__(self, config: TaskConfig, source: str, first: Sequence["Batch"] = ()) -> None:
         self.config, self.source = config, source
         self.heaviest = 1.0
         self.n_clipped = self.n_clipped_weights = 0
         self._last_time = -math.inf
+        if first:
+            self._weigh(first)
 
     def weights(self, batch: "Batch") -> Float64Array | None:
         """Weights of a batch in [0, 1], a missing one being 0; None if no column was named."""
@@ -168,6 +170,11 @@ class ColumnReader:
         moved = self._outside(raw, 0.0, self.heaviest, batch, column, "weights", self.n_clipped_weights)
         self.n_clipped_weights += moved
         return np.minimum(raw / self.heaviest, 1.0)
+
+    def weighed(self, batch: "Batch") -> dict[str, Float64Array]:
+        """Weights by the name that `run` has for them; nothing where there are none."""
+        weights = self.weights(batch)
+        return {} if weights is None else {"weights": weights}
 
     def moments(self, batch: "Batch") -> dict[str, Float64Array]:
         """The times of a batch's rows, and when their outcomes are known; nothing where that is at once."""
@@ -556,7 +563,7 @@ class ClassColumns(ColumnReader):
     """
 
     def __init__(self, config: TaskConfig, first: Sequence[Batch], source: str) -> None:
-        super().__init__(config, source)
+        super().__init__(config, source, first)
         model = config.model
         pairs = [each.split("=", 1) for each in model]
         named = [len(pair) == 2 for pair in pairs]
@@ -578,7 +585,6 @@ class ClassColumns(ColumnReader):
         if len(self.model) > MOST:
             raise InvalidInput(f"--classes takes {MOST} classes at most; got {len(self.model)} columns")
         self.n_strange = self.n_rescaled = 0
-        self._weigh(first)
         self._settle(first)
 
     def _settle(self, first: Sequence[Batch]) -> None:
@@ -750,7 +756,7 @@ class IntervalColumns(ColumnReader):
     """
 
     def __init__(self, config: TaskConfig, first: Sequence[Batch], source: str) -> None:
-        super().__init__(config, source)
+        super().__init__(config, source, first)
         model = config.model
         if len(model) > 3:
             raise InvalidInput(
@@ -763,7 +769,6 @@ class IntervalColumns(ColumnReader):
         self.n_crossed = 0
         self.low = -np.inf if config.low is None else config.low
         self.high = np.inf if config.high is None else config.high
-        self._weigh(first)
         self._check(first)
 
     def _check(self, first: Sequence[Batch]) -> None:

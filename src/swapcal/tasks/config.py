@@ -308,7 +308,7 @@ CONFLICTS: tuple[Conflict, ...] = (
     Conflict("classes", "low", "classes have no range"),
     Conflict("classes", "high", "classes have no range"),
     *(Conflict(task, name, sentence) for task in ("interval", "classes") for name, sentence in _NUMBER.items()),
-    *(Conflict("by", name, _STREAM) for name in ("horizon", "bins", "jitter", "costs", "later", "id")),
+    *(Conflict("by", name, _STREAM) for name in ("horizon", "bins", "jitter", "costs", "id", "later")),
     Conflict(
         "by",
         "linear",
