@@ -239,7 +239,7 @@ class KeyWorker:
         return out
 
     def commit(self, keep: bool) -> tuple[list[tuple[str, bytes]], list[bytes], float]:
-        """The states that have changed since, if somebody keeps them, the audits of the rows since, processor seconds."""
+        """The states that have changed since, if somebody keeps them, audits of the rows since, processor seconds."""
         states = []
         for key in self._dirty if keep else ():
             model = self._entries.get(key)
@@ -372,9 +372,10 @@ class WorkerPool:
         self.close()
 
 
-_TOGETHER = 1 << 17
+TOGETHER, PAUSE = 1 << 17, 10.0
+"""Rows that are handed out together, and seconds between commits."""
 _AHEAD = 2
-"""Rows that are handed out together, and how many such parts are out at a time."""
+"""How many such parts are out at a time."""
 
 Path_ = str | os.PathLike[str]
 
@@ -423,7 +424,7 @@ def run_by_key(
     resident: int = 2000,
     fresh: bool = False,
     overwrite: bool = False,
-    pause: float = 10.0,
+    pause: float | None = None,
     progress: Callable[[int], None] | None = None,
     stop: Callable[[], bool] | None = None,
     say: Callable[[str], None] | None = None,
@@ -450,7 +451,7 @@ def run_by_key(
     fresh, overwrite, progress, stop, say
         As for `runner.run`.
     pause : float
-        Seconds between commits.
+        Seconds between commits; default `PAUSE`.
 
     Returns
     -------
@@ -489,7 +490,7 @@ def run_by_key(
             models = KeyModels.of(task, first) if begun is None else KeyModels(**begun["models"])
             team.begin(models, resident)
             job = _Job(task, models, asked, kept, team, resumed=begun is not None)
-            return job.run(batches, out, begun, overwrite, pause, progress, stop, say)
+            return job.run(batches, out, begun, overwrite, PAUSE if pause is None else pause, progress, stop, say)
     finally:
         kept.close()
         if team is not None:
@@ -696,7 +697,7 @@ def _together(batches: Iterator[Batch]) -> Iterator[list[Batch]]:
     some: list[Batch] = []
     for batch in batches:
         some.append(batch)
-        if sum(each.n for each in some) >= _TOGETHER:
+        if sum(each.n for each in some) >= TOGETHER:
             yield some
             some = []
     if some:
