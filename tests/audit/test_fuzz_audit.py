@@ -8,8 +8,7 @@ from typing import Any
 
 import naive_audit
 import swapcal as sc
-from fuzzing import PLAN, Faults, N, Rng, all_mean, attempt, cases, shape_of
-from odd_inputs import Meaning, context, scalar, table, vector
+from fuzzing import PLAN, Faults, Meaning, N, Rng, all_mean, attempt, cases, context, scalar, shape_of, table, vector
 from swapcal.typing import Float64Array
 
 

@@ -10,8 +10,17 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from broken_forecasters import BROKEN_FORECASTERS, broken, forecaster
-from broken_parts import BROKEN_HINTS, BROKEN_HYPOTHESES, BROKEN_POTENTIALS, BROKEN_PROPERTIES, Wrapped, mean
+from broken_parts import (
+    BROKEN_FORECASTERS,
+    BROKEN_HINTS,
+    BROKEN_HYPOTHESES,
+    BROKEN_POTENTIALS,
+    BROKEN_PROPERTIES,
+    Wrapped,
+    broken,
+    forecaster,
+    mean,
+)
 from instances import FORECASTERS, HINTS, HYPOTHESES, LEARNERS, LOADERS, POTENTIALS, PROPERTIES
 from swapcal import checks, hints, hypotheses, learners, potentials, properties
 from swapcal.checks import CheckFailed, check, check_forecaster

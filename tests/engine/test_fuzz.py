@@ -23,13 +23,16 @@ from effort import some
 from fuzzing import (
     FULL,
     MAKERS,
+    NOT_NUMBERS,
     PLAN,
     Faults,
+    Meaning,
     N,
     Rng,
     all_mean,
     attempt,
     cases,
+    context,
     digest,
     finite,
     good_context,
@@ -40,10 +43,12 @@ from fuzzing import (
     odd_features,
     odd_hint,
     options,
+    scalar,
     shape_of,
+    table,
+    vector,
 )
 from odd_files import ODD_JSON, bombs, changed
-from odd_inputs import NOT_NUMBERS, Meaning, context, scalar, table, vector
 
 
 def test_the_plan_is_a_hundred_thousand_inputs() -> None:
