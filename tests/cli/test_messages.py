@@ -14,14 +14,13 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from commands import ASKED, lines_of, process, refused, swapcal, table
+from commands import ASKED, lines_of, process, refused, run, swapcal, table
 from swapcal.errors import DataError, MissingExtra
 from swapcal.learners import GradientDescent
 from swapcal.tables import sources
 from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig, parse_columns, parse_groups
 from swapcal.tasks.result import from_json
-from swapcal.tasks.scalar import run
 from swapcal.text.numbers import cleaned, printable
 
 pa: Any = pytest.importorskip("pyarrow")

@@ -13,11 +13,11 @@ import pytest
 
 import games
 import swapcal as sc
+from commands import run
 from swapcal.engine.ledger import LATEST, LUCK, VARIANCE
 from swapcal.engine.theorems import most_luck, shared
 from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.scalar import run
 
 
 class _Reacts:

@@ -257,7 +257,7 @@ def test_questions() -> None:
     assert TaskConfig("y", groups={"old": lambda row: row["age"] > 60}).columns is None
     assert TaskConfig("y", groups=[("old", lambda row: row["age"] > 60)]).columns is None
     assert question.settings()["groups"] == ["a", "b", "a*b", "age >= 60"]
-    assert TaskConfig.parse_property("Quantile:0.9", -1.0, 2.0) == sc.Quantile(0.9, low=-1.0, high=2.0)
+    assert parse_property("Quantile:0.9", -1.0, 2.0) == sc.Quantile(0.9, low=-1.0, high=2.0)
     assert parse_property("probability", 0.0, 1.0) == sc.Mean()
 
 
