@@ -171,7 +171,7 @@ def test_outcomes_in_the_order_of_forecasts_are_those_of_a_recorded_stream(settl
         for row in np.flatnonzero(known == k).tolist():
             stream.learn(made[row], float(hints[row]), float(y[row]))
         if k == n // 2:
-            stream = Stream.load("s", spec, stream.dump())
+            stream = Stream.from_bytes(stream.to_bytes(), name="s", spec=spec)
         made += stream.predict([stream.validate(cases[k], float(hints[k]))])
     assert [one.value for one in made] == expected.tolist()
     assert stream.order is not None
