@@ -4,21 +4,21 @@ import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from swapcal import bundle, hypotheses, inputs, sparse
+from swapcal import hypotheses, inputs, sparse
 from swapcal.engine.arithmetic import seed_for
 from swapcal.engine.composite import Composite
-from swapcal.errors import InvalidInput, UnknownForecast
+from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.properties import Probability, Quantile
 from swapcal.protocols import Hypotheses, LearningHint, Row
+from swapcal.state import Packed, Saved
 from swapcal.typing import Float64Array
 
 # --------
@@ -181,6 +181,8 @@ class Classes(Composite[ClassesForecast]):
     (np.float64(1.0), array([0.6, 0.3, 0.1]))
     """
 
+    kind = "classes"
+
     def __init__(
         self,
         n_classes: int,
@@ -302,20 +304,21 @@ class Classes(Composite[ClassesForecast]):
         share = delta / (self.n_classes + 1)
         return tuple(float(f.guarantee(share)) for f in (*self.forecasters, self.sure))
 
-    def save(self, path: str | PathLike[str] | BinaryIO) -> None:
-        """Write the whole state to a file or binary stream: plain data, no pickle."""
+    def to_state(self) -> Saved:
+        """What it is made of: the forecasters are parts."""
         plain = {"n_classes": self.n_classes, "seed": self.seed, "hypotheses": dict(self.hypotheses.spec())}
         plain["rounds"] = self.rounds_plain()
-        parts = {f"class-{k}": f for k, f in enumerate(self.forecasters)}
-        bundle.write(path, "Classes", plain, {**parts, "sure": self.sure})
+        parts = {str(k): forecaster.to_bytes() for k, forecaster in enumerate(self.forecasters)}
+        return Saved(plain, {}, {**parts, "sure": self.sure.to_bytes()})
 
     @classmethod
-    def load(cls, path: str | PathLike[str] | BinaryIO) -> "Classes":
-        """What `save` wrote; it continues bit for bit."""
-        plain, parts = bundle.read(path, "Classes")
-        own = hypotheses.from_spec(plain["hypotheses"])
-        classes = cls(plain["n_classes"], own, seed=plain["seed"], horizon=1)
-        classes.forecasters = [parts[f"class-{k}"] for k in range(classes.n_classes)]
+    def from_state(cls, packed: Packed, *_: Any) -> "Classes":
+        """Make it again; see `from_bytes`."""
+        plain, parts = packed.plain, {name: Forecaster.from_bytes(data) for name, data in packed.parts.items()}
+        if plain["n_classes"] != len(parts) - 1:
+            raise StateFileError(f"these are {len(parts)} forecasters, not those of {plain['n_classes']!r} classes")
+        classes = cls(plain["n_classes"], hypotheses.from_spec(plain["hypotheses"]), seed=plain["seed"], horizon=1)
+        classes.forecasters = [parts[str(k)] for k in range(classes.n_classes)]
         classes.sure = parts["sure"]
         classes.restore_rounds(plain["rounds"], classes.sure.rules.max_pending)
         return classes
@@ -411,6 +414,8 @@ class PredictionSet(Composite[ClassSetForecast]):
     >>> round(float(inside[np.arange(3000), y].mean()), 2), round(float(inside.sum(axis=1).mean()), 1)
     (0.9, 2.5)
     """
+
+    kind = "prediction set"
 
     def __init__(
         self,
@@ -518,20 +523,19 @@ class PredictionSet(Composite[ClassSetForecast]):
         """
         return self.play(X, y, lambda row, t: self.predict(row, probabilities[t]), **late).astype(np.bool_)
 
-    def save(self, path: str | PathLike[str] | BinaryIO) -> None:
-        """Write the whole state to a file or binary stream: plain data, no pickle."""
-        names = ("coverage", "n_classes", "seed")
-        plain = {**{name: getattr(self, name) for name in names}, "rounds": self.rounds_plain()}
-        bundle.write(path, "PredictionSet", plain, {"threshold": self.threshold})
+    def to_state(self) -> Saved:
+        """What it is made of: the forecaster of the threshold is a part."""
+        plain = {name: getattr(self, name) for name in ("coverage", "n_classes", "seed")}
+        return Saved({**plain, "rounds": self.rounds_plain()}, {}, {"threshold": self.threshold.to_bytes()})
 
     @classmethod
-    def load(cls, path: str | PathLike[str] | BinaryIO) -> "PredictionSet":
-        """What `save` wrote; it continues bit for bit."""
-        plain, parts = bundle.read(path, "PredictionSet")
-        loaded = cls(plain["coverage"], plain["n_classes"], hypotheses.Finite(1), seed=plain["seed"], horizon=1)
-        loaded.threshold = parts["threshold"]
-        loaded.restore_rounds(plain["rounds"], loaded.threshold.rules.max_pending)
-        return loaded
+    def from_state(cls, packed: Packed, *_: Any) -> "PredictionSet":
+        """Make it again; see `from_bytes`."""
+        plain = packed.plain
+        sets = cls(plain["coverage"], plain["n_classes"], hypotheses.Finite(1), seed=plain["seed"], horizon=1)
+        sets.threshold = Forecaster.from_bytes(packed.parts["threshold"])
+        sets.restore_rounds(plain["rounds"], sets.threshold.rules.max_pending)
+        return sets
 
     def _checked(self, probabilities: Any) -> Float64Array:
         p = inputs.vector(probabilities, "probabilities", self.n_classes)

@@ -182,7 +182,7 @@ def _played_and_played_again(address: str, order: Any) -> None:
         assert again.status() == stream.status()
         assert again.status().forgotten == sum(j % 3 == 0 or (j // 5 * 5 + 50) % 4 == 0 for j in range(150))
         assert again.status().outcomes + again.status().forgotten == 150
-        nxt = [stream.asked({"carrier": "A"}, 0.4)] * 20
+        nxt = [stream.validate({"carrier": "A"}, 0.4)] * 20
         assert [one.value for one in again.predict(nxt)] == [one.value for one in stream.predict(nxt)]
     finally:
         store.close()
@@ -215,7 +215,7 @@ def test_forgotten_cases_are_rows_of_a_recorded_stream_without_an_outcome(order:
             stream.learn(made[row], float(hints[row]), float(y[row]))
         if k == n // 2:
             stream = Stream.load("s", spec, stream.dump())
-        made += stream.predict([stream.asked(cases[k], float(hints[k]))])
+        made += stream.predict([stream.validate(cases[k], float(hints[k]))])
         if np.isnan(y[k]):
             stream.forget(made[-1])
     assert [one.value for one in made] == expected.tolist()
@@ -237,7 +237,7 @@ def _late(*, told: bool) -> StreamStatus:
     stream, made = Stream("s", StreamSpec(groups=["a"], seed=1, monitor=False)), list[Any]()
     for k in range(6000):
         a, hint = int(rng.integers(0, 4)), round(float(rng.uniform(0.2, 0.8)), 2)
-        [forecast] = stream.predict([stream.asked({"a": a}, hint)])
+        [forecast] = stream.predict([stream.validate({"a": a}, hint)])
         y = float(rng.random() < hint + (0.25 if a == 0 else 0.0)) if rng.random() > 0.15 else None
         made.append((forecast, hint, y))
         if k >= late and (told or made[k - late][2] is not None):

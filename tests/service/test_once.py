@@ -136,28 +136,24 @@ def test_quantiles_clip_and_learning_hints_read_features(server: Running) -> Non
     assert "'hour'" in missing.json()["detail"]
 
 
-def test_other_servers_shapes(server: Running) -> None:
-    inputs = [
-        {"name": "carrier", "shape": [2], "datatype": "BYTES", "data": ["UA", "B6"]},
-        {"name": "hint", "shape": [2, 1], "datatype": "FP64", "data": [[0.2], [0.4]]},
-    ]
-    answer = server.post("/v2/models/late/infer", {"id": "oip", "inputs": inputs}).json()
-    outputs = {one["name"]: one["data"] for one in answer["outputs"]}
-    assert outputs["id"] == ["oip:0", "oip:1"]
-    stored = server.http.get("/v1/streams/late/cases/oip:1").json()
-    assert (stored["forecast"], stored["context"]) == (outputs["forecast"][1], {"carrier": "B6"})
-    columns = ["id", "carrier", "hint"]
-    split = {"columns": columns, "data": [["mlflow-1", "UA", 0.2], ["mlflow-2", "B6", 0.4]]}
-    answer = server.post("/invocations", {"dataframe_split": split, "params": {"stream": "late"}}).json()
-    assert answer["ids"] == ["mlflow-1", "mlflow-2"]
-    records = [dict(zip(columns, row, strict=True)) for row in (["mlflow-1", "UA", 0.2], ["mlflow-2", "B6", 0.4])]
-    again = server.post("/invocations", {"dataframe_records": records, "params": {"stream": "late"}}).json()
-    assert again == answer
-    assert server.post("/invocations", {"dataframe_records": records}).status_code == 422
-    metadata = server.http.get("/v2/models/late").json()
-    assert {"id", "hint", "carrier", "origin"} == {one["name"] for one in metadata["inputs"]}
-    assert server.http.get("/v2/models/late/ready").status_code == 200
-    assert server.http.get("/ping").status_code == 200
+ODD_NAMES = ["%00", "a%00b", "a%20b", "late%0a", "Late", "..x", "a" * 64, "%C3%A4"]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_odd_names_of_streams_and_cases_are_refused_where_they_enter(server: Running, name: str) -> None:
+    case = {"id": "a", "hint": 0.5}
+    assert server.post(f"/v1/streams/{name}/forecasts", case).status_code == 404
+    assert server.http.get(f"/v1/streams/{name}/alarms").status_code == 404
+    assert server.http.delete(f"/v1/streams/{name}").status_code == 404
+    made = server.http.put(f"/v1/streams/{name}", json={})
+    assert (made.status_code, "a stream's name is" in made.json()["detail"]) == (422, True)
+    assert server.http.get(f"/v1/streams/late/cases/{name}").status_code == 404
+    assert "swapcal_store_losses_total 0.0" in server.http.get("/metrics").text
+
+
+@pytest.mark.parametrize("path", ["/v2/health/live", "/v2/health/ready", "/ping"])
+def test_health(server: Running, path: str) -> None:
+    assert server.http.get(path).json() == {"live": True, "ready": True}
 
 
 def test_streams_are_made_looked_at_and_deleted(server: Running) -> None:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from swapcal import inputs, sparse
 from swapcal.engine.pending import HeldForecast, HeldForecasts, OpenRounds
 from swapcal.engine.schedule import blanks, delay_rule, planned, play_each
-from swapcal.errors import UnknownForecast
+from swapcal.errors import StateFileError, UnknownForecast
 from swapcal.protocols import Hypotheses, Row, Rows
+from swapcal.state import Stateful
 from swapcal.typing import Float64Array
 
 
@@ -32,7 +34,7 @@ class CompositeForecast(Protocol):
 F = TypeVar("F", bound=CompositeForecast)
 
 
-class Composite(ABC, Generic[F]):
+class Composite(Stateful, ABC, Generic[F]):
     """Rounds that are counted, closed once and held by number, over the forecasters that play them.
 
     Parameters
@@ -181,16 +183,21 @@ class Composite(ABC, Generic[F]):
 
     def rounds_plain(self) -> dict[str, Any]:
         """Which rounds wait, and those that are held, as plain data."""
+        self.held.let_go(self.rounds.issued - self.rounds.window)
         held = [[t, each.forecast.to_dict(), _or_none(each.y), _or_none(each.due)] for t, each in self.held.items()]
         return {"issued": self.rounds.issued, "open": self.rounds.waiting().tolist(), "held": held}
 
     def restore_rounds(self, plain: dict[str, Any], max_pending: int) -> None:
         """Go on from what `rounds_plain` gave."""
         self.rounds, self.held = OpenRounds(max_pending), HeldForecasts()
-        waiting = np.array(plain["open"], dtype=np.int64)
-        self.rounds.restore(int(plain["issued"]), waiting, np.ones(len(waiting), dtype=np.uint32))
-        for t, forecast, y, due in plain["held"]:
-            self.held[int(t)] = HeldForecast(self._kind.from_dict(forecast), _or_nan(y), _or_nan(due))
+        issued, waiting = int(plain["issued"]), np.array(plain["open"], dtype=np.int64)
+        numbers = [int(t) for t, *_ in plain["held"]]
+        ends = [max(issued - max_pending, 0) - 1, *waiting.tolist(), issued]
+        if any(a >= b for a, b in pairwise(ends)) or sorted({*numbers} & {*ends[1:-1]}) != numbers:
+            raise StateFileError("this saved state is damaged: the rounds that wait are not those that were forecast")
+        self.rounds.restore(issued, waiting, np.ones(len(waiting), dtype=np.uint32))
+        for t, (_, forecast, y, due) in zip(numbers, plain["held"], strict=True):
+            self.held[t] = HeldForecast(self._kind.from_dict(forecast), _or_nan(y), _or_nan(due))
 
     def take(self, t: int) -> None:
         """Learn the outcome of a round that is held; one that has expired meanwhile is let go."""

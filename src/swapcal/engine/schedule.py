@@ -465,16 +465,10 @@ class _RoundPlayer:
         row = Row(self.rows.indices[inside], self.rows.values[inside])
         extra = None if part.features is None else part.features[t]
         case = playing.see(row, None if math.isnan(hint) else hint, extra)
-        play = playing.play(case)
-        opened = playing.open()
-        slot, phi = playing.draw(play, opened)
-        born = playing.state.values.born
-        value = float(born[slot])
-        followed = playing.show(opened, value, case.base)
-        part.out[t] = value if followed else case.base
-        other = float(born[play.lower + play.upper - slot])
-        point = value if play.evidence_at is None else play.evidence_at
-        return _RoundTicket(case, Played(slot, other, point, play.kind, phi, followed), opened, value)
+        opened, played, _ = playing.play(case)
+        value = float(playing.state.values.born[played.slot])
+        part.out[t] = value if played.followed else case.base
+        return _RoundTicket(case, played, opened, value)
 
     def learn(self, ticket: _RoundTicket, y: float) -> None:
         self.round.learn(ticket.inputs, ticket.played, y, ticket.round)

@@ -1,6 +1,5 @@
 """Probabilities of classes: each row's from the rows before it, audited class by class."""
 
-import io
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -62,7 +61,7 @@ class ClassesTask(Task):
             hint = OnlineRegression() if config.learns else None
             self.model = Classes(len(classes), self.contexts.groups, hint=hint, **settings)
         else:
-            self.model = Classes.load(io.BytesIO(saved.forecaster))
+            self.model = Classes.from_bytes(saved.forecaster)
             if self.model.n_classes != len(classes) or saved.plain["classes"] != list(classes):
                 raise StateFileError(
                     f"the state file is about the classes {saved.plain['classes']}, and those of {self.source} are "

@@ -1,6 +1,5 @@
 """Intervals: each row's from the rows before it, with coverage and width of every group."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
@@ -63,7 +62,7 @@ class IntervalTask(Task):
         self._usual = self._usual_unit(first)
         self._deviations = NormalDist().inv_cdf(0.5 + coverage / 2)
         if saved is not None:
-            self.model = Interval.load(io.BytesIO(saved.forecaster), hypotheses=groups)
+            self.model = Interval.from_bytes(saved.forecaster, hypotheses=groups)
         else:
             settings: dict[str, Any] = {"horizon": config.horizon, "seed": config.seed, "learn": config.learns}
             settings |= {} if config.max_pending is None else {"max_pending": config.max_pending}

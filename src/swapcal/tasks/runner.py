@@ -10,12 +10,11 @@ from swapcal.errors import InvalidInput, StateFileError
 from swapcal.inputs import integer
 from swapcal.tables.batch import Batch
 from swapcal.tables.records import Records, opening
-from swapcal.tasks.checkpoint import Checkpoint, Path_, RunFiles, claim
+from swapcal.tasks.checkpoint import Checkpoint, Path_, RunFiles, claim, understood
 from swapcal.tasks.classes import ClassesTask
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.files import regular
 from swapcal.tasks.interval import IntervalTask
-from swapcal.tasks.kept_sums import understood
 from swapcal.tasks.scalar import ScalarTask
 from swapcal.tasks.task import LATER, Task
 from swapcal.text.numbers import counted

@@ -1,6 +1,5 @@
 """One number a row: every row is forecast from the rows before it, and the result is compared with the model's own."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -148,7 +147,7 @@ class ScalarTask(Task):
         hypotheses: Hypotheses = self.contexts.groups if numeric is None else numeric
         if saved is not None:
             # A property or hint of the user's own is not in the file.
-            return Forecaster.load(io.BytesIO(saved.forecaster), property=self.columns.property, hypotheses=hypotheses)
+            return Forecaster.from_bytes(saved.forecaster, property=self.columns.property, hypotheses=hypotheses)
         n_features = 0 if self.features is None else len(self.features.columns)
         more: dict[str, Any] = {} if config.trust is None else {"trust": config.trust}
         more |= {} if config.max_pending is None else {"max_pending": config.max_pending}

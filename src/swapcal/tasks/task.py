@@ -7,7 +7,6 @@ outcomes come later, and the state from which a run goes on. What they are in th
 
 import copy
 import hashlib
-import io
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,6 @@ from swapcal.tasks.checkpoint import Checkpoint, Fingerprint
 from swapcal.tasks.columns import ClassColumns, Columns, IntervalColumns
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.contexts import ContextColumns, ContextRows
-from swapcal.tasks.kept_sums import check_kept
 from swapcal.tasks.outcomes import OutcomeTable, WaitingRows
 from swapcal.text.numbers import counted
 from swapcal.typing import Float64Array, IntArray
@@ -295,8 +293,6 @@ class Task(ABC):
         self, asked: dict[str, Any], out: str | None, output: dict[str, Any] | None, *, finished: bool
     ) -> Checkpoint:
         """All that it takes to go on."""
-        stream = io.BytesIO()
-        self.model.save(stream)
         plain = {"settled": self.settled, "head": self._head, "audience": self.contexts.spec(), **self._plain()}
         return Checkpoint(
             asked=asked,
@@ -306,21 +302,13 @@ class Task(ABC):
             output=output,
             finished=finished,
             plain=plain,
-            forecaster=stream.getvalue(),
+            forecaster=self.model.to_bytes(),
             arrays={**self.evaluation.arrays(), **({} if self.waiting is None else self.waiting.arrays())},
         )
 
     def _resume(self, saved: Checkpoint) -> None:
         """Let what is counted go on from what was kept; a ValueError where that cannot be."""
-        n = max(self.contexts.groups.n, 0 if self.contexts.numeric is None else self.contexts.numeric.n)
-        arrays = saved.arrays if self.waiting is None else WaitingRows.others(saved.arrays)
-        # Means of groups check their own form.
-        kept, fresh = (
-            {name: array for name, array in some.items() if not name.endswith(".means")}
-            for some in (arrays, self.evaluation.arrays())
-        )
-        check_kept(kept, fresh, n)
-        self.evaluation.restore(arrays)
+        self.evaluation.restore(saved.arrays if self.waiting is None else WaitingRows.others(saved.arrays))
 
     def _check_head(self, saved: Checkpoint | None) -> None:
         if saved is not None and saved.plain["head"] != self._head:
