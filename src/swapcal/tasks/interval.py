@@ -262,7 +262,7 @@ def _result(current: IntervalTask, asked: dict[str, Any]) -> IntervalResult:
         settings={
             **asked,
             "seed": quantiles.seed,
-            "miscovered_rows_at_most": None if question.by else current.model.miscoverage(DELTA),
+            "miscovered_rows_at_most": current.model.miscoverage(DELTA),
             "rows": current.n_rows,
             "rows_without_interval_yet": counted.n_early,
             "rows_without_hint": current.n_unhinted,
