@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from swapcal.properties import names
+
 if TYPE_CHECKING:
     from swapcal.tasks.config import TaskConfig
 
@@ -14,9 +16,7 @@ Groups = Annotated[str | None, typer.Option(help="Columns, intersections, compar
 Categories = Annotated[
     str | None, typer.Option(help="Columns of --groups whose numbers are names (stores, postcodes): no bands of them.")
 ]
-Property = Annotated[
-    str, typer.Option(help="mean, probability (of outcomes 0 and 1), median, quantile:0.9, expectile:0.8 or moment:2.")
-]
+Property = Annotated[str, typer.Option(help=f"{names()}.")]
 Low = Annotated[float | None, typer.Option(help="Smallest outcome; else that of the file (run: of 10,000 rows).")]
 High = Annotated[float | None, typer.Option(help="Largest outcome; else that of the file (run: of 10,000 rows).")]
 Time = Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from swapcal.cli import options
-from swapcal.cli.output import tell_classes, tell_intervals
+from swapcal.cli.output import show
 from swapcal.cli.terminal import afterwards, error_boundary, following, interruptible, listen_alone, needs
 from swapcal.errors import InvalidInput
 from swapcal.tables.records import read
@@ -120,7 +120,6 @@ def run(
     """
     with error_boundary() as stopped:
         needs("rich", "the tables")
-        from swapcal.cli.output import tell
         from swapcal.cli.terminal import following
         from swapcal.tables.records import read
         from swapcal.tasks import run_by_key
@@ -189,8 +188,7 @@ def run(
                     say=lambda sentence: typer.echo(printable(sentence), err=True),
                 )
             if report is not None or json or fail_above is not None:
-                settings = {**question.settings(), "by": by}
-                tell(found.result(file, settings, r), report=report, json=json, fail_above=fail_above)
+                show(found.result(file, question, by), report=report, json=json, fail_above=fail_above)
                 return
             for sentence in found.sentences():
                 typer.echo(printable(sentence))
@@ -218,8 +216,8 @@ def run(
                 stop=stop,
                 say=lambda sentence: typer.echo(printable(sentence), err=True),
             )
-        last = None if out is None else f"The forecasts of all {result.settings['rows']:,} rows are in {out}"
-        tell(result, report=report, json=json, fail_above=fail_above, last=last)
+        last = None if out is None else f"The forecasts of all {result.counts.rows:,} rows are in {out}"
+        show(result, report=report, json=json, fail_above=fail_above, last=last)
 
 
 # --------
@@ -277,12 +275,8 @@ def run_several(
             "say": lambda sentence: typer.echo(printable(sentence), err=True),
         }
         if coverage is None:
-            classes = run_classes(records, question, model=named, **settings, **followed)
+            result = run_classes(records, question, model=named, **settings, **followed)
         else:
-            intervals = run_interval(records, question, coverage, model=named, **settings, **followed)
-    rows = classes.n_rows if coverage is None else int(intervals.covered.settings["rows"])
-    last = None if out is None else f"The forecasts of all {rows:,} rows are in {out}"
-    if coverage is None:
-        tell_classes(classes, last=last, **told)
-    else:
-        tell_intervals(intervals, last=last, **told)
+            result = run_interval(records, question, coverage, model=named, **settings, **followed)
+    last = None if out is None else f"The forecasts of all {result.counts.rows:,} rows are in {out}"
+    show(result, last=last, **told)

@@ -317,10 +317,11 @@ class ByKey:
     before: Audit | None
     after: Audit
 
-    def result(self, source: str, settings: dict[str, Any], r: float = 2.0) -> Result:
+    def result(self, source: str, question: TaskConfig, by: str) -> Result:
         """For JSON and a page: what the audits of all keys together come to, before and after."""
-        said = {**settings, "keys": self.keys, "seed": self.seed}
-        return merged_result(self.before, self.after, source=source, settings=said, r=r)
+        config = {**question.settings(), "by": by, "seed": self.seed}
+        asked = {"config": config, "y": question.y, "r": question.r, "keys": self.keys}
+        return merged_result(self.before, self.after, source=source, **asked)
 
     def sentences(self) -> list[str]:
         """In words."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from swapcal.audits.column import Column
 from swapcal.audits.scores import GroupMeans, PairedLosses
-from swapcal.audits.summary import ColumnSummary, summarize
+from swapcal.audits.summary import summarize
 from swapcal.classes import Classes
 from swapcal.errors import DataError, StateFileError
 from swapcal.hints import OnlineRegression
@@ -22,11 +22,10 @@ from swapcal.tasks.columns import MISSING, STRANGE, ClassColumns
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.contexts import ContextColumns
 from swapcal.tasks.evaluation import DELTA
-from swapcal.tasks.result import TOP, ClassResult, Result, versions
+from swapcal.tasks.result import Counts, Guarantee, Result, Section, versions
 from swapcal.tasks.runner import Progress, resume, run_batches, settings_of
 from swapcal.tasks.survey import Binning, binning
-from swapcal.text.property_words import loss_name
-from swapcal.text.verdict import class_verdict, verdict
+from swapcal.text.verdict import BRIER, TOP, class_verdict
 from swapcal.typing import Float64Array, IntArray
 
 # --------
@@ -280,7 +279,7 @@ def run_classes(
     progress: Callable[[int], None] | None = None,
     stop: Callable[[], bool] | None = None,
     say: Callable[[str], None] | None = None,
-) -> ClassResult:
+) -> Result:
     """Probabilities of classes for a table as a stream, calibrated in every group, beside the model's own.
 
     Parameters
@@ -304,7 +303,7 @@ def run_classes(
 
     Returns
     -------
-    ClassResult
+    Result
         The audits of the likeliest class and of each class, for every group.
 
     Notes
@@ -338,7 +337,7 @@ def run_classes(
         return _result(records.name, played.run, files.asked)
 
 
-def _result(source: str, current: ClassState, asked: dict[str, Any]) -> ClassResult:
+def _result(source: str, current: ClassState, asked: dict[str, Any]) -> Result:
     columns = current.columns
     if not current.after.top.n_rounds:
         raise DataError(
@@ -347,48 +346,36 @@ def _result(source: str, current: ClassState, asked: dict[str, Any]) -> ClassRes
     sides = {"before": current.before, "after": current.after}
     used = {which: side for which, side in sides.items() if side is not None and side.top.n_rounds}
     means = {which: {name: side.means.of(name) for name in side.means.names} for which, side in used.items()}
-    bounds = current.forecaster.guarantee(DELTA)
-    settings = {
-        **asked,
-        "class_names": list(columns.classes),
-        "seed": current.forecaster.seed,
-        "rows": current.n_rows,
-        "rows_without_hint": current.n_unhinted,
-        "rows_of_no_class": columns.n_strange,
-        "rows_divided_by_their_sum": columns.n_rescaled,
-        "bands": {name: list(edges) for name, edges in current.seen.audience.groups.edges.items()},
-    }
+    paired = {BRIER: current.brier.paired(), "log loss": current.log.paired()}
+    losses = {name: pair for name, pair in paired.items() if pair is not None}
 
-    def audited(name: str, at: int | None, guarantee: float) -> Result:
-        found: dict[str, ColumnSummary] = {
-            which: summarize(side.top if at is None else side.classes[at]) for which, side in used.items()
-        }
-        before, after = found.get("before"), found["after"]
-        return Result(
-            kind="run",
-            source=source,
-            property=Probability(),
-            loss_name=loss_name(Probability()),
-            low=0.0,
-            high=1.0,
-            groups=current.after.top.names,
-            n_rounds=current.after.top.n_rounds,
-            n_missing=current.n_missing,
-            n_clipped=0,
-            before=before,
-            after=after,
-            history=None,
-            paired=None,
-            verdict=verdict(before, after, property=Probability()),
-            guarantee=guarantee,
-            settings={**settings, "class": name},
-            versions=versions(),
-        )
+    def section(title: str, at: int | None) -> Section:
+        summaries = {which: summarize(side.top if at is None else side.classes[at]) for which, side in used.items()}
+        own = means if at is None else {}
+        return Section(title, summaries.get("before"), summaries["after"], current.after.top.names, means=own)
 
-    top = audited(TOP, None, bounds[-1])
-    classes = {name: audited(name, k, bounds[k]) for k, name in enumerate(columns.classes)}
-    brier, log = current.brier.paired(), current.log.paired()
-    shown = {name: (one.before, one.after) for name, one in classes.items()}
-    everybody = {which: {name: float(values[0]) for name, values in some.items()} for which, some in means.items()}
-    said = class_verdict((top.before, top.after), shown, everybody, brier, log)
-    return ClassResult(top, classes, means, brier, log, said, current.n_rows, columns.n_strange)
+    sections = (section(TOP, None), *(section(name, k) for k, name in enumerate(columns.classes)))
+    return Result(
+        kind="run",
+        task="classes",
+        source=source,
+        y=columns.question.y,
+        property=repr(Probability()),
+        wording=Probability().wording,
+        counts=Counts(
+            scored=current.after.top.n_rounds,
+            rows=current.n_rows,
+            without_outcome=current.n_missing,
+            without_hint=current.n_unhinted,
+            of_no_class=columns.n_strange,
+            rescaled=columns.n_rescaled,
+        ),
+        verdict=class_verdict(sections, losses),
+        sections=sections,
+        config={**asked, "class_names": list(columns.classes), "seed": current.forecaster.seed},
+        versions=versions(),
+        bands={name: tuple(edges) for name, edges in current.seen.audience.groups.edges.items()},
+        guarantee=Guarantee(current.forecaster.guarantee(DELTA)[-1]),
+        seed=current.forecaster.seed,
+        paired=losses,
+    )

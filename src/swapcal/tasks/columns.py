@@ -1,5 +1,6 @@
 """The columns of a run of intervals: outcomes, a model's forecast, and the ends of its own intervals."""
 
+import csv
 import re
 import warnings
 from collections import Counter
@@ -14,6 +15,7 @@ from swapcal.protocols import Elicitable
 from swapcal.tables.batch import Batch
 from swapcal.tables.coded import Coded, text
 from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.files import regular
 from swapcal.typing import Float64Array, IntArray
 
 if TYPE_CHECKING:
@@ -704,3 +706,41 @@ class IntervalColumns:
 def _warn(batch: Batch, rows: np.typing.NDArray[np.bool_], source: str, what: str) -> None:
     row = batch.first + int(np.argmax(rows)) + 1
     warnings.warn(f"row {row} of {source} {what}", RangeWarning, stacklevel=4)
+
+
+# --------
+# A column that looks like a time, to be named in advice.
+
+_HEAD = 1 << 16
+
+
+def time_column(path: object, first: Sequence[Batch], named: str | None) -> str | None:
+    """A column that looks like a time: the one that was named, or one of a text file's first lines, or of the table."""
+    if named is not None:
+        return named
+    if isinstance(path, str) and regular(path):
+        found = _in_text(path)
+        if found is not None:
+            return found
+    for batch in first[:1]:
+        for name in batch.columns:
+            column = batch.column(name)
+            values = column.values[:3] if isinstance(column, Coded) else ()
+            if values and all(day_of(_text(value)) for value in values):
+                return str(name)
+    return None
+
+
+def _in_text(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = list(csv.reader(file.read(_HEAD).splitlines()[:3]))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return None
+    if len(lines) < 2 or len(lines[0]) != len(lines[1]):
+        return None
+    return next((name for name, value in zip(lines[0], lines[1], strict=True) if day_of(value.strip())), None)
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

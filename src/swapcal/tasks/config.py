@@ -14,7 +14,7 @@ from swapcal.decisions import Decisions
 from swapcal.errors import DataError, InvalidInput
 from swapcal.hypotheses.groups import Groups
 from swapcal.inputs import column_names, integer, one_of, real, short_repr
-from swapcal.properties import Expectile, Mean, Moment, Quantile
+from swapcal.properties import from_text
 from swapcal.protocols import Elicitable
 from swapcal.tables.batch import Batch
 from swapcal.tables.coded import Coded
@@ -163,17 +163,18 @@ def _moment(batch: Batch, name: str, value: Any) -> float:
 
 
 # --------
-# The next command to type, from the settings of a result.
+# The next command to type.
 
 
-def next_command(source: str, settings: dict[str, Any], what: str) -> str:
+def next_command(source: str, question: "TaskConfig", what: str) -> str:
     """The command `swapcal run` (or another one) on the same file with the same columns.
 
     Examples
     --------
-    >>> next_command("scores.csv", {"y": "late", "p": "score", "groups": ["sex", "age >= 60"]}, "run")
+    >>> next_command("scores.csv", TaskConfig("late", "score", ["sex", "age >= 60"]), "run")
     "swapcal run scores.csv --y late --p score --groups 'sex,age >= 60' --out better.csv"
     """
+    settings = question.settings()
     parts = ["swapcal", what, source if source != "standard input" else "-"]
     for name in ("y", "p", "groups", "categories", "linear", "property", "low", "high", "positive", "weight"):
         value = settings.get(name)
@@ -189,7 +190,6 @@ def next_command(source: str, settings: dict[str, Any], what: str) -> str:
 
 
 MOST_BINS = 100_000
-PROPERTIES = "mean, median, quantile:0.9, expectile:0.8 or moment:2"
 _SEPARATORS = {sign: re.compile(rf"{re.escape(sign)}(?=(?:[^'\"]|'[^']*'|\"[^\"]*\")*$)") for sign in (",", "*")}
 
 
@@ -208,7 +208,8 @@ class TaskConfig:
     linear : sequence of str
         Columns of numbers; every bounded linear function of them is looked at.
     property : str or Elicitable
-        mean, median, quantile:0.9, expectile:0.8 or moment:2; or a property object, whose own range then holds.
+        mean, probability, median, quantile:0.9, expectile:0.8 or moment:2; or a property object, whose own range
+        then holds.
     low, high : float, optional
         Range of the outcomes. Where not given: (0, 1) if all outcomes are 0 or 1, else their smallest and largest. An
         audit looks at all rows for it; a run, which may not know what comes, at the first `prefix` rows, and later
@@ -248,8 +249,6 @@ class TaskConfig:
     --------
     >>> Question("income", "score", parse_groups("sex,race,sex*race")).columns
     ('income', 'score', 'sex', 'race')
-    >>> parse_property("quantile:0.9", 0.0, 60.0)
-    Quantile(0.9, high=60.0)
     """
 
     y: str
@@ -305,7 +304,7 @@ class TaskConfig:
         if self.costs is not None:
             Decisions.parsed(self.costs)
         if isinstance(self.property, str):
-            parse_property(self.property, 0.0, 1.0)
+            from_text(self.property, 0.0, 1.0)
 
     def grouping(self) -> Groups:
         """The groups that are asked about, which have seen nothing yet."""
@@ -326,14 +325,9 @@ class TaskConfig:
         """When outcomes are known."""
         return LateOutcomes(self.time, self.known, self.delay, self.later, self.order)
 
-    @staticmethod
-    def parse_property(text: str, low: float, high: float) -> Elicitable:
-        """The property that `text` names, for outcomes in [low, high]."""
-        return parse_property(text, low, high)
-
     def property_on(self, low: float, high: float) -> Elicitable:
         """The property that is asked about, for outcomes in [low, high]."""
-        return parse_property(self.property, low, high) if isinstance(self.property, str) else self.property
+        return from_text(self.property, low, high) if isinstance(self.property, str) else self.property
 
     def settings(self) -> dict[str, Any]:
         """Plain data: what it takes to ask again."""
@@ -362,26 +356,6 @@ class TaskConfig:
             "id": self.id,
             **({} if self.order == "arrival" else {"order": self.order}),
         }
-
-
-def parse_property(text: str, low: float, high: float) -> Elicitable:
-    """The property that `text` names, for outcomes in [low, high]."""
-    name, colon, number = text.strip().lower().partition(":")
-    try:
-        level = float(number) if colon else None
-    except ValueError:
-        raise InvalidInput(f"the property must be {PROPERTIES}; got {text!r}: {number!r} is no number") from None
-    if level is None and name in ("mean", "probability"):
-        return Mean(low=low, high=high)
-    if level is None and name == "median":
-        return Quantile(0.5, low=low, high=high)
-    if level is not None and name == "quantile":
-        return Quantile(level, low=low, high=high)
-    if level is not None and name == "expectile":
-        return Expectile(level, low=low, high=high)
-    if level is not None and name == "moment" and level.is_integer():
-        return Moment(int(level), low=low, high=high)
-    raise InvalidInput(f"the property must be {PROPERTIES}; got {text!r}")
 
 
 def parse_groups(text: str) -> tuple[str | tuple[str, ...], ...]:

@@ -24,7 +24,7 @@ from swapcal.tasks.columns import IntervalColumns, IntervalRows
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.contexts import ContextColumns
 from swapcal.tasks.evaluation import DELTA
-from swapcal.tasks.result import IntervalResult, Result, versions
+from swapcal.tasks.result import Counts, Guarantee, Result, Section, versions
 from swapcal.tasks.runner import Progress, resume, run_batches, settings_of
 from swapcal.text.verdict import SCORE, interval_verdict
 from swapcal.typing import Float64Array
@@ -282,7 +282,7 @@ def run_interval(
     progress: Callable[[int], None] | None = None,
     stop: Callable[[], bool] | None = None,
     say: Callable[[str], None] | None = None,
-) -> IntervalResult:
+) -> Result:
     """Intervals that cover a share of outcomes in every group, for a table as a stream, beside the model's own.
 
     Parameters
@@ -306,7 +306,7 @@ def run_interval(
 
     Returns
     -------
-    IntervalResult
+    Result
         Coverage, width and interval score of every group.
 
     Notes
@@ -321,7 +321,7 @@ def run_interval(
     >>> table = {"y": rng.normal(0.0, 1.0 + 2.0 * noisy), "noisy": noisy, "low": np.full(3000, -1.6)}
     >>> table["high"] = -table["low"]
     >>> found = run_interval(table, Question("y", groups=["noisy"]), 0.9, model=["low", "high"], seed=1)
-    >>> found.covered.verdict.headline[:30]
+    >>> found.verdict.headline[:30]
     'Use the recalibrated intervals'
     """
     columns = IntervalColumns(question, model)
@@ -341,7 +341,7 @@ def run_interval(
         return _result(records.name, played.run, asked_coverage, files.asked)
 
 
-def _result(source: str, current: IntervalState, coverage: float, asked: dict[str, Any]) -> IntervalResult:
+def _result(source: str, current: IntervalState, coverage: float, asked: dict[str, Any]) -> Result:
     columns, question = current.columns, current.columns.question
     if not current.after.column.n_rounds:
         raise DataError(
@@ -352,40 +352,36 @@ def _result(source: str, current: IntervalState, coverage: float, asked: dict[st
         before = current.before.summary()
     after = current.after.summary()
     sides = {"before": current.before, "after": current.after}
-    used = {which: side for which, side in sides.items() if side is not None and side.column.n_rounds}
-    widths = {which: side.means.of("width") for which, side in used.items()}
-    paired = current.losses.paired()
-    asked_for = Quantile(coverage)
-    said = interval_verdict(before, after, asked_for, paired, {which: float(w[0]) for which, w in widths.items()})
-    quantiles = current.interval.quantiles
-    covered = Result(
+    means = {
+        which: {name: side.means.of(name) for name in ("width", "score")}
+        for which, side in sides.items()
+        if side is not None and side.column.n_rounds
+    }
+    section = Section("", before, after, current.after.column.names, means=means)
+    paired, asked_for = current.losses.paired(), Quantile(coverage)
+    wording, seed = replace(asked_for.wording, loss=SCORE), current.interval.quantiles.seed
+    return Result(
         kind="run",
+        task="interval",
         source=source,
-        property=asked_for,
-        loss_name=SCORE,
-        low=0.0,
-        high=1.0,
-        groups=current.after.column.names,
-        n_rounds=current.after.column.n_rounds,
-        n_missing=current.n_missing,
-        n_clipped=columns.n_clipped,
-        before=before,
-        after=after,
-        history=None,
-        paired=paired,
-        verdict=said,
-        guarantee=None,
-        settings={
-            **asked,
-            "seed": quantiles.seed,
-            "miscovered_rows_at_most": current.interval.miscoverage(DELTA),
-            "rows": current.n_rows,
-            "rows_without_interval_yet": current.n_early,
-            "rows_without_hint": current.n_unhinted,
-            "intervals_crossed_before": columns.n_crossed,
-            "bands": {name: list(edges) for name, edges in current.seen.audience.groups.edges.items()},
-        },
+        y=question.y,
+        property=repr(asked_for),
+        wording=wording,
+        counts=Counts(
+            scored=current.after.column.n_rounds,
+            rows=current.n_rows,
+            without_outcome=current.n_missing,
+            without_hint=current.n_unhinted,
+            without_interval=current.n_early,
+            outcomes_outside=columns.n_clipped,
+            crossed=columns.n_crossed,
+        ),
+        verdict=interval_verdict(section, wording, paired),
+        sections=(section,),
+        config={**asked, "seed": seed},
         versions=versions(),
+        bands={name: tuple(edges) for name, edges in current.seen.audience.groups.edges.items()},
+        guarantee=Guarantee(current.interval.miscoverage(DELTA)),
+        seed=seed,
+        paired={} if paired is None else {SCORE: paired},
     )
-    scores = {which: side.means.of("score") for which, side in used.items()}
-    return IntervalResult(covered, coverage, widths, scores)

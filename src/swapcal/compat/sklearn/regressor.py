@@ -241,7 +241,7 @@ class MulticalibratedRegressor(AroundRegressor):
         make = Mean if self.property is None else self.property
         made = make(low=low, high=high) if callable(make) else make
         # A model usually forecasts a mean; what else is asked for is learned from it.
-        guide = None if isinstance(made, Mean) else OnlineRegression()
+        guide = None if made.is_conditional_mean else OnlineRegression()
         settings: dict[str, Any] = {"horizon": horizon, "bins": self.bins, "outside": "clip", "hint": guide}
         return Forecaster(made, self._functions(), seed=seed_for(self.random_state, "forecaster"), **settings)
 
