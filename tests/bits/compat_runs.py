@@ -39,7 +39,7 @@ def recalibrated(learn: bool, polars: bool) -> Played:
         import polars as pl
 
         table = pl.DataFrame(table.to_dict("list"))
-    out = sc.recalibrated(table, y="y", hint="score", groups=["team", "x > 0"], learn=learn, seed=4)
+    out = sc.recalibrate(table, y="y", hint="score", groups=["team", "x > 0"], learn=learn, seed=4)
     return Played(numbers(out["forecast"].to_numpy()))
 
 
@@ -51,11 +51,9 @@ def of_a_quantile() -> Played:
 
 
 def audited() -> Played:
-    from swapcal.jobs.storage import to_json
+    from swapcal.tasks.result import to_json
 
-    return Played(
-        figures=figures(json.loads(to_json(sc.audit_table(with_blanks(), y="y", p="score", groups=["team"]))))
-    )
+    return Played(figures=figures(json.loads(to_json(sc.audit(with_blanks(), y="y", p="score", groups=["team"])))))
 
 
 class Clipped:

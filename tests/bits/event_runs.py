@@ -9,8 +9,8 @@ import numpy as np
 
 import swapcal as sc
 from plays import Played, Run, Runs, numbers, words
+from swapcal.cases import Cases, Events, step
 from swapcal.keyed.bucket import KeyBucket
-from swapcal.stepping import Events, EventStream, step
 
 NAN = math.nan
 T = 240
@@ -95,14 +95,14 @@ def _played(forecasts: Any, status: list[str]) -> Played:
 
 def stream_that_forgets() -> Played:
     """A stream that remembers few of the cases that no longer wait."""
-    stream = EventStream(forecaster("probability"), remember=5)
+    stream = Cases(forecaster("probability"), remember=5)
     events = history(seed=1)
     forecasts, status = [], []
     for start in range(0, len(events), 30):
         played = stream.play(batch(events[start : start + 30], "probability"))
         forecasts.append(played.forecast)
         status += played.status
-        stream = EventStream.from_bytes(stream.to_bytes())
+        stream = Cases.from_bytes(stream.to_bytes())
     return _played(np.concatenate(forecasts), status)
 
 

@@ -93,7 +93,7 @@ def quantiles(functions: Any, hinted: bool, **options: Any) -> Played:
     stream = line()
     model = sc.Quantiles([0.1, 0.25, 0.5, 0.8, 0.95], functions, seed=7, spread=3.0, **options)
     values = model.run(stream["x"], stream["y"], stream["hint"] if hinted else None)
-    through = [sc.Predictive(model.levels, row) for row in values[::10].tolist()]
+    through = [sc.PredictiveDistribution(model.levels, row) for row in values[::10].tolist()]
     scores = [
         (each.crps(y), each.cdf(y), each.quantile(0.3)) for each, y in zip(through, stream["y"][::10], strict=True)
     ]
@@ -129,14 +129,14 @@ def classes_late() -> Played:
 
 def class_sets(learn: bool) -> Played:
     stream = labels()
-    model = sc.ClassSet(0.8, K, sc.Finite(2), seed=5, learn=learn)
+    model = sc.PredictionSet(0.8, K, sc.Finite(2), seed=5, learn=learn)
     return Played(numbers(model.run(stream["x"], stream["y"], stream["p"])))
 
 
 def class_sets_late() -> Played:
     stream = labels()
     return late(
-        sc.ClassSet(0.9, K, sc.Finite(2), seed=6),
+        sc.PredictionSet(0.9, K, sc.Finite(2), seed=6),
         lambda model, t: model.predict(stream["x"][t], stream["p"][t]),
         lambda forecast: (*forecast.members, *forecast.scores, float(forecast.threshold)),
         stream,
@@ -147,7 +147,7 @@ def ahead(make: Callable[[int, int], Any], values: Callable[[Any], Any], exact: 
     """Three steps ahead, at every time; some outcomes never come."""
     stream = line()
     steps = 3
-    model: Any = sc.Ahead(make, steps, exact=exact)
+    model: Any = sc.MultiHorizon(make, steps, exact=exact)
     out = []
     for t in range(T - steps):
         hints = [float(stream["hint"][t + h]) * scale for h in range(steps)]
@@ -170,7 +170,7 @@ def predictive() -> Played:
     out = []
     for _ in range(50):
         levels = np.sort(rng.choice(np.arange(1, 20) / 20.0, 6, replace=False))
-        through = sc.Predictive(levels.tolist(), np.sort(rng.integers(0, 8, 6)).astype(float).tolist())
+        through = sc.PredictiveDistribution(levels.tolist(), np.sort(rng.integers(0, 8, 6)).astype(float).tolist())
         out += [
             [through.cdf(y), through.quantile(0.05 + y / 10.0), through.crps(y)] for y in (-1.0, 0.0, 2.5, 3.0, 8.0)
         ]

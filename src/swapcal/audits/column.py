@@ -94,7 +94,7 @@ class Column:
     Examples
     --------
     >>> from swapcal.hypotheses import Finite
-    >>> column = ColumnAudit(Audit(hypotheses=Finite(2)), label="the model")
+    >>> column = Column(Audit(hypotheses=Finite(2)), label="the model")
     >>> rows = Finite(2).rows([[1, 0], [1, 1], [1, 1], [1, 0]], 4)
     >>> losses = column.add(np.array([1.0, 0, 0, 1]), np.full(4, 0.5), rows)
     >>> column.overall_error(), column.group_error(), column.swap_error(r=1.0)

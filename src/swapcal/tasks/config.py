@@ -247,7 +247,7 @@ class TaskConfig:
 
     Examples
     --------
-    >>> Question("income", "score", parse_groups("sex,race,sex*race")).columns
+    >>> TaskConfig("income", "score", parse_groups("sex,race,sex*race")).columns
     ('income', 'score', 'sex', 'race')
     """
 
