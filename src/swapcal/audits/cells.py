@@ -327,7 +327,7 @@ def worst_cell_sentence(
     words, (bottom, top) = property.wording, property.domain
     told = [property.outcome(value, v) for v in (mean, high, low)]
     if members and None not in told:
-        outcome, least, most = (min(max(y, bottom), top) for y in told if y is not None)
+        outcome, least, most = (min(max(float(y), bottom), top) for y in told if y is not None)
         what = f"the mean outcome was {number(outcome)} ({sure} {range_text(least, most)}{chance})"
     elif members and words.coverage is not None:
         below, least, most = (100 * min(max(words.coverage + v, 0.0), 1.0) for v in (mean, low, high))

@@ -8,7 +8,7 @@ import numpy as np
 from swapcal.audits.summary import ColumnSummary
 from swapcal.properties.base import Wording
 from swapcal.report.drawing import step, step_role
-from swapcal.report.figures import FEW, cell_finding, cell_order, cell_scale, worst_groups
+from swapcal.report.figures import FEW, cell_finding, cell_order, cell_scale
 from swapcal.tasks.result import Result, group_rows, section_rows
 from swapcal.text.numbers import (
     MINUS,
@@ -99,7 +99,6 @@ class GroupTable(NamedTuple):
     left_out: int
     exact: bool
     clusters: bool
-    finding: str
     at_first: int = AT_FIRST
 
 
@@ -117,26 +116,29 @@ def group_table(result: Result, limit: int = MOST) -> GroupTable | None:
         {key: (row["sections"].get(title, {}) if several else row).get(which) for key, title, which in parts}
         for row in rows[: limit + 1]
     ]
-    compared = result.kind == "comparison"
-    cells = _model_cells if compared else _interval_cells if result.task == "interval" else _bias_cells
-    heads, make = cells(result, len(parts) > 1)
-    marks, ends = ([()] * len(shown), (None, "", "")) if compared else _strip(shown, words)
+    marks: list[tuple[Mark, ...]] = [()] * len(shown)
+    zero, low, high = None, "", ""
+    if result.kind == "comparison":
+        heads, cells = _model_cells(result)
+    else:
+        heads, cells = (_interval_cells if result.task == "interval" else _bias_cells)(result, len(parts) > 1)
+        marks, zero, low, high = _strip(shown, words)
+    lines = [
+        GroupRow(row["group"], row["rows"], _data(sides), mark, tuple(c for k, v in sides.items() for c in cells(k, v)))
+        for row, sides, mark in zip(rows, shown, marks, strict=False)
+    ]
     leading = result.first.leading.known_groups
     return GroupTable(
-        tuple(head for key, title, _ in parts for head in heads(key, title)),
-        tuple(
-            GroupRow(
-                row["group"], row["rows"], _data(sides), mark, tuple(c for k, s in sides.items() for c in make(k, s))
-            )
-            for row, sides, mark in zip(rows, shown, marks, strict=False)
-        ),
-        *ends,
+        heads=tuple(head for key, title, _ in parts for head in heads(key, title)),
+        rows=tuple(lines),
+        zero=zero,
+        low=low,
+        high=high,
         unit="points of coverage" if result.task == "interval" else words.unit or "units of the outcome",
         more="coverage,width,score" if result.task == "interval" else "",
         left_out=len(rows) - len(shown),
         exact=leading.exact,
         clusters=leading.clusters,
-        finding=worst_groups(result).finding,
     )
 
 
@@ -186,7 +188,7 @@ def _interval_cells(result: Result, both: bool) -> tuple[Heads, Cells]:
     return heads, cells
 
 
-def _model_cells(result: Result, both: bool) -> tuple[Heads, Cells]:
+def _model_cells(result: Result) -> tuple[Heads, Cells]:
     titles = {f"m{k}": shortened(section.title, 24) for k, section in enumerate(result.sections)}
 
     def heads(key: str, title: str) -> list[tuple[str, str, str]]:
@@ -221,7 +223,7 @@ def _data(sides: dict[str, dict[str, Any] | None]) -> dict[str, str]:
     return data
 
 
-def _strip(rows: list[dict[str, Any]], words: Wording) -> tuple[list[tuple[Mark, ...]], tuple[float, str, str]]:
+def _strip(rows: list[dict[str, Any]], words: Wording) -> tuple[list[tuple[Mark, ...]], float, str, str]:
     """Places of all groups on the strip, where zero is, and the texts at its ends."""
     sides = [side for row in rows for side in row.values() if side is not None]
     ends = np.array([_finite(side[end]) for side in sides for end in ("low", "high")] + [0.0])
@@ -241,7 +243,7 @@ def _strip(rows: list[dict[str, Any]], words: Wording) -> tuple[list[tuple[Mark,
         tuple(Mark(k, *(place(side[name]) for name in ("low", "bias", "high"))) for k, side in row.items() if side)
         for row in rows
     ]
-    return marks, (place(0.0), low, high)
+    return marks, place(0.0), low, high
 
 
 def _finite(value: float) -> float:
@@ -330,7 +332,7 @@ def model_table(result: Result) -> Table:
         if ordered:
             cells.append(Cell("" if side["auc"] is None else number(side["auc"]), "num", "AUC"))
         lines.append((row["title"], tuple(cells)))
-    heads = (("Verdict", ""), ("Groups off", "num"), ("Bias", "num"), ("Worst group", ""))
+    heads: tuple[tuple[str, str], ...] = (("Verdict", ""), ("Groups off", "num"), ("Bias", "num"), ("Worst group", ""))
     heads += ((words.loss.capitalize(), "num"), ("Change", "num"), ("95 % interval", ""))
     return Table("Model", heads + ((("AUC", "num"),) if ordered else ()), tuple(lines))
 
@@ -462,14 +464,17 @@ def cards(result: Result) -> list[Card]:
     return [*told, *_scores(result)]
 
 
-def _texts(result: Result, text: Callable[[ColumnSummary], str]) -> list[str]:
-    return ["" if side is None else text(side) for side in (result.before, result.after)]
+def _texts(result: Result, text: Callable[[ColumnSummary], str]) -> tuple[str, str]:
+    """The texts before and after; empty where there is nothing."""
+    before, after = ("" if side is None else text(side) for side in (result.before, result.after))
+    return before, after
 
 
-def _mean(result: Result, name: str) -> list[str]:
+def _mean(result: Result, name: str) -> tuple[str, str]:
     """A mean over all rows in percent, before and after."""
     sides = [result.first.means.get(which) for which in ("before", "after")]
-    return ["" if side is None else coverage_text(float(side[name][0])) for side in sides]
+    before, after = ("" if side is None else coverage_text(float(side[name][0])) for side in sides)
+    return before, after
 
 
 def _groups_off(result: Result) -> list[Card]:
@@ -508,14 +513,12 @@ def _worst_group(result: Result) -> list[Card]:
 
 def _worst_coverage(result: Result) -> list[Card]:
     rows = group_rows(result)[1:2]
-    return [
-        Card(
-            "Coverage of the worst group",
-            *("" if which not in row else coverage_text(row[which]["coverage"]) for which in ("before", "after")),
-            f"{shortened(group_name(row['group']), 48)}, {counted(row['rows'])}",
-        )
-        for row in rows
-    ]
+    told = []
+    for row in rows:
+        before, after = (coverage_text(row[w]["coverage"]) if w in row else "" for w in ("before", "after"))
+        note = f"{shortened(group_name(row['group']), 48)}, {counted(row['rows'])}"
+        told.append(Card("Coverage of the worst group", before, after, note))
+    return told
 
 
 def _everybody(result: Result) -> Card:
@@ -555,12 +558,11 @@ def _losses(result: Result) -> list[Card]:
 
 
 def _scores(result: Result) -> list[Card]:
-    sides = [None if side is None else side.scores for side in (result.before, result.after)]
-    known = [one for one in sides if one is not None]
+    known = [side.scores for side in result.columns.values() if side.scores is not None]
     if not known:
         return []
-    auc = ["" if one is None or one.auc is None else number(one.auc) for one in sides]
-    logs = ["" if one is None else precise(one.log_loss) for one in sides]
+    auc = _texts(result, lambda side: "" if side.scores is None or side.scores.auc is None else number(side.scores.auc))
+    logs = _texts(result, lambda side: "" if side.scores is None else precise(side.scores.log_loss))
     parts = (
         f"Brier score = miscalibration {number(known[-1].miscalibration, 2)} {MINUS} discrimination "
         f"{number(known[-1].discrimination, 2)} + uncertainty {number(known[-1].uncertainty, 2)}"
@@ -589,9 +591,9 @@ def error_cards(result: Result) -> list[Card]:
 def _error(result: Result, field: str, note: str) -> Card:
     values = [None if side is None else float(getattr(side, field)) for side in (result.before, result.after)]
     # What rounding leaves of zero is zero.
-    texts = ["" if value is None else number(value if value > 1e-9 else 0.0 * value) for value in values]
+    before, after = ("" if value is None else number(value if value > 1e-9 else 0.0 * value) for value in values)
     parts = [change(values[0], values[1])] if values[0] is not None and values[1] is not None else []
-    return Card(capitalized(QUANTITIES[field]), *texts, "; ".join(part for part in (*parts, note) if part))
+    return Card(capitalized(QUANTITIES[field]), before, after, "; ".join(part for part in (*parts, note) if part))
 
 
 def _guarantee(result: Result) -> Card:

@@ -320,7 +320,7 @@ class ByKey:
     def result(self, source: str, question: TaskConfig, by: str) -> Result:
         """For JSON and a page: what the audits of all keys together come to, before and after."""
         config = {**question.settings(), "by": by, "seed": self.seed}
-        asked = {"config": config, "y": question.y, "r": question.r, "keys": self.keys}
+        asked: dict[str, Any] = {"config": config, "y": question.y, "r": question.r, "keys": self.keys}
         return merged_result(self.before, self.after, source=source, **asked)
 
     def sentences(self) -> list[str]:
