@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from swapcal.text.property_words import property_words
 
 import swapcal as sc
 from commands import run
@@ -18,7 +19,6 @@ from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import from_json, to_json
 from swapcal.text.numbers import number
-from swapcal.text.property_words import property_words
 from verdict_streams import table
 
 GROUPS = ["g", "h", ("g", "h")]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from swapcal.text.property_words import NamedProperty, property_words
 
 import swapcal as sc
 from swapcal.audits.scores import Paired
@@ -15,7 +16,6 @@ from swapcal.tasks.audit import audit
 from swapcal.tasks.columns import RangeWarning
 from swapcal.tasks.config import TaskConfig, parse_groups, parse_property
 from swapcal.tasks.result import from_json, to_json
-from swapcal.text.property_words import NamedProperty, property_words
 from swapcal.text.verdict import explained, verdict
 from verdict_streams import table
 

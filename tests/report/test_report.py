@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from swapcal.text.property_words import NamedProperty, property_words
 
 import result_examples as examples
 from swapcal.audits.histograms import Curve
@@ -36,7 +37,6 @@ from swapcal.report import (
 )
 from swapcal.report.figures import FEW
 from swapcal.tasks.result import History, Result
-from swapcal.text.property_words import NamedProperty, property_words
 
 FIGURES: dict[str, Callable[[Result], Any]] = {
     "reliability": Reliability.of,

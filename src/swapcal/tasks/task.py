@@ -24,6 +24,7 @@ from swapcal.tasks.columns import ClassColumns, Columns, IntervalColumns
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.contexts import ContextColumns, ContextRows
 from swapcal.tasks.outcomes import OutcomeTable, WaitingRows
+from swapcal.tasks.result import Result
 from swapcal.text.numbers import counted
 from swapcal.typing import Float64Array, IntArray
 
@@ -175,7 +176,7 @@ class Task(ABC):
         """The columns of the output but the first."""
 
     @abstractmethod
-    def result(self, asked: dict[str, Any], time: str | None) -> Any:
+    def result(self, asked: dict[str, Any], time: str | None) -> Result:
         """What the run has found; `time` is a column that looks like one."""
 
     @property
