@@ -10,6 +10,7 @@ import pytest
 from swapcal.text.property_words import NamedProperty, property_words
 
 import swapcal as sc
+from streams import table
 from swapcal.audits.scores import Paired
 from swapcal.errors import DataError, InvalidInput
 from swapcal.tasks.audit import audit
@@ -17,7 +18,6 @@ from swapcal.tasks.columns import RangeWarning
 from swapcal.tasks.config import TaskConfig, parse_groups, parse_property
 from swapcal.tasks.result import from_json, to_json
 from swapcal.text.verdict import explained, verdict
-from verdict_streams import table
 
 # Words.
 
