@@ -264,7 +264,8 @@ class Task(ABC):
         """How many of the rows have no forecast of the model, where it has any."""
         if inputs.hints is None:
             return 0
-        return int(np.count_nonzero(np.isnan(inputs.hints).reshape(len(inputs.y), -1).any(axis=1)))
+        missing = np.isnan(inputs.hints)
+        return int(np.count_nonzero(missing if missing.ndim == 1 else missing.any(axis=1)))
 
     def _sentences(self) -> tuple[str, ...]:
         """What there is to say about outcomes that were not learned from."""
