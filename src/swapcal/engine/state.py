@@ -221,8 +221,9 @@ def read(
         if type(value) is not int or not 0 <= value < _MOST:
             raise StateFileError(f"this saved state is damaged: {name} is {value!r}")
     configuration, learned = _known(bytes(packed.parts["rules"]), property, hypotheses, hint)
-    n, n_values, max_pending = configuration.rules.hypotheses.n, counters["n_values"], configuration.rules.max_pending
+    n_values, max_pending = counters["n_values"], configuration.rules.max_pending
     # What is not stored but follows from the settings is small beside what is, or it is not taken.
+    n = configuration.rules.hypotheses.n + configuration.rules.n_features
     small = 8 * n <= max(_SMALL, packed.size) and 8 * ROOM * n <= _LARGEST_ROOM
     if not small or not 0 < max_pending <= _LARGEST_WINDOW or not 2 <= n_atoms <= _MOST_ATOMS:
         raise StateFileError(_UNFIT)
