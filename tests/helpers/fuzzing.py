@@ -15,7 +15,7 @@ from swapcal.typing import Float64Array
 
 Rng = np.random.Generator
 
-FULL = {"predict": 32_000, "update": 22_000, "run": 9_000, "load": 6_000, "errors": 21_000, "audit": 12_000}
+FULL = {"predict": 32_000, "update": 28_000, "run": 9_000, "errors": 21_000, "audit": 12_000}
 PLAN = {name: n if ALL else n // 10 for name, n in FULL.items()}
 """How many inputs each test throws in all, and in this lane; each counts its own and compares."""
 

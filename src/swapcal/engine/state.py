@@ -357,6 +357,9 @@ def _read(
     shared: bytes, property: Elicitable | None, own: Hypotheses | None, hint: LearningHint | None
 ) -> _Configuration:
     specs = json.loads(shared)
+    for name, spec in (("n", specs[1]), ("n", specs[1].get("learner") or {}), ("n_features", specs[2] or {})):
+        if 8 * ROOM * spec.get(name, 0) > _LARGEST_ROOM:
+            raise StateFileError(_UNFIT)
     resumed = getattr(own, "resumed", None)
     parts = (
         properties.from_spec(specs[0]) if property is None else property,
