@@ -79,7 +79,7 @@ def test_an_owner_that_comes_back_from_the_dead_writes_nothing(postgres: str) ->
     try:
         old.open()
         new.open()
-        old.create("late", msgspec.json.encode(spec), Stream("late", spec).dump())
+        old.create("late", msgspec.json.encode(spec), Stream("late", spec).to_bytes())
         first = old.acquire("late")
         assert first is not None
         with pytest.raises(NotOwner):
