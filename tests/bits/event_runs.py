@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from swapcal.stepping import Events, EventStream, step
 
 import swapcal as sc
 from plays import Played, Run, Runs, numbers, words

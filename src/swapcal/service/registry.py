@@ -58,7 +58,8 @@ class Registry:
         if row is None:
             raise Problem(404, f"there is no stream {name!r}; an administrator can make it")
         try:
-            stream = Stream.load(name, msgspec.json.decode(row.spec, type=StreamSpec), row.snapshot)
+            spec = msgspec.json.decode(row.spec, type=StreamSpec)
+            stream = Stream.from_bytes(row.snapshot, name=name, spec=spec)
             stream.epoch = row.epoch
             replay(stream, self.store)
             if stream.seq != row.seq:
@@ -87,7 +88,8 @@ class Registry:
                 403, f"there are {len(names)} streams, and no more are allowed; raise `streams` under [limits]"
             )
         seeded = spec.seeded()
-        created = self.store.create(check_name(name), msgspec.json.encode(seeded), Stream(name, seeded).dump())
+        fresh = Stream(name, seeded)
+        created = self.store.create(check_name(name), msgspec.json.encode(seeded), fresh.to_bytes())
         self._refused.pop(name, None)
         self.get(name)
         return created
