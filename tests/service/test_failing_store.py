@@ -155,7 +155,7 @@ def test_whoever_is_to_blame_falls_alone(tmp_path: Path, monkeypatch: pytest.Mon
     ],
 )
 def test_a_damaged_row_closes_its_stream_and_no_other(serve: Starter, tmp_path: Path, damage: str, reason: str) -> None:
-    config = {"streams": {"late": {}, "other": {}}}
+    config: dict[str, Any] = {"streams": {"late": {}, "other": {}}}
     server = serve(config=config)
     for k in range(10):
         server.forecast(f"c{k}")
