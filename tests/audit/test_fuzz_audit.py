@@ -119,3 +119,9 @@ def test_audit() -> None:
         if not math.isfinite(audit.swap_multicalibration()):
             faults.note(seed, given, "the audit is no longer finite")
     faults.verdict(PLAN["audit"])
+
+
+def test_a_radius_over_a_tiny_weight_is_finite() -> None:
+    audit = sc.Audit(n=1)
+    audit.update(0.5, 0.25, [1e-310])
+    assert len(audit.cells()) == 1

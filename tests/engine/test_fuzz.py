@@ -249,7 +249,6 @@ def test_load() -> None:
     faults.verdict(PLAN["load"])
 
 
-@pytest.mark.once
 def test_bombs_are_refused_unopened() -> None:
     for make in (finite, learning):
         buffer = io.BytesIO()
@@ -345,3 +344,14 @@ def test_no_warning_escapes() -> None:
             with pytest.raises(sc.InvalidInput):
                 forecaster.predict(x)
     assert not raised
+
+
+def test_forecasts_made_by_hand_and_numbers_too_long_to_print() -> None:
+    forecaster = finite()
+    forecast = forecaster.predict([0.5] * N)
+    entries: Any = ("x",) * N
+    with pytest.raises(sc.SwapcalError):
+        dataclasses.replace(forecast, context=entries)
+    for odd in (dataclasses.replace(forecast, context=bytes(15) + b"x" * 17), 10**5000):
+        with pytest.raises(sc.SwapcalError):
+            forecaster.update(odd, 0.5)  # type: ignore[arg-type]

@@ -20,17 +20,6 @@ from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig
 
 
-@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
-@pytest.mark.parametrize("end", ["low", "high"])
-def test_labels_at_an_end_of_the_range(level: float, end: str) -> None:
-    sought = sc.Quantile(level)
-    forecaster = sc.Forecaster(sought, sc.Finite(1), seed=1, jitter=0.0)
-    n = 5000
-    with pytest.warns(sc.AtomsWarning):
-        forecaster.run(np.ones((n, 1)), np.full(n, getattr(sought, end)))
-    assert forecaster.error() <= float(forecaster.guarantee(0.05))
-
-
 class _Reacts:
     """Plays rounds in which the outcome may be chosen after the forecast was seen."""
 

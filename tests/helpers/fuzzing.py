@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 import swapcal as sc
-from effort import ALL
+from effort import part
 from swapcal.inputs import short_repr
 from swapcal.protocols import Elicitable, Row
 from swapcal.typing import Float64Array
@@ -50,110 +50,50 @@ class Meaning(NamedTuple):
 
 
 NOT_NUMBERS: list[Any] = [
-    None,
-    "",
-    "0.5",
-    "x",
-    "\x00",
-    "nan",
-    b"0.5",
-    bytearray(b"0.5"),
-    1j,
-    complex(0.5, 0.0),
-    np.complex128(0.5),
-    np.nan,
-    -np.nan,
-    np.inf,
-    -np.inf,
-    np.float32("nan"),
-    np.float16("inf"),
-    decimal.Decimal("NaN"),
-    decimal.Decimal("sNaN"),
-    decimal.Decimal("Infinity"),
-    decimal.Decimal("1e400"),
-    fractions.Fraction(10**400),
-    10**400,
-    -(10**400),
-    10**5000,
-    np.longdouble("1e4000"),
-    datetime.date(2020, 1, 1),
-    datetime.datetime(2020, 1, 1),
-    datetime.timedelta(0),
-    np.datetime64("1970-01-01T00:00:00.000000000"),
-    np.datetime64("1970-01-01"),
-    np.datetime64("NaT"),
-    np.timedelta64(0, "ns"),
-    np.timedelta64("NaT"),
-    np.ma.masked,
-    np.str_("0.5"),
-    np.bytes_(b"0.5"),
-    np.array("0.5"),
-    np.array(None),
-    np.array(np.nan),
-    np.array(0.5j),
-    np.array(0.5, dtype=object)[None],
-    np.ma.array(0.5, mask=True),
-    np.zeros((), dtype=[("a", float)]),
-    object(),
-    object,
-    float,
-    NotImplemented,
-    Ellipsis,
-    len,
-    types.SimpleNamespace(value=0.5),
-    Raising(),
-    Strange(),
-    slice(0, 1),
-    memoryview(b"0.5"),
-    {0.5},
-    {"y": 0.5},
-    [],
-    (),
-    {},
-    [0.5, 0.5],
-    [[0.5]],
-    [[0.5], [0.5, 0.5]],
-    iter([0.5]),
-]
+    None, "", "0.5", "x", "\x00", "nan", b"0.5", bytearray(b"0.5"), 1j, complex(0.5, 0.0), np.complex128(0.5), np.nan,
+    -np.nan, np.inf, -np.inf, np.float32("nan"), np.float16("inf"), decimal.Decimal("NaN"), decimal.Decimal("sNaN"),
+    decimal.Decimal("Infinity"), decimal.Decimal("1e400"), fractions.Fraction(10**400), 10**400, -(10**400), 10**5000,
+    np.longdouble("1e4000"), datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1), datetime.timedelta(0),
+    np.datetime64("1970-01-01T00:00:00.000000000"), np.datetime64("1970-01-01"), np.datetime64("NaT"),
+    np.timedelta64(0, "ns"), np.timedelta64("NaT"), np.ma.masked, np.str_("0.5"), np.bytes_(b"0.5"), np.array("0.5"),
+    np.array(None), np.array(np.nan), np.array(0.5j), np.array(0.5, dtype=object)[None], np.ma.array(0.5, mask=True),
+    np.zeros((), dtype=[("a", float)]), object(), object, float, NotImplemented, Ellipsis, len,
+    types.SimpleNamespace(value=0.5), Raising(), Strange(), slice(0, 1), memoryview(b"0.5"), {0.5}, {"y": 0.5}, [],
+    (), {}, [0.5, 0.5], [[0.5]], [[0.5], [0.5, 0.5]], iter([0.5]),
+]  # fmt: skip
 """Nothing here is one number."""
 
 NOT_ARRAYS = [each for each in NOT_NUMBERS if not isinstance(each, (np.ndarray, list, tuple))]
 """An array that is put into an array is unpacked, and may then be a number."""
 
 
+FORMS: list[Callable[[float], Any]] = [
+    decimal.Decimal, fractions.Fraction, np.array, np.float64, np.longdouble,
+    lambda value: np.array(value, dtype=object), lambda value: np.ma.array(value, mask=False),
+]  # fmt: skip
+"""A number in other words."""
+
+
 def scalar(rng: Rng, low: float, high: float) -> Meaning:
     """One number of [low, high] in one of its many forms, or something that is none."""
     if rng.random() < 0.5:
         return Meaning(NOT_NUMBERS[int(rng.integers(len(NOT_NUMBERS)))], None)
-    kind = int(rng.integers(16))
+    kind = int(rng.integers(len(FORMS) + 9))
     value = float(rng.choice([low, high, rng.uniform(low, high), 0.5 * (low + high)]))
-    if kind == 0:
+    if kind < len(FORMS):
+        return Meaning(FORMS[kind](value), value)
+    if kind == len(FORMS):
         outside = float(rng.choice([high + (high - low), low - 1e-9 * (high - low) - 1e-300, 1e308, -1e308, 1e12]))
         return Meaning(outside, None)
-    if kind == 1:
-        return Meaning(decimal.Decimal(value), value)
-    if kind == 2:
-        return Meaning(fractions.Fraction(value), value)
-    if kind == 3:
-        return Meaning(np.array(value), value)
-    if kind == 4:
-        return Meaning(np.float64(value), value)
-    if kind == 5:
-        return Meaning(np.longdouble(value), value)
-    if kind == 6:
-        half = float(np.float16(0.5 * (low + high)))
-        return Meaning(np.float16(half), half)
-    if kind == 7:
+    if kind == len(FORMS) + 1:
+        half = np.float16(0.5 * (low + high))
+        return Meaning(half, float(half))
+    if kind == len(FORMS) + 2:
         return Meaning(np.array([value]), value, doubtful=True)
-    if kind == 8:
-        return Meaning(np.array(value, dtype=object), value)
-    if kind == 9:
-        return Meaning(np.ma.array(value, mask=False), value)
-    if kind == 10 and low <= 0.0 and high >= 1.0:
+    if kind == len(FORMS) + 3 and low <= 0.0 and high >= 1.0:
         one = bool(rng.integers(2))
-        return Meaning(
-            [one, np.bool_(one), int(one), np.int8(one), np.uint64(one)][int(rng.integers(5))], float(one), True
-        )
+        forms = [one, np.bool_(one), int(one), np.int8(one), np.uint64(one)]
+        return Meaning(forms[int(rng.integers(5))], float(one), True)
     return Meaning(value, value)
 
 
@@ -178,34 +118,35 @@ def _spoiled(rng: Rng, x: Float64Array) -> Any:
     return entries
 
 
+def _frozen(x: Float64Array) -> Float64Array:
+    copy = x.copy()
+    copy.setflags(write=False)
+    return copy
+
+
+TYPES: list[Callable[[Float64Array], Any]] = [
+    lambda x: np.repeat(x, 2)[::2],
+    lambda x: x[::-1].copy()[::-1],
+    lambda x: array.array("d", x.tolist()),
+    lambda x: np.ma.array(x, mask=np.zeros(len(x), dtype=bool)),
+    lambda x: [decimal.Decimal(v) for v in x.tolist()],
+    lambda x: np.array([fractions.Fraction(v) for v in x.tolist()], dtype=object),
+    lambda x: x.astype(">f8"),
+    _frozen,
+]
+
+
 def _typed(rng: Rng, x: Float64Array) -> Meaning:
     """The same vector as another type; rounded beforehand where the type rounds."""
-    kind = int(rng.integers(12))
-    if kind == 0:
-        return Meaning(x.astype(np.float32), x.astype(np.float32).astype(float))
-    if kind == 1:
-        return Meaning(x.astype(np.float16), x.astype(np.float16).astype(float))
-    if kind == 2:
+    kind = int(rng.integers(len(TYPES) + 4))
+    if kind < len(TYPES):
+        return Meaning(TYPES[kind](x), x)
+    if kind < len(TYPES) + 2:
+        short = x.astype((np.float32, np.float16)[kind - len(TYPES)])
+        return Meaning(short, short.astype(float))
+    if kind == len(TYPES) + 2:
         return Meaning(np.sign(x).astype(rng.choice(["i1", "i4", "i8"])), np.sign(x))
-    if kind == 3:
-        return Meaning(x > 0, (x > 0).astype(float))
-    if kind == 4:
-        return Meaning(np.repeat(x, 2)[::2], x)
-    if kind == 5:
-        return Meaning(x[::-1].copy()[::-1], x)
-    if kind == 6:
-        return Meaning(array.array("d", x.tolist()), x)
-    if kind == 7:
-        return Meaning(np.ma.array(x, mask=np.zeros(len(x), dtype=bool)), x)
-    if kind == 8:
-        return Meaning([decimal.Decimal(v) for v in x.tolist()], x)
-    if kind == 9:
-        return Meaning(np.array([fractions.Fraction(v) for v in x.tolist()], dtype=object), x)
-    if kind == 10:
-        frozen = x.copy()
-        frozen.setflags(write=False)
-        return Meaning(frozen, x)
-    return Meaning(x.astype(">f8"), x)
+    return Meaning(x > 0, (x > 0).astype(float))
 
 
 def _misshapen(rng: Rng, x: Float64Array) -> Any:
@@ -403,7 +344,7 @@ def table(rng: Rng, X: Float64Array, *, fakes: bool = True) -> Meaning:
 
 
 FULL = {"predict": 32_000, "update": 22_000, "run": 9_000, "load": 6_000, "errors": 21_000, "audit": 12_000}
-PLAN = {name: n if ALL else n // 10 for name, n in FULL.items()}
+PLAN = {name: part(n, n // 20) for name, n in FULL.items()}
 """How many inputs each test throws in all, and in this lane; each counts its own and compares."""
 
 N = 4
