@@ -144,8 +144,17 @@ def test_whoever_is_to_blame_falls_alone(tmp_path: Path, monkeypatch: pytest.Mon
     assert results[2][0].round == 1
 
 
-@pytest.mark.parametrize("column", ["request = 'not json'", "request = 7", "forecast = x'00'", "created = 'abc'"])
-def test_a_damaged_row_closes_its_stream_and_no_other(serve: Starter, tmp_path: Path, column: str) -> None:
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        ("UPDATE cases SET request = 'not json'", "event 8 of the log is damaged"),
+        ("UPDATE cases SET request = 7", "event 8 of the log is damaged"),
+        ("UPDATE cases SET forecast = x'00'", "is not as it was made"),
+        ("UPDATE cases SET created = 'abc'", "abc"),
+        ("DELETE FROM cases", "event 8 is missing"),
+    ],
+)
+def test_a_damaged_row_closes_its_stream_and_no_other(serve: Starter, tmp_path: Path, damage: str, reason: str) -> None:
     config = {"streams": {"late": {}, "other": {}}}
     server = serve(config=config)
     for k in range(10):
@@ -153,12 +162,12 @@ def test_a_damaged_row_closes_its_stream_and_no_other(serve: Starter, tmp_path: 
         server.forecast(f"c{k}", stream="other")
     server.kill()
     with contextlib.closing(sqlite3.connect(tmp_path / "swapcal.db")) as db, db:
-        db.execute(
-            f"UPDATE cases SET {column} WHERE id = 'c7' AND stream = (SELECT key FROM streams WHERE name = 'late')"
-        )
+        db.execute(f"{damage} WHERE id = 'c7' AND stream = (SELECT key FROM streams WHERE name = 'late')")
     server = serve(config=config, stop_seconds=5)
     refused = server.forecast("c1")
-    assert (refused.status_code, "stream 'late' cannot be loaded" in refused.json()["detail"]) == (503, True)
+    assert refused.status_code == 503
+    assert "stream 'late' cannot be loaded" in refused.json()["detail"]
+    assert reason in refused.json()["detail"]
     assert server.forecast("c1", stream="other").json()["replayed"]
     assert server.forecast("new", stream="other").status_code == 200
     assert server.stop() == 0
