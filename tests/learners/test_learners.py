@@ -58,7 +58,7 @@ def test_first_answers() -> None:
     assert descent.predict(descent.start(), row) == 0.0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     learner=st.sampled_from([MultiplicativeWeights(3), GradientDescent(3)]),
     plan=st.lists(
