@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from verdict_streams import table
+from streams import table
 
 import swapcal as sc
 from commands import run

@@ -170,4 +170,4 @@ def test_a_database_that_stalls_is_told_and_goes_on_with_nothing_lost(
         assert server.forecast("e").status_code == 503
         started = time.monotonic()
         assert server.stop() == 0
-        assert time.monotonic() - started < 120.0
+        assert time.monotonic() - started < 20.0
