@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from swapcal.text.property_words import property_words
 
 import swapcal as sc
 from swapcal.audits.sums import PER_CELL
@@ -85,7 +84,7 @@ def test_what_is_stored_drawn_and_printed() -> None:
         assert number(value) in html
         assert number(value) in printed
     # One unit: points in the terminal, in the verdict and on the page.
-    assert property_words(sc.Mean()).bias(worst.mean) in html
+    assert sc.Mean().wording.bias(worst.mean) in html
     assert " points " in printed
 
 
