@@ -132,4 +132,8 @@ def test_a_report_counts_them_among_those_without_outcome(sqlite: str) -> None:
     assert learned is not None
     result = recorded_result("late", stream.spec, stream.groups, learned, msgspec.structs.asdict(stream.status()))
     store.close()
-    assert (result.n_rounds, result.n_missing, result.settings["forgotten of the stream"]) == (83, 17, 7)
+    assert (result.counts.scored, result.counts.without_outcome, result.config["forgotten of the stream"]) == (
+        83,
+        17,
+        7,
+    )
