@@ -66,7 +66,7 @@ def show(result: Result, *, report: Path | None, json: bool, fail_above: str | N
     if fail_above is None:
         return
     threshold = parse_threshold(fail_above)
-    sentences = {section.title: above(result, section, threshold) for section in result.sections}
+    sentences = {section.title: above(result, threshold, section) for section in result.sections}
     for title, sentence in sentences.items():
         if sentence is not None:
             whose = f"{class_title(title)}: " if result.task == "classes" else ""

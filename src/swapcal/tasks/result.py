@@ -508,9 +508,9 @@ def parse_threshold(text: str) -> Threshold:
     return Threshold(known[what.strip()], value)
 
 
-def above(result: Result, section: Section, threshold: Threshold) -> str | None:
-    """The sentence that says how the last column of a section is above the threshold; None if it is not."""
-    side, words = list(section.columns.values())[-1], result.wording
+def above(result: Result, threshold: Threshold, section: Section | None = None) -> str | None:
+    """How the last column of a section, the first unless given, is above the threshold; None if it is not."""
+    side, words = list((section or result.first).columns.values())[-1], result.wording
     groups, limit = side.groups, f"above --fail-above {threshold.most:g}"
     if groups is None:
         return None
