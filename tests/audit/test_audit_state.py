@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from audit_streams import same_sums, simulated
+from streams import same_sums, simulated
 from swapcal.audits import Audit, calibration_error, multicalibration_error, swap_multicalibration_error
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Finite, Linear

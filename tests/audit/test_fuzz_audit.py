@@ -8,8 +8,7 @@ from typing import Any
 
 import naive_audit
 import swapcal as sc
-from fuzzing import PLAN, Faults, N, Rng, all_mean, attempt, cases, shape_of
-from odd_inputs import Meaning, context, scalar, table, vector
+from fuzzing import PLAN, Faults, Meaning, N, Rng, all_mean, attempt, cases, context, scalar, shape_of, table, vector
 from swapcal.typing import Float64Array
 
 
@@ -120,3 +119,9 @@ def test_audit() -> None:
         if not math.isfinite(audit.swap_multicalibration()):
             faults.note(seed, given, "the audit is no longer finite")
     faults.verdict(PLAN["audit"])
+
+
+def test_a_radius_over_a_tiny_weight_is_finite() -> None:
+    audit = sc.Audit(n=1)
+    audit.update(0.5, 0.25, [1e-310])
+    assert len(audit.cells()) == 1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from audit_streams import same_sums
+from streams import same_sums
 from swapcal.audits import Audit
 from swapcal.audits.sums import bins_between
 from swapcal.engine import kernels

@@ -23,13 +23,16 @@ from effort import some
 from fuzzing import (
     FULL,
     MAKERS,
+    NOT_NUMBERS,
     PLAN,
     Faults,
+    Meaning,
     N,
     Rng,
     all_mean,
     attempt,
     cases,
+    context,
     digest,
     finite,
     good_context,
@@ -40,10 +43,12 @@ from fuzzing import (
     odd_features,
     odd_hint,
     options,
+    scalar,
     shape_of,
+    table,
+    vector,
 )
 from odd_files import ODD_JSON, bombs, changed
-from odd_inputs import NOT_NUMBERS, Meaning, context, scalar, table, vector
 
 
 def test_the_plan_is_a_hundred_thousand_inputs() -> None:
@@ -244,7 +249,6 @@ def test_load() -> None:
     faults.verdict(PLAN["load"])
 
 
-@pytest.mark.once
 def test_bombs_are_refused_unopened() -> None:
     for make in (finite, learning):
         buffer = io.BytesIO()
@@ -340,3 +344,14 @@ def test_no_warning_escapes() -> None:
             with pytest.raises(sc.InvalidInput):
                 forecaster.predict(x)
     assert not raised
+
+
+def test_forecasts_made_by_hand_and_numbers_too_long_to_print() -> None:
+    forecaster = finite()
+    forecast = forecaster.predict([0.5] * N)
+    entries: Any = ("x",) * N
+    with pytest.raises(sc.SwapcalError):
+        dataclasses.replace(forecast, context=entries)
+    for odd in (dataclasses.replace(forecast, context=bytes(15) + b"x" * 17), 10**5000):
+        with pytest.raises(sc.SwapcalError):
+            forecaster.update(odd, 0.5)  # type: ignore[arg-type]

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 import swapcal as sc
+from commands import run
 from fuzzing import MAKERS, good_context, good_label, in_domain, is_sound, options
 from odd_files import ODD_JSON, archived, entries, header_of, packed
 from swapcal.tables.records import read
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.runner import Stopped
-from swapcal.tasks.scalar import run
 
 Rng = np.random.Generator
 

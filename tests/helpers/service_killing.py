@@ -137,7 +137,7 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
     try:
         for number, (seq, is_outcome, row) in enumerate(store.events("late", 0), start=1):
             assert seq == number, "the log has a gap, or an event twice"
-            asked, stored = row.asked(), row.forecast(reference.identity)
+            asked, stored = row.inputs(), row.forecast(reference.identity)
             reference.begin(row.learned if is_outcome and row.learned is not None else row.created)
             if is_outcome:
                 assert row.id not in learned
@@ -146,7 +146,7 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
             else:
                 assert row.id not in seen
                 seen[row.id] = stored.value
-                [made] = reference.predict([reference.asked(asked.context, asked.used())])
+                [made] = reference.predict([reference.validate(asked.context, asked.used())])
                 assert made == stored
         reference.end()
         acquired = store.acquire("late")
@@ -169,6 +169,6 @@ def _bits(stream: Stream) -> list[Any]:
     order = None if stream.order is None else stream.order.to_dict(stream.identity)
     rng = random.Random(3)
     cases = [_case(f"next-{k}", rng) for k in range(50)]
-    made = stream.predict([stream.asked(case["context"], case["hint"]) for case in cases])
+    made = stream.predict([stream.validate(case["context"], case["hint"]) for case in cases])
     bits = [(one.value, one.other, one.probability, one.evidence_at, one.context) for one in made]
     return [bits, before.to_dict(), after.to_dict(), stream.scores.totals, watch, order]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
+from streams import table
 from swapcal.audits.scores import Paired
 from swapcal.errors import DataError, InvalidInput
 from swapcal.properties import from_text
@@ -17,7 +18,6 @@ from swapcal.tasks.columns import RangeWarning
 from swapcal.tasks.config import TaskConfig, parse_groups
 from swapcal.tasks.result import Range, Result, from_json, to_json
 from swapcal.text.verdict import explained, verdict
-from verdict_streams import table
 
 # Words.
 

@@ -18,7 +18,7 @@ from swapcal.service.registry import Registry
 from swapcal.service.spec import MonitorSpec, StreamSpec
 from swapcal.service.sqlite import Sqlite
 from swapcal.service.store import pack, unpack
-from swapcal.service.stream import Asked, Stream, check
+from swapcal.service.stream import Stream, ValidCase, check
 
 DATA = Path(__file__).parent / "data"
 SPECS = {
@@ -31,7 +31,7 @@ SPECS = {
 pytestmark = pytest.mark.filterwarnings("ignore::swapcal.GroupsWarning", "ignore::swapcal.AtomsWarning")
 
 
-def _cases(stream: Stream, n: int) -> Iterator[Asked]:
+def _cases(stream: Stream, n: int) -> Iterator[ValidCase]:
     rng = random.Random(8)
     low, high = stream.property.domain
     for _ in range(n):
@@ -40,7 +40,7 @@ def _cases(stream: Stream, n: int) -> Iterator[Asked]:
             "origin": rng.randrange(3),
             "hour": rng.randrange(24),
         }
-        yield stream.asked(context, rng.choice([None, rng.uniform(low, high)]))
+        yield stream.validate(context, rng.choice([None, rng.uniform(low, high)]))
 
 
 def _play(stream: Stream, sizes: list[int], *, reload_after: int | None = None) -> tuple[Stream, list[Any]]:
@@ -114,7 +114,7 @@ def test_every_group_is_watched_and_alarms_name_the_one_that_is_off() -> None:
     assert stream.watch is not None
     for k in range(200):
         stream.begin(float(k + 1))
-        made = stream.predict([stream.asked({"carrier": carrier}, None) for carrier in "AB"])
+        made = stream.predict([stream.validate({"carrier": carrier}, None) for carrier in "AB"])
         for one, y in zip(made, (0.0, float(k % 2)), strict=True):
             stream.watch.add(y, 0.5, stream._row(one))
         stream.end()
@@ -172,7 +172,7 @@ def test_outcomes_in_the_order_of_forecasts_are_those_of_a_recorded_stream(settl
             stream.learn(made[row], float(hints[row]), float(y[row]))
         if k == n // 2:
             stream = Stream.load("s", spec, stream.dump())
-        made += stream.predict([stream.asked(cases[k], float(hints[k]))])
+        made += stream.predict([stream.validate(cases[k], float(hints[k]))])
     assert [one.value for one in made] == expected.tolist()
     assert stream.order is not None
     assert len(stream.order) + stream.status().outcomes == int((known < n).sum())
@@ -180,7 +180,7 @@ def test_outcomes_in_the_order_of_forecasts_are_those_of_a_recorded_stream(settl
 
 def test_a_held_outcome_that_could_not_be_learned_is_refused_when_it_comes() -> None:
     stream = Stream("s", StreamSpec(seed=1, outcome_order="forecast"))
-    early, late = stream.predict([stream.asked({}, 0.3), stream.asked({}, 0.4)])
+    early, late = stream.predict([stream.validate({}, 0.3), stream.validate({}, 0.4)])
     stream.learn(late, 0.4, 1.0)
     assert stream.is_held(late)
     with pytest.raises(sc.InvalidInput):
@@ -197,10 +197,10 @@ def test_a_held_outcome_that_could_not_be_learned_is_refused_when_it_comes() -> 
 @pytest.mark.parametrize("stand_back", [True, False])
 def test_where_outcomes_come_late_a_stream_stands_back_and_says_so(stand_back: bool) -> None:
     stream = Stream("s", StreamSpec(property="mean", seed=1, stand_back=stand_back))
-    made = [*stream.predict([stream.asked({}, 0.4)] * 4)]
+    made = [*stream.predict([stream.validate({}, 0.4)] * 4)]
     for k in range(8):
         stream.learn(made[k], 0.4, 0.2)
-        made += stream.predict([stream.asked({}, 0.4)])
+        made += stream.predict([stream.validate({}, 0.4)])
     status = stream.status()
     assert status.late == 8
     assert status.standing_back == stand_back == bool(status.lateness)
@@ -211,14 +211,14 @@ def test_where_outcomes_come_late_a_stream_stands_back_and_says_so(stand_back: b
 
 def test_a_stream_built_anew_takes_the_stored_forecasts_for_its_own() -> None:
     spec = SPECS["probability"]
-    [stored] = Stream("s", spec).predict([Asked({"carrier": "A"}, 0.5, None)])
+    [stored] = Stream("s", spec).predict([ValidCase({"carrier": "A"}, 0.5, None)])
     again = Stream("s", spec)
-    [made] = again.predict([Asked({"carrier": "A"}, 0.5, None)])
+    [made] = again.predict([ValidCase({"carrier": "A"}, 0.5, None)])
     assert made.outside() == stored.outside()
     assert made.sealed == stored.sealed
     again.learn(stored.outside(), 0.5, 1.0)
     other = Stream("t", spec)
-    other.predict([Asked({"carrier": "A"}, 0.5, None)])
+    other.predict([ValidCase({"carrier": "A"}, 0.5, None)])
     with pytest.raises(sc.UnknownForecast):
         other.learn(stored.outside(), 0.5, 1.0)
 
@@ -290,9 +290,9 @@ def test_a_state_of_version_one_is_read_and_goes_on(tmp_path: Path) -> None:
         for name, known in expected.items():
             stream = registry.get(name)
             assert (stream.seq, stream.scores.totals.outcomes) == (known["seq"], known["outcomes"])
-            made = stream.predict([stream.asked(case["context"], case["hint"]) for case in known["next"]])
+            made = stream.predict([stream.validate(case["context"], case["hint"]) for case in known["next"]])
             assert [one.value for one in made] == [case["forecast"] for case in known["next"]]
             case = store.find(name, ["case-3"])["case-3"]
-            stream.learn(case.forecast(stream.identity), case.asked().used(), known["y"])
+            stream.learn(case.forecast(stream.identity), case.inputs().used(), known["y"])
     finally:
         store.close()

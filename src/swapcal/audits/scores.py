@@ -270,10 +270,11 @@ class GroupMeans:
         rows: Float64Array = self.sums[0]
         return rows
 
-    def add(self, rows: Rows, *numbers: Float64Array) -> None:
+    def add(self, rows: Rows, *numbers: Float64Array, weights: Float64Array | None = None) -> None:
         """Add rows: their groups, and one array for each of the names."""
         n, lengths = self.sums.shape[1], np.diff(rows.indptr)
-        for k, each in enumerate((np.ones(len(lengths)), *numbers)):
+        for k, number in enumerate((np.ones(len(lengths)), *numbers)):
+            each = number if weights is None else number * weights
             self.sums[k] += np.bincount(rows.indices, np.repeat(each, lengths), n)
 
     def of(self, name: str) -> Float64Array:

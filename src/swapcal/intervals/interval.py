@@ -1,20 +1,19 @@
 """Intervals from two quantiles that cannot cross."""
 
-import math
-from os import PathLike
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from swapcal import inputs
-from swapcal.errors import InvalidInput, UnknownForecast
+from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.intervals.forecasts import IntervalForecast
 from swapcal.intervals.quantiles import Quantiles
 from swapcal.protocols import Hypotheses
+from swapcal.state import Packed, Saved, Stateful
 from swapcal.typing import Float64Array
 
 
-class Interval:
+class Interval(Stateful):
     r"""Intervals that cover a given share of outcomes, for every group, whatever the stream does.
 
     The lower end is a forecast of the quantile at (1 - c)/2. The upper end is forecast inside the half-line above it,
@@ -53,6 +52,8 @@ class Interval:
     True
     """
 
+    kind = "interval"
+
     def __init__(
         self,
         coverage: float,
@@ -87,6 +88,11 @@ class Interval:
     def n_rounds(self) -> int:
         """Rounds that have had their outcome, without the first ones that only taught the spread."""
         return self.quantiles.n_rounds
+
+    @property
+    def n_pending(self) -> int:
+        """Forecasts that wait for their outcome."""
+        return self.quantiles.n_pending
 
     def predict(self, x: Any, hint: float | None = None, *, unit: float | None = None) -> IntervalForecast:
         """The interval for context `x`, around `hint`; opens a round, learns nothing about outcomes.
@@ -125,9 +131,13 @@ class Interval:
             raise UnknownForecast(f"forget takes what predict returned; got {inputs.short_repr(forecast)}")
         self.quantiles.forget(forecast.quantiles)
 
-    def run(self, X: Any, y: Any, hints: Any = None, *, units: Any = None) -> Float64Array:
+    def run(self, X: Any, y: Any, hints: Any = None, *, units: Any = None, **late: Any) -> Float64Array:
         """Forecast and update a whole recorded stream, as `Quantiles.run`; an array with the two ends."""
-        return self.quantiles.run(X, y, hints, units=units)
+        return self.quantiles.run(X, y, hints, units=units, **late)
+
+    def fill_in(self, rounds: Any, y: Any, *, known: Any = None) -> Float64Array:
+        """Learn outcomes that were missing when `run` played their rounds, with `waits`; the two ends of each."""
+        return self.quantiles.fill_in(rounds, y, known=known)
 
     def miscoverage(self, delta: float = 0.05) -> float:
         """What the number of covered rounds differs at most from coverage times rounds, in every group at once.
@@ -145,19 +155,19 @@ class Interval:
         lower, upper = self.quantiles._alone(delta)
         return upper + self.coverage / (0.5 + 0.5 * self.coverage) * lower
 
-    def save(self, path: str | PathLike[str] | BinaryIO) -> None:
-        """Write the whole state to a file or binary stream: plain data, no pickle."""
-        self.quantiles.save(path)
+    def to_state(self) -> Saved:
+        """What it is made of: that of its quantiles, and the coverage."""
+        saved = self.quantiles.to_state()
+        return saved._replace(plain={**saved.plain, "coverage": self.coverage})
 
     @classmethod
-    def load(cls, path: str | PathLike[str] | BinaryIO, *, hypotheses: Hypotheses | None = None) -> "Interval":
-        """What `save` wrote; it continues bit for bit."""
+    def from_state(cls, packed: Packed, *, hypotheses: Hypotheses | None = None) -> "Interval":
+        """Make it again; see `from_bytes`."""
         interval = cls.__new__(cls)
-        interval.quantiles = Quantiles.load(path, hypotheses=hypotheses)
-        levels = interval.quantiles.levels
-        if len(levels) != 2 or not math.isclose(levels[0] + levels[1], 1.0):
-            raise UnknownForecast(f"this file holds quantiles at {list(levels)}, not an interval; use Quantiles.load")
-        interval.coverage = levels[1] - levels[0]
+        interval.quantiles = Quantiles.from_state(packed, hypotheses=hypotheses)
+        interval.coverage = float(packed.plain["coverage"])
+        if len(interval.quantiles.levels) != 2:
+            raise StateFileError(f"this saved interval is damaged: it has the levels {list(interval.quantiles.levels)}")
         return interval
 
 

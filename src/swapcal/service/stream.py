@@ -5,17 +5,15 @@ one by one, in batches, or from the store after a crash. Only the writer's threa
 """
 
 import hmac
-import io
 import math
-import zlib
+from collections import deque
 from collections.abc import Sequence
 from hashlib import sha256
 from itertools import pairwise
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
-from msgspec import Meta, Struct
 
 import swapcal as sc
 from swapcal import properties
@@ -24,8 +22,9 @@ from swapcal.forecast import Identity
 from swapcal.monitor import Alarm, Monitor
 from swapcal.protocols import Row, Rows
 from swapcal.service.outcome_order import HeldOutcome, OutcomeOrder
-from swapcal.service.schemas import RaisedAlarm, Scalar, StreamStatus
+from swapcal.service.schemas import AuditView, GroupView, RaisedAlarm, Scalar, SideBias, SideErrors, StreamStatus
 from swapcal.service.spec import MonitorSpec, StreamSpec, seconds
+from swapcal.state import Packed, Saved, Stateful
 from swapcal.text.numbers import counted
 
 # --------
@@ -39,7 +38,7 @@ TOLERANCE = 0.02
 """Of the range of outcomes, or of the share of outcomes below a quantile, where a stream does not say."""
 
 
-class GroupMonitor:
+class GroupMonitor(Stateful):
     """A monitor and the alarms that it has raised.
 
     Parameters
@@ -49,6 +48,8 @@ class GroupMonitor:
     property, groups
         Of the stream.
     """
+
+    kind = "group monitor"
 
     def __init__(self, spec: MonitorSpec, property: Any, groups: sc.Groups) -> None:
         self._assemble(Monitor(property, groups, **settings(spec, property)), 0, [])
@@ -89,16 +90,17 @@ class GroupMonitor:
         )
         return RaisedAlarm(seq, at, alarm.group, alarm.side, alarm.rows, alarm.group_rows, alarm.log_e, sentence)
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, as plain data; between two batches."""
-        return {"monitor": self.monitor.to_dict(), "raised": self.raised, "alarms": self.alarms}
+    def to_state(self) -> Saved:
+        """What it is made of, between two batches."""
+        plain = {"raised": self.raised, "alarms": msgspec.to_builtins(self.alarms)}
+        return Saved(plain, {}, {"monitor": self.monitor.to_bytes()})
 
     @classmethod
-    def from_dict(cls, state: dict[str, Any], property: Any, groups: sc.Groups) -> "GroupMonitor":
-        """What `to_dict` wrote."""
+    def from_state(cls, packed: Packed, *, property: Any = None, groups: sc.Groups | None = None) -> "GroupMonitor":
+        """Make it again, over the groups of the stream."""
         watch = cls.__new__(cls)
-        alarms = [RaisedAlarm(**one) for one in state["alarms"]]
-        watch._assemble(Monitor.from_dict(state["monitor"], property, groups), state["raised"], alarms)
+        monitor = Monitor.from_bytes(packed.parts["monitor"], property=property, groups=groups)
+        watch._assemble(monitor, packed.plain["raised"], msgspec.convert(packed.plain["alarms"], list[RaisedAlarm]))
         return watch
 
 
@@ -134,46 +136,7 @@ GROUPS_SHOWN = 1000
 EVERYBODY = "all"
 
 
-class SideErrors(Struct, frozen=True):
-    """The errors of one side, as totals over its rounds; see `Audit`."""
-
-    rounds: int
-    calibration: float
-    multicalibration: float
-    swap_multicalibration: float
-    groups_off: Annotated[int, Meta(description="Groups that are biased over all their rounds, beyond doubt.")]
-    witness: str | None
-
-
-class SideBias(Struct, frozen=True):
-    """One group on one side: its mean identification, where positive says that forecasts are too high."""
-
-    bias: float
-    low: Annotated[float, Meta(description="Of an interval; those of all groups hold together with 97 %.")]
-    high: float
-    off: Annotated[bool, Meta(description="Biased beyond doubt.")]
-
-
-class GroupReading(Struct, frozen=True):
-    """One group: the hints (`before`) and the forecasts (`after`); "all" is everybody."""
-
-    name: str
-    rounds: int
-    before: SideBias | None
-    after: SideBias | None
-
-
-class AuditReading(Struct, frozen=True):
-    """The model's hints (`before`) and the forecasts (`after`), over the same groups and bins."""
-
-    stream: str
-    property: str
-    before: SideErrors
-    after: SideErrors
-    groups: list[GroupReading]
-
-
-def read_audits(stream: str, before: sc.Audit, after: sc.Audit) -> AuditReading:
+def audit_view(stream: str, before: sc.Audit, after: sc.Audit) -> AuditView:
     """Both audits as numbers; the groups for which there is most evidence against the model come first."""
     sides = [_groups(before), _groups(after)]
     ranked = {name: -evidence for name, (_, _, evidence) in reversed([*sides[1].items(), *sides[0].items()])}
@@ -181,8 +144,8 @@ def read_audits(stream: str, before: sc.Audit, after: sc.Audit) -> AuditReading:
     for name in sorted(ranked, key=lambda name: ranked[name])[:GROUPS_SHOWN]:
         model, ours = (side.get(name) for side in sides)
         rounds = max(one[0] for one in (model, ours) if one is not None)
-        groups.append(GroupReading(name, rounds, model and model[1], ours and ours[1]))
-    return AuditReading(
+        groups.append(GroupView(name, rounds, model and model[1], ours and ours[1]))
+    return AuditView(
         stream=stream,
         property=repr(after.property),
         before=_errors(before, sides[0]),
@@ -250,7 +213,7 @@ class Totals(msgspec.Struct):
     loss_after: float = 0.0
 
 
-class StreamScores:
+class StreamEvaluation(Stateful):
     """Audits before and after, totals, and recent losses.
 
     Parameters
@@ -259,10 +222,13 @@ class StreamScores:
         Of the audits; `bins` of a forecaster that keeps to them, or None.
     """
 
+    kind = "stream scores"
+
     def __init__(self, property: Any, groups: sc.Groups, bins: int | None) -> None:
         self.property, self.groups, self.bins = property, groups, bins or AUDIT_BINS
         self.before, self.after, self.totals = self._audit(), self._audit(), Totals()
-        self.recent_before, self.recent_after = _Recent(RECENT), _Recent(RECENT)
+        # For the eye only: they start empty after a restart.
+        self.recent_before, self.recent_after = deque[float](maxlen=RECENT), deque[float](maxlen=RECENT)
         self._waiting: list[tuple[float, float | None, float, Row]] = []
 
     def add(self, y: float, hint: float | None, forecast: float, row: Row) -> None:
@@ -277,8 +243,8 @@ class StreamScores:
             totals.compared += 1
             totals.loss_before += before
             totals.loss_after += after
-            self.recent_before.add(before)
-            self.recent_after.add(after)
+            self.recent_before.append(before)
+            self.recent_after.append(after)
 
     def bring_up_to_date(self) -> None:
         """Add what waits to the audits: many rounds at once cost a tenth, and give the same bits."""
@@ -297,35 +263,22 @@ class StreamScores:
     def _audit(self) -> sc.Audit:
         return sc.Audit(self.property, self.groups, bins=self.bins)
 
-    def to_dict(self) -> dict[str, Any]:
-        """All but the recent losses, as plain data."""
+    def to_state(self) -> Saved:
+        """What it is made of, but for the recent losses."""
         self.bring_up_to_date()
-        return {"before": self.before.to_dict(), "after": self.after.to_dict(), "totals": self.totals}
+        plain = {"bins": self.bins, "totals": msgspec.to_builtins(self.totals)}
+        return Saved(plain, {}, {"before": self.before.to_bytes(), "after": self.after.to_bytes()})
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """What `to_dict` wrote."""
-        self.before = sc.Audit.from_dict(state["before"], self.property, self.groups)
-        self.after = sc.Audit.from_dict(state["after"], self.property, self.groups)
-        self.totals = msgspec.convert(state["totals"], Totals)
-
-
-class _Recent:
-    """The mean of the last so many numbers. For the eye only: it starts empty after a restart."""
-
-    __slots__ = ("_at", "_kept", "_n")
-
-    def __init__(self, n: int) -> None:
-        self._kept, self._at, self._n = np.zeros(n), 0, 0
-
-    def add(self, number: float) -> None:
-        """One more."""
-        self._kept[self._at] = number
-        self._at = (self._at + 1) % len(self._kept)
-        self._n = min(self._n + 1, len(self._kept))
-
-    def mean(self) -> float | None:
-        """Their mean, or None without any."""
-        return float(self._kept[: self._n].mean()) if self._n else None
+    @classmethod
+    def from_state(cls, packed: Packed, *, property: Any = None, groups: sc.Groups | None = None) -> "StreamEvaluation":
+        """Make it again, over the groups of the stream."""
+        scores = cls(property, cast(sc.Groups, groups), packed.plain["bins"])
+        scores.before, scores.after = (
+            sc.Audit.from_bytes(packed.parts[name], property=property, hypotheses=groups)
+            for name in ("before", "after")
+        )
+        scores.totals = msgspec.convert(packed.plain["totals"], Totals)
+        return scores
 
 
 # --------
@@ -367,10 +320,12 @@ def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
         raise sc.InvalidInput("features are for a hint that learns; give hint = 'learn', or leave them out")
     if spec.jitter > spec.high - spec.low:
         raise sc.InvalidInput(f"jitter must be at most the width of the range, {spec.high - spec.low:g}")
-    if spec.settle is not None and (spec.outcome_order == "arrival" or spec.settle > spec.room()):
+    most = spec.max_pending()
+    if spec.settle is not None and (spec.outcome_order == "arrival" or spec.settle > most):
         raise sc.InvalidInput(
-            f"settle goes with outcome_order = 'forecast' and is at most `pending`, {spec.room()}; got {spec.settle}"
+            f"settle goes with outcome_order = 'forecast' and is at most `pending`, {most}; got {spec.settle}"
         )
+    key = sha256(f"swapcal stream {name} {spec.seed}".encode())
     made = sc.Forecaster(
         property_of(spec),
         sc.Finite(1 + spec.group_limit),
@@ -380,14 +335,12 @@ def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
         hint=sc.OnlineRegression(n_features=len(spec.features)) if spec.hint == "learn" else None,
         outside=spec.outside,
         jitter=spec.jitter,
-        max_pending=spec.room(),
+        max_pending=most,
         stand_back=spec.stand_back,
+        identity=sha256(key.digest()).hexdigest()[:16],
     )
-    parts = made.__getstate__()
-    counters, _ = parts["snapshot"]
-    key = sha256(f"swapcal stream {name} {spec.seed}".encode())
-    counters["identity"], counters["key"] = sha256(key.digest()).hexdigest()[:16], key.hexdigest()
-    made.__setstate__(parts)
+    made.rotate_key(key.digest())
+    made.forget_keys()
     return made
 
 
@@ -406,7 +359,6 @@ def check(spec: StreamSpec) -> None:
         GroupMonitor(watching, property_of(spec), groups)
 
 
-SCHEMA_VERSION = 1
 TOGETHER = 12
 """From so many cases on, placing them in one call is cheaper than one by one."""
 
@@ -415,7 +367,7 @@ class ReplayMismatch(sc.StateFileError):
     """A log that does not lead to the forecasts that were stored."""
 
 
-class Asked(NamedTuple):
+class ValidCase(NamedTuple):
     """A case that can be forecast: its columns, the hint, and the features of a hint that learns."""
 
     context: dict[str, Scalar]
@@ -423,7 +375,7 @@ class Asked(NamedTuple):
     features: list[float] | None
 
 
-class Stream:
+class Stream(Stateful):
     """One stream and all that it has learned.
 
     Parameters
@@ -431,6 +383,8 @@ class Stream:
     name, spec
         What it is.
     """
+
+    kind = "stream"
 
     def __init__(self, name: str, spec: StreamSpec) -> None:
         self._assemble(name, spec, forecaster_of(spec, name), groups_of(spec))
@@ -444,11 +398,11 @@ class Stream:
     def _assemble(self, name: str, spec: StreamSpec, forecaster: sc.Forecaster, groups: sc.Groups) -> None:
         self.name, self.spec, self.forecaster, self.groups = name, spec, forecaster, groups
         self.property = property_of(spec)
-        self.scores = StreamScores(self.property, groups, spec.bins)
+        self.scores = StreamEvaluation(self.property, groups, spec.bins)
         self.seq = self.snapshot_seq = self.epoch = 0
         self.time = 0.0
         """Of the transaction that the last events belong to."""
-        self._room, self.delay = spec.room(), seconds(spec.delay)
+        self._room, self.delay = spec.max_pending(), seconds(spec.delay)
         self._dense = np.zeros(groups.n)
 
     @property
@@ -477,14 +431,14 @@ class Stream:
         """Whether the next event, in another transaction, would not do the same as in this one."""
         return self.order is not None or (self.watch is not None and self.watch.is_open)
 
-    def asked(self, context: dict[str, Scalar], hint: float | None) -> "Asked":
+    def validate(self, context: dict[str, Scalar], hint: float | None) -> ValidCase:
         """A case that can be forecast; an `InvalidInput` if it cannot, before anything is learned from it."""
         low, high = self.property.domain
         if hint is not None and self.spec.outside == "error" and not low <= hint <= high:
             raise sc.InvalidInput(f"the hint {hint:g} is outside [{low:g}, {high:g}]")
-        return Asked(context, hint, self.spec.inputs(context))
+        return ValidCase(context, hint, self.spec.inputs(context))
 
-    def predict(self, cases: Sequence["Asked"]) -> list[sc.Forecast]:
+    def predict(self, cases: Sequence[ValidCase]) -> list[sc.Forecast]:
         """The next events: a forecast for each case, in order. One call for many gives what one for each would."""
         dense, predict = self._dense, self.forecaster.predict
         made = []
@@ -498,7 +452,7 @@ class Stream:
         self.scores.totals.forecasts += len(made)
         return made
 
-    def _places(self, cases: Sequence["Asked"]) -> list[Row]:
+    def _places(self, cases: Sequence[ValidCase]) -> list[Row]:
         """The groups of each case; learns values that were not seen before."""
         if len(cases) < TOGETHER:
             return [self.groups.row(case.context) for case in cases]
@@ -595,53 +549,44 @@ class Stream:
             model_groups_alarmed=0 if model is None else model.n_groups,
         )
 
-    def dump(self) -> bytes:
-        """All of the state, as plain data; between two transactions."""
-        file = io.BytesIO()
-        self.forecaster.save(file)
-        state = {
-            "schema_version": SCHEMA_VERSION,
-            "swapcal": sc.__version__,
-            "seq": self.seq,
-            "time": self.time,
-            "forecaster": file.getvalue(),
-            "groups": self.groups.spec(),
-            "scores": self.scores.to_dict(),
-            "watch": None if self.watch is None else self.watch.to_dict(),
-            "model_watch": None if self.model_watch is None else self.model_watch.to_dict(),
-            "order": None if self.order is None else self.order.to_dict(self.identity),
+    def to_state(self) -> Saved:
+        """What it is made of, between two transactions."""
+        parts = {
+            "forecaster": self.forecaster,
+            "scores": self.scores,
+            "watch": self.watch,
+            "model_watch": self.model_watch,
         }
-        return zlib.compress(msgspec.msgpack.encode(state), 1)
+        saved = {name: part.to_bytes() for name, part in parts.items() if part is not None}
+        if self.order is not None:
+            saved["order"] = self.order.to_bytes()
+        return Saved({"seq": self.seq, "time": self.time, "groups": self.groups.spec()}, {}, saved)
 
     @classmethod
-    def load(cls, name: str, spec: StreamSpec, snapshot: bytes) -> "Stream":
-        """The stream that `dump` wrote; it goes on bit for bit."""
-        state = _unpacked(name, snapshot)
-        try:
-            return cls._restored(name, spec, state)
-        except (KeyError, TypeError, ValueError) as error:
-            raise sc.StateFileError(
-                f"the snapshot of stream {name!r} was written by swapcal {state.get('swapcal')} and cannot be read "
-                f"({type(error).__name__}: {error}); start that version, or restore a back-up"
-            ) from error
-
-    @classmethod
-    def _restored(cls, name: str, spec: StreamSpec, state: dict[str, Any]) -> "Stream":
-        stream = cls.__new__(cls)
-        groups = sc.Groups.from_spec(state["groups"])
-        stream._assemble(name, spec, sc.Forecaster.load(io.BytesIO(state["forecaster"])), groups)
-        stream.scores.restore(state["scores"])
+    def from_state(cls, packed: Packed, *, name: str = "", spec: StreamSpec | None = None) -> "Stream":
+        """Make it again, as the stream of this name and spec."""
+        stream, parts, groups = cls.__new__(cls), packed.parts, sc.Groups.from_spec(packed.plain["groups"])
+        stream._assemble(name, cast(StreamSpec, spec), sc.Forecaster.from_bytes(parts["forecaster"]), groups)
+        own = {"property": stream.property, "groups": groups}
+        stream.scores = StreamEvaluation.from_bytes(parts["scores"], **own)
         stream.watch, stream.model_watch = (
-            None if state[name] is None else GroupMonitor.from_dict(state[name], stream.property, groups)
-            for name in ("watch", "model_watch")
+            GroupMonitor.from_bytes(parts[name], **own) if name in parts else None for name in ("watch", "model_watch")
         )
-        order, settle = state["order"], spec.settles()
-        stream.order = (
-            None if order is None or settle is None else OutcomeOrder.from_dict(order, settle, stream.identity)
-        )
-        stream.seq = stream.snapshot_seq = state["seq"]
-        stream.time = state["time"]
+        stream.order = OutcomeOrder.from_bytes(parts["order"], identity=stream.identity) if "order" in parts else None
+        stream.seq = stream.snapshot_seq = packed.plain["seq"]
+        stream.time = packed.plain["time"]
         return stream
+
+    @classmethod
+    def from_bytes(cls, data: bytes, **own: Any) -> "Stream":
+        """What `to_bytes` wrote; `own` are the `name` and the `spec` of the stream."""
+        try:
+            return super().from_bytes(data, **own)
+        except sc.StateFileError as error:
+            raise sc.StateFileError(
+                f"the snapshot of stream {own['name']!r} cannot be read: {error}; restore a back-up, or start the "
+                "version that wrote it"
+            ) from error
 
     def _row(self, forecast: sc.Forecast) -> Row:
         """The case's groups: its context without the level sets of the hint behind them."""
@@ -650,18 +595,3 @@ class Stream:
         values = np.frombuffer(forecast.context, dtype=np.float64, offset=8 * n)
         k = int(indices.searchsorted(self.groups.n))
         return Row(indices[:k], values[:k])
-
-
-def _unpacked(name: str, snapshot: bytes) -> dict[str, Any]:
-    """The plain data of a snapshot of this version."""
-    try:
-        state: dict[str, Any] = msgspec.msgpack.decode(zlib.decompress(snapshot))
-        version = state["schema_version"]
-    except (zlib.error, msgspec.DecodeError, TypeError, KeyError) as error:
-        raise sc.StateFileError(f"the snapshot of stream {name!r} is damaged ({error}); restore a back-up") from error
-    if version != SCHEMA_VERSION:
-        raise sc.StateFileError(
-            f"the snapshot of stream {name!r} has version {version!r} and this swapcal reads {SCHEMA_VERSION}; "
-            f"it was written by swapcal {state.get('swapcal')}"
-        )
-    return state

@@ -105,6 +105,6 @@ def _named(audit: Audit) -> Audit:
     """The audit over groups, of which everybody is the first; without groups it is everybody alone."""
     if audit.hypotheses is not None:
         return audit
-    data = audit.to_dict()
-    data["hypotheses"] = dict(Groups([], limit=1).spec())
-    return Audit.from_dict(data, audit.property, Groups([], limit=1))
+    named = Audit(audit.property, Groups([], limit=1), bins=audit.bins, names=audit.names)
+    named.restore(audit.arrays())
+    return named

@@ -11,20 +11,19 @@ from swapcal.properties.base import Wording
 from swapcal.text.numbers import count, counted, group_name, guarantee_sentence, number, percent, shortened
 
 if TYPE_CHECKING:
-    from swapcal.tasks.config import LateOutcomes
     from swapcal.tasks.result import Clusters, Discovery, Result
 
 # --------
 # What a run says of late outcomes: that they were taken as known at once, or how late they were and what follows.
 
 
-def late_sentences(late: "LateOutcomes", looked: Lateness, time: str | None) -> tuple[str, ...]:
+def late_sentences(late: bool, looked: Lateness, time: str | None) -> tuple[str, ...]:
     """For the verdict: when outcomes were taken as known, and what the forecaster made of that.
 
     Parameters
     ----------
-    late : LateOutcomes
-        What was said of it.
+    late : bool
+        Whether anything was said of it.
     looked : Lateness
         What the forecaster says.
     time : str or None
@@ -32,11 +31,11 @@ def late_sentences(late: "LateOutcomes", looked: Lateness, time: str | None) -> 
 
     Examples
     --------
-    >>> print(late_sentences(LateOutcomes(), Lateness(0, 0, 0, 0.0, False, None, 0, 0.0, 0.0, None, ()), "booked")[0])
+    >>> print(late_sentences(False, Lateness(0, 0, 0, 0.0, False, None, 0, 0.0, 0.0, None, ()), "booked")[0])
     Outcomes were taken as known at once, each before the next row. If they come later, the numbers above are too good:
     say when with --time booked and --delay 2d, or --known COLUMN.
     """
-    if not late.given:
+    if not late:
         column = "" if time is None else f"--time {time if time.isidentifier() else repr(time)} and "
         return (
             "Outcomes were taken as known at once, each before the next row. If they come later, the numbers above are "

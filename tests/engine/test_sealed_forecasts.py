@@ -42,7 +42,7 @@ CHANGES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("field", CHANGES)
-def test_fault_08_a_forecast_that_was_changed_is_refused(field: str) -> None:
+def test_a_forecast_that_was_changed_is_refused(field: str) -> None:
     forecaster, [first, second, _] = asked()
     data = json.loads(second)
     assert data[field] != CHANGES[field]
@@ -55,7 +55,7 @@ def test_fault_08_a_forecast_that_was_changed_is_refused(field: str) -> None:
         forecaster.update(sc.Forecast.from_json(whole), 1.0)
 
 
-def test_fault_08_the_identity_alone_seals_nothing() -> None:
+def test_the_identity_alone_seals_nothing() -> None:
     """Whoever has seen one forecast knows the identity, and cannot make another one."""
     forecaster, [leaked, *_] = asked()
     real = sc.Forecast.from_json(leaked)
@@ -67,7 +67,7 @@ def test_fault_08_the_identity_alone_seals_nothing() -> None:
         forecaster.update(dataclasses.replace(own, value=0.1), 1.0)
 
 
-def test_fault_08_keys_are_rotated_and_former_seals_stay_good_until_forgotten() -> None:
+def test_keys_are_rotated_and_former_seals_stay_good_until_forgotten() -> None:
     forecaster, [first, second, third] = asked()
     inside = forecaster.predict([1.0, 1.0])
     forecaster.rotate_key()
@@ -85,7 +85,7 @@ def test_fault_08_keys_are_rotated_and_former_seals_stay_good_until_forgotten() 
         reloaded(forecaster).update(sc.Forecast.from_json(third), 1.0)
 
 
-def test_fault_08_a_key_that_leaked_forges_nothing_once_forgotten() -> None:
+def test_a_key_that_leaked_forges_nothing_once_forgotten() -> None:
     forecaster, _ = asked()
     leaked = forecaster.state.identity
     forecaster.rotate_key()
@@ -97,7 +97,7 @@ def test_fault_08_a_key_that_leaked_forges_nothing_once_forgotten() -> None:
     forecaster.update(waiting, 1.0)
 
 
-def test_fault_08_forecasters_that_share_a_key() -> None:
+def test_forecasters_that_share_a_key() -> None:
     """A key that all copies were given; and forecasters of different identities never take each other's rounds."""
     forecaster, [text, *_] = asked()
     twin, stranger = copy.deepcopy(forecaster), asked()[0]
