@@ -354,7 +354,7 @@ def test_ctrl_c_in_a_process() -> None:
     process.stdin.write("late,score\n" + "1,0.5\n0,0.25\n" * 100_000)
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=1200)
     assert process.returncode == 130, err
     assert err.startswith("stopped ")
     assert err.count("\n") == 1
@@ -367,7 +367,7 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     assert process.stdout is not None
     process.stdout.close()
     process.stdout = None
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=1200)
     assert "Traceback" not in err
     assert process.returncode == 1
 

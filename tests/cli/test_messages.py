@@ -99,15 +99,18 @@ def test_ctrl_c_in_csv_parsing(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.slow
 def test_ctrl_c_at_any_moment(folder: Path) -> None:
-    """60 signals at random moments of a process: 130 each time, unless it was done before."""
+    """60 signals at random moments of a process that has begun: 130 each time, unless it was done before."""
     table(folder / "in.csv", 400_000)
     rng, codes = np.random.default_rng(0), []
-    command = [sys.executable, "-m", "swapcal.cli", "audit", "in.csv", "--y", "y", "--p", "p", "--groups", "g"]
+    begun = "from swapcal.cli import main; print(flush=True); main()"
+    command = [sys.executable, "-c", begun, "audit", "in.csv", "--y", "y", "--p", "p", "--groups", "g"]
     for _ in range(60):
-        running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        time.sleep(float(rng.uniform(0.7, 3.0)))
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert running.stdout is not None
+        running.stdout.readline()
+        time.sleep(float(rng.uniform(0.0, 0.5)))
         running.send_signal(signal.SIGINT)
-        said = running.communicate(timeout=60)[1]
+        said = running.communicate(timeout=1200)[1]
         assert b"unforeseen" not in said
         codes.append(running.returncode)
     # A process that has not yet begun to listen dies of the signal itself, which shells call 130 too.

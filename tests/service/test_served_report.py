@@ -70,7 +70,7 @@ def test_the_page(serve: Starter) -> None:
     for k in range(60):
         server.forecast(f"read-{k}", hint=0.9, carrier="<script>&")
         server.outcome(f"read-{k}", 0.0)
-    report = server.http.get("/v1/streams/late/report", timeout=120.0)
+    report = server.http.get("/v1/streams/late/report", timeout=600.0)
     assert report.status_code == 200, report.text
     assert "carrier=&lt;script&gt;&amp;" in report.text
     assert "<script>&" not in report.text

@@ -100,10 +100,10 @@ def play(scene: Scene, out: Path, steps: Steps) -> Iterator[Answer]:
 def _run(scene: Scene, task: Task, columns: dict[str, object], who: str, steps: Steps, *, learn: bool) -> Result:
     with steps(f"{task.name}: {who}", scene.n_rows) as done, warnings.catch_warnings():
         # What is outside the range, or heaps up, is said beside the numbers.
-        for said in (RangeWarning, AtomsWarning):
-            warnings.simplefilter("ignore", said)
+        for kind in (RangeWarning, AtomsWarning):
+            warnings.simplefilter("ignore", kind)
         config = replace(task.question, learn=learn, jitter=task.jitter, seed=SEED)
-        result: Result = runner.run(columns, config, progress=done)
+        result = runner.run(columns, config, progress=done)
     return replace(result, source=f"{scene.source}: {task.subject}", config={**result.config, **scene.about})
 
 
@@ -141,32 +141,35 @@ def view(scene: Scene, answer: Answer) -> RenderableType:
 def findings(answer: Answer) -> list[str]:
     """What came out, good or bad, in sentences."""
     before, after, learned = _sides(answer)
-    found, biases = [], _biases(answer)
+    sentences, biases = [], _biases(answer)
     runs = (("swapcal", answer.result, after, biases[1]), (LEARNING, answer.learning, learned, biases[2]))
     for who, run, side, bias in runs:
         parts = [_error(before, side), _left(answer, bias)]
         if run.change is not None:
             parts.append(_loss(run.wording.loss, run.change))
-        found.append(f"{who}: {'; '.join(parts)}.")
-    return found
+        sentences.append(f"{who}: {'; '.join(parts)}.")
+    return sentences
 
 
 def _sides(answer: Answer) -> tuple[ColumnSummary, ColumnSummary, ColumnSummary]:
     before, after, learned = answer.result.before, answer.result.after, answer.learning.after
-    assert before is not None
-    assert after is not None
-    assert learned is not None
+    assert before is not None and after is not None and learned is not None  # noqa: PT018
     return before, after, learned
+
+
+def _table(first: str, *numbers: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+    table.add_column(first, overflow="ellipsis", no_wrap=True)
+    for head in numbers:
+        table.add_column(head, justify="right", no_wrap=True)
+    return table
 
 
 def _totals(answer: Answer) -> Table:
     result = answer.result
     before, after, learned = _sides(answer)
     off = [len(_off(bias)) for bias in _biases(answer)]
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    table.add_column("forecasts by", no_wrap=True)
-    for head in (QUANTITIES["swap_error"], "groups off*", result.wording.loss, "change"):
-        table.add_column(head, justify="right", no_wrap=True)
+    table = _table("forecasts by", QUANTITIES["swap_error"], "groups off*", result.wording.loss, "change")
     if before.constant_loss is not None:
         table.add_row("best constant", "", "", precise(before.constant_loss), "")
     table.add_row("the model", number(before.swap_error), count(off[0]), precise(before.loss), "")
@@ -185,10 +188,7 @@ def _totals(answer: Answer) -> Table:
 def _groups(answer: Answer) -> RenderableType:
     """The groups with the largest error of the model; "everybody" first."""
     words = answer.result.wording
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    table.add_column("group", overflow="ellipsis", no_wrap=True)
-    for head in ("rows", "the model", "swapcal", LEARNING):
-        table.add_column(head, justify="right", no_wrap=True)
+    table = _table("group", "rows", "the model", "swapcal", LEARNING)
     sides = _biases(answer)
     for j in worst_order(answer.result, N_WORST):
         name = Text(group_name(answer.result.first.groups[j]))
@@ -341,14 +341,14 @@ def _scene(rows: int | None, steps: Steps) -> Scene:
     with steps("reading the flights", 1):
         scene = flights.scene(path, IN_PYTHON if shorter else rows)
     if shorter:
-        said = "The compiled kernels are not there, so that only the first flights are played; --rows takes more."
-        return replace(scene, opening=f"{said}\n\n{scene.opening}")
+        note = "The compiled kernels are not there, so that only the first flights are played; --rows takes more."
+        return replace(scene, opening=f"{note}\n\n{scene.opening}")
     return scene
 
 
 def _json(scene: Scene, answers: list[Answer]) -> str:
     """Results as `swapcal run --json` prints them, by question, with the paths of their pages."""
-    found = {
+    questions = {
         answer.task.name: {
             "page": str(answer.page),
             "swapcal": json_format.loads(to_json(answer.result)),
@@ -356,4 +356,4 @@ def _json(scene: Scene, answers: list[Answer]) -> str:
         }
         for answer in answers
     }
-    return json_format.dumps({"source": scene.source, "rows": scene.n_rows, "questions": found}, ensure_ascii=False)
+    return json_format.dumps({"source": scene.source, "rows": scene.n_rows, "questions": questions}, ensure_ascii=False)

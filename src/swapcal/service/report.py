@@ -124,12 +124,12 @@ def _config(spec: StreamSpec, cases: LearnedCases, status: dict[str, Any]) -> It
         yield f"{field} of the stream", status[field]
 
 
+# The page is about the last so many events: forecasts and outcomes.
 LATEST = 200_000
-"""The page is about the last so many events: forecasts and outcomes."""
 SECONDS = 120.0
 KEPT = 10
+# A page takes some seconds of a core, so one that is not older than this will do.
 FRESH = 60.0
-"""A page takes some seconds of a core, so one that is not older than this will do."""
 NOTHING = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     '<meta name="color-scheme" content="light dark"><title>stream {stream} · swapcal</title>'

@@ -34,8 +34,8 @@ from swapcal.text.numbers import counted
 # gives the monitor the same batches, and comes to the same evidence and the same alarms, bit for bit.
 
 ALARMS_KEPT = 1000
+# Of the range of outcomes, or of the share of outcomes below a quantile, where a stream does not say.
 TOLERANCE = 0.02
-"""Of the range of outcomes, or of the share of outcomes below a quantile, where a stream does not say."""
 
 
 class GroupMonitor(Stateful):
@@ -192,14 +192,12 @@ def _errors(audit: sc.Audit, groups: _Sides) -> SideErrors:
 # --------
 # How a stream does: the audits of hints and forecasts, losses, and counts; brought up to date many rounds at once.
 
+# Hints and forecasts are audited in the bins of the forecaster's grid; in so many, where that is refined on the way.
+# The values of its first grids are mid-points of these bins too, so that auditing does not move them.
 AUDIT_BINS = 33
-"""Hints and forecasts are audited in the bins of the forecaster's grid; in so many, where that is refined on the way.
-
-The values of its first grids are mid-points of these bins too, so that auditing does not move them.
-"""
 SETTLE_EVERY = 1000
+# Losses on the live page are means over so many outcomes.
 RECENT = 1000
-"""Losses on the live page are means over so many outcomes."""
 
 
 class Totals(msgspec.Struct):

@@ -211,8 +211,7 @@ class ClassSide:
 
 
 def _result(current: ClassesTask, asked: dict[str, Any]) -> Result:
-    source = current.source
-    columns, counted = current.columns, current.evaluation
+    columns, counted, source = current.columns, current.evaluation, current.source
     if not counted.after.top.n_rounds:
         raise DataError(
             f"{source} has no row whose outcome in {current.config.y!r} is one of the classes; nothing can be scored"
@@ -249,7 +248,7 @@ def _result(current: ClassesTask, asked: dict[str, Any]) -> Result:
         config={**asked, "class_names": list(columns.classes), "seed": current.model.seed},
         versions=versions(),
         bands={name: tuple(edges) for name, edges in current.contexts.groups.edges.items()},
-        guarantee=Guarantee(current.model.guarantee(DELTA)[-1]),
+        guarantee=None if current.config.by else Guarantee(current.model.guarantee(DELTA)[-1]),
         seed=current.model.seed,
         paired=losses,
     )

@@ -88,9 +88,7 @@ class TaskConfig:
         "Columns of --groups whose numbers are names (stores, postcodes): no bands of them.", ()
     )
     linear: Sequence[str] = option("Columns of numbers: all linear functions of them; with --learn, features.", ())
-    property: "str | Elicitable" = option(  # noqa: RUF009
-        "mean, probability (of outcomes 0 and 1), median, quantile:0.9, expectile:0.8 or moment:2.", "mean"
-    )
+    property: "str | Elicitable" = option("", "mean")  # noqa: RUF009
     interval: float | None = option("Intervals that cover this share of outcomes, such as 0.9, in every group.")
     classes: bool = option("The outcome names a class: probabilities of all classes.", False)
     low: float | None = option("Smallest outcome; else that of the file (run: of 10,000 rows).")
@@ -410,7 +408,7 @@ def _group_name(group: Any) -> str:
     return group if isinstance(group, str) else str(group[0]) if isinstance(group, tuple) else str(group)
 
 
-def next_command(source: str, config: TaskConfig, what: str) -> str:
+def next_command(source: str, question: TaskConfig, what: str) -> str:
     """The command `swapcal run` (or another one) on the same file with the same columns.
 
     Examples
@@ -418,10 +416,10 @@ def next_command(source: str, config: TaskConfig, what: str) -> str:
     >>> next_command("scores.csv", TaskConfig("late", "score", ["sex", "age >= 60"]), "run")
     "swapcal run scores.csv --y late --p score --groups 'sex,age >= 60' --out better.csv"
     """
-    settings = config.settings()
+    settings = question.settings()
     parts = ["swapcal", what, source if source != "standard input" else "-"]
     for name in ("y", "p", "groups", "categories", "linear", "property", "low", "high", "positive", "weight"):
-        value = settings[name]
+        value = settings.get(name)
         if value in (None, [], "mean"):
             continue
         written = ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -224,8 +224,7 @@ class IntervalSide:
 
 
 def _result(current: IntervalTask, asked: dict[str, Any]) -> Result:
-    source = current.source
-    columns, question, counted = current.columns, current.config, current.evaluation
+    columns, question, counted, source = current.columns, current.config, current.evaluation, current.source
     coverage = question.interval or 0.0
     if not counted.after.column.n_rounds:
         raise DataError(

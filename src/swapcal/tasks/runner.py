@@ -16,6 +16,7 @@ from swapcal.tasks.columns import time_column
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.files import regular
 from swapcal.tasks.interval import IntervalTask
+from swapcal.tasks.result import Result
 from swapcal.tasks.scalar import ScalarTask
 from swapcal.tasks.task import LATER, Task
 from swapcal.text.numbers import counted
@@ -50,7 +51,7 @@ def run(
     progress: Progress = None,
     stop: Stop = None,
     say: Say = None,
-) -> Any:
+) -> Result:
     """Forecast a table as a stream, each row from the rows before it, and compare with the model's own forecasts.
 
     Parameters

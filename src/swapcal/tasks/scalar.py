@@ -182,8 +182,7 @@ def _binning(current: ScalarTask) -> str:
 
 
 def _result(current: ScalarTask, asked: dict[str, Any], time: str | None) -> Result:
-    source = current.source
-    comparison, values, question = current.evaluation, current.columns, current.config
+    comparison, values, question, source = current.evaluation, current.columns, current.config, current.source
     if not comparison.after.weight > 0:
         raise DataError(
             f"{source} has no row with an outcome in {question.y!r}"
@@ -199,9 +198,6 @@ def _result(current: ScalarTask, asked: dict[str, Any], time: str | None) -> Res
     wording, why_not = values.property.wording, _no_guarantee(question.weight, current.jitter)
     told = verdict(before, after, wording=wording, r=question.r, paired=paired)
     told = replace(told, sentences=(*told.sentences, *late_sentences(question.late, lateness, time)))
-    promise = Guarantee(None, why_not)
-    if not why_not:
-        promise = Guarantee(float(current.model.guarantee(DELTA)), guarantee_sentence(DELTA))
     section = Section(
         title="",
         before=before,
@@ -235,7 +231,6 @@ def _result(current: ScalarTask, asked: dict[str, Any], time: str | None) -> Res
             "seed": rules.seed,
             "trust": rules.trust,
             "bins": len(current.model.values),
-            "jitter": current.jitter,
             "limit": groups.limit,
         },
         versions=versions(),
@@ -243,7 +238,9 @@ def _result(current: ScalarTask, asked: dict[str, Any], time: str | None) -> Res
         range=Range(values.low, values.high, values.stated),
         bands={column: tuple(edges) for column, edges in groups.edges.items()},
         lateness=lateness,
-        guarantee=promise,
+        guarantee=Guarantee(None, why_not)
+        if why_not
+        else Guarantee(float(current.model.guarantee(DELTA)), guarantee_sentence(DELTA)),
         seed=rules.seed,
         jitter=current.jitter,
         paired={} if paired is None else {wording.loss: paired},
