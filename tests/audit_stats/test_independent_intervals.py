@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from naive_intervals import clopper_pearson
-from swapcal.audits.independent_intervals import independent_bias
 from swapcal.typing import Float64Array
+from swapcal_benchmarks.independent_intervals import independent_bias
 
 
 def share_interval(n: int, delta: float) -> tuple[Float64Array, Float64Array]:

@@ -135,7 +135,7 @@ class Moment(base.PropertyBase):
         """The moment of a whole order."""
         k = argument or 0.0
         if not k.is_integer():
-            raise InvalidInput(f"the order of a moment is a whole number from 1; got {k:g}")
+            raise InvalidInput(f"the order of a moment is a whole number from 1, such as moment:2; got {k:g}")
         return cls(int(k), low=low, high=high)
 
     @property
