@@ -11,7 +11,7 @@ from scipy import sparse
 
 from streams import same_sums, simulated
 from swapcal.audits import Audit, calibration_error, multicalibration_error, swap_multicalibration_error
-from swapcal.errors import InvalidInput, StateFileError
+from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite, Linear
 from swapcal.properties import Mean, Quantile
 
@@ -39,35 +39,12 @@ def test_stored_audits_come_back_and_merge() -> None:
         one.update_many(y[:80], p[:80], x[:80])
         two.update_many(y[80:], p[80:], x[80:])
         whole.update_many(y, p, x)
-        back = Audit.from_dict(json.loads(json.dumps(one.to_dict())), each, hypotheses)
-        assert back.to_dict() == one.to_dict()
+        back = Audit.from_bytes(one.to_bytes(), property=each, hypotheses=hypotheses)
+        assert back.to_bytes() == one.to_bytes()
         back.merge(two)
         assert same_sums(back, whole)
     for empty in (Audit(), Audit(n=3, names=list("abc"))):
-        assert Audit.from_dict(json.loads(json.dumps(empty.to_dict()))).to_dict() == empty.to_dict()
-
-
-def test_damaged_or_foreign_data_is_refused() -> None:
-    audit = Audit()
-    audit.update_many(*simulated(20, 2, seed=0))
-    data = audit.to_dict()
-    sums = data["sums"]
-    for damaged in (
-        None,
-        {},
-        {**data, "schema_version": 99},
-        {**data, "sums": {}},
-        {**data, "sums": {**sums, "xv": sums["xv"][:-1]}},
-        {**data, "sums": {**sums, "v": ["a"] * len(sums["v"])}},
-        {**data, "sums": {**sums, "vv": [math.nan] * len(sums["v"])}},
-        {**data, "sums": {**sums, "value": [0.5] * len(sums["v"])}},
-    ):
-        with pytest.raises(StateFileError):
-            Audit.from_dict(damaged)
-    with pytest.raises(InvalidInput, match="property"):
-        Audit.from_dict(data, Quantile(0.5))
-    with pytest.raises(InvalidInput, match="hypotheses"):
-        Audit.from_dict(data, hypotheses=Linear(2))
+        assert Audit.from_bytes(empty.to_bytes()).to_bytes() == empty.to_bytes()
 
 
 # Bad input
@@ -110,10 +87,10 @@ BAD: list[Callable[[Audit], object]] = [
 def test_bad_input_is_refused_and_changes_nothing(call: Callable[[Audit], object]) -> None:
     audit = Audit()
     audit.update_many([0, 1, 1], [0.5, 0.5, 0.25], [[0, 1], [1, 1], [1, 0]])
-    before = audit.to_dict()
+    before = audit.to_bytes()
     with pytest.raises(InvalidInput):
         call(audit)
-    assert audit.to_dict() == before
+    assert audit.to_bytes() == before
 
 
 def test_refused_first_rounds_leave_the_kind_of_audit_open() -> None:

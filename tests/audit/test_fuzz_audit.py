@@ -1,7 +1,6 @@
 """Odd inputs for the error functions and the audit."""
 
 import functools
-import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -101,8 +100,8 @@ def odd_audit_call(audit: sc.Audit, rng: Rng, n_rows: int) -> tuple[Callable[[],
     return lambda: getattr(audit, name)(**named) is not None, (name, named), None
 
 
-def stored(audit: sc.Audit) -> str:
-    return json.dumps(audit.to_dict())
+def stored(audit: sc.Audit) -> bytes:
+    return audit.to_bytes()
 
 
 def test_audit() -> None:

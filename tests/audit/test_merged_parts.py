@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.errors import InvalidInput, StateFileError
-from swapcal.monitor import Monitor
-from swapcal.stored_words import framed, unframed
+from swapcal.errors import InvalidInput
 
 N, PARTS = 6400, 64
 
@@ -113,49 +111,3 @@ def test_bands_must_be_the_same() -> None:
     one(0).merge(one(0))
     with pytest.raises(InvalidInput, match="settings; theirs differ in hypotheses"):
         one(0).merge(one(7))
-
-
-def test_bytes_of_an_audit_are_small_fast_to_refuse_and_checked() -> None:
-    rng = np.random.default_rng(2)
-    x = (rng.random((500, 20)) < 0.3).astype(float)
-    audit = sc.Audit(sc.Probability(), sc.Finite(20))
-    audit.update_many((rng.random(500) < 0.3).astype(float), rng.integers(0, 11, 500) / 10.0, x)
-    data = audit.to_bytes()
-    again = sc.Audit.from_bytes(data)
-    assert again.to_dict() == audit.to_dict()
-    assert len(data) < 8000
-    payload = bytes(unframed("audit", data))
-    refused = 0
-    for _ in range(400):
-        changed = bytearray(payload)
-        changed[int(rng.integers(len(payload)))] = int(rng.integers(256))
-        try:
-            sc.Audit.from_bytes(framed("audit", bytes(changed)))
-        except (StateFileError, InvalidInput):
-            refused += 1
-    assert refused
-    with pytest.raises(StateFileError, match="checksum"):
-        sc.Audit.from_bytes(data[:-1] + b"\0" if data[-1] else data[:-1] + b"\1")
-    empty = sc.Audit(sc.Probability(), sc.Finite(3))
-    assert sc.Audit.from_bytes(empty.to_bytes()).n_rounds == 0
-    assert sc.Audit.from_bytes(sc.Audit().to_bytes()).n_rounds == 0
-
-
-def test_a_monitor_as_bytes_goes_on() -> None:
-    rng = np.random.default_rng(4)
-    x, y = (rng.random((3000, 20)) < 0.3).astype(float), (rng.random(3000) < 0.3).astype(float)
-    for alpha, every in ((0.05, None), (None, 10_000.0)):
-        monitor = Monitor(sc.Probability(), sc.Finite(20), alpha=alpha, every=every)
-        assert len(monitor.to_bytes()) < 4000
-        monitor.update_many(y[:1000], np.full(1000, 0.2), x[:1000])
-        again = Monitor.from_bytes(monitor.to_bytes())
-        rest = y[1000:], np.full(2000, 0.2), x[1000:]
-        assert monitor.update_many(*rest) == again.update_many(*rest)
-        assert monitor.to_bytes() == again.to_bytes()
-    data = monitor.to_bytes()
-    with pytest.raises(StateFileError):
-        Monitor.from_bytes(data[:-8])
-    found = sc.Groups(["city"])
-    watched = Monitor(sc.Probability(), found, alpha=0.1)
-    watched.update(1.0, 0.5, {"city": "Paris"})
-    assert Monitor.from_bytes(watched.to_bytes()).groups.n == found.n

@@ -121,7 +121,7 @@ def finish(load: Load, threads: list[threading.Thread]) -> None:
     """Let the clients end; everything that they were answered is then known."""
     load.over.set()
     for thread in threads:
-        thread.join(30.0)
+        thread.join(600.0)
         assert not thread.is_alive()
 
 
@@ -151,7 +151,7 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
         reference.end()
         acquired = store.acquire("late")
         assert acquired is not None
-        restored = Stream.load("late", stored_spec, acquired.snapshot)
+        restored = Stream.from_bytes(acquired.snapshot, name="late", spec=stored_spec)
         assert restored.seq == reference.seq == acquired.snapshot_seq, "an orderly stop leaves nothing to replay"
         assert _bits(restored) == _bits(reference)
     finally:
@@ -165,10 +165,10 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
 def _bits(stream: Stream) -> list[Any]:
     """What the state comes to: scores, evidence, alarms, held outcomes, and the next forecasts of some cases."""
     before, after = stream.audits()
-    watch = [None if one is None else one.to_dict() for one in (stream.watch, stream.model_watch)]
-    order = None if stream.order is None else stream.order.to_dict(stream.identity)
+    watch = [None if one is None else one.to_bytes() for one in (stream.watch, stream.model_watch)]
+    order = None if stream.order is None else stream.order.to_bytes()
     rng = random.Random(3)
     cases = [_case(f"next-{k}", rng) for k in range(50)]
     made = stream.predict([stream.validate(case["context"], case["hint"]) for case in cases])
     bits = [(one.value, one.other, one.probability, one.evidence_at, one.context) for one in made]
-    return [bits, before.to_dict(), after.to_dict(), stream.scores.totals, watch, order]
+    return [bits, before.to_bytes(), after.to_bytes(), stream.scores.totals, watch, order]

@@ -130,7 +130,7 @@ def test_the_verdict_of_a_sum_is_that_of_all_rows(tmp_path: Path, whole_numbers:
     total = parts[2]
     total.merge(parts[0])
     total.merge(parts[1])
-    two = merged_result(total, source="3 parts", settings=question.settings())
+    two = merged_result(total, source="3 parts", config=question.settings())
     assert two.verdict.kind == one.verdict.kind
     assert two.verdict.headline == one.verdict.headline
     assert two.verdict.sentences[0] == one.verdict.sentences[0]
@@ -158,4 +158,4 @@ def test_a_verdict_needs_sums_that_tell_outcomes() -> None:
             merged_result(each, source="rows")
     plain = sc.Audit(sc.Probability(), bins=4)
     plain.update_many([0.0, 1.0, 1.0], [0.4, 0.6, 0.6])
-    assert merged_result(plain, source="rows").groups == ("all",)
+    assert merged_result(plain, source="rows").first.groups == ("all",)

@@ -90,7 +90,7 @@ def test_forgotten_cases_are_rows_of_a_recorded_stream_without_an_outcome(order:
         for row in np.flatnonzero((known == k) & ~np.isnan(y)).tolist():
             stream.learn(made[row], float(hints[row]), float(y[row]))
         if k == n // 2:
-            stream = Stream.load("s", spec, stream.dump())
+            stream = Stream.from_bytes(stream.to_bytes(), name="s", spec=spec)
         made += stream.predict([stream.validate(cases[k], float(hints[k]))])
         if np.isnan(y[k]):
             stream.forget(made[-1])
@@ -134,12 +134,16 @@ def test_a_report_counts_them_among_those_without_outcome(sqlite: str) -> None:
     assert learned is not None
     result = recorded_result("late", stream.spec, stream.groups, learned, msgspec.structs.asdict(stream.status()))
     store.close()
-    assert (result.n_rounds, result.n_missing, result.settings["forgotten of the stream"]) == (83, 17, 7)
+    assert (result.counts.scored, result.counts.without_outcome, result.config["forgotten of the stream"]) == (
+        83,
+        17,
+        7,
+    )
 
 
 def test_rounds_to_be_skipped_are_kept_no_longer_than_needed() -> None:
-    """An order that only hears of outcomes that will not come stays small; one of before has none."""
-    order = OutcomeOrder.from_dict({"front": 0, "held": []}, 10, sc.Forecaster(sc.Mean(), sc.Finite(1)).state.identity)
+    """An order that only hears of outcomes that will not come stays small."""
+    order = OutcomeOrder(10)
     for k in itertools.chain(range(1, 50, 2), range(0, 50, 2)):
         order.skip(k)
         assert order.due(issued=k + 1) == []

@@ -12,7 +12,6 @@ from swapcal.audits.scores import ScoreSums
 from swapcal.audits.sums import PER_CELL, SumTable
 from swapcal.audits.timeline import Timeline, Times
 from swapcal.decisions import Decisions
-from swapcal.properties import Mean, Probability, Quantile
 from swapcal.protocols import Rows
 from swapcal.state import joined, part_of, take_over
 from swapcal.typing import Float64Array, IntArray
@@ -125,16 +124,16 @@ class Column:
         self.histograms = Histograms(self.property, edges, self.slot_edges)
         self.timeline = Timeline()
         self.sample = StratifiedSample()
-        events = isinstance(self.property, Probability) or (
-            isinstance(self.property, Mean) and self.property.domain == (0.0, 1.0)
-        )
+        # Forecasts of events, if the outcomes turn out to be 0 or 1; and V that has two values whatever they are.
+        events = self.property.domain == (0.0, 1.0) and self.property.outcome(0.0, 0.0) is not None
+        self._steps = not events and self.property.binary_p(0.0) is not None
         self.scores = ScoreSums(fine) if events and fine is not None else None
         n = 1 if audit.hypotheses is None else audit.hypotheses.n
         self.clusters = ClusterSums(n) if clusters else None
         self.acted: Decisions | None = None
         """What somebody who acts on the column loses, where that is asked; not part of the state."""
         self._forecasts = CellForecasts() if events and self.slot_edges is not None else None
-        self._binary = events or isinstance(self.property, Quantile)
+        self._binary = events or self._steps
         self._totals = np.zeros(6)
         """Weight, loss, V squared, y, y squared, and the constant's loss, summed."""
 
@@ -209,7 +208,7 @@ class Column:
         self._totals += np.array(
             [total, np.sum(w * losses), np.sum(w * v * v), np.sum(w * y), np.sum(w * y * y), still]
         )
-        events = isinstance(self.property, Quantile) or bool(((y == 0.0) | (y == 1.0)).all())
+        events = self._steps or bool(((y == 0.0) | (y == 1.0)).all())
         if not events:
             self.scores = None
         if self.scores is not None:
@@ -252,16 +251,16 @@ class Column:
         """For binary V = p - y, the sums of p in the cells of the groups; None where V has more values."""
         if not self._binary:
             return None
-        if isinstance(self.property, Quantile):
-            return (1.0 - self.property.level) * table.active
+        if self._steps:
+            return np.asarray(self.property.binary_p(table.value))[:, None] * table.active
         if self._forecasts is not None:
             return self._forecasts.table(table.slot, table.xv.shape[1])
         return table.value[:, None] * table.active
 
     def centers(self, table: SumTable) -> Float64Array:
         """A p that stands for each place of the table, fixed before any outcome."""
-        if isinstance(self.property, Quantile):
-            return np.full(len(table.value), 1.0 - self.property.level)
+        if self._steps:
+            return np.asarray(self.property.binary_p(table.value))
         if self.slot_edges is None:
             return table.value
         return (self.slot_edges[table.slot] + self.slot_edges[table.slot + 1]) / 2

@@ -8,7 +8,6 @@ from swapcal.audits.histograms import MOST_CURVES, OutcomeBins
 from swapcal.audits.scores import ScoreSums, fine_edges
 from swapcal.audits.sums import SumTable
 from swapcal.errors import InvalidInput
-from swapcal.properties import Mean, Probability
 from swapcal.typing import Float64Array
 
 _SMALL = 1e-9
@@ -34,7 +33,7 @@ def column_of_sums(audit: Audit, *, label: str, shown: Float64Array) -> Column:
         itself, which gives too much where groups overlap.
     """
     target, table = audit.property, audit.table()
-    if not isinstance(target, (Mean, Probability)):
+    if target.outcome(target.low, 0.0) is None:
         raise InvalidInput(
             f"a verdict needs the loss, which sums of V do not tell for {target!r}; they do for a mean and a "
             "probability. The audit's own errors, cells and witness are there for any property"

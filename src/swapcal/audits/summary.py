@@ -16,7 +16,6 @@ from swapcal.audits.sums import SumTable
 from swapcal.audits.timeline import GroupHistory, onset
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Linear
-from swapcal.properties import Mean
 from swapcal.typing import Float64Array, IntArray
 
 CONFIDENCE = 0.95
@@ -185,7 +184,7 @@ def _histories(column: Column, groups: GroupBias) -> tuple[dict[str, GroupHistor
 
 def _skill(column: Column, table: SumTable) -> Skill:
     outcomes, forecast = column.histograms.outcomes, column.property
-    if isinstance(forecast, Mean):
+    if forecast.is_conditional_mean:
         fitted = table.value - (forecast.high - forecast.low) * table.v / table.count
         return skill_of_mean(column.outcome_sums, fitted, table.value, table.count)
     if outcomes is None:
@@ -290,12 +289,9 @@ def _outcome(
     column: Column, forecast: Float64Array, v: Float64Array, weight: Float64Array, bins: IntArray
 ) -> Float64Array | None:
     """The mean outcome of each bin of the pictures, which V tells exactly where a mean is forecast."""
-    if not isinstance(column.property, Mean):
-        return None
-    n_bins = len(forecast)
-    off = _mean(weight, np.divide(v, weight, out=np.zeros_like(v), where=weight > 0), bins, n_bins)
-    outcome: Float64Array = forecast - (column.property.high - column.property.low) * off
-    return np.clip(outcome, column.property.low, column.property.high)
+    off = _mean(weight, np.divide(v, weight, out=np.zeros_like(v), where=weight > 0), bins, len(forecast))
+    outcome = column.property.outcome(forecast, off)
+    return None if outcome is None else np.clip(outcome, column.property.low, column.property.high)
 
 
 def _mean(weight: Float64Array, value: Float64Array, bins: IntArray, n_bins: int) -> Float64Array:

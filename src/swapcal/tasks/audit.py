@@ -2,9 +2,9 @@
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,7 +18,7 @@ from swapcal.audits.discovery import N_VALUES, DiscoveryColumn, banded, discover
 from swapcal.audits.groups import ALPHA, GroupSums
 from swapcal.audits.histograms import root
 from swapcal.audits.scores import Paired, PairedLosses, fine_edges
-from swapcal.audits.summary import ColumnSummary, summarize
+from swapcal.audits.summary import summarize
 from swapcal.audits.timeline import ErrorHistory, Times
 from swapcal.decisions import Decisions, lost
 from swapcal.errors import DataError, InvalidInput
@@ -39,12 +39,22 @@ from swapcal.tasks.columns import (
 )
 from swapcal.tasks.config import TaskConfig, next_command
 from swapcal.tasks.contexts import ContextColumns
-from swapcal.tasks.result import History, Result, dumped, plain_data, plain_result, versions
+from swapcal.tasks.result import (
+    Clusters,
+    Costs,
+    Counts,
+    Discovery,
+    History,
+    LossDifference,
+    Range,
+    Result,
+    Section,
+    versions,
+)
 from swapcal.tasks.survey import Binning, Survey, binning, row_keys
-from swapcal.text.numbers import counted, group_name, number, relative, shortened
-from swapcal.text.property_words import loss_name, property_words
+from swapcal.text.numbers import counted
 from swapcal.text.sentences import discovery_sentences
-from swapcal.text.verdict import verdict, with_discovery
+from swapcal.text.verdict import comparison_verdict, verdict, with_discovery
 from swapcal.typing import Float64Array, IntArray
 
 # --------
@@ -56,12 +66,10 @@ MOST_ROWS = 400_000
 
 def discovered(
     passes: RereadableSource, question: TaskConfig, values: Columns, clusters: ClusterNumbers | None, n_rows: int
-) -> dict[str, Any]:
+) -> Discovery:
     """Subgroups with their bias in the units that people read, and columns that give the outcome away.
 
-    Every column is looked at but those of the question (outcome, weight, cluster and time), and the forecast. Plain
-    data: subgroups (those confirmed first), leaks, `explained` (the share of the mean square error of a row that goes
-    away with their bias), rows, unit.
+    Every column is looked at but those of the question (outcome, weight, cluster and time), and the forecast.
     """
     rate = min(1.0, MOST_ROWS / max(n_rows, 1))
     own = {question.y, question.weight, question.cluster, question.time, question.p}
@@ -83,17 +91,12 @@ def discovered(
     ids = np.concatenate([part[1] for part in parts])
     columns = [banded("forecast", p), *(_column(name, each) for name, each in raw.items())]
     found = discover(columns, v, clusters=None if clusters is None else ids, weights=w)
-    scale = property_words(values.property).scale
-    return {
-        "subgroups": [
-            {**one._asdict(), **{name: scale * getattr(one, name) for name in ("bias", "bound", "found_bias")}}
-            for one in found.subgroups
-        ],
-        "leaks": [leak._asdict() for leak in found.leaks],
-        "explained": found.explained,
-        "rows": len(v),
-        "unit": property_words(values.property).unit or "outcome",
-    }
+    wording = values.property.wording
+    told = ("bias", "bound", "found_bias")
+    subgroups = tuple(
+        one._replace(**{name: wording.scale * getattr(one, name) for name in told}) for one in found.subgroups
+    )
+    return Discovery(subgroups, found.leaks, found.explained, len(v), wording.unit or "outcome")
 
 
 def _listed(column: Coded | Float64Array, kept: IntArray) -> list[Any]:
@@ -202,69 +205,55 @@ def audited(
             stacklevel=2,
         )
     summary = summarize(column, question.r)
-    settings = {
-        **question.settings(),
-        "range": values.stated,
-        "binning": bins.stated,
-        "bands": {column: list(edges) for column, edges in audience.groups.edges.items()},
-        "rows": counts.rows,
-        "rows_without_forecast": counts.unforecast,
-        "forecasts_outside": values.n_clipped_forecasts,
-        "weights_outside": values.n_clipped_weights,
-        "clusters": _stated(clusters),
-        **({} if column.acted is None else {"decisions": lost(column.acted, str(question.costs))}),
-    }
-    result = _result(passes.name, question, values, column, summary, history, counts, settings)
-    return _searched(result, passes, question, values) if discover else result
-
-
-def _result(
-    source: str,
-    question: TaskConfig,
-    values: Columns,
-    column: Column,
-    summary: ColumnSummary,
-    history: ErrorHistory,
-    counts: "_Counts",
-    settings: dict[str, Any],
-) -> Result:
     rounds, errors = history.series(column.n_rounds, summary.swap_error)
-    command = next_command(source, settings, "run") if os.path.isfile(source) else None
-    said = verdict(summary, property=values.property, r=question.r, command=command)
-    return Result(
-        kind="audit",
-        source=source,
-        property=values.property,
-        loss_name=loss_name(values.property),
-        low=values.low,
-        high=values.high,
-        groups=column.names,
-        n_rounds=column.n_rounds,
-        n_missing=counts.missing,
-        n_clipped=values.n_clipped,
+    section = Section(
+        title="",
         before=summary,
         after=None,
+        groups=column.names,
+        binning=bins.stated,
         history=History(rounds, before=errors, after=None, guarantee=None),
-        paired=None,
-        verdict=said,
-        guarantee=None,
-        settings=settings,
-        versions=versions(),
     )
+    command = next_command(passes.name, question, "run") if os.path.isfile(passes.name) else None
+    wording = values.property.wording
+    result = Result(
+        kind="audit",
+        task="scalar",
+        source=passes.name,
+        y=question.y,
+        property=repr(values.property),
+        wording=wording,
+        counts=Counts(
+            scored=column.n_rounds,
+            rows=counts.rows,
+            without_outcome=counts.missing,
+            without_forecast=counts.unforecast,
+            outcomes_outside=values.n_clipped,
+            forecasts_outside=values.n_clipped_forecasts,
+            weights_outside=values.n_clipped_weights,
+        ),
+        verdict=verdict(summary, wording=wording, r=question.r, command=command),
+        sections=(section,),
+        config=question.settings(),
+        versions=versions(),
+        r=question.r,
+        range=Range(values.low, values.high, values.stated),
+        bands={column: tuple(edges) for column, edges in audience.groups.edges.items()},
+        clusters=None if clusters is None else Clusters(clusters.name, clusters.by_day, clusters.count),
+        costs=None if column.acted is None else Costs(lost(column.acted, str(question.costs))),
+    )
+    return _searched(result, passes, question, values) if discover else result
 
 
 def _searched(result: Result, passes: RereadableSource, question: TaskConfig, values: Columns) -> Result:
     """The result with subgroups that nobody listed, and a sentence about them."""
-    days = str(result.settings["clusters"]).startswith("rows of one day of")
-    clusters = (
-        ClusterNumbers(question.cluster or question.time or "", by_day=days) if question.cluster or days else None
-    )
+    together = result.clusters
+    clusters = None if together is None else ClusterNumbers(together.column, by_day=together.by_day)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)  # said by the audit
-        found = discovered(passes, question, values, clusters, int(result.settings["rows"]))
-    sentences = discovery_sentences(found, values.property)
-    said = with_discovery(result.verdict, found, sentences)
-    return replace(result, discovery=found, verdict=said)
+        discovery = discovered(passes, question, values, clusters, result.counts.rows)
+    told = with_discovery(result.verdict, discovery, discovery_sentences(discovery, result.wording))
+    return replace(result, discovery=discovery, verdict=told)
 
 
 class _Counts:
@@ -364,13 +353,6 @@ def clusters_of(question: TaskConfig, survey: Survey) -> ClusterNumbers | None:
     return ClusterNumbers(question.time, by_day=True) if days and None not in days else None
 
 
-def _stated(clusters: ClusterNumbers | None) -> str:
-    if clusters is None:
-        return "every row counts by itself"
-    what = f"one day of {clusters.name}" if clusters.by_day else f"one {clusters.name}"
-    return f"rows of {what} count together: {clusters.count:,} clusters"
-
-
 def _binning(question: TaskConfig, values: Columns, survey: Survey, p_column: str) -> Binning:
     if not len(survey.p):
         raise DataError(f"column {p_column!r} of {values.source} has no forecast at all; check the column")
@@ -385,52 +367,13 @@ def _binning(question: TaskConfig, values: Columns, survey: Survey, p_column: st
 # Several models on the same rows: an audit of each, and paired differences of their losses, also per group.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LossDifference:
-    """Loss of a model less that of the first, on rows for which all models have a forecast.
-
-    overall: of all rows, from paired blocks of the stream. mean, low, high: by group, intervals that hold for all
-    groups of this model together with 95 %, in the limit of many rows (or clusters of them); infinite for few.
-    """
-
-    overall: Paired | None
-    mean: dict[str, float]
-    low: dict[str, float]
-    high: dict[str, float]
-
-    def sure(self, group: str) -> int:
-        """-1 if the model is better than the first for this group beyond doubt, 1 if it is worse, else 0."""
-        low, high = self.low.get(group, -np.inf), self.high.get(group, np.inf)
-        return -1 if high < 0.0 else 1 if low > 0.0 else 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
-    """Audits by model, in the order asked; differences of every model but the first; rows with all forecasts."""
-
-    source: str
-    results: dict[str, Result]
-    differences: dict[str, LossDifference]
-    n_paired: int
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Names of the columns of forecasts, the one that others are compared with first."""
-        return tuple(self.results)
-
-    @property
-    def first(self) -> Result:
-        """The audit of the first model."""
-        return self.results[self.models[0]]
-
-
 def compare(
     source: Any,
     question: TaskConfig,
     models: Sequence[str],
     *,
     progress: Callable[[int], None] | None = None,
-) -> Comparison:
+) -> Result:
     """Audit several columns of forecasts of one table, and compare their losses row by row.
 
     Parameters
@@ -446,8 +389,8 @@ def compare(
 
     Returns
     -------
-    Comparison
-        What each audit would say by itself, and the differences.
+    Result
+        What each audit would say by itself in a section of its own, and the differences.
 
     Notes
     -----
@@ -460,7 +403,7 @@ def compare(
     >>> score = rng.random(4000)
     >>> table = {"late": rng.random(4000) < score, "good": score, "bad": 0.5 + 0.3 * score}
     >>> found = compare(table, TaskConfig("late"), ["bad", "good"])
-    >>> found.differences["good"].sure("all"), found.results["good"].verdict.kind
+    >>> found.sections[1].difference.sure("all"), found.sections[1].verdict.kind
     (-1, 'fine')
     """
     if len(models) < 2 or len(set(models)) < len(models):
@@ -473,27 +416,37 @@ def compare(
         if isinstance(source, RereadableSource)
         else RereadableSource(source, wanted, n_passes=n_passes) as passes
     ):
-        results = {}
-        for model in models:
-            results[model] = _named(audited(passes, replace(question, p=model), model, progress), model)
-        differences, n_paired = _differences(passes, question, results, progress)
-        return Comparison(passes.name, results, differences, n_paired)
-
-
-def _named(result: Result, model: str) -> Result:
-    """The audit with the model's own name in the place of "the model"."""
-    assert result.before is not None
-    return replace(result, before=replace(result.before, label=model))
+        audits = {model: audited(passes, replace(question, p=model), model, progress) for model in models}
+        differences, paired, n_paired = _differences(passes, question, list(models), progress)
+    first = audits[models[0]]
+    sections = tuple(
+        replace(
+            audit.first,
+            title=model,
+            before=replace(audit.first.leading, label=model),
+            verdict=audit.verdict,
+            counts=audit.counts,
+            difference=differences.get(model),
+        )
+        for model, audit in audits.items()
+    )
+    return replace(
+        first,
+        kind="comparison",
+        sections=sections,
+        counts=replace(first.counts, scored=n_paired),
+        paired=paired,
+        verdict=comparison_verdict(sections, paired, first.wording.loss, n_paired),
+        config=question.settings() | {"p": list(models)},
+    )
 
 
 def _differences(
-    passes: RereadableSource,
-    question: TaskConfig,
-    results: Mapping[str, Result],
-    progress: Callable[[int], None] | None,
-) -> tuple[dict[str, LossDifference], int]:
-    first, *others = results
+    passes: RereadableSource, question: TaskConfig, models: list[str], progress: Callable[[int], None] | None
+) -> tuple[dict[str, LossDifference], dict[str, Paired], int]:
+    first, *others = models
     survey = surveyed(passes, question, first, progress)
+    target = Columns(question, (), passes.name, survey).property
     audience = ContextColumns.seen(question, lambda names: survey.sample())
     clusters = clusters_of(question, survey)
     n = audience.groups.n
@@ -501,7 +454,7 @@ def _differences(
     blocks = {model: PairedLosses() for model in others}
     n_paired = 0
     for batch in passes.batches():
-        losses, weights = _losses(batch, question, results)
+        losses, weights = _losses(batch, question, models, target)
         numbers = None if clusters is None else clusters.numbers(batch)
         rows = audience.rows(batch)
         kept = np.flatnonzero(~np.isnan(sum(losses.values(), start=np.zeros(batch.n))))
@@ -515,32 +468,30 @@ def _differences(
             progress(survey.n_rows)
     if not n_paired:
         raise DataError(f"{passes.name} has no row with an outcome and a forecast of every model; check the columns")
-    names = audience.groups.names
-    return {model: _difference(sums[model], blocks[model], names) for model in others}, n_paired
+    names, pairs = audience.groups.names, {model: blocks[model].paired() for model in others}
+    differences = {model: _difference(sums[model], names) for model in others}
+    return differences, {model: pair for model, pair in pairs.items() if pair is not None}, n_paired
 
 
 def _losses(
-    batch: Batch, question: TaskConfig, results: Mapping[str, Result]
+    batch: Batch, question: TaskConfig, models: Sequence[str], property: Elicitable
 ) -> tuple[dict[str, Float64Array], Float64Array | None]:
     """Losses of each row, NaN where the outcome or the forecast is missing; and weights."""
     y = known_outcomes(question, batch, batch.name)
     losses = {}
-    for model, result in results.items():
-        what = result.property
-        assert isinstance(what, Elicitable)
-        p = np.clip(finite(batch.numbers(model), batch, model, batch.name), *what.domain)
-        losses[model] = np.asarray(what.loss(p, np.clip(y, result.low, result.high)), dtype=np.float64)
+    for model in models:
+        p = np.clip(finite(batch.numbers(model), batch, model, batch.name), *property.domain)
+        losses[model] = np.asarray(property.loss(p, np.clip(y, property.low, property.high)), dtype=np.float64)
     weights = None if question.weight is None else raw_weights(batch, question.weight, batch.name)
     return losses, weights
 
 
-def _difference(sums: GroupSums, blocks: PairedLosses, names: tuple[str, ...]) -> LossDifference:
+def _difference(sums: GroupSums, names: tuple[str, ...]) -> LossDifference:
     sums.close()
     used = [j for j in range(len(names)) if sums.arrays["rows"][j] > 0]
     found = sums.bias(ALPHA / max(len(used), 1))
     mean = sums.mean
     return LossDifference(
-        overall=blocks.paired(),
         mean={names[j]: float(mean[j]) for j in used},
         low={names[j]: float(found.low[j]) for j in used},
         high={names[j]: float(found.high[j]) for j in used},
@@ -548,139 +499,7 @@ def _difference(sums: GroupSums, blocks: PairedLosses, names: tuple[str, ...]) -
 
 
 # --------
-# A comparison as rows of tables: one for each model, and one for each group with the bias of every model.
-
-FORMAT, VERSION = "swapcal.comparison", 1
-
-
-def model_lines(comparison: Comparison) -> list[dict[str, Any]]:
-    """One row for each model: verdict, groups off, the worst group, losses, and the difference from the first."""
-    lines = []
-    for model, result in comparison.results.items():
-        side = result.before
-        assert side is not None
-        groups, words = side.known_groups, property_words(result.property)
-        worst = groups.ranked()
-        scores = side.scores
-        lines.append(
-            {
-                "model": model,
-                "kind": result.verdict.kind,
-                "headline": result.verdict.headline,
-                "groups_off": groups.n_off,
-                "groups": groups.n_used,
-                "bias": words.scale * float(groups.mean[0]),
-                "worst_group": groups.name[worst[0]] if len(worst) else None,
-                "worst_bias": words.scale * float(groups.mean[worst[0]]) if len(worst) else None,
-                "loss": side.loss,
-                "auc": None if scores is None else scores.auc,
-                "log_loss": None if scores is None else scores.log_loss,
-                "difference": _overall(comparison.differences.get(model)),
-            }
-        )
-    return lines
-
-
-def _overall(difference: LossDifference | None) -> dict[str, float] | None:
-    if difference is None or difference.overall is None:
-        return None
-    pair = difference.overall
-    return {"first": pair.before, "mean": pair.difference, "low": pair.low, "high": pair.high}
-
-
-def group_lines(comparison: Comparison) -> list[dict[str, Any]]:
-    """One row for each group, everybody first, then those where some model is off most, beyond doubt first.
-
-    bias, low, high are in `unit`; loss: the difference of the loss from that of the first model, in the loss's own
-    unit, with its interval.
-    """
-    words = property_words(comparison.first.property)
-    found: dict[str, dict[str, Any]] = {}
-    rank: dict[str, tuple[float, float, float]] = {}
-    for model, result in comparison.results.items():
-        side = result.before
-        assert side is not None
-        groups, difference = side.known_groups, comparison.differences.get(model)
-        for j in np.flatnonzero(groups.rows > 0).tolist():
-            name = groups.name[j]
-            line = found.setdefault(name, {"group": name, "rows": int(groups.rows[j]), "unit": words.unit or "outcome"})
-            line[model] = {
-                "bias": words.scale * float(groups.mean[j]),
-                "low": words.scale * float(groups.low[j]),
-                "high": words.scale * float(groups.high[j]),
-                "off": bool(groups.off[j]),
-            }
-            if difference is not None and name in difference.mean:
-                ends = {"loss_low": difference.low[name], "loss_high": difference.high[name]}
-                line[model] |= {"loss": difference.mean[name], **ends}
-            near, off = float(abs(groups.near[j])), float(groups.off[j])
-            old = rank.get(name, (0.0, 0.0, -np.inf))
-            rank[name] = (max(old[0], off), max(old[1], near), max(old[2], float(groups.evidence[j])))
-    rest = sorted((name for name in found if name != "all"), key=lambda name: rank[name], reverse=True)
-    return [found[name] for name in ("all", *rest) if name in found]
-
-
-def headline(comparison: Comparison) -> str:
-    """Which model is best, in one line; nothing is claimed that an interval does not bear out."""
-    first, name = comparison.models[0], comparison.first.loss_name
-    pairs = {model: each.overall for model, each in comparison.differences.items() if each.overall is not None}
-    better = {model: pair for model, pair in pairs.items() if pair.high < 0.0}
-    off = {line["model"]: line["groups_off"] for line in model_lines(comparison)}
-    if better:
-        best = min(better, key=lambda model: better[model].difference)
-        lower = relative(better[best].difference, better[best].before)
-        return (
-            f"{shortened(best, 40)} is better than {shortened(first, 40)}: {name} {lower}, "
-            f"groups off beyond doubt {off[best]:,} instead of {off[first]:,}."
-        )
-    if pairs and all(pair.low > 0.0 for pair in pairs.values()):
-        verb = "is" if off[first] == 1 else "are"
-        return f"{shortened(first, 40)} has the lowest {name} beyond doubt; {counted(off[first], 'group')} {verb} off."
-    fewest = min(comparison.models, key=lambda model: off[model])
-    more = (
-        f"; fewest groups off: {off[fewest]:,} with {shortened(fewest, 40)}, {off[first]:,} with {shortened(first, 40)}"
-        if off[fewest] < off[first]
-        else ""
-    )
-    return f"No model has a lower {name} than {shortened(first, 40)} beyond doubt{more}."
-
-
-def sentences(comparison: Comparison) -> list[str]:
-    """Every model beside the first: the difference of its loss, where it is better and where it is worse."""
-    first, name, said = comparison.models[0], comparison.first.loss_name, []
-    for model, difference in comparison.differences.items():
-        pair = difference.overall
-        if pair is None:
-            continue
-        low, middle, high = (relative(value, pair.before) for value in (pair.low, pair.difference, pair.high))
-        sure = {group: difference.sure(group) for group in difference.mean if group != "all"}
-        better, worse = (sum(value == sign for value in sure.values()) for sign in (-1, 1))
-        text = f"{model}: {name} {middle} against {first} (95 % interval {low} to {high})"
-        if sure:
-            text += f"; lower beyond doubt in {better:,} of {counted(len(sure), 'group')}, higher in {worse:,}"
-            badly = [group for group, value in sure.items() if value == 1]
-            if badly:
-                worst = max(badly, key=lambda group: difference.low[group])
-                text += f", most for {group_name(worst)}, by {number(difference.mean[worst])}"
-        said.append(text + ".")
-    said.append(f"Losses were compared on the {counted(comparison.n_paired)} with a forecast of every model.")
-    return said
-
-
-def comparison_json(comparison: Comparison) -> str:
-    """Everything as JSON: models, groups, and the audit of each model as `swapcal audit --json` gives it."""
-    data = {
-        "format": FORMAT,
-        "version": VERSION,
-        "headline": headline(comparison),
-        "sentences": sentences(comparison),
-        "models": plain_data(model_lines(comparison)),
-        "group_table": plain_data(group_lines(comparison)),
-        "rows_compared": comparison.n_paired,
-        "audits": {model: plain_result(result) for model, result in comparison.results.items()},
-    }
-    return dumped(data)
-
+# Audits of many files that add up: each by itself, on all cores or on another machine, and then their sum.
 
 ENDING = ".audit"
 BINS = 64

@@ -10,16 +10,14 @@ from swapcal.audits.column_of_sums import column_of_sums
 from swapcal.audits.summary import ColumnSummary, summarize
 from swapcal.errors import DataError
 from swapcal.hypotheses import Groups
-from swapcal.properties import Mean, Probability
-from swapcal.tasks.result import Result, versions
+from swapcal.tasks.result import Counts, Range, Result, Section, versions
 from swapcal.tasks.survey import binning
-from swapcal.text.property_words import loss_name
 from swapcal.text.verdict import verdict
 
 
 def has_verdict(audit: Audit) -> bool:
     """Whether the sums tell enough: those of means and probabilities do, whose V has the outcome in it."""
-    return isinstance(audit.property, (Mean, Probability))
+    return audit.property.outcome(audit.property.low, 0.0) is not None
 
 
 def merged_result(
@@ -27,8 +25,10 @@ def merged_result(
     after: Audit | None = None,
     *,
     source: str,
-    settings: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | None = None,
+    y: str = "the outcome",
     r: float = 2.0,
+    keys: int = 0,
 ) -> Result:
     """What `auditing.audit` or `running.run` says of the rows of one table, of audits that were merged from parts.
 
@@ -39,10 +39,14 @@ def merged_result(
         itself, or with a whole number of `bins`.
     source : str
         What the page calls the rows.
-    settings : mapping, optional
-        What was asked, as `Question.settings` has it.
+    config : mapping, optional
+        What was asked, as `TaskConfig.settings` has it.
+    y : str
+        The column of outcomes.
     r : float
         Power of the error.
+    keys : int
+        How many forecasters took part, where every key has its own.
 
     Returns
     -------
@@ -64,7 +68,7 @@ def merged_result(
     ]
     sides = [None if column is None else _summary(column, r) for column in columns]
     column = next(column for column in reversed(columns) if column is not None)
-    said = verdict(*sides, property=target, r=r)
+    told = verdict(*sides, wording=target.wording, r=r)
     left_out = [
         "This is a sum of audits: bias over time and rows without an outcome or a forecast are not in it, and what "
         "chance alone would give was drawn for each group by itself, which is too much where groups overlap"
@@ -73,36 +77,22 @@ def merged_result(
         left_out.append(f"losses and scores are those of forecasts rounded to the mid-points of {n_bins} bins")
     if column.scores is None:
         left_out.append("curves need the outcomes themselves, and are left out")
-    said = replace(said, sentences=(*said.sentences, "; ".join(left_out) + "."))
     edges = audit.hypotheses.edges if isinstance(audit.hypotheses, Groups) else {}
     return Result(
         kind="audit" if after is None else "run",
+        task="scalar",
         source=source,
-        property=target,
-        loss_name=loss_name(target),
-        low=target.low,
-        high=target.high,
-        groups=column.names,
-        n_rounds=audit.n_rounds,
-        n_missing=0,
-        n_clipped=0,
-        before=sides[0],
-        after=sides[1],
-        history=None,
-        paired=None,
-        verdict=said,
-        guarantee=None,
-        settings={
-            "y": "the outcome",
-            **({} if settings is None else settings),
-            "r": r,
-            "range": "as the parts of the audit have it",
-            "binning": bins.stated,
-            "bands": {name: list(cuts) for name, cuts in edges.items()},
-            "rows": audit.n_rounds,
-            "clusters": "every row counts by itself",
-        },
+        y=y,
+        property=repr(target),
+        wording=target.wording,
+        counts=Counts(scored=audit.n_rounds, rows=audit.n_rounds, keys=keys),
+        verdict=replace(told, sentences=(*told.sentences, "; ".join(left_out) + ".")),
+        sections=(Section("", sides[0], sides[1], column.names, binning=bins.stated),),
+        config={"y": y, **({} if config is None else config), "r": r},
         versions=versions(),
+        r=r,
+        range=Range(target.low, target.high, "as the parts of the audit have it"),
+        bands={name: tuple(cuts) for name, cuts in edges.items()},
     )
 
 
