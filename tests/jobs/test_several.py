@@ -317,7 +317,9 @@ def test_probabilities_that_add_up_but_for_rounding_stay_as_they_are() -> None:
         rounded[MODEL].max(axis=1)[frame["y"].notna()].mean()
     )
     with pytest.warns(RangeWarning, match="add up to 100"):
-        percent = run(rounded.assign(**{name: 100 * rounded[name] for name in MODEL}), ASKED, model=MODEL, seed=1)
+        percent = run(
+            rounded.assign(**{name: 100 * rounded[name] for name in MODEL}), ASKED, classes=True, p=MODEL, seed=1
+        )
     assert percent.counts.rescaled == N
 
 

@@ -760,11 +760,6 @@ class IntervalColumns(ColumnReader):
     def __init__(self, config: TaskConfig, first: Sequence[Batch], source: str) -> None:
         super().__init__(config, source, first)
         model = config.model
-        if len(model) > 3:
-            raise InvalidInput(
-                f"with --interval, --p names a forecast, or lower,upper, or lower,forecast,upper; got {len(model)} "
-                f"columns ({', '.join(model)})"
-            )
         self.model = model
         self.center = {1: 0, 3: 1}.get(len(model))
         self.ends = (0, len(model) - 1) if len(model) > 1 else None

@@ -227,6 +227,11 @@ class TaskConfig:
             raise InvalidInput(f"levels must be {MOST_LEVELS:,} at most; got {self.levels:,}")
         if self.interval is not None:
             level(self.interval)
+            if len(self.model) > 3:
+                raise InvalidInput(
+                    f"with --interval, --p names a forecast, or lower,upper, or lower,forecast,upper; got "
+                    f"{len(self.model)} columns ({', '.join(self.model)})"
+                )
         self.grouping()
         if self.costs is not None:
             Decisions.parsed(self.costs)
