@@ -17,7 +17,7 @@ from scipy import stats
 from swapcal.audits.cells import adaptive_radius, independent_radius
 from swapcal.audits.chance import StratifiedSample, null_level
 from swapcal.audits.discovery import banded, discover, valued
-from swapcal.audits.independent_intervals import independent_bias
+from swapcal_benchmarks.independent_intervals import independent_bias
 from swapcal.audits.intervals import TILTS, asymptotic_radius, cell_bias, forecast_bins, group_bias, smallest_mean
 from swapcal.hypotheses import Finite
 from swapcal.monitor import Monitor

@@ -1,4 +1,4 @@
-"""Means of a few numbers over the rows of every group."""
+"""Scores that people know: those of 0/1 outcomes, losses before and after in pairs, and means of groups."""
 
 import math
 from dataclasses import dataclass
@@ -6,12 +6,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from swapcal.audits.sums import bins_between
-from swapcal.protocols import Rows
+from swapcal.audits.sums import Positions, Scored, added, bins_between
 from swapcal.typing import Float64Array
-
-# --------
-# Scores that people know for 0/1 outcomes: log loss, AUC, and CORP's parts of the Brier score.
 
 SMALLEST = 1e-15
 """Forecasts of 0 and 1 count as this near to them in the log loss, as in scikit-learn."""
@@ -61,14 +57,26 @@ class ScoreSums:
         self.sums = np.zeros((2, len(edges) + 1))
         self.losses = np.zeros(2)
 
-    def add(self, y: Float64Array, p: Float64Array, weights: Float64Array | None = None) -> None:
+    def add(self, scored: Scored) -> None:
         """Add rows; outcomes are 0 or 1."""
+        self.add_rows(scored.y, scored.p, scored.weights)
+
+    def add_rows(self, y: Float64Array, p: Float64Array, weights: Float64Array | None = None) -> None:
+        """Add outcomes, forecasts and weights."""
         bins, n = bins_between(self.edges, p), len(self.edges) + 1
         w = np.ones(len(y)) if weights is None else weights
         self.sums[0] += np.bincount(bins, weights, n)
         self.sums[1] += np.bincount(bins, y if weights is None else w * y, n)
         q = np.clip(np.where(y > 0.5, p, 1.0 - p), SMALLEST, 1.0)
         self.losses += [float(np.sum(w * (p - y) ** 2)), float(-np.sum(w * np.log(q)))]
+
+    def merge(self, other: "ScoreSums", at: Positions) -> bool:
+        """Add another part of the stream, if it has the same bins."""
+        if not np.array_equal(self.edges, other.edges):
+            return False
+        self.sums += other.sums
+        self.losses += other.losses
+        return True
 
     def scores(self) -> BinaryScores:
         """The scores of the rows so far."""
@@ -254,8 +262,10 @@ class GroupMeans:
 
     Examples
     --------
-    >>> means = GroupMeans(2, ("width",))
-    >>> means.add(Rows(np.array([0, 1, 3]), np.array([0, 0, 1]), np.ones(3)), np.array([1.0, 3.0]))
+    >>> from swapcal.protocols import Rows
+    >>> means, rows = GroupMeans(2, ("width",)), Rows(np.array([0, 1, 3]), np.array([0, 0, 1]), np.ones(3))
+    >>> y = np.zeros(2)
+    >>> means.add(Scored(y, y, y, np.zeros(2, dtype=np.int64), rows, numbers=(np.array([1.0, 3.0]),)))
     >>> means.of("width"), means.rows
     (array([2., 3.]), array([2., 1.]))
     """
@@ -270,11 +280,17 @@ class GroupMeans:
         rows: Float64Array = self.sums[0]
         return rows
 
-    def add(self, rows: Rows, *numbers: Float64Array) -> None:
-        """Add rows: their groups, and one array for each of the names."""
-        n, lengths = self.sums.shape[1], np.diff(rows.indptr)
-        for k, each in enumerate((np.ones(len(lengths)), *numbers)):
-            self.sums[k] += np.bincount(rows.indices, np.repeat(each, lengths), n)
+    def add(self, scored: Scored) -> None:
+        """Add rows, with one of their numbers for each of the names."""
+        n, lengths = self.sums.shape[1], scored.lengths
+        for k, each in enumerate((np.ones(len(lengths)), *scored.numbers)):
+            self.sums[k] += np.bincount(scored.rows.indices, np.repeat(each, lengths), n)
+
+    def merge(self, other: "GroupMeans", at: Positions) -> bool:
+        """Add another part of the stream, if it has the same numbers."""
+        if self.names == other.names:
+            self.sums = added(self.sums, other.sums, None, at.groups)
+        return self.names == other.names
 
     def of(self, name: str) -> Float64Array:
         """The mean of a number in each group; NaN without rows."""

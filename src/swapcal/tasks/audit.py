@@ -21,6 +21,7 @@ from swapcal.audits.scores import Paired, PairedLosses, fine_edges
 from swapcal.audits.summary import ColumnSummary, summarize
 from swapcal.audits.timeline import ErrorHistory, Times
 from swapcal.decisions import Decisions, lost
+from swapcal.engine.arithmetic import row_keys
 from swapcal.errors import DataError, InvalidInput
 from swapcal.protocols import Elicitable
 from swapcal.state import atomic_write
@@ -40,7 +41,7 @@ from swapcal.tasks.columns import (
 from swapcal.tasks.config import TaskConfig, next_command
 from swapcal.tasks.contexts import ContextColumns
 from swapcal.tasks.result import History, Result, dumped, plain_data, plain_result, versions
-from swapcal.tasks.survey import Binning, Survey, binning, row_keys
+from swapcal.tasks.survey import Binning, Survey, binning
 from swapcal.text.numbers import counted, group_name, number, relative, shortened
 from swapcal.text.property_words import loss_name, property_words
 from swapcal.text.sentences import discovery_sentences

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from naive_intervals import clopper_pearson
-from swapcal.audits.independent_intervals import independent_bias
+from swapcal_benchmarks.independent_intervals import independent_bias
 from swapcal.typing import Float64Array
 
 
