@@ -20,7 +20,7 @@ from swapcal.engine.state import State
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.forecaster import Forecaster
 from swapcal.protocols import Rows
-from swapcal.state import Layout, Shape, Words, kind_of, packed, unpacked
+from swapcal.stored_words import Layout, Shape, Words, kind_of, packed, unpacked
 from swapcal.typing import Float64Array, IntArray
 
 # --------

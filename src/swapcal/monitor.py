@@ -13,7 +13,7 @@ from swapcal.audits.audit import RoundReader, same, same_class
 from swapcal.audits.sums import Constant, Functions
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.protocols import Elicitable, Rows
-from swapcal.state import Layout, Shape, packed, unpacked
+from swapcal.stored_words import Layout, Shape, packed, unpacked
 from swapcal.typing import Float64Array, IntArray
 
 # --------

@@ -1,16 +1,29 @@
-"""The state of something that is made of parts, as arrays under the names of the parts."""
+"""Saving: one protocol, one container with one version, and files that appear whole or not at all.
 
+Whatever is saved is a `Stateful`: it tells what it is made of as a `Saved`, and is made again from a `Packed`. Bytes
+and files are the same container, little-endian:
+
+- "swpc", version, length of the kind's name, two bytes 0, CRC-32 of all that follows, and the name of the kind;
+- the length of a JSON header and the number of 64-bit words; the header, which holds the plain data and the lengths of
+  the parts; one bit for each word that is not zero, and those words: the arrays, one behind the other by name;
+- the parts: the bytes of things inside.
+
+Reading runs no code. What is read is at most 64 times as large as the bytes, and arrays stay packed until their reader
+has said what they must be.
+"""
+
+import json
 import os
 import re
 import secrets
 import stat
 import struct
 import zlib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
 from os import PathLike
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,148 +31,202 @@ import numpy.typing as npt
 from swapcal.errors import StateFileError
 from swapcal.typing import Float64Array
 
-# --------
-# Objects as bytes: a frame with a version and a checksum, around a header and 64-bit words of which zeros take a bit.
-#
-# Layout, little-endian: "swpc", version, kind, two bytes 0, CRC-32 of all that follows; then, for most kinds, the
-# length
-# of the header, the header, the number of words, one bit for each that is not zero, and those words. Reading it runs
-# no
-# code, and what is read is at most 64 times as large as the bytes themselves.
-
-VERSION = 1
+VERSION = 2
 _MAGIC = b"swpc"
-_KINDS = {"forecaster": 1, "forecast": 2, "audit": 3, "monitor": 4, "stream": 5, "bucket": 6}
 _FRAME = struct.Struct("<4sBBHI")
 _LENGTHS = struct.Struct("<IQ")
 _PER_WORD: dict[type[np.generic], int] = {np.uint8: 8, np.uint32: 2}
 """Types of which several are in a word."""
 
 
+class Saved(NamedTuple):
+    """What a thing is made of.
+
+    plain: JSON types. arrays: by name, of float64, int64, uint32 or uint8, kept bit for bit. parts: bytes by name, of
+    things inside, or of text that many share.
+    """
+
+    plain: Any
+    arrays: Mapping[str, npt.NDArray[Any]] = {}
+    parts: Mapping[str, bytes] = {}
+
+
 class Shape(NamedTuple):
-    """What an array is: its shape, and its type: float64, int64, uint32 or uint8."""
+    """What an array must be, said before it is unpacked.
 
-    shape: tuple[int, ...]
+    dims: its dimensions, whole numbers. low, high: between which its numbers must be, ends included: one number, or
+    one for each column. Bounds of positions, slots and codes are what keeps kernels from wild memory. finite: False
+    where NaN and infinities may stand; bounds are not asked of NaN.
+    """
+
+    dims: tuple[int, ...]
     dtype: type[np.generic] = np.float64
-
-    @property
-    def n_words(self) -> int:
-        """Words that it takes; the last may be filled up with zeros."""
-        per_word = _PER_WORD.get(self.dtype, 1)
-        return -(-prod(self.shape) // per_word)
+    low: Any = None
+    high: Any = None
+    finite: bool = True
 
 
 class Layout(NamedTuple):
     """Where arrays lie among words: how many words there are, and of each array its name, its words and its form.
 
-    The words in `finite` are those of arrays that hold finite numbers only.
+    The words in `finite` are those of arrays that hold finite numbers only; `bounds` are names, lowest and highest.
     """
 
     n: int
     places: tuple[tuple[str, slice, type[np.generic], tuple[int, ...], int], ...]
     finite: tuple[slice, ...]
+    bounds: tuple[tuple[str, Any, Any], ...]
 
     @classmethod
-    def of(cls, shapes: Mapping[str, Shape], *, loose: Container[str] = ()) -> "Layout":
-        """One array behind the other; in those named in `loose` there may be NaN and infinities."""
+    def of(cls, shapes: Mapping[str, Shape]) -> "Layout":
+        """One array behind the other, by name."""
         places: list[tuple[str, slice, type[np.generic], tuple[int, ...], int]] = []
         finite: list[slice] = []
         end = 0
-        for name, each in shapes.items():
-            start, end = end, end + each.n_words
-            places.append((name, slice(start, end), each.dtype, each.shape, prod(each.shape)))
-            if each.dtype is np.float64 and name not in loose and end > start:
+        for name, shape in sorted(shapes.items()):
+            if not all(type(size) is int and size >= 0 for size in shape.dims):
+                raise StateFileError(f"this saved state is damaged: {name} has the shape {shape.dims}")
+            size = prod(shape.dims)
+            # The last word may be filled up with zeros.
+            start, end = end, end - (-size // _PER_WORD.get(shape.dtype, 1))
+            places.append((name, slice(start, end), shape.dtype, shape.dims, size))
+            if shape.dtype is np.float64 and shape.finite and size:
                 if finite and finite[-1].stop == start:
                     start = finite.pop().start
                 finite.append(slice(start, end))
-        return cls(end, tuple(places), tuple(finite))
+        limits = ((name, each.low, each.high) for name, each in shapes.items())
+        bounds = tuple(each for each in limits if each[1] is not None or each[2] is not None)
+        return cls(end, tuple(places), tuple(finite), bounds)
 
 
-class Words(NamedTuple):
-    """Words that are still packed: how many, the bits that say which are not zero, and these."""
+class Packed(NamedTuple):
+    """What is read: plain data, parts, and words that are still packed.
 
-    n: int
+    Of the words: how many, the bits that say which are not zero, and these.
+    """
+
+    plain: Any
+    parts: Mapping[str, memoryview]
+    n_words: int
     bits: memoryview
     filled: memoryview
 
-    def arrays(self, layout: Layout) -> dict[str, npt.NDArray[Any]]:
-        """The arrays that lie so, which must be all there is: copies that may be written to."""
-        if layout.n != self.n:
-            raise StateFileError("these bytes are damaged: their arrays do not fit their settings")
-        words = np.zeros(self.n, dtype="<u8")
-        mask = np.unpackbits(np.frombuffer(self.bits, dtype=np.uint8), count=self.n).view(np.bool_)
+    def arrays(self, shapes: Mapping[str, Shape] | Layout) -> dict[str, npt.NDArray[Any]]:
+        """The arrays, which must be these and no others: copies that may be written to."""
+        layout = shapes if isinstance(shapes, Layout) else Layout.of(shapes)
+        if layout.n != self.n_words:
+            raise StateFileError("this saved state is damaged: its arrays do not fit its settings")
+        words = np.zeros(self.n_words, dtype="<u8")
+        mask = np.unpackbits(np.frombuffer(self.bits, dtype=np.uint8), count=self.n_words).view(np.bool_)
         filled = np.frombuffer(self.filled, dtype="<u8")
         if np.count_nonzero(mask) != len(filled):
-            raise StateFileError("these bytes are damaged: there are more or fewer numbers than they say")
+            raise StateFileError("this saved state is damaged: there are more or fewer numbers than it says")
         words[mask] = filled
         views: dict[Any, npt.NDArray[Any]] = {dtype: words.view(dtype) for dtype in (np.float64, np.int64)}
         if not all(np.isfinite(views[np.float64][place]).all() for place in layout.finite):
-            raise StateFileError("these bytes are damaged: they hold something other than finite numbers")
+            raise StateFileError("this saved state is damaged: it holds something other than finite numbers")
         arrays: dict[str, npt.NDArray[Any]] = {}
-        for name, place, dtype, shape, size in layout.places:
+        for name, place, dtype, dims, size in layout.places:
             part = words[place].view(dtype)[:size] if dtype in _PER_WORD else views[dtype][place]
-            arrays[name] = part if len(shape) == 1 else part.reshape(shape)
+            arrays[name] = part if len(dims) == 1 else part.reshape(dims)
+        for name, low, high in layout.bounds:
+            check_bounds(name, arrays[name], low, high)
         return arrays
 
 
-def framed(kind: str, payload: bytes) -> bytes:
+def check_bounds(name: str, array: npt.NDArray[Any], low: Any = None, high: Any = None) -> None:
+    """Every number is between `low` and `high`, where they are given; NaN is passed over."""
+    outside = (low is not None and (array < low).any()) or (high is not None and (array > high).any())
+    if outside:
+        raise StateFileError(f"this saved state is damaged: numbers of {name} are outside of what they can be")
+
+
+def pack(kind: str, saved: Saved) -> bytes:
+    """The container of a thing.
+
+    Examples
+    --------
+    >>> packed = unpack("a pair", pack("a pair", Saved({"n": 2}, {"x": np.array([0.0, 1.5])})))
+    >>> packed.arrays({"x": Shape((packed.plain["n"],), low=0.0, high=2.0)})
+    {'x': array([0. , 1.5])}
+    """
+    arrays = [_words(array) for _, array in sorted(saved.arrays.items())]
+    words = np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.uint64)
+    mask = words != 0
+    filled = words[mask].astype("<u8", copy=False)
+    lengths = {name: len(part) for name, part in saved.parts.items()}
+    header = json.dumps([saved.plain, lengths], separators=(",", ":")).encode()
+    sizes = _LENGTHS.pack(len(header), len(words))
+    return framed(kind, sizes, header, np.packbits(mask).tobytes(), filled.tobytes(), *saved.parts.values())
+
+
+def unpack(kind: str, data: bytes) -> Packed:
+    """What `pack` packed; anything else is a `StateFileError`."""
+    payload = unframed(kind, data)
+    try:
+        n_header, n_words = _LENGTHS.unpack_from(payload)
+        start = _LENGTHS.size + n_header
+        plain, lengths = json.loads(bytes(payload[_LENGTHS.size : start]))
+        if not all(type(length) is int and length >= 0 for length in lengths.values()):
+            raise ValueError("the length of a part is no length")
+    except (struct.error, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise StateFileError(f"this saved {kind} is damaged: it has no header ({type(error).__name__})") from error
+    middle, end = start + (n_words + 7) // 8, len(payload) - sum(lengths.values())
+    if end < middle or (end - middle) % 8:
+        raise StateFileError(f"this saved {kind} is damaged: it ends too early")
+    parts, at = {}, end
+    for name, length in lengths.items():
+        parts[name] = payload[at : at + length]
+        at += length
+    return Packed(plain, parts, n_words, payload[start:middle], payload[middle:end])
+
+
+def framed(kind: str, *payload: bytes) -> bytes:
     """The payload with its frame.
 
     Examples
     --------
-    >>> bytes(unframed("audit", framed("audit", b"sums")))
-    b'sums'
+    >>> bytes(unframed("note", framed("note", b"text")))
+    b'text'
     """
-    return _FRAME.pack(_MAGIC, VERSION, _KINDS[kind], 0, zlib.crc32(payload)) + payload
+    name = kind.encode()
+    body = b"".join((name, *payload))
+    return _FRAME.pack(_MAGIC, VERSION, len(name), 0, zlib.crc32(body)) + body
 
 
 def unframed(kind: str, data: bytes) -> memoryview:
     """The payload of a frame of this kind, whole and unchanged; anything else is a `StateFileError`."""
-    if not isinstance(data, (bytes, bytearray, memoryview)) or len(data) < _FRAME.size:
-        what = f"{len(data)} bytes" if isinstance(data, (bytes, bytearray, memoryview)) else type(data).__name__
-        raise StateFileError(f"this is not what to_bytes of a {kind} gave: got {what}")
-    magic, version, number, zero, checksum = _FRAME.unpack_from(data)
-    if magic != _MAGIC or zero:
-        raise StateFileError(f"these bytes were not written by to_bytes of a {kind}")
-    if version != VERSION:
-        raise StateFileError(f"these bytes have version {version}; this version of swapcal reads {VERSION}")
-    if number != _KINDS[kind]:
-        found = next((name for name, own in _KINDS.items() if own == number), f"kind {number}")
-        raise StateFileError(f"these bytes hold a {found}; they cannot be read as a {kind}")
-    payload = memoryview(data)[_FRAME.size :]
-    if zlib.crc32(payload) != checksum:
-        raise StateFileError(f"these bytes of a {kind} are damaged: their checksum is wrong")
-    return payload
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise StateFileError(f"this is not a saved {kind}: got {type(data).__name__}, not bytes")
+    _check_begin(kind, data)
+    if len(data) < _FRAME.size:
+        raise StateFileError(f"this saved {kind} is damaged: it ends too early")
+    _, version, length, zero, checksum = _FRAME.unpack_from(data)
+    if version != VERSION or zero:
+        raise StateFileError(f"this was saved in format {version}, and this version of swapcal reads format {VERSION}")
+    body = memoryview(data)[_FRAME.size :]
+    if zlib.crc32(body) != checksum:
+        raise StateFileError(f"this saved {kind} is damaged: its checksum is wrong")
+    if body[:length] != kind.encode():
+        other = bytes(body[:length]).decode(errors="replace")
+        raise StateFileError(f"this is a saved {other}; it cannot be read as a {kind}")
+    return body[length:]
+
+
+def _check_begin(kind: str, data: bytes) -> None:
+    if bytes(data[:2]) == b"PK":
+        raise StateFileError(
+            "this was saved by an earlier version of swapcal, which this one does not read; make it anew"
+        )
+    if bytes(data[:4]) != _MAGIC:
+        raise StateFileError(f"this is not a saved {kind}, or only a part of one")
 
 
 def kind_of(data: bytes) -> str | None:
-    """What kind of object a frame says that it holds; None for what is no frame."""
+    """What kind of thing a frame says that it holds; None for what is no frame."""
     if len(data) < _FRAME.size or bytes(data[:4]) != _MAGIC:
         return None
-    return next((name for name, own in _KINDS.items() if own == data[5]), None)
-
-
-def packed(kind: str, header: bytes, arrays: Iterable[npt.NDArray[Any]]) -> bytes:
-    """A header and arrays with a frame; arrays are of float64, int64, uint32 or uint8, kept bit for bit."""
-    parts: Sequence[npt.NDArray[Any]] = [_words(each) for each in arrays]
-    words = np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
-    mask = words != 0
-    filled = words[mask].astype("<u8", copy=False)
-    sizes = _LENGTHS.pack(len(header), len(words))
-    return framed(kind, b"".join((sizes, header, np.packbits(mask).tobytes(), filled.tobytes())))
-
-
-def unpacked(kind: str, data: bytes) -> tuple[bytes, Words]:
-    """The header, and the words, of which nothing is unpacked yet."""
-    payload = unframed(kind, data)
-    if len(payload) < _LENGTHS.size:
-        raise StateFileError(f"these bytes of a {kind} are damaged: they end too early")
-    n_header, n_words = _LENGTHS.unpack_from(payload)
-    start = _LENGTHS.size + n_header
-    middle = start + (n_words + 7) // 8
-    if len(payload) < middle or (len(payload) - middle) % 8:
-        raise StateFileError(f"these bytes of a {kind} are damaged: they end too early")
-    return bytes(payload[_LENGTHS.size : start]), Words(n_words, payload[start:middle], payload[middle:])
+    return bytes(data[_FRAME.size : _FRAME.size + data[5]]).decode(errors="replace")
 
 
 def _words(array: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
@@ -169,8 +236,110 @@ def _words(array: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     return flat.view(np.uint64)
 
 
-# --------
-# Files that appear whole or not at all.
+class Stateful:
+    """A thing that can be saved at any time between two of its rounds, and goes on from there bit for bit.
+
+    It has a `kind`, tells what it is made of (`to_state`), and can be made again (`from_state`).
+    """
+
+    kind: ClassVar[str]
+    """What the container says that it holds, in a word."""
+
+    def to_state(self) -> Saved:
+        """What it is made of; arrays may be its own, which nobody changes before they are packed."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_state(cls, packed: Packed, *_: Any, **own: Any) -> Self:
+        """Make it again; `own` are parts of the user's own making, which no file holds."""
+        raise NotImplementedError
+
+    def to_bytes(self) -> bytes:
+        """The whole state as bytes: versioned, with a checksum, no pickle.
+
+        Returns
+        -------
+        bytes
+            For `from_bytes`, here or on any other machine.
+        """
+        return pack(self.kind, self.to_state())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, **own: Any) -> Self:
+        """What `to_bytes` or `save` wrote; it continues bit for bit.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` gave.
+        **own
+            Parts of your own making, which no bytes hold, are passed in again under the names they have in the
+            constructor: `property`, `hypotheses`, `hint` or `groups`.
+
+        Returns
+        -------
+        Stateful
+            One that does what the other one would have done.
+        """
+        packed = unpack(cls.kind, data)
+        unknown = own.keys() - (cls.from_state.__kwdefaults__ or {}).keys()
+        if unknown:
+            raise TypeError(f"a saved {cls.kind} takes no {', '.join(sorted(unknown))}")
+        try:
+            return cls.from_state(packed, **own)
+        except StateFileError:
+            raise
+        except Exception as error:
+            # The checksum is right, so this was made by hand; json and our own constructors raise nearly anything.
+            raise StateFileError(f"this is not a saved {cls.kind} ({type(error).__name__}: {error})") from error
+
+    def save(self, path: str | PathLike[str] | BinaryIO) -> None:
+        """Write what `to_bytes` gives to a file (or a binary stream).
+
+        Parameters
+        ----------
+        path : path or binary stream
+            Where to; a file appears whole or not at all.
+        """
+        data = self.to_bytes()
+        if not isinstance(path, (str, PathLike)):
+            path.write(data)
+            return
+        with atomic_write(path) as file:
+            file.write(data)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str] | BinaryIO, **own: Any) -> Self:
+        """What `save` wrote; it continues bit for bit.
+
+        Parameters
+        ----------
+        path : path or binary stream
+            What `save` wrote.
+        **own
+            As for `from_bytes`.
+
+        Returns
+        -------
+        Stateful
+            One that does what the saved one would have done.
+        """
+        return cls.from_bytes(read(cls.kind, path), **own)
+
+
+def read(kind: str, path: str | PathLike[str] | BinaryIO) -> bytes:
+    """The bytes of a file or stream, if they begin as those of a saved thing do; other files are not read."""
+    if not isinstance(path, (str, PathLike)):
+        return path.read()
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(len(_MAGIC))
+            _check_begin(kind, begin)
+            return begin + file.read()
+    except FileNotFoundError:
+        raise StateFileError(f"there is no state file at {path!r}") from None
+    except OSError as error:
+        raise StateFileError(f"{path} cannot be read ({(error.strerror or str(error)).lower()})") from None
 
 
 @contextmanager
@@ -191,7 +360,7 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "state")
-    ...     with replacing(path) as file:
+    ...     with atomic_write(path) as file:
     ...         _ = file.write(b"whole")
     ...     path.read_bytes()
     b'whole'
@@ -215,7 +384,7 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def leftovers(path: str | PathLike[str]) -> list[str]:
-    """Files that `replacing` was writing beside `path` when its process was killed, or is writing now.
+    """Files that `atomic_write` was writing beside `path` when its process was killed, or is writing now.
 
     Whoever removes them must know that nobody else writes to `path`.
     """

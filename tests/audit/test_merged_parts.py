@@ -8,7 +8,7 @@ import pytest
 import swapcal as sc
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.monitor import Monitor
-from swapcal.state import framed, unframed
+from swapcal.stored_words import framed, unframed
 
 N, PARTS = 6400, 64
 

@@ -10,12 +10,13 @@ import pytest
 
 import swapcal as sc
 from odd_files import entries, header_of, packed, with_header
+from swapcal import state
 from swapcal.engine import kernels
 from swapcal.engine.ledger import LATEST, VARIANCE
 from swapcal.errors import StateFileError, UnknownForecast
 from swapcal.forecast import Identity
 from swapcal.potentials import PNorm
-from swapcal.state import framed, unframed
+from swapcal.stored_words import framed, unframed
 
 RNG = np.random.default_rng(5)
 X = (RNG.random((600, 20)) < 0.3).astype(float)
@@ -295,10 +296,10 @@ def test_a_forecast_as_bytes(name: str) -> None:
         changed[at] ^= 0x10
         with pytest.raises(UnknownForecast):
             sc.Forecast.from_bytes(bytes(changed))
-    payload = bytearray(unframed("forecast", data))
+    payload = bytearray(state.unframed("forecast", data))
     payload[24] ^= 1
     with pytest.raises(UnknownForecast):
-        forecaster.update(sc.Forecast.from_bytes(framed("forecast", bytes(payload))), 1.0)
+        forecaster.update(sc.Forecast.from_bytes(state.framed("forecast", bytes(payload))), 1.0)
     for end in range(12, len(data)):
         with pytest.raises(UnknownForecast):
-            sc.Forecast.from_bytes(framed("forecast", data[12:end]))
+            sc.Forecast.from_bytes(state.framed("forecast", data[20:end]))

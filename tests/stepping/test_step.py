@@ -10,7 +10,7 @@ import swapcal as sc
 from swapcal.cases import Cases, Events, step
 from swapcal.engine.state import to_bytes
 from swapcal.errors import StateFileError
-from swapcal.state import framed, unframed
+from swapcal.stored_words import framed, unframed
 
 NAN = math.nan
 

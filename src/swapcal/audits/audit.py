@@ -20,7 +20,7 @@ from swapcal.hypotheses.rows import check_rows
 from swapcal.inputs import integer, short_repr
 from swapcal.properties import Mean
 from swapcal.protocols import Elicitable, Row, Rows
-from swapcal.state import Layout, Shape, packed, unpacked
+from swapcal.stored_words import Layout, Shape, packed, unpacked
 from swapcal.typing import Float64Array, IntArray, Spec
 
 # --------

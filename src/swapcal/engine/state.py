@@ -24,7 +24,7 @@ from swapcal.errors import StateFileError
 from swapcal.forecast import KINDS as PLAYED
 from swapcal.forecast import SHORTEST, Identity
 from swapcal.protocols import Elicitable, Evidence, HintState, Hypotheses, LearningHint, Row
-from swapcal.state import Layout, Shape, packed, unpacked
+from swapcal.stored_words import Layout, Shape, packed, unpacked
 from swapcal.typing import Float64Array
 
 Arrays = dict[str, npt.NDArray[Any]]

@@ -11,7 +11,7 @@ from swapcal.cases import Answers, Cases, Events
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.forecaster import Forecaster
 from swapcal.keyed.keyed import forecaster_for_key, key_text
-from swapcal.state import framed, unframed
+from swapcal.stored_words import framed, unframed
 from swapcal.typing import Float64Array
 
 Key = str | int
