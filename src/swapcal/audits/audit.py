@@ -243,14 +243,14 @@ def unpack(
         arrays = words.arrays(Layout.of({name: shapes[name] for name in sorted(shapes)}))
         spec = found["hypotheses"]
         if hypotheses is not None and hasattr(hypotheses, "resumed") and spec is not None:
-            hypotheses = hypotheses.resumed(spec)
+            hypotheses = hypotheses if same_class(spec, hypotheses.spec()) else hypotheses.resumed(spec)
         # What is rebuilt from the bytes themselves is what they say, without a comparison.
         made = properties.from_spec(found["property"]) if property is None else property
         if property is not None:
             check_property(found["property"], property)
         if hypotheses is None and spec is not None and spec.get("kind") in ("Finite", "Groups", "Linear", "Numeric"):
             functions: Functions | None = from_spec(spec)
-            hypotheses = functions if spec["kind"] in ("Groups", "Numeric") else None
+            hypotheses = functions
         else:
             functions = chosen(spec, hypotheses)
         stored = filled({**found, "sums": arrays}, functions)
@@ -544,6 +544,18 @@ class Audit:
                 self.hypotheses = united if self.hypotheses is not None else None
                 sums.n = united.n
         return Positions(sums.merge(other._sums, columns), columns)
+
+    def emptied(self) -> "Audit":
+        """An audit with the same settings, without rounds.
+
+        Returns
+        -------
+        Audit
+            Over the same functions.
+        """
+        functions = self._reader.functions
+        n = self.n if functions is None else None
+        return Audit(self.property, functions, n=n, bins=self.bins, names=self.names)
 
     def __add__(self, other: "Audit") -> "Audit":
         if not isinstance(other, Audit):

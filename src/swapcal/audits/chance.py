@@ -42,7 +42,7 @@ class StratifiedSample:
         self.n_places = 0
         self._arrays = {name: np.zeros(0, dtype=np.float64 if name == "value" else np.int64) for name in NAMES}
         self._arrays["key"] = np.zeros(0)
-        self._waiting: list[dict[str, npt.NDArray[np.generic]]] = []
+        self._waiting: list[dict[str, npt.NDArray[Any]]] = []
         self._n_waiting = 0
         self._limits = np.zeros(0)
 
@@ -80,34 +80,37 @@ class StratifiedSample:
         if self.n_units and other.n_units:
             return False
         if other.n_units:
-            arrays: dict[str, Any] = other.arrays()
+            arrays = other.arrays()
             self.start = max(self.start, 0 if at.groups is None else int(at.groups.max(initial=-1)) + 1)
             functions = other._functions(self.start, at.groups)
-            self.restore({**arrays, "place": at.slots[arrays["place"]], "function": functions}, other.n_units)
+            place = at.slots[arrays["place"].astype(np.int64)]
+            self.restore({**arrays, "place": place, "function": functions, "start": np.array([self.start])})
         return True
 
-    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
+    def arrays(self) -> dict[str, Float64Array]:
         """The sample: key, place and number of entries of each row; function and value of each entry."""
         self._trim()
-        return dict(self._arrays)
+        numbers = {"units": np.array([self.n_units]), "start": np.array([self.start])}
+        return {name: array.astype(np.float64) for name, array in {**self._arrays, **numbers}.items()}
 
     def renumbered(self, start: int) -> "StratifiedSample":
         """A copy whose linear class is numbered from `start` on."""
-        copy = StratifiedSample(start)
-        copy.restore({**self.arrays(), "function": self._functions(start)}, self.n_units)
+        copy = StratifiedSample()
+        copy.restore({**self.arrays(), "function": self._functions(start), "start": np.array([start])})
         return copy
 
     def _functions(self, start: int, groups: IntArray | None = None) -> IntArray:
         """The functions of the entries where the linear class begins at `start`, and the groups are at `groups`."""
         self._trim()
-        function: IntArray = self._arrays["function"].astype(np.int64)
+        function: IntArray = np.asarray(self._arrays["function"], dtype=np.int64)
         linear = function >= self.start
         own = function if groups is None else groups[np.where(linear, 0, function)]
         return np.where(linear, function - self.start + start, own) if self.start else own
 
-    def restore(self, arrays: dict[str, npt.NDArray[np.generic]], n_units: int) -> None:
-        """Go on from what `arrays` held after `n_units` rows."""
-        self._waiting, self.n_units = [dict(arrays)], n_units
+    def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Go on from what `arrays` held."""
+        self.n_units, self.start = (int(arrays[name][0]) for name in ("units", "start"))
+        self._waiting = [{name: arrays[name].astype(self._arrays[name].dtype) for name in NAMES}]
         self._arrays = {name: array[:0] for name, array in self._arrays.items()}
         self.n_places = int(np.max(arrays["place"], initial=-1)) + 1
         self._trim()
@@ -193,12 +196,11 @@ def null_level(
     Cost: 300 products of the sample's entries; half a second for 650 groups at 20 places. On calibrated streams the
     mean is within 3 % of what happens; drawing all functions independently gives 40 % too much (`docs/audits.md`).
     """
-    arrays, draw = sample.arrays(), np.random.default_rng(0)
+    sample._trim()
+    arrays, draw = sample._arrays, np.random.default_rng(0)
     n_functions = squares.shape[1]
-    lengths: IntArray = arrays["length"].astype(np.int64)
-    place: IntArray = np.repeat(arrays["place"].astype(np.int64), lengths)
-    function: IntArray = arrays["function"].astype(np.int64)
-    value = arrays["value"].astype(np.float64)
+    lengths: IntArray = np.asarray(arrays["length"], dtype=np.int64)
+    function, value, place = arrays["function"], arrays["value"], np.repeat(arrays["place"], lengths)
     unit = np.repeat(np.arange(len(lengths)), lengths)
     normals = draw.standard_normal((len(lengths), N_DRAWS))
     order = np.argsort(place, kind="stable")

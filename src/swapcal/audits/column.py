@@ -1,5 +1,6 @@
 """One column of forecasts: its audits and what is kept beside them, as parts that add rounds, merge and are saved."""
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -10,21 +11,25 @@ from swapcal.audits.groups import ClusterSums, GroupBias, bias_of_group, group_s
 from swapcal.audits.histograms import Histograms
 from swapcal.audits.scores import GroupMeans, ScoreSums
 from swapcal.audits.summary import ColumnSummary, summarize
-from swapcal.audits.sums import PER_CELL, Positions, Scored, SumTable, Times, added, counted, grown
+from swapcal.audits.sums import PER_CELL, Functions, Positions, Scored, SumTable, Times, added, counted, grown
 from swapcal.audits.timeline import Timeline
 from swapcal.decisions import Decisions
 from swapcal.errors import InvalidInput
 from swapcal.properties import Mean, Probability, Quantile
-from swapcal.protocols import Rows
-from swapcal.state import joined, part_of, take_over
+from swapcal.protocols import Elicitable, Rows
+from swapcal.state import Packed, Saved, Shape, Stateful, joined, take_over
 from swapcal.typing import Float64Array, IntArray
 
 PARTS = ("histograms", "timeline", "sample", "scores", "clusters", "forecasts", "means")
 """What a column may keep beside the sums of its audits."""
 
+USUAL = ("histograms", "timeline", "sample")
+MERGED = ("histograms",)
+"""What of it adds up to that of the whole: all but what needs the order of the rounds."""
 
-class Column:
-    """The audits of one column of forecasts, with its losses and what pictures are made from. Add batches, ask any time.
+
+class Column(Stateful):
+    """The audits of one column of forecasts, with its losses and all that is shown. Add batches, merge, ask any time.
 
     Parameters
     ----------
@@ -43,15 +48,12 @@ class Column:
         A constant forecast whose loss is kept beside that of the column; the best one, as far as is known.
     fine : array, optional
         Inner edges of the fine bins of forecasts from which AUC is read, while outcomes are 0 or 1.
-    clusters : bool
-        Whether rows hang together in clusters, whose numbers come with them.
     means : tuple of str
         Names of more numbers of each round, whose means over groups are kept.
-    ordered : bool
-        Whether to keep what needs the rounds themselves, in their order: bias over time, and the sample from which
-        chance is drawn for all groups together. Without them parts of a stream add up to the whole.
-    sums_only : bool
-        Keep the sums of the audits alone: errors and groups, and no summary.
+    parts : collection of str
+        What to keep beside the sums, of "histograms", without which there is no summary; "timeline", bias over time;
+        "sample", from which chance is drawn for all groups together; and "clusters", where rows hang together in
+        clusters whose numbers come with them.
 
     Notes
     -----
@@ -68,6 +70,8 @@ class Column:
     (0.0, 0.25, 1.0)
     """
 
+    kind = "column"
+
     def __init__(
         self,
         audit: Audit,
@@ -78,26 +82,24 @@ class Column:
         first: Float64Array | None = None,
         constant: float | None = None,
         fine: Float64Array | None = None,
-        clusters: bool = False,
         means: tuple[str, ...] = (),
-        ordered: bool = True,
-        sums_only: bool = False,
+        parts: Collection[str] = USUAL,
     ) -> None:
         self.audit, self.linear, self.property = audit, linear, audit.property
         self.label, self.constant = label, constant
         self.slot_edges = audit.bins if isinstance(audit.bins, np.ndarray) else None
-        edges = np.linspace(*self.property.domain, shown + 1) if isinstance(shown, int) else np.array(shown, dtype=float)
+        edges = np.linspace(*self.property.domain, shown + 1) if isinstance(shown, int) else np.array(shown)
         events = isinstance(self.property, Probability) or (
             isinstance(self.property, Mean) and self.property.domain == (0.0, 1.0)
         )
-        n = 1 if audit.hypotheses is None else audit.hypotheses.n
-        self.histograms = None if sums_only else Histograms(self.property, edges, self.slot_edges)
+        n = audit._functions().n
+        self.histograms = Histograms(self.property, edges, self.slot_edges) if "histograms" in parts else None
         if self.histograms is not None and first is not None:
             self.histograms.settle(first)
-        self.timeline = Timeline() if ordered and not sums_only else None
-        self.sample = StratifiedSample(n) if ordered and not sums_only else None
+        self.timeline = Timeline() if "timeline" in parts else None
+        self.sample = StratifiedSample(n) if "sample" in parts else None
         self.scores = ScoreSums(fine) if events and fine is not None else None
-        self.clusters = ClusterSums(n) if clusters else None
+        self.clusters = ClusterSums(n) if "clusters" in parts else None
         self.forecasts = CellForecasts() if events and self.slot_edges is not None else None
         self.means = GroupMeans(n, means) if means else None
         self.decisions: Decisions | None = None
@@ -154,9 +156,9 @@ class Column:
         events = isinstance(self.property, Quantile) or bool(((y == 0.0) | (y == 1.0)).all())
         self._binary = self._binary and events and scored.once
         self.scores = self.scores if events else None
-        self.forecasts = self.forecasts if self._binary else None
-        for part in self._parts().values():
-            part.add(scored)
+        for name, part in self._parts().items():
+            if name != "forecasts" or self._binary:
+                part.add(scored)
         return losses
 
     def merge(self, other: "Column") -> tuple[str, ...]:
@@ -187,6 +189,21 @@ class Column:
                 gone.append(name)
         return tuple(gone)
 
+    def emptied(self) -> "Column":
+        """A column with the same settings and bins, without rounds."""
+        copy = Column(
+            *(audit.emptied() for audit in self._audits().values()),
+            label=self.label,
+            shown=20 if self.histograms is None else self.histograms.edges,
+            constant=self.constant,
+            fine=None if self.scores is None else self.scores.edges,
+            means=() if self.means is None else self.means.names,
+            parts=self._parts(),
+        )
+        if copy.histograms is not None and self.histograms is not None:
+            copy.histograms.settle_as(self.histograms)
+        return copy
+
     def summary(self, r: float = 2.0) -> ColumnSummary:
         """Everything that is shown of the column: what every verdict is made from."""
         return summarize(self, r)
@@ -197,6 +214,11 @@ class Column:
         sums = group_sums(table, self.cell_forecasts(table), self._centers(table), self.clusters)
         error = table.count @ (table.xv / table.count[:, None]) ** 2
         return bias_of_group(sums, self.audit.function_names, error)
+
+    @property
+    def functions(self) -> Functions:
+        """The groups, as far as they have come up."""
+        return self.audit._functions()
 
     @property
     def binary(self) -> bool:
@@ -244,15 +266,15 @@ class Column:
 
     def group_error(self, r: float = 2.0) -> float:
         """MCal_r: the worst single function; over a linear class at r other than 2, the worst that was found."""
-        return max(audit.multicalibration(r) for audit in self._audits())
+        return max(audit.multicalibration(r) for audit in self._audits().values())
 
     def swap_error(self, r: float = 2.0) -> float:
         """SMCal_r: every forecast value against its own worst function."""
-        return float(np.sum(np.max([audit.contributions(r) for audit in self._audits()], axis=0)))
+        return float(np.sum(np.max([audit.contributions(r) for audit in self._audits().values()], axis=0)))
 
     def table(self) -> SumTable:
         """The sums of the audits beside each other, a column for each of `names`."""
-        tables = [audit.table() for audit in self._audits()]
+        tables = [audit.table() for audit in self._audits().values()]
         cells = {name: np.concatenate([getattr(table, name) for table in tables], axis=1) for name in PER_CELL}
         first = tables[0]
         return SumTable(first.value, first.slot, first.rounds, first.count, first.v, first.vv, **cells)
@@ -275,36 +297,58 @@ class Column:
             return table.value
         return (self.slot_edges[table.slot] + self.slot_edges[table.slot + 1]) / 2
 
-    def _audits(self) -> list[Audit]:
-        return [self.audit] if self.linear is None else [self.audit, self.linear]
+    def _audits(self) -> dict[str, Audit]:
+        return {"audit": self.audit} if self.linear is None else {"audit": self.audit, "linear": self.linear}
 
     def arrays(self) -> dict[str, Float64Array]:
-        """The whole state, as arrays that may be saved; `restore` goes on from it."""
-        units = {name: array.astype(np.float64) for name, array in self.sample.arrays().items()}
-        return {
-            **joined(self._parts()),
-            **{f"sample.{name}": array for name, array in units.items()},
-            "units": np.array([float(self.sample.n_units)]),
-            "totals": self._totals,
-            "binary": np.array([float(self._binary), float(self.scores is not None)]),
-        }
+        """All that has been added up, by part; `restore` goes on from it in a column with the same settings."""
+        flags = np.array([float(self._binary), float(self.scores is not None)])
+        return {**joined({**self._audits(), **self._parts()}), "totals": self._totals, "binary": flags}
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Take the state of `arrays` over; the settings must be those of the column that had it."""
-        self._binary = bool(arrays["binary"][0])
-        self.scores = self.scores if arrays["binary"][1] else None
-        take_over(self._parts(), arrays)
-        whole: dict[str, Any] = {
-            name: array if name in ("key", "value") else array.astype(np.int64)
-            for name, array in part_of(arrays, "sample.").items()
-        }
-        function, start = whole["function"], self.linear_start
-        n_linear = 0 if self.linear is None else arrays["linear.xv"].shape[1]
-        known = (function < arrays["audit.xv"].shape[1]) | ((start <= function) & (function < start + n_linear))
-        if not known.all():
-            raise ValueError("the sample has entries of functions that the sums do not have")
-        self.sample.restore(whole, int(arrays["units"][0]))
+        """Go on from what `arrays` held."""
+        self._binary, scored = (bool(flag) for flag in arrays["binary"])
+        self.scores = self.scores if scored else None
+        take_over({**self._audits(), **self._parts()}, arrays)
         self._totals = arrays["totals"].copy()
+
+    def to_state(self) -> Saved:
+        """Settings, all that has been added up, and the audits without it."""
+        arrays = self.arrays()
+        plain = {
+            "label": self.label,
+            "constant": self.constant,
+            "shown": None if self.histograms is None else self.histograms.edges.tolist(),
+            "means": [] if self.means is None else list(self.means.names),
+            "parts": list(self._parts()),
+            "shapes": {name: array.shape for name, array in arrays.items()},
+        }
+        return Saved(plain, arrays, {name: audit.emptied().to_bytes() for name, audit in self._audits().items()})
+
+    @classmethod
+    def from_state(
+        cls, packed: Packed, *, property: Elicitable | None = None, hypotheses: Functions | None = None
+    ) -> "Column":
+        """The column again; a property, or functions beside `Groups`, of your own making are given again."""
+        plain, parts = packed.plain, packed.parts
+        audits = [Audit.from_bytes(bytes(parts["audit"]), property, hypotheses)]
+        audits += [Audit.from_bytes(bytes(parts["linear"]), property)] if "linear" in parts else []
+        column = cls(
+            *audits,
+            label=str(plain["label"]),
+            shown=20 if plain["shown"] is None else np.array(plain["shown"], dtype=np.float64),
+            constant=plain["constant"],
+            fine=np.zeros(0),
+            means=tuple(plain["means"]),
+            parts=plain["parts"],
+        )
+        for name in PARTS:
+            if name not in plain["parts"]:
+                setattr(column, name, None)
+        loose = (".least", ".most", "clusters.id")
+        shapes = {name: Shape(tuple(dims), finite=not name.endswith(loose)) for name, dims in plain["shapes"].items()}
+        column.restore(packed.arrays(shapes))
+        return column
 
     def _parts(self) -> dict[str, Any]:
         parts = {name: getattr(self, name) for name in PARTS}

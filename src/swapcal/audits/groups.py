@@ -181,7 +181,7 @@ class GroupSums:
         weights: Float64Array | None = None,
         clusters: IntArray | None = None,
     ) -> None:
-        """Add rows that are not binary: their groups, V, weights in [0, 1], and numbers of clusters, equal ones together.
+        """Add rows that are not binary: their groups, V, weights in [0, 1], numbers of clusters, equal ones together.
 
         Those of binary outcomes come from the cells of an audit: `group_sums`.
         """

@@ -36,9 +36,10 @@ class OutcomeBins:
             # The lower of two neighbors, so that edges are outcomes themselves and heaps stay in one bin.
             bulk = np.quantile(y, np.arange(1, half) / half, method="lower")
             edges = np.unique(np.concatenate([bulk, np.linspace(low, high, half + 1)[1:-1]]))
-        self._begin(edges)
+        self.empty(edges)
 
-    def _begin(self, edges: Float64Array) -> None:
+    def empty(self, edges: Float64Array) -> None:
+        """Begin anew, with bins between these edges."""
         n = len(edges) + 1
         self.edges = edges
         self.count, self.total = np.zeros(n), np.zeros(n)
@@ -76,7 +77,7 @@ class OutcomeBins:
     def merge(self, other: "OutcomeBins") -> None:
         """Add what bins with the same edges have counted."""
         if not np.array_equal(self.edges, other.edges):
-            raise InvalidInput("only histograms with the same bins of outcomes can be merged; settle them once, and copy")
+            raise InvalidInput("only histograms with the same bins of outcomes can be merged: settle once, and copy")
         self.count, self.total = self.count + other.count, self.total + other.total
         self.least, self.most = np.minimum(self.least, other.least), np.maximum(self.most, other.most)
 
@@ -234,6 +235,12 @@ class Histograms:
         """Let these outcomes, if there are any, settle the bins of the outcomes."""
         if self.outcomes is None and len(y):
             self.outcomes = OutcomeBins(y, self.property.low, self.property.high)
+
+    def settle_as(self, other: "Histograms") -> None:
+        """The bins of another one's outcomes."""
+        if other.outcomes is not None:
+            self.outcomes = OutcomeBins.restored(other.outcomes.arrays())
+            self.outcomes.empty(self.outcomes.edges)
 
     def of_group(self, j: int) -> Float64Array | None:
         """Outcomes of group `j`, shape (bins of the pictures, bins of outcomes); None where they were not kept."""

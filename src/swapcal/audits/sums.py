@@ -51,7 +51,7 @@ class Scored:
 
     @cached_property
     def wv(self) -> Float64Array:
-        """w V of each round."""
+        """W V of each round."""
         return self.v if self.weights is None else self.weights * self.v
 
     @cached_property
@@ -61,14 +61,14 @@ class Scored:
 
     @cached_property
     def sizes(self) -> Float64Array | None:
-        """w |f| of each entry; None where all are 1."""
+        """W |f| of each entry; None where all are 1."""
         if self.once:
             return None
         return np.abs(self.rows.values) * (1.0 if self.weights is None else np.repeat(self.weights, self.lengths))
 
     @cached_property
     def terms(self) -> Float64Array:
-        """w f V of each entry."""
+        """W f V of each entry."""
         terms = np.repeat(self.wv, self.lengths)
         return terms if self.once else self.rows.values * terms
 
@@ -380,6 +380,11 @@ class Sums:
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
         """Take over what `arrays` held; the settings must be those of the sums that had it."""
+        n_slots, width = arrays["xv"].shape
+        if any(len(array) != n_slots or array.shape[1:] not in ((), (width,)) for array in arrays.values()):
+            raise ValueError("the sums of an audit have different shapes")
+        if width > self.n or (self._inner is not None and n_slots != self.n_slots):
+            raise ValueError("the sums of an audit do not fit its bins and functions")
         if self._inner is None:
             self._values = {value: slot for slot, value in enumerate(arrays["value"].tolist())}
         self._arrays = {name: np.array(arrays[name], dtype=np.float64, order="C") for name in self._arrays}

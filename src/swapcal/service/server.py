@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import httpx
 
 import swapcal as sc
+from swapcal.audits.column import Column
 from swapcal.service.access import Access
 from swapcal.service.config import Config
 from swapcal.service.metrics import Metrics
@@ -143,7 +144,7 @@ def _look(stream: Stream) -> tuple[StreamStatus, float | None, float | None, lis
     return stream.status(), scores.recent_before.mean(), scores.recent_after.mean(), alarms
 
 
-def _audits(registry: Registry, name: str) -> tuple[sc.Audit, sc.Audit]:
+def _audits(registry: Registry, name: str) -> tuple[Column, Column]:
     return registry.get(name).audits()
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 import swapcal as sc
-from swapcal.audits.groups import bias_of_group, group_sums
+from swapcal.audits.column import Column
 from swapcal.forecast import Identity
 from swapcal.monitor import Alarm, Monitor
 from swapcal.protocols import Row, Rows
@@ -172,8 +172,8 @@ class AuditReading(Struct, frozen=True):
     groups: list[GroupReading]
 
 
-def read_audits(stream: str, before: sc.Audit, after: sc.Audit) -> AuditReading:
-    """Both audits as numbers; the groups for which there is most evidence against the model come first."""
+def read_audits(stream: str, before: Column, after: Column) -> AuditReading:
+    """Both columns as numbers; the groups for which there is most evidence against the model come first."""
     sides = [_groups(before), _groups(after)]
     ranked = {name: -evidence for name, (_, _, evidence) in reversed([*sides[1].items(), *sides[0].items()])}
     groups = []
@@ -193,18 +193,11 @@ def read_audits(stream: str, before: sc.Audit, after: sc.Audit) -> AuditReading:
 _Sides = dict[str, tuple[int, SideBias, float]]
 
 
-def _groups(audit: sc.Audit) -> _Sides:
+def _groups(column: Column) -> _Sides:
     """Rounds, bias and evidence of each group that has rounds, everybody included."""
-    if not audit.n_rounds:
+    if not column.n_rounds:
         return {}
-    table, kind = audit.table(), audit.property
-    forecasts, centers = None, table.value
-    if isinstance(kind, sc.Quantile):
-        forecasts, centers = (1.0 - kind.level) * table.active, np.full(len(table.value), 1.0 - kind.level)
-    elif isinstance(kind, sc.Probability):
-        forecasts = table.value[:, None] * table.active
-    error = table.count @ (table.xv / table.count[:, None]) ** 2
-    found = bias_of_group(group_sums(table, forecasts, centers), audit.function_names, error)
+    found = column.groups()
     return {
         found.name[k]: (
             int(found.rows[k]),
@@ -215,15 +208,15 @@ def _groups(audit: sc.Audit) -> _Sides:
     }
 
 
-def _errors(audit: sc.Audit, groups: _Sides) -> SideErrors:
-    some = audit.n_rounds > 0
+def _errors(column: Column, groups: _Sides) -> SideErrors:
+    some = column.n_rounds > 0
     return SideErrors(
-        rounds=audit.n_rounds,
-        calibration=audit.calibration() if some else 0.0,
-        multicalibration=audit.multicalibration() if some else 0.0,
-        swap_multicalibration=audit.swap_multicalibration() if some else 0.0,
+        rounds=column.n_rounds,
+        calibration=column.overall_error() if some else 0.0,
+        multicalibration=column.group_error() if some else 0.0,
+        swap_multicalibration=column.swap_error() if some else 0.0,
         groups_off=sum(bias.off for name, (_, bias, _) in groups.items() if name != EVERYBODY),
-        witness=str(audit.witness()) if some else None,
+        witness=str(column.audit.witness()) if some else None,
     )
 
 
@@ -262,7 +255,7 @@ class StreamScores:
 
     def __init__(self, property: Any, groups: sc.Groups, bins: int | None) -> None:
         self.property, self.groups, self.bins = property, groups, bins or AUDIT_BINS
-        self.before, self.after, self.totals = self._audit(), self._audit(), Totals()
+        self.before, self.after, self.totals = self._column(), self._column(), Totals()
         self.recent_before, self.recent_after = _Recent(RECENT), _Recent(RECENT)
         self._waiting: list[tuple[float, float | None, float, Row]] = []
 
@@ -285,28 +278,33 @@ class StreamScores:
         """Add what waits to the audits: many rounds at once cost a tenth, and give the same bits."""
         waiting, self._waiting = self._waiting, []
         if waiting:
-            self.after.update_many(*columns([(y, p, row) for y, _, p, row in waiting]))
+            self.after.add(*columns([(y, p, row) for y, _, p, row in waiting]))
         hinted = [(y, hint, row) for y, hint, _, row in waiting if hint is not None]
         if hinted:
-            self.before.update_many(*columns(hinted))
+            self.before.add(*columns(hinted))
 
-    def audits(self) -> tuple[sc.Audit, sc.Audit]:
-        """Copies of the audits before and after, for other threads to read."""
+    def audits(self) -> tuple[Column, Column]:
+        """Copies of the columns before and after, for other threads to read."""
         self.bring_up_to_date()
-        return self._audit() + self.before, self._audit() + self.after
+        before, after = self.before.emptied(), self.after.emptied()
+        before.merge(self.before)
+        after.merge(self.after)
+        return before, after
 
-    def _audit(self) -> sc.Audit:
-        return sc.Audit(self.property, self.groups, bins=self.bins)
+    def _column(self) -> Column:
+        return Column(sc.Audit(self.property, self.groups, bins=self.bins), label="", parts=())
 
     def to_dict(self) -> dict[str, Any]:
         """All but the recent losses, as plain data."""
         self.bring_up_to_date()
-        return {"before": self.before.to_dict(), "after": self.after.to_dict(), "totals": self.totals}
+        return {"before": self.before.to_bytes(), "after": self.after.to_bytes(), "totals": self.totals}
 
     def restore(self, state: dict[str, Any]) -> None:
         """What `to_dict` wrote."""
-        self.before = sc.Audit.from_dict(state["before"], self.property, self.groups)
-        self.after = sc.Audit.from_dict(state["after"], self.property, self.groups)
+        self.before, self.after = (
+            Column.from_bytes(state[name], property=self.property, hypotheses=self.groups)
+            for name in ("before", "after")
+        )
         self.totals = msgspec.convert(state["totals"], Totals)
 
 
@@ -570,8 +568,8 @@ class Stream:
         """Whether the outcome of a forecast has come and waits for those of earlier ones."""
         return self.order is not None and forecast.round in self.order
 
-    def audits(self) -> tuple[sc.Audit, sc.Audit]:
-        """Copies of the audits before and after, for other threads to read."""
+    def audits(self) -> tuple[Column, Column]:
+        """Copies of the columns before and after, for other threads to read."""
         return self.scores.audits()
 
     def status(self) -> StreamStatus:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal.audits import Audit
+from swapcal.audits.column import Column
 from swapcal.errors import DataError, InvalidInput, StateFileError, SwapcalError
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
@@ -31,11 +31,11 @@ from swapcal.protocols import Hypotheses
 from swapcal.tables.batch import Batch
 from swapcal.tables.coded import Coded, taken, text
 from swapcal.tables.records import Records, opening, read
+from swapcal.tasks.audit import BINS, mergeable_column, merged_result
 from swapcal.tasks.checkpoint import Fingerprint
-from swapcal.tasks.columns import Columns
+from swapcal.tasks.columns import Columns, known_outcomes
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.contexts import ContextColumns
-from swapcal.tasks.merged_result import merged_result
 from swapcal.tasks.outputs import Output, open_output
 from swapcal.tasks.result import Result
 from swapcal.tasks.runner import Stopped
@@ -122,15 +122,15 @@ class KeyWorker:
         Which process this is.
     resident : int
         How many keys stay in memory.
-    n_bins : int
-        Bins of the audits.
+    empty : bytes
+        A column without rows, as which forecasts are scored.
     """
 
-    def __init__(self, template: bytes, folder: Path, number: int, resident: int, n_bins: int) -> None:
-        self._template, self._resident, self._n_bins = Forecaster.from_bytes(template), resident, n_bins
+    def __init__(self, template: bytes, folder: Path, number: int, resident: int, empty: bytes) -> None:
+        self._template, self._resident, self._empty = Forecaster.from_bytes(template), resident, empty
         self._entries: OrderedDict[str, Forecaster] = OrderedDict()
         self._store, self._dirty = Store(folder / f"{number}.db"), dict[str, None]()
-        self._new_audits()
+        self._before, self._after = Column.from_bytes(empty), Column.from_bytes(empty)
 
     def play(self, part: Part, states: list[tuple[str, bytes]]) -> Float64Array:
         """The forecasts of some rows, in their order; keys that come for the first time may have states from before."""
@@ -149,14 +149,10 @@ class KeyWorker:
         known = np.flatnonzero(~np.isnan(part.y))
         if len(known):
             whole = part.taken(known)
-            x = whole.columns if whole.columns else np.ones((len(known), 1))
-            self._after.update_many(whole.y, out[known], x, weights=whole.more.get("weights"))
-            if whole.hints is not None and self._before is not None:
+            _score(self._after, whole, out[known])
+            if whole.hints is not None:
                 hinted = np.flatnonzero(~np.isnan(whole.hints))
-                own = whole.taken(hinted)
-                given = np.zeros(0) if own.hints is None else own.hints
-                x = own.columns if own.columns else np.ones((len(hinted), 1))
-                self._before.update_many(own.y, given, x, weights=own.more.get("weights"))
+                _score(self._before, whole.taken(hinted), whole.hints[hinted])
         return out
 
     def commit(self) -> tuple[list[tuple[str, bytes]], bytes, bytes, float]:
@@ -167,13 +163,9 @@ class KeyWorker:
             found = self._store.get(key) if own is None else None
             states.append((key, own.to_bytes() if own is not None else b"" if found is None else found[1]))
         self._dirty = {}
-        audits = self._before.to_bytes(), self._after.to_bytes()
-        self._new_audits()
-        return states, *audits, time.process_time()
-
-    def _new_audits(self) -> None:
-        spec, functions = self._template.property, forecaster_for_key(self._template, "audit").hypotheses
-        self._before, self._after = (Audit(spec, functions, bins=self._n_bins) for _ in range(2))
+        columns = self._before.to_bytes(), self._after.to_bytes()
+        self._before, self._after = Column.from_bytes(self._empty), Column.from_bytes(self._empty)
+        return states, *columns, time.process_time()
 
     def _forecaster(self, key: str) -> Forecaster:
         found = self._entries.pop(key, None)
@@ -188,6 +180,11 @@ class KeyWorker:
             oldest, left = self._entries.popitem(last=False)
             self._store.put([(oldest, 0.0, left.to_bytes())])
         return found
+
+
+def _score(column: Column, part: Part, forecasts: Float64Array) -> None:
+    rows = column.functions.rows(part.columns if part.columns else np.ones((len(part.y), 1)), len(part.y))
+    column.add(part.y, column.audit.rounded(forecasts), rows, weights=part.more.get("weights"))
 
 
 def serve(pipe: Connection) -> None:
@@ -248,10 +245,10 @@ class WorkerPool:
     def __len__(self) -> int:
         return len(self._pipes)
 
-    def begin(self, template: bytes, resident: int, n_bins: int) -> None:
+    def begin(self, template: bytes, resident: int, empty: bytes) -> None:
         """Tell every process what to play; comes first, and has no answer."""
         for number, pipe in enumerate(self._pipes):
-            pipe.send((template, Path(self._folder.name), number, resident, n_bins))
+            pipe.send((template, Path(self._folder.name), number, resident, empty))
 
     def ask(self, what: str, arguments: Sequence[Any]) -> None:
         """Send a question to each process; `answers` must follow."""
@@ -294,7 +291,6 @@ class WorkerPool:
         self.close()
 
 
-_BINS = 64
 _TOGETHER = 1 << 17
 _AHEAD = 2
 """Rows that are handed out together, and how many such parts are out at a time."""
@@ -304,7 +300,7 @@ Path_ = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class ByKey:
-    """What a run by key has come to: rows and keys, the seed, and the audits of hints and forecasts over all keys.
+    """What a run by key has come to: rows and keys, the seed, and the columns of hints and forecasts over all keys.
 
     `seconds` are those of processors, of this process and of all that it has started.
     """
@@ -314,8 +310,8 @@ class ByKey:
     processes: int
     seconds: float
     seed: int
-    before: Audit | None
-    after: Audit
+    before: Column | None
+    after: Column
 
     def result(self, source: str, settings: dict[str, Any], r: float = 2.0) -> Result:
         """For JSON and a page: what the audits of all keys together come to, before and after."""
@@ -328,9 +324,9 @@ class ByKey:
             f"{counted(self.rows)} of {counted(self.keys, 'key')} {'was' if self.rows == 1 else 'were'} forecast by "
             f"{counted(self.processes, 'process', 'processes')}, seed {self.seed}"
         ]
-        for name, audit in (("hint", self.before), ("forecasts", self.after)):
-            if audit is not None and audit.n_rounds:
-                root = (audit.swap_multicalibration() / audit.n_rounds) ** 0.5
+        for name, column in (("hint", self.before), ("forecasts", self.after)):
+            if column is not None and column.n_rounds:
+                root = (column.swap_error() / column.n_rounds) ** 0.5
                 told.append(f"swap multicalibration error a row of the {name}, over all keys: {root:.4f}")
         return told
 
@@ -426,8 +422,13 @@ def run_by_key(
         with read(source, columns=columns) as records:
             first, rest = opening(records, question.prefix)
             template = _template(question, first, records.name, begun, seed, trust, levels, max_pending, learn)
-            team.begin(template.to_bytes(), resident, _BINS)
-            job = _Job(question, by, columns, first, records, template, asked, kept, team)
+            scores = [Column.from_bytes(each) for each in kept.audits()]
+            if not scores:
+                known = np.concatenate([known_outcomes(question, batch, records.name) for batch in first])
+                functions = forecaster_for_key(template, "audit").hypotheses
+                scores = [mergeable_column(template.property, functions, BINS, known) for _ in range(2)]
+            team.begin(template.to_bytes(), resident, scores[0].emptied().to_bytes())
+            job = _Job(question, by, columns, first, records, template, asked, kept, team, scores)
             return job.run(chain(first, rest), out, begun, overwrite, pause, progress, stop, say)
     finally:
         kept.close()
@@ -499,8 +500,10 @@ class _Job:
         asked: dict[str, Any],
         kept: StateStore,
         team: WorkerPool,
+        scores: list[Column],
     ) -> None:
         self.question, self.by, self.template, self.kept, self.team = question, by, template, kept, team
+        self.scores = scores
         self.asked, self.owners, self.resumed, self.seconds = asked, KeyAssignment(len(team)), False, 0.0
         settled = min(sum(batch.n for batch in first), question.prefix)
         self.values = Columns(replace(question, prefix=settled), first, records.name)
@@ -522,7 +525,6 @@ class _Job:
         stop: Callable[[], bool] | None,
         say: Callable[[str], None] | None,
     ) -> ByKey:
-        audits = [Audit.from_bytes(each) for each in self.kept.audits()]
         if begun is not None:
             self.resumed, batches = True, self._behind(batches, begun)
             if say is not None:
@@ -532,8 +534,7 @@ class _Job:
             position = None if begun is None else begun["output"]
             output = open_output(out, self.names, position, replace=overwrite)
             if begun is not None and begun["finished"]:
-                kept = audits[0].to_bytes(), audits[1].to_bytes()
-                self.kept.commit([], {**begun, "output": output.reopened(), "finished": False}, kept)
+                self.kept.commit([], {**begun, "output": output.reopened(), "finished": False}, self._saved())
         try:
             last, parts, more, pressed = time.monotonic(), _together(batches), True, False
             waiting: deque[_Asked] = deque()
@@ -551,18 +552,19 @@ class _Job:
                 if progress is not None:
                     progress(self.n_rows)
                 if due and not waiting:
-                    self._commit(audits, output)
+                    self._commit(output)
                     last = time.monotonic()
                     if pressed:
                         raise Stopped(self.n_rows)
-            self._commit(audits, output, last=True)
+            self._commit(output, last=True)
         finally:
             if output is not None:
                 output.close()
-        before = None if self.question.p is None else audits[0]
+        before, after = self.scores
+        sides = None if self.question.p is None else before, after
         n_keys = len(self.owners) if self.kept.path is None else len(self.kept)
         seed = self.template.rules.seed
-        return ByKey(self.n_rows, n_keys, len(self.team), self.seconds, seed, before, audits[1])
+        return ByKey(self.n_rows, n_keys, len(self.team), self.seconds, seed, *sides)
 
     def _ask(self, some: list[Batch]) -> _Asked:
         """Hand out some rows: to each process those of its keys, and the states from before of keys that are new."""
@@ -604,7 +606,11 @@ class _Job:
             self.last_time = float(more["times"][-1]) if batch.n else self.last_time
         return Part(_keys(batch, self.by), y, hints, {n: batch[n] for n in self.group_columns}, more)
 
-    def _commit(self, audits: list[Audit], output: Output | None, *, last: bool = False) -> None:
+    def _saved(self) -> tuple[bytes, bytes]:
+        before, after = self.scores
+        return before.to_bytes(), after.to_bytes()
+
+    def _commit(self, output: Output | None, *, last: bool = False) -> None:
         self.team.ask("commit", [None] * len(self.team))
         position = None if output is None else output.finish() if last else output.commit()
         states: list[tuple[str, bytes]] = []
@@ -612,17 +618,13 @@ class _Job:
         for some, *parts, seconds in self.team.answers():
             states += some
             self.seconds += seconds
-            found = [Audit.from_bytes(part) for part in parts]
-            if not audits:
-                audits += found
-            else:
-                for total, part in zip(audits, found, strict=True):
-                    total.merge(part)
+            for total, part in zip(self.scores, parts, strict=True):
+                total.merge(Column.from_bytes(part))
         digest = None if self.fingerprint is None else self.fingerprint.value()
         plain = {"asked": self.asked, "rows": self.n_rows, "digest": digest, "output": position}
         plain["finished"] = last
         plain["template"] = self.template.to_bytes().hex()
-        self.kept.commit(states, plain, (audits[0].to_bytes(), audits[1].to_bytes()))
+        self.kept.commit(states, plain, self._saved())
 
     def _behind(self, batches: Iterator[Batch], begun: dict[str, Any]) -> Iterator[Batch]:
         """The batches behind the rows that are done, which must be the same rows as then."""

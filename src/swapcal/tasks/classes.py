@@ -8,7 +8,7 @@ import numpy as np
 
 from swapcal.audits.column import Column
 from swapcal.audits.scores import GroupMeans, PairedLosses
-from swapcal.audits.summary import ColumnSummary, summarize
+from swapcal.audits.summary import ColumnSummary
 from swapcal.classes import Classes
 from swapcal.errors import DataError, StateFileError
 from swapcal.hints import OnlineRegression
@@ -59,12 +59,13 @@ class ClassSide:
 
     def __init__(self, audience: ContextColumns, binnings: list[Binning], label: str) -> None:
         fine = np.linspace(0.0, 1.0, N_FINE + 1)[1:-1]
-        columns = [audience.column(Probability(), each, label, each.shown, fine=fine) for each in binnings]
-        for column in columns:
-            column.histograms.settle(np.array([0.0, 1.0]))
+        names = [() for _ in binnings[1:]] + [("right", "confidence", "brier", "log_loss")]
+        columns = [
+            audience.column(Probability(), each, label, each.shown, first=np.array([0.0, 1.0]), fine=fine, means=means)
+            for each, means in zip(binnings, names, strict=True)
+        ]
         self.classes: list[Column] = columns[:-1]
         self.top: Column = columns[-1]
-        self.means = GroupMeans(audience.groups.n, ("right", "confidence", "brier", "log_loss"))
 
     def add(
         self, labels: IntArray, probabilities: Float64Array, top: IntArray, sure: Float64Array, rows: Rows
@@ -75,20 +76,24 @@ class ClassSide:
         for k, column in enumerate(self.classes):
             column.add(came[:, k], np.clip(probabilities[:, k], 0.0, 1.0), rows)
         right = (labels == top).astype(np.float64)
-        self.top.add(right, np.clip(sure, 0.0, 1.0), rows)
         brier: Float64Array = ((probabilities - came) ** 2).sum(axis=1)
         given = probabilities[np.arange(len(labels)), labels]
         losses = ClassLosses(brier, -np.log(np.maximum(given, _TINY)))
-        self.means.add(rows, right, sure, *losses)
+        self.top.add(right, np.clip(sure, 0.0, 1.0), rows, numbers=(right, sure, *losses))
         return losses
+
+    @property
+    def means(self) -> GroupMeans:
+        """How often the likeliest class was right, its probability, and losses of groups."""
+        assert self.top.means is not None
+        return self.top.means
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state."""
-        return {**joined(self._columns()), **self.means.arrays()}
+        return joined(self._columns())
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
         """Go on from what `arrays` held."""
-        self.means.restore({"means": arrays["means"]})
         take_over(self._columns(), arrays)
 
     def _columns(self) -> dict[str, Column]:
@@ -361,7 +366,7 @@ def _result(source: str, current: ClassState, asked: dict[str, Any]) -> ClassRes
 
     def audited(name: str, at: int | None, guarantee: float) -> Result:
         found: dict[str, ColumnSummary] = {
-            which: summarize(side.top if at is None else side.classes[at]) for which, side in used.items()
+            which: (side.top if at is None else side.classes[at]).summary() for which, side in used.items()
         }
         before, after = found.get("before"), found["after"]
         return Result(

@@ -22,7 +22,7 @@ def check_details(sums: Arrays, fresh: Arrays, n_functions: int) -> None:
         No array of functions has more columns.
     """
     sample, n_places = part_of(sums, "sample."), len(sums["audit.rounds"])
-    sound = [_sample(sample, sums["units"], n_functions, n_places), _flags(sums["binary"])]
+    sound = [_sample(sample, sample["units"], n_functions, n_places), _flags(sums["binary"])]
     if "timeline.sums" in sums:
         sound.append(_timeline(part_of(sums, "timeline."), n_functions))
     if "scores.sums" in sums:
@@ -48,12 +48,11 @@ def _sample(sample: Arrays, units: Float64Array, n_functions: int, n_places: int
         units.shape == (1,)
         and _whole(units, 2.0**53)
         and n <= units[0]
-        and all(len(sample[name]) == n for name in ("stratum", "length"))
-        and all(len(sample[name]) == entries for name in ("place", "function"))
+        and all(len(sample[name]) == n for name in ("place", "length"))
+        and len(sample["function"]) == entries
         and _whole(sample["length"], entries + 1)
         and int(sample["length"].sum()) == entries
-        # A stratum is a place, for each of which there is room.
-        and all(_whole(sample[name], n_places) for name in ("stratum", "place"))
+        and _whole(sample["place"], n_places)
         # Groups first, then the coordinates of a linear class; the column knows where one ends and the other begins.
         and _whole(sample["function"], 2 * n_functions + 1)
     )

@@ -47,8 +47,8 @@ def check_kept(arrays: Arrays, fresh: Arrays, n_functions: int) -> None:
         if not name.endswith((".least", ".most", "clusters.id")) and not np.isfinite(array).all():
             raise ValueError(f"{name} is not finite")
     for name in arrays:
-        if name.endswith(".units"):
-            side = name.removesuffix("units")
+        if name.endswith(".binary"):
+            side = name.removesuffix("binary")
             check_details(part_of(arrays, side), part_of(fresh, side), n_functions)
         elif name.endswith(".rounds"):
             _check_audit(part_of(arrays, name.removesuffix("rounds")), n_functions)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.audits.summary import summarize
 from swapcal.decisions import lost, saved
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.forecaster import Forecaster
@@ -554,8 +553,8 @@ def _result(source: str, current: ScalarTask, files: RunFiles, time: str | None)
         )
     before = None
     if comparison.before is not None and comparison.before.weight > 0:
-        before = summarize(comparison.before, question.r)
-    after = summarize(comparison.after, question.r)
+        before = comparison.before.summary(question.r)
+    after = comparison.after.summary(question.r)
     lateness = current.forecaster.lateness()
     paired, history = comparison.losses.paired(), comparison.history(current.forecaster)
     said = verdict(before, after, property=values.property, r=question.r, paired=paired)
