@@ -12,8 +12,10 @@ from scipy import sparse
 from audit_streams import same_sums, simulated
 from swapcal.audits import Audit, calibration_error, multicalibration_error, swap_multicalibration_error
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.hypotheses import Finite, Linear
-from swapcal.properties import Mean, Quantile
+from swapcal.hypotheses import Finite, Groups, Linear
+from swapcal.monitor import Monitor
+from swapcal.properties import Mean, Probability, Quantile
+from swapcal.stored_words import framed, unframed
 
 
 def test_cells_are_a_table() -> None:
@@ -158,3 +160,49 @@ def test_an_empty_audit_answers() -> None:
     assert repr(audit) == "Audit(Mean(), n_rounds=0)"
     with pytest.raises(InvalidInput, match="no witness"):
         audit.witness()
+
+
+def test_bytes_of_an_audit_are_small_fast_to_refuse_and_checked() -> None:
+    rng = np.random.default_rng(2)
+    x = (rng.random((500, 20)) < 0.3).astype(float)
+    audit = Audit(Probability(), Finite(20))
+    audit.update_many((rng.random(500) < 0.3).astype(float), rng.integers(0, 11, 500) / 10.0, x)
+    data = audit.to_bytes()
+    again = Audit.from_bytes(data)
+    assert again.to_dict() == audit.to_dict()
+    assert len(data) < 8000
+    payload = bytes(unframed("audit", data))
+    refused = 0
+    for _ in range(400):
+        changed = bytearray(payload)
+        changed[int(rng.integers(len(payload)))] = int(rng.integers(256))
+        try:
+            Audit.from_bytes(framed("audit", bytes(changed)))
+        except (StateFileError, InvalidInput):
+            refused += 1
+    assert refused
+    with pytest.raises(StateFileError, match="checksum"):
+        Audit.from_bytes(data[:-1] + b"\0" if data[-1] else data[:-1] + b"\1")
+    empty = Audit(Probability(), Finite(3))
+    assert Audit.from_bytes(empty.to_bytes()).n_rounds == 0
+    assert Audit.from_bytes(Audit().to_bytes()).n_rounds == 0
+
+
+def test_a_monitor_as_bytes_goes_on() -> None:
+    rng = np.random.default_rng(4)
+    x, y = (rng.random((3000, 20)) < 0.3).astype(float), (rng.random(3000) < 0.3).astype(float)
+    for alpha, every in ((0.05, None), (None, 10_000.0)):
+        monitor = Monitor(Probability(), Finite(20), alpha=alpha, every=every)
+        assert len(monitor.to_bytes()) < 4000
+        monitor.update_many(y[:1000], np.full(1000, 0.2), x[:1000])
+        again = Monitor.from_bytes(monitor.to_bytes())
+        rest = y[1000:], np.full(2000, 0.2), x[1000:]
+        assert monitor.update_many(*rest) == again.update_many(*rest)
+        assert monitor.to_bytes() == again.to_bytes()
+    data = monitor.to_bytes()
+    with pytest.raises(StateFileError):
+        Monitor.from_bytes(data[:-8])
+    found = Groups(["city"])
+    watched = Monitor(Probability(), found, alpha=0.1)
+    watched.update(1.0, 0.5, {"city": "Paris"})
+    assert Monitor.from_bytes(watched.to_bytes()).groups.n == found.n
