@@ -166,7 +166,7 @@ def assert_alike(one: Any, other: Any, at: str = "") -> None:
             assert_alike(mine, theirs, f"{at}/{k}")
     elif isinstance(one, float):
         # Chance is drawn group by group, in the order in which they have come up.
-        near = 0.05 if "chance" in at else 1e-7
+        near = 0.1 if "chance" in at else 1e-7
         assert one == pytest.approx(other, rel=near, abs=1e-9, nan_ok=True), at
     else:
         assert one == other, at
