@@ -70,7 +70,7 @@ struct EngineOf final : AnyEngine {
     const Values &values() const override { return engine.values; }
     bool crowded() const override { return engine.crowded(); }
     bool ready() override { return engine.ready(); }
-    bool gated() const override { return engine.gate.open(); }
+    bool gated() const override { return engine.gate.open() || engine.late(); }
 
     Play play(const Row &row, bool hinted, double hint) override { return engine.play(row, hinted, hint); }
 

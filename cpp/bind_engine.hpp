@@ -214,9 +214,9 @@ class Handle {
         const double *extra = nullptr;
         if (features.is_none() ? n_features > 0 : !(extra = plain_features(features, n_features))) return nb::none();
         int64_t m = context();
-        if (m < 0 || !engine_->ready()) return nb::none();
         // What is at stake with a V of one's own is for Python to say.
-        if (engine_->gated() && settings().property.kind == PropertyKind::Python) return nb::none();
+        if (m < 0 || (settings().property.kind == PropertyKind::Python && engine_->gated())) return nb::none();
+        if (!engine_->ready()) return nb::none();
         bool based = hinted;
         double base = guide;
         Row row = engine_->looked_at(m, extra, hinted, guide);

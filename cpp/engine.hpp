@@ -152,9 +152,12 @@ struct Engine {
                gate.full(books.numbers[0]);
     }
 
+    // Whether the next forecast opens the gate's book.
+    bool late() const { return gate.due(books.numbers[1], books.rounds[0], books.rounds[1]); }
+
     // Before a forecast: the gate opens its book where that is due. Whether there is room.
     bool ready() {
-        if (gate.due(books.numbers[1], books.rounds[0], books.rounds[1])) gate.begin(books.numbers[0]);
+        if (late()) gate.begin(books.numbers[0]);
         return !crowded();
     }
 

@@ -311,12 +311,12 @@ class Cases:
     Examples
     --------
     >>> import swapcal as sc
-    >>> stream = EventStream(sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1))
+    >>> stream = Cases(sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1))
     >>> nan = float("nan")
     >>> played = stream.play(Events(["a", "b", "a", "a", "c"], [nan, nan, 1, 1, 0], [[1.0], [1.0]], [0.3, 0.4]))
     >>> played.status
     ['forecast', 'forecast', 'learned', 'repeated', 'unknown']
-    >>> EventStream.from_bytes(stream.to_bytes()).play(Events(["b"], [0.0], [])).forecast
+    >>> Cases.from_bytes(stream.to_bytes()).play(Events(["b"], [0.0], [])).forecast
     array([0.4])
     """
 

@@ -9,7 +9,8 @@ from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
-from swapcal.protocols import Elicitable, Row
+from swapcal.protocols import Elicitable
+from swapcal.sparse import each
 from swapcal.typing import Float64Array
 
 
@@ -45,6 +46,30 @@ def mean_of(forecast: Forecast) -> float:
     return forecast.probability * forecast.value + (1.0 - forecast.probability) * forecast.other
 
 
+def expected(forecaster: Forecaster, x: Any, hint: float | None = None) -> float:
+    """The mean of the values that a forecast would be drawn from; plays no round and changes nothing.
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+        Whose forecast.
+    x, hint
+        As for `Forecaster.predict`.
+
+    Returns
+    -------
+    float
+        What `mean_of` would give of the forecast.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> expected(sc.Forecaster(sc.Mean(), sc.Finite(1), horizon=100, seed=1), [1], hint=0.3)
+    0.3
+    """
+    return float(sum(value * p for value, p in forecaster.distribution(x, hint=hint).items()))
+
+
 def run(forecaster: Forecaster, X: Any, y: Any, hints: Any = None) -> Float64Array:
     """The means of a whole recorded stream; the forecaster learns as in `Forecaster.run`.
 
@@ -61,16 +86,14 @@ def run(forecaster: Forecaster, X: Any, y: Any, hints: Any = None) -> Float64Arr
         The mean of the two values, for each round.
     """
     labels = inputs.vector(y, "y")
-    given = None if hints is None else inputs.vector(hints, "hints", len(labels)).tolist()
+    guides = [None] * len(labels) if hints is None else inputs.vector(hints, "hints", len(labels)).tolist()
     rows = forecaster.hypotheses.rows(X, len(labels))
-    ends, out = rows.indptr.tolist(), np.empty(len(labels))
-    for t, label in enumerate(labels.tolist()):
-        inside = slice(ends[t], ends[t + 1])
-        row = Row(rows.indices[inside], rows.values[inside])
-        forecast = forecaster.predict(row, hint=None if given is None else given[t])
-        out[t] = mean_of(forecast)
+    means = np.empty(len(labels))
+    for t, (row, hint, label) in enumerate(zip(each(rows), guides, labels.tolist(), strict=True)):
+        forecast = forecaster.predict(row, hint=hint)
+        means[t] = mean_of(forecast)
         forecaster.update(forecast, label)
-    return out
+    return means
 
 
 def smooth_error(

@@ -1,12 +1,14 @@
 """The public face: forecasts out, outcomes in. The round itself is `engine.round`, beside the paper's Algorithm 1."""
 
 import copy
+import os
 import secrets
 import threading
 from collections.abc import Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, BinaryIO
+from weakref import WeakSet
 
 from swapcal import inputs
 from swapcal.engine import arithmetic, kernels, persistence, schedule, state, theorems
@@ -35,12 +37,16 @@ class CallLock:
 
     A call from within the same thread, by a signal handler or by a part of the user's own that calls the forecaster it
     is part of, cannot wait for itself: it is an error.
+
+    A fork waits for a call of another thread to end, so that the child finds every lock free and no round half done.
     """
 
-    __slots__ = ("_engine", "_lock", "_owner")
+    __slots__ = ("__weakref__", "_engine", "_lock", "_owner")
 
     def __init__(self, engine: Engine) -> None:
         self._engine, self._lock, self._owner = engine, threading.Lock(), 0
+        with _registry:
+            _locks.add(self)
 
     def __enter__(self) -> None:
         me = threading.get_ident()
@@ -59,6 +65,37 @@ class CallLock:
         self._engine.hold(False)
         self._owner = 0
         self._lock.release()
+
+
+_registry, _locks = threading.RLock(), WeakSet[CallLock]()
+_taken = list[threading.Lock]()
+
+
+def _before_fork() -> None:
+    """Take all locks but the calling thread's own; one that is busy is waited for with no other in hand."""
+    _registry.acquire()
+    others = [each._lock for each in _locks if each._owner != threading.get_ident()]
+    while len(_taken) < len(others):
+        k = len(_taken)
+        if others[k].acquire(blocking=k == 0):
+            _taken.append(others[k])
+        else:
+            _give_back()
+            others.insert(0, others.pop(k))
+
+
+def _give_back() -> None:
+    while _taken:
+        _taken.pop().release()
+
+
+def _after_fork() -> None:
+    _give_back()
+    _registry.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 class Forecaster:

@@ -24,3 +24,8 @@ def crossed(*choices: Iterable[Any], of: int = 3) -> list[tuple[Any, ...]]:
     """
     places = product(*(tuple(enumerate(each)) for each in choices))
     return [tuple(v for _, v in case) for case in places if ALL or sum(k for k, _ in case) % of == 0]
+
+
+def part(whole: int, part: int) -> int:
+    """How many repetitions to play: `part` of them, or with SWAPCAL_EFFORT=all the `whole`."""
+    return whole if ALL else part

@@ -1,5 +1,7 @@
 """Many streams: the same numbers wherever a key's state lives, and cold keys that start from the others."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +161,41 @@ def test_wrong_use_is_named(tmp_path: Path) -> None:
     with Keyed(template(), spill=tmp_path / "s.db") as made:
         made.predict("a", [1.0, 0.0])
     with pytest.raises(sc.StateFileError, match="another class"):
-        Keyed(sc.Forecaster(sc.Probability(), sc.Finite(3), horizon=400, seed=1), spill=tmp_path / "s.db")
+        Keyed(
+            sc.Forecaster(sc.Probability(), sc.Finite(3), horizon=400, seed=1, max_pending=64), spill=tmp_path / "s.db"
+        )
+
+
+def test_a_spill_that_fails_loses_no_key(tmp_path: Path) -> None:
+    rows = events(n_keys=40)
+    keyed, twin = Keyed(template(), resident=2, spill=tmp_path / "s.db"), Keyed(template())
+    assert played(keyed, rows[:100]) == played(twin, rows[:100])
+    (pages,) = keyed._store._file.execute("PRAGMA page_count").fetchone()
+    keyed._store._file.execute(f"PRAGMA max_page_count={pages}")
+    with pytest.raises(sc.StateFileError, match="full"):
+        list(map(keyed.forecaster, range(100)))
+    assert len(keyed.resident_keys) == 3
+    keyed._store._file.execute("PRAGMA max_page_count=1000000")
+    assert played(keyed, rows[100:]) == played(twin, rows[100:])
+    assert len(keyed.resident_keys) == 2
+
+
+def test_a_file_belongs_to_one_at_a_time_and_to_one_template(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with Keyed(template(), spill=path) as first:
+        first.predict("a", [1.0, 0.0])
+        with pytest.raises(sc.StateFileError, match="in use, here or in another process"):
+            Keyed(template(), spill=path)
+        code = f"import sqlite3; sqlite3.connect({str(path)!r}, timeout=0).execute('SELECT * FROM states').fetchall()"
+        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert "locked" in other.stderr
+        first.predict("b", [1.0, 0.0])
+    changes: list[dict[str, Any]] = [{"seed": 2}, {"trust": 0.5}, {"hint": sc.OnlineRegression()}]
+    for changed in changes:
+        with pytest.raises(sc.StateFileError, match=f"made with {next(iter(changed))}=.*give the same template"):
+            Keyed(template(**changed), spill=path)
+    with Keyed(template(), spill=path) as again:
+        assert list(again) == ["a", "b"]
 
 
 def test_cold_keys_inherit_what_the_learning_hint_has_learned() -> None:

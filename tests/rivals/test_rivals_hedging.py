@@ -249,5 +249,5 @@ class TestMVP:
         cells = 4 * 10
         n = np.arange(200_000)
         squares = (1.0 / ((n + 1) * np.log2(n + 2) ** 2)).sum() + math.log(2) ** 2 / math.log(200_000)
-        rate = MVP(sc.Quantile(0.5), sc.Finite(4), horizon=10, bins=10, rate="theory").rate
+        rate = MVP(sc.Quantile(0.5), sc.Finite(4), horizon=10, bins=10, rate="theory").eta
         assert math.isclose(rate, math.sqrt(math.log(cells) / (2 * squares * cells)), rel_tol=1e-3)

@@ -214,7 +214,8 @@ def discover(
     >>> rng = np.random.default_rng(0)
     >>> city, shift = (rng.integers(0, 4, 20_000) for _ in range(2))
     >>> v = rng.normal(size=20_000) * 0.3 + 0.1 * ((city == 2) & (shift == 1))
-    >>> columns = [Column("city", city, tuple("ABCD")), Column("shift", shift, ("early", "late", "night", "none"))]
+    >>> shifts = DiscoveryColumn("shift", shift, ("early", "late", "night", "none"))
+    >>> columns = [DiscoveryColumn("city", city, tuple("ABCD")), shifts]
     >>> [(one.name, round(one.found_bias, 2)) for one in discover(columns, v).confirmed]
     [('C and late', 0.09)]
     """

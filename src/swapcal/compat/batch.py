@@ -45,7 +45,7 @@ import numpy as np
 
 from swapcal.forecaster import Forecaster
 from swapcal.protocols import Row, Rows
-from swapcal.sparse import CompressedRows, each
+from swapcal.sparse import CompressedRows, each, sliced
 from swapcal.typing import Float64Array
 
 
@@ -91,7 +91,7 @@ class FixedPredictor:
         """One number for each row, by "mean" or "hash"."""
         call = self.mean if how == "mean" else self.hashed
         guides = [None] * (len(X.indptr) - 1) if hints is None else steady(hints).tolist()
-        return np.array([call(row, hint) for row, hint in zip(rows_of(X), guides, strict=True)], dtype=np.float64)
+        return np.array([call(row, hint) for row, hint in zip(each(X), guides, strict=True)], dtype=np.float64)
 
 
 def fitted(
@@ -102,7 +102,7 @@ def fitted(
     kept, start = [], 0
     for stop in (*chosen(n, states, seed), n):
         if stop > start:
-            play(forecaster, cut(X, start, stop), y[start:stop], None if hints is None else hints[start:stop])
+            play(forecaster, sliced(X, start, stop), y[start:stop], None if hints is None else hints[start:stop])
         if stop < n:
             kept.append(copy.deepcopy(forecaster))
         start = stop
@@ -135,15 +135,3 @@ def steady(hints: Float64Array) -> Float64Array:
     fractions, exponents = np.frexp(hints)
     rounded: Float64Array = np.ldexp(np.round(fractions * 2.0**30) / 2.0**30, exponents)
     return rounded
-
-
-def cut(rows: Rows, start: int, stop: int) -> Rows:
-    """Rows `start` to `stop`."""
-    ends = rows.indptr[start : stop + 1]
-    inside = slice(ends[0], ends[-1])
-    return Rows(ends - ends[0], rows.indices[inside], rows.values[inside])
-
-
-def rows_of(rows: Rows) -> list[Row]:
-    """The rows one by one."""
-    return list(each(rows))

@@ -100,7 +100,7 @@ def recalibrate(
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"late": [0, 1, 1, 0], "score": [0.2, 0.6, 0.8, 0.4]})
-    >>> list(recalibrated(frame, y="late", hint="score").columns)
+    >>> list(recalibrate(frame, y="late", hint="score").columns)
     ['late', 'score', 'forecast']
     """
     asked = settings.pop("property", None), settings.pop("learn", False)

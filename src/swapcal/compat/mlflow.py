@@ -5,6 +5,7 @@ A served model forecasts and learns nothing: it gives the mean of the two values
 (see docs/deterministic.md), so the same row always gets the same answer.
 """
 
+import importlib
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from swapcal.deterministic import expected
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Groups
@@ -21,6 +23,10 @@ from swapcal.version import __version__
 
 FLAVOR = "swapcal"
 _STATE, _PAGE = "forecaster.npz", "audit.html"
+
+
+def _mlflow(part: str) -> Any:
+    return package(f"mlflow.{part}", "MLflow models", extra="mlflow")
 
 
 def save_model(
@@ -52,8 +58,8 @@ def save_model(
     -----
     Parts of your own making, which no file holds, cannot be logged.
     """
-    models = package("mlflow.models", "MLflow models", extra="mlflow")
-    pyfunc = package("mlflow.pyfunc", "MLflow models", extra="mlflow")
+    models = _mlflow("models")
+    pyfunc = _mlflow("pyfunc")
     home = Path(path)
     if home.exists() and any(home.iterdir()):
         raise InvalidInput(f"there is something at {home} already; give the path of a directory that is to be made")
@@ -67,7 +73,7 @@ def save_model(
     if signature is not None:
         model.signature = signature
     if input_example is not None:
-        package("mlflow.models.utils", "MLflow models", extra="mlflow")._save_example(model, input_example, str(home))
+        _mlflow("models.utils")._save_example(model, input_example, str(home))
     pyfunc.add_to_model(model, loader_module="swapcal.compat.mlflow", data=_STATE, model_config={"hint": hint})
     extra = {"page": _PAGE} if audit is not None else {}
     model.add_flavor(FLAVOR, swapcal_version=__version__, data=_STATE, hint=hint, **extra)
@@ -92,14 +98,9 @@ def log_model(forecaster: Forecaster, name: str = "model", **settings: Any) -> A
     ModelInfo
         Its `model_uri` is what `load_model` and `mlflow.pyfunc.load_model` take.
     """
-    models = package("mlflow.models", "MLflow models", extra="mlflow")
-    return models.Model.log(
-        artifact_path=None,
-        name=name,
-        flavor=package("swapcal.compat.mlflow", "MLflow models", extra="mlflow"),
-        forecaster=forecaster,
-        **settings,
-    )
+    models = _mlflow("models")
+    flavor = importlib.import_module("swapcal.compat.mlflow")
+    return models.Model.log(artifact_path=None, name=name, flavor=flavor, forecaster=forecaster, **settings)
 
 
 def load_model(uri: str, dst_path: str | None = None) -> Forecaster:
@@ -117,8 +118,7 @@ def load_model(uri: str, dst_path: str | None = None) -> Forecaster:
     Forecaster
         As it was when it was logged, bit for bit.
     """
-    artifacts = package("mlflow.artifacts", "MLflow models", extra="mlflow")
-    local = artifacts.download_artifacts(artifact_uri=uri, dst_path=dst_path)
+    local = _mlflow("artifacts").download_artifacts(artifact_uri=uri, dst_path=dst_path)
     return Forecaster.load(Path(local) / _STATE)
 
 
@@ -147,5 +147,4 @@ class _Served:
         context = record
         if not isinstance(self.forecaster.hypotheses, Groups) and isinstance(record, Mapping):
             context = [float(value) for value in record.values()]
-        odds = self.forecaster.distribution(context, hint=hint)
-        return float(sum(value * p for value, p in odds.items()))
+        return expected(self.forecaster, context, hint)

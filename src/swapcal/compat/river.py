@@ -14,6 +14,7 @@ from river import base, conf, linear_model, metrics, preprocessing
 
 from swapcal.audits import Audit
 from swapcal.classes import shared_out
+from swapcal.deterministic import expected
 from swapcal.engine.arithmetic import seed_for
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
@@ -23,44 +24,46 @@ from swapcal.properties import Expectile, Mean, Probability, Quantile
 from swapcal.protocols import Elicitable, Hypotheses
 from swapcal.tables.sources import package
 
-# --------
-# What the wrappers share: the model, contexts from features by name, rows of frames.
-
 
 class AroundModel(base.Wrapper[Any]):
     """What the three share: the model, and contexts from features by name."""
 
-    model: Any
-    groups: Any
-    max_groups: int
+    predict_one: Any
+    learn_one: Any
+    _dtype: type | None = None
+
+    def __init__(self, model: Any, groups: Any, max_groups: int, seed: int) -> None:
+        self.model = model
+        self.groups = groups
+        self.max_groups = max_groups
+        self.seed = seed
+        self._hypotheses: Any = Finite(1) if groups is None else Groups(groups, limit=max_groups)
+        self._functions: Hypotheses = self._hypotheses.extended(0)
 
     @property
     def _wrapped_model(self) -> Any:
         return self.model
 
-    def _start(self) -> None:
-        self._hypotheses: Hypotheses = Finite(1) if self.groups is None else Groups(self.groups, limit=self.max_groups)
-        extended: Any = getattr(self._hypotheses, "extended", None)
-        self._functions: Hypotheses = extended(0)
-
     def _context(self, x: dict[Any, Any], *, learn: bool) -> Any:
-        if isinstance(self._hypotheses, Groups):
-            return self._hypotheses.row(x) if learn else self._hypotheses.peek(x)
-        return [1.0]
-
-
-class AroundRiverRegressor(AroundModel, base.MiniBatchRegressor):
-    """What regressors and intervals share."""
+        if self.groups is None:
+            return [1.0]
+        return self._hypotheses.row(x) if learn else self._hypotheses.peek(x)
 
     def predict_many(self, X: Any, **kwargs: Any) -> Any:
         """Forecasts of many rows of a pandas frame; changes nothing."""
-        pandas = package("pandas", "mini-batches", extra="river")
-        return pandas.Series([self.predict_one(x, **kwargs) for x in records_of(X)], index=X.index, dtype=float)
+        forecasts = [self.predict_one(x, **kwargs) for x in records_of(X)]
+        return _pandas().Series(forecasts, index=X.index, dtype=self._dtype)
 
     def learn_many(self, X: Any, y: Any, **kwargs: Any) -> None:
         """Learn the rows of a pandas frame, one after the other."""
         for x, label in zip(records_of(X), y, strict=True):
             self.learn_one(x, label, **kwargs)
+
+
+class AroundRiverRegressor(AroundModel, base.MiniBatchRegressor):
+    """What regressors and intervals share."""
+
+    _dtype = float
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -68,9 +71,8 @@ class AroundRiverRegressor(AroundModel, base.MiniBatchRegressor):
         yield {"model": preprocessing.StandardScaler() | linear_model.PARegressor()}
 
 
-def mean_of_two(forecaster: Forecaster, context: Any, hint: float | None) -> float:
-    """The mean of the two values that a forecast would be drawn from."""
-    return float(sum(value * p for value, p in forecaster.distribution(context, hint=hint).items()))
+def _pandas() -> Any:
+    return package("pandas", "mini-batches", extra="river")
 
 
 def number_or_none(value: Any) -> float | None:
@@ -87,10 +89,6 @@ def records_of(X: Any) -> list[dict[Any, Any]]:
     """The rows of a pandas frame, as river has cases."""
     records: list[dict[Any, Any]] = X.to_dict(orient="records")
     return records
-
-
-# --------
-# A classifier around any river classifier, calibrated for every group.
 
 
 class MulticalibratedClassifier(AroundModel, base.MiniBatchClassifier):
@@ -120,11 +118,7 @@ class MulticalibratedClassifier(AroundModel, base.MiniBatchClassifier):
     """
 
     def __init__(self, model: base.Classifier, groups: Any = None, max_groups: int = 1000, seed: int = 0) -> None:
-        self.model = model
-        self.groups = groups
-        self.max_groups = max_groups
-        self.seed = seed
-        self._start()
+        super().__init__(model, groups, max_groups, seed)
         self._forecasters: dict[Any, Forecaster] = {}
         self._seen: list[Any] = []
 
@@ -143,7 +137,7 @@ class MulticalibratedClassifier(AroundModel, base.MiniBatchClassifier):
         if not self._forecasters:
             return dict(own)
         context = self._context(x, learn=False)
-        p = {label: mean_of_two(f, context, share_of(own, label)) for label, f in self._forecasters.items()}
+        p = {label: expected(f, context, share_of(own, label)) for label, f in self._forecasters.items()}
         if set(self._forecasters) == {True} and isinstance(next(iter(self._forecasters)), bool):
             return {False: 1.0 - p[True], True: p[True]}
         return dict(zip(p, shared_out(list(p.values())).tolist(), strict=True))
@@ -166,288 +160,8 @@ class MulticalibratedClassifier(AroundModel, base.MiniBatchClassifier):
 
     def predict_proba_many(self, X: Any, **kwargs: Any) -> Any:
         """Probabilities of many rows of a pandas frame; changes nothing."""
-        pandas = package("pandas", "mini-batches", extra="river")
-        return pandas.DataFrame([self.predict_proba_one(x, **kwargs) for x in records_of(X)], index=X.index)
+        return _pandas().DataFrame([self.predict_proba_one(x, **kwargs) for x in records_of(X)], index=X.index)
 
-    def predict_many(self, X: Any, **kwargs: Any) -> Any:
-        """The likeliest class of many rows of a pandas frame."""
-        pandas = package("pandas", "mini-batches", extra="river")
-        return pandas.Series([self.predict_one(x, **kwargs) for x in records_of(X)], index=X.index)
-
-    def learn_many(self, X: Any, y: Any, **kwargs: Any) -> None:
-        """Learn the rows of a pandas frame, one after the other."""
-        for x, label in zip(records_of(X), y, strict=True):
-            self.learn_one(x, label, **kwargs)
-
-
-# --------
-# Intervals around any river regressor, that cover what they say in every group.
-
-
-class MulticalibratedInterval(AroundRiverRegressor):
-    """Intervals that cover a given share of outcomes in every group, on top of any regressor.
-
-    Parameters
-    ----------
-    model
-        A regressor or pipeline; it keeps learning.
-    coverage
-        The share of outcomes to cover.
-    groups
-        For whom, as for `MulticalibratedClassifier`.
-    max_groups
-        Largest number of groups.
-    seed
-        Of the draws.
-
-    Examples
-    --------
-    >>> from river import datasets, linear_model, preprocessing
-    >>> from swapcal.compat.river import GroupCoverage
-    >>> model = preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1)
-    >>> model, coverage = MulticalibratedInterval(model, coverage=0.8, seed=1), GroupCoverage(0.8)
-    >>> for x, y in datasets.TrumpApproval():
-    ...     coverage.update(y, model.predict_one(x, with_interval=True))
-    ...     model.learn_one(x, y)
-    >>> bool(coverage.get() < 0.05)
-    True
-    """
-
-    def __init__(
-        self,
-        model: base.Regressor,
-        coverage: float = 0.9,
-        groups: Any = None,
-        max_groups: int = 1000,
-        seed: int = 0,
-    ) -> None:
-        self.model = model
-        self.coverage = coverage
-        self.groups = groups
-        self.max_groups = max_groups
-        self.seed = seed
-        self._start()
-        self._interval = Interval(coverage, self._functions, seed=seed_for(seed, "interval"))
-
-    def predict_one(self, x: dict[Any, Any], with_interval: bool = False, **kwargs: Any) -> Any:
-        """The model's own prediction, or with `with_interval` a `river.conf.Interval`; changes nothing."""
-        own = self.model.predict_one(x, **kwargs)
-        if not with_interval:
-            return own
-        lower, upper = self._interval.expected(self._context(x, learn=False), number_or_none(own)).tolist()
-        return conf.Interval(lower=lower, upper=upper)
-
-    def learn_one(self, x: dict[Any, Any], y: float, **kwargs: Any) -> None:
-        """Forecast, learn the outcome, and let the model learn it."""
-        own = number_or_none(self.model.predict_one(x))
-        self._interval.update(self._interval.predict(self._context(x, learn=True), own), float(y))
-        self.model.learn_one(x, y, **kwargs)
-
-
-# --------
-# Metrics of forecasts and intervals, as river has them.
-
-
-class PinballLoss(metrics.base.MeanMetric, metrics.base.RegressionMetric):
-    """Mean pinball loss of forecasts of a quantile.
-
-    Parameters
-    ----------
-    level
-        Of the quantile.
-
-    Examples
-    --------
-    >>> metric = PinballLoss(0.9)
-    >>> for y, p in [(1.0, 2.0), (4.0, 2.0)]:
-    ...     metric.update(y, p)
-    >>> metric
-    PinballLoss: 0.95
-    """
-
-    def __init__(self, level: float = 0.5) -> None:
-        super().__init__()
-        self.level = level
-
-    @property
-    def bigger_is_better(self) -> bool:
-        """False: it is a loss."""
-        return False
-
-    def _eval(self, y_true: Any, y_pred: Any) -> float:
-        return float(Quantile(self.level).loss(float(y_pred), float(y_true)))
-
-
-class ExpectileLoss(metrics.base.MeanMetric, metrics.base.RegressionMetric):
-    """Mean asymmetric squared loss of forecasts of an expectile.
-
-    Parameters
-    ----------
-    level
-        Of the expectile.
-
-    Examples
-    --------
-    >>> metric = ExpectileLoss(0.8)
-    >>> for y, p in [(1.0, 2.0), (4.0, 2.0)]:
-    ...     metric.update(y, p)
-    >>> metric
-    ExpectileLoss: 1.7
-    """
-
-    def __init__(self, level: float = 0.5) -> None:
-        super().__init__()
-        self.level = level
-
-    @property
-    def bigger_is_better(self) -> bool:
-        """False: it is a loss."""
-        return False
-
-    def _eval(self, y_true: Any, y_pred: Any) -> float:
-        return float(Expectile(self.level).loss(float(y_pred), float(y_true)))
-
-
-class SwapError(metrics.base.Metric):
-    """The swap multicalibration error of forecasts so far, a total over the rounds.
-
-    Groups are functions of the features, which river's `evaluate` does not pass on: there they are everybody. In a loop
-    of your own give them, `metric.update(y, p, x=x)`.
-
-    Parameters
-    ----------
-    property
-        What was forecast, with its range; default the probability.
-    groups
-        For whom, as for `MulticalibratedClassifier`.
-    bins
-        Forecasts are rounded to the mid-points of so many bins.
-
-    Examples
-    --------
-    >>> metric = SwapError(groups=["old"], bins=10)
-    >>> for old, y in [(True, 1), (True, 1), (False, 0), (False, 1)]:
-    ...     metric.update(y, 0.45, x={"old": old})
-    >>> metric
-    SwapError: 0.36
-    """
-
-    _fmt = ",.6f"
-
-    def __init__(self, property: Elicitable | None = None, groups: Any = None, bins: int = 20) -> None:
-        self.property = property
-        self.groups = groups
-        self.bins = bins
-        functions = None if groups is None else Groups(groups)
-        self._audit = Audit(Probability() if property is None else property, functions, bins=bins)
-
-    @property
-    def bigger_is_better(self) -> bool:
-        """False: it is an error."""
-        return False
-
-    @property
-    def works_with_weights(self) -> bool:
-        """False."""
-        return False
-
-    def works_with(self, model: Any) -> bool:
-        """For every model that forecasts numbers or probabilities of truth values."""
-        return isinstance(model, (base.Regressor, base.Classifier))
-
-    @property
-    def requires_labels(self) -> bool:
-        """False: it is given probabilities."""
-        return False
-
-    def update(self, y_true: Any, y_pred: Any, w: float = 1.0, x: Any = None) -> None:
-        """Add a round; probabilities may be those of `predict_proba_one`."""
-        if isinstance(y_pred, dict):
-            y_pred = y_pred.get(True, 0.0)
-        if self.groups is None:
-            self._audit.update(float(y_true), float(y_pred))
-        else:
-            self._audit.update(float(y_true), float(y_pred), {} if x is None else x)
-
-    def revert(self, y_true: Any, y_pred: Any, w: float = 1.0) -> None:
-        """Not possible: an error over cells cannot forget."""
-        raise NotImplementedError("a swap error cannot take a round back; start a new metric")
-
-    def get(self) -> float:
-        """The error so far."""
-        return self._audit.swap_multicalibration()
-
-
-class GroupCoverage(metrics.base.Metric):
-    """How far the worst group's coverage is from what was asked for.
-
-    Parameters
-    ----------
-    coverage
-        The share of outcomes that intervals are to cover.
-    groups
-        For whom, as for `MulticalibratedClassifier`; features are given as `metric.update(y, interval, x=x)`.
-    at_least
-        Groups with fewer rounds are left out.
-
-    Examples
-    --------
-    >>> from river import conf
-    >>> metric = GroupCoverage(0.9, groups=["old"])
-    >>> for old, y in [(True, 1.0), (True, 3.0), (False, 1.5), (False, 1.7)]:
-    ...     metric.update(y, conf.Interval(0.0, 2.0), x={"old": old})
-    >>> metric, metric.groups_covered()
-    (GroupCoverage: 0.4, {'all': 0.75, 'old=True': 0.5, 'old=False': 1.0})
-    """
-
-    _fmt = ",.6f"
-
-    def __init__(self, coverage: float = 0.9, groups: Any = None, at_least: int = 1) -> None:
-        self.coverage = coverage
-        self.groups = groups
-        self.at_least = at_least
-        self._functions = Groups([] if groups is None else groups)
-        self._counts: dict[int, list[float]] = {}
-
-    @property
-    def bigger_is_better(self) -> bool:
-        """False: it is a gap."""
-        return False
-
-    @property
-    def works_with_weights(self) -> bool:
-        """False."""
-        return False
-
-    def works_with(self, model: Any) -> bool:
-        """For models that give intervals."""
-        return isinstance(model, base.Regressor)
-
-    def update(self, y_true: float, y_pred: Any, w: float = 1.0, x: Any = None) -> None:
-        """Add a round: an outcome and a `river.conf.Interval`, or anything with `lower` and `upper`."""
-        if not hasattr(y_pred, "lower"):
-            raise InvalidInput("GroupCoverage takes intervals: predict_one(x, with_interval=True)")
-        covered = float(y_pred.lower <= y_true <= y_pred.upper)
-        for j in self._functions.row({} if x is None else x).indices.tolist():
-            tally = self._counts.setdefault(j, [0.0, 0.0])
-            tally[0], tally[1] = tally[0] + covered, tally[1] + 1.0
-
-    def revert(self, y_true: Any, y_pred: Any, w: float = 1.0) -> None:
-        """Not possible."""
-        raise NotImplementedError("a coverage over groups cannot take a round back; start a new metric")
-
-    def groups_covered(self) -> dict[str, float]:
-        """The coverage of every group that is large enough."""
-        names, found = self._functions.names, sorted(self._counts.items())
-        return {names[j]: hits / n for j, (hits, n) in found if n >= self.at_least}
-
-    def get(self) -> float:
-        """The largest distance from the coverage asked for."""
-        return max((abs(share - self.coverage) for share in self.groups_covered().values()), default=0.0)
-
-
-# --------
-# A regressor around any river regressor: any property, calibrated for every group.
 
 _WARM = 20
 """So many outcomes settle the range where none is given."""
@@ -489,12 +203,8 @@ class MulticalibratedRegressor(AroundRiverRegressor):
         max_groups: int = 1000,
         seed: int = 0,
     ) -> None:
-        self.model = model
+        super().__init__(model, groups, max_groups, seed)
         self.property = property
-        self.groups = groups
-        self.max_groups = max_groups
-        self.seed = seed
-        self._start()
         self._first: list[float] = []
         self._forecaster = None if property is None else self._make(property)
 
@@ -506,7 +216,7 @@ class MulticalibratedRegressor(AroundRiverRegressor):
         own = self.model.predict_one(x, **kwargs)
         if self._forecaster is None:
             return float(own)
-        return mean_of_two(self._forecaster, self._context(x, learn=False), number_or_none(own))
+        return expected(self._forecaster, self._context(x, learn=False), number_or_none(own))
 
     def learn_one(self, x: dict[Any, Any], y: float, **kwargs: Any) -> None:
         """Forecast, learn the outcome, and let the model learn it."""
@@ -521,3 +231,248 @@ class MulticalibratedRegressor(AroundRiverRegressor):
             forecast = self._forecaster.predict(self._context(x, learn=True), hint=own)
             self._forecaster.update(forecast, float(y))
         self.model.learn_one(x, y, **kwargs)
+
+
+class MulticalibratedInterval(AroundRiverRegressor):
+    """Intervals that cover a given share of outcomes in every group, on top of any regressor.
+
+    Parameters
+    ----------
+    model
+        A regressor or pipeline; it keeps learning.
+    coverage
+        The share of outcomes to cover.
+    groups
+        For whom, as for `MulticalibratedClassifier`.
+    max_groups
+        Largest number of groups.
+    seed
+        Of the draws.
+
+    Examples
+    --------
+    >>> from river import datasets, linear_model, preprocessing
+    >>> from swapcal.compat.river import GroupCoverage
+    >>> model = preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1)
+    >>> model, coverage = MulticalibratedInterval(model, coverage=0.8, seed=1), GroupCoverage(0.8)
+    >>> for x, y in datasets.TrumpApproval():
+    ...     coverage.update(y, model.predict_one(x, with_interval=True))
+    ...     model.learn_one(x, y)
+    >>> bool(coverage.get() < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        model: base.Regressor,
+        coverage: float = 0.9,
+        groups: Any = None,
+        max_groups: int = 1000,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(model, groups, max_groups, seed)
+        self.coverage = coverage
+        self._interval = Interval(coverage, self._functions, seed=seed_for(seed, "interval"))
+
+    def predict_one(self, x: dict[Any, Any], with_interval: bool = False, **kwargs: Any) -> Any:
+        """The model's own prediction, or with `with_interval` a `river.conf.Interval`; changes nothing."""
+        own = self.model.predict_one(x, **kwargs)
+        if not with_interval:
+            return own
+        lower, upper = self._interval.expected(self._context(x, learn=False), number_or_none(own)).tolist()
+        return conf.Interval(lower=lower, upper=upper)
+
+    def learn_one(self, x: dict[Any, Any], y: float, **kwargs: Any) -> None:
+        """Forecast, learn the outcome, and let the model learn it."""
+        own = number_or_none(self.model.predict_one(x))
+        self._interval.update(self._interval.predict(self._context(x, learn=True), own), float(y))
+        self.model.learn_one(x, y, **kwargs)
+
+
+class _PropertyLoss(metrics.base.MeanMetric, metrics.base.RegressionMetric):
+    """Mean loss of forecasts of a property that has a level."""
+
+    _property: type[Quantile | Expectile]
+
+    def __init__(self, level: float = 0.5) -> None:
+        super().__init__()
+        self.level = level
+
+    @property
+    def bigger_is_better(self) -> bool:
+        """False: it is a loss."""
+        return False
+
+    def _eval(self, y_true: Any, y_pred: Any) -> float:
+        return float(self._property(self.level).loss(float(y_pred), float(y_true)))
+
+
+class PinballLoss(_PropertyLoss):
+    """Mean pinball loss of forecasts of a quantile.
+
+    Parameters
+    ----------
+    level
+        Of the quantile.
+
+    Examples
+    --------
+    >>> metric = PinballLoss(0.9)
+    >>> for y, p in [(1.0, 2.0), (4.0, 2.0)]:
+    ...     metric.update(y, p)
+    >>> metric
+    PinballLoss: 0.95
+    """
+
+    _property = Quantile
+
+
+class ExpectileLoss(_PropertyLoss):
+    """Mean asymmetric squared loss of forecasts of an expectile.
+
+    Parameters
+    ----------
+    level
+        Of the expectile.
+
+    Examples
+    --------
+    >>> metric = ExpectileLoss(0.8)
+    >>> for y, p in [(1.0, 2.0), (4.0, 2.0)]:
+    ...     metric.update(y, p)
+    >>> metric
+    ExpectileLoss: 1.7
+    """
+
+    _property = Expectile
+
+
+class _GroupMetric(metrics.base.Metric):
+    """An error over groups: it takes no weights, and no round back."""
+
+    _fmt = ",.6f"
+    _what: str
+
+    @property
+    def bigger_is_better(self) -> bool:
+        """False: it is an error."""
+        return False
+
+    @property
+    def works_with_weights(self) -> bool:
+        """False."""
+        return False
+
+    def revert(self, y_true: Any, y_pred: Any, w: float = 1.0) -> None:
+        """Not possible: an error over groups cannot forget."""
+        raise NotImplementedError(f"{self._what} cannot take a round back; start a new metric")
+
+
+class SwapError(_GroupMetric):
+    """The swap multicalibration error of forecasts so far, a total over the rounds.
+
+    Groups are functions of the features, which river's `evaluate` does not pass on: there they are everybody. In a loop
+    of your own give them, `metric.update(y, p, x=x)`.
+
+    Parameters
+    ----------
+    property
+        What was forecast, with its range; default the probability.
+    groups
+        For whom, as for `MulticalibratedClassifier`.
+    bins
+        Forecasts are rounded to the mid-points of so many bins.
+
+    Examples
+    --------
+    >>> metric = SwapError(groups=["old"], bins=10)
+    >>> for old, y in [(True, 1), (True, 1), (False, 0), (False, 1)]:
+    ...     metric.update(y, 0.45, x={"old": old})
+    >>> metric
+    SwapError: 0.36
+    """
+
+    _what = "a swap error"
+
+    def __init__(self, property: Elicitable | None = None, groups: Any = None, bins: int = 20) -> None:
+        self.property = property
+        self.groups = groups
+        self.bins = bins
+        functions = None if groups is None else Groups(groups)
+        self._audit = Audit(Probability() if property is None else property, functions, bins=bins)
+
+    def works_with(self, model: Any) -> bool:
+        """For every model that forecasts numbers or probabilities of truth values."""
+        return isinstance(model, (base.Regressor, base.Classifier))
+
+    @property
+    def requires_labels(self) -> bool:
+        """False: it is given probabilities."""
+        return False
+
+    def update(self, y_true: Any, y_pred: Any, w: float = 1.0, x: Any = None) -> None:
+        """Add a round; probabilities may be those of `predict_proba_one`."""
+        if isinstance(y_pred, dict):
+            y_pred = y_pred.get(True, 0.0)
+        if self.groups is None:
+            self._audit.update(float(y_true), float(y_pred))
+        else:
+            self._audit.update(float(y_true), float(y_pred), {} if x is None else x)
+
+    def get(self) -> float:
+        """The error so far."""
+        return self._audit.swap_multicalibration()
+
+
+class GroupCoverage(_GroupMetric):
+    """How far the worst group's coverage is from what was asked for.
+
+    Parameters
+    ----------
+    coverage
+        The share of outcomes that intervals are to cover.
+    groups
+        For whom, as for `MulticalibratedClassifier`; features are given as `metric.update(y, interval, x=x)`.
+    at_least
+        Groups with fewer rounds are left out.
+
+    Examples
+    --------
+    >>> from river import conf
+    >>> metric = GroupCoverage(0.9, groups=["old"])
+    >>> for old, y in [(True, 1.0), (True, 3.0), (False, 1.5), (False, 1.7)]:
+    ...     metric.update(y, conf.Interval(0.0, 2.0), x={"old": old})
+    >>> metric, metric.groups_covered()
+    (GroupCoverage: 0.4, {'all': 0.75, 'old=True': 0.5, 'old=False': 1.0})
+    """
+
+    _what = "a coverage over groups"
+
+    def __init__(self, coverage: float = 0.9, groups: Any = None, at_least: int = 1) -> None:
+        self.coverage = coverage
+        self.groups = groups
+        self.at_least = at_least
+        self._functions = Groups([] if groups is None else groups)
+        self._counts: dict[int, list[float]] = {}
+
+    def works_with(self, model: Any) -> bool:
+        """For models that give intervals."""
+        return isinstance(model, base.Regressor)
+
+    def update(self, y_true: float, y_pred: Any, w: float = 1.0, x: Any = None) -> None:
+        """Add a round: an outcome and a `river.conf.Interval`, or anything with `lower` and `upper`."""
+        if not hasattr(y_pred, "lower"):
+            raise InvalidInput("GroupCoverage takes intervals: predict_one(x, with_interval=True)")
+        covered = float(y_pred.lower <= y_true <= y_pred.upper)
+        for j in self._functions.row({} if x is None else x).indices.tolist():
+            tally = self._counts.setdefault(j, [0.0, 0.0])
+            tally[0], tally[1] = tally[0] + covered, tally[1] + 1.0
+
+    def groups_covered(self) -> dict[str, float]:
+        """The coverage of every group that is large enough."""
+        names = self._functions.names
+        return {names[j]: hits / n for j, (hits, n) in sorted(self._counts.items()) if n >= self.at_least}
+
+    def get(self) -> float:
+        """The largest distance from the coverage asked for."""
+        return max((abs(share - self.coverage) for share in self.groups_covered().values()), default=0.0)

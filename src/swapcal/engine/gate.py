@@ -198,7 +198,7 @@ class LossBounds:
     Examples
     --------
     >>> import swapcal as sc
-    >>> stakes = Stakes(sc.Mean())
+    >>> stakes = LossBounds(sc.Mean())
     >>> stakes.worst(0.75, 0.5), stakes.outcome(0.75, 0.5, 1.0).difference
     (0.15625, -0.09375)
     """
@@ -342,13 +342,14 @@ class Gate:
         risk = self._risk(said, model)
         return self._tried and self._cost(t, out) + float(self.totals[RISK]) + risk <= room
 
-    def show(self, t: int, said: float, model: float, out: int) -> bool:
+    def show(self, t: int, said: float, model: float, worst: float, out: int) -> bool:
         """Enter round `t`, which was just made: what the engine said, and the model; whether what was said is shown.
 
-        `out` rounds wait for their outcome, round `t` among them.
+        `worst` is what the first can lose over the second (`stakes.worst`). `out` rounds wait for their outcome, round
+        `t` among them.
         """
         totals, counts, cohort = self.totals, self.counts, self._cohort(t // COHORT)
-        worst, risk = self.stakes.worst(said, model), self._risk(said, model)
+        risk = self._risk(said, model)
         room, earned = self._room(t, out)
         spent, cost, risked = float(totals[SPENT]), self._cost(t, out), float(totals[RISK])
         follow = not self.stand_back or (self._tried and cost + risked + risk <= room)

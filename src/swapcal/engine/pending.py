@@ -149,7 +149,7 @@ def round_tag(forecast: Forecast) -> int:
     --------
     >>> import swapcal as sc
     >>> one, other = (sc.Forecaster(sc.Mean(), sc.Finite(2), seed=1).predict([1.0, b]) for b in (0.0, 1.0))
-    >>> mark(one) == mark(one.outside()), mark(one) == mark(other)
+    >>> round_tag(one) == round_tag(one.outside()), round_tag(one) == round_tag(other)
     (True, False)
     """
     said = forecast.value if forecast.said is None else forecast.said

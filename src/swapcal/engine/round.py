@@ -160,27 +160,23 @@ class Round:
         base, extra = self.rules.given(hint, features)
         # Last of what may fail, as a class that reads records learns its groups from them.
         case = self.see(self.rules.hypotheses.row(x), base, extra)
-        play = self.play(case)
-        t = self.open()
-        slot, phi = self.draw(play, t)
-        born = self.state.values.born
-        value = float(born[slot])
-        followed = self.show(t, value, base)
+        t, played, probability = self.play(case)
+        value = float(self.state.values.born[played.slot])
         forecast = Forecast(
-            value=value if followed or base is None else base,
+            value=value if played.followed or base is None else base,
             round=t,
             forecaster=self.state.identity,
-            other=float(born[play.lower + play.upper - slot]),
-            probability=play.p_lower if slot == play.lower else 1.0 - play.p_lower,
-            evidence_at=value if play.evidence_at is None else play.evidence_at,
+            other=played.other,
+            probability=probability,
+            evidence_at=played.evidence_at,
             context=Forecast.packed(*case.row),
-            kind=play.kind,
-            phi=phi,
+            kind=played.kind,
+            phi=played.phi,
             hint=case.hint,
             base=case.base,
             features=None if case.features is None else tuple(case.features.tolist()),
             scores=case.scores,
-            said=None if followed else value,
+            said=None if played.followed else value,
         )
         object.__setattr__(forecast, "forecaster", self.state.identity)
         self.state.pending.mark(t, self.engine.mark(forecast))
@@ -267,22 +263,40 @@ class Round:
         own = self.rules.hypotheses.n
         return RoundInputs(level_sets.active(row, guide, self.rules.level_grid, own), guide, base, extra, scores)
 
-    def play(self, case: RoundInputs) -> Play:
-        """What to play; a first grid, or a value for a hint that has none near it, is made on the way."""
-        values = self.state.values
+    def play(self, case: RoundInputs) -> tuple[int, Played, float]:
+        """Open a round: its number, what it plays, and how likely that was.
+
+        A first grid, or a value for a hint that has none near it, is made on the way. All that may fail, such as a V of
+        the user's own, comes before the round is open.
+        """
+        values, gate, base = self.state.values, self.state.gate, case.base
         if not values.n and case.hint is None:
             values.spread(crossing.FIRST)
         play = self.engine.play(case)
-        if play.lower != FRESH or case.hint is None:
-            return play
-        slot = self.add(case.hint)
-        self.state.record.totals[4] += 1.0
-        return outright(slot, play.kind)
+        fresh = case.hint if play.lower == FRESH else None
+        lower = uniform(self.rules.seed, self.state.pending.issued) < play.p_lower
+        value = float(values.born[play.lower if lower else play.upper]) if fresh is None else fresh
+        worst = gate.stakes.worst(value, base) if base is not None and (gate.open or self._late()) else 0.0
+        if fresh is not None:
+            play = outright(self.add(value), play.kind)
+            self.state.record.totals[4] += 1.0
+        t = self.open()
+        slot, phi = self.draw(play, lower)
+        followed = not gate.open or base is None or gate.show(t, value, base, worst, self.state.pending.open)
+        other = float(values.born[play.lower + play.upper - slot])
+        point = value if play.evidence_at is None else play.evidence_at
+        probability = play.p_lower if slot == play.lower else 1.0 - play.p_lower
+        return t, Played(slot, other, point, play.kind, phi, followed), probability
+
+    def _late(self) -> bool:
+        """Whether the next round opens the gate's book."""
+        pending, ledger = self.state.pending, self.state.ledger
+        return self.state.gate.due(pending.open, ledger.n_rounds, ledger.n_late)
 
     def open(self) -> int:
         """The number of a new round. One that has waited for too long expires for it."""
-        gate, pending, ledger = self.state.gate, self.state.pending, self.state.ledger
-        if gate.due(pending.open, ledger.n_rounds, ledger.n_late):
+        gate, pending = self.state.gate, self.state.pending
+        if self._late():
             gate.begin(pending.issued)
         self.make_room()
         gate.judge(pending.issued)
@@ -290,17 +304,11 @@ class Round:
         self.state.ledger.rounds[2] += expired
         return t
 
-    def draw(self, play: Play, t: int) -> tuple[int, float]:
-        """The slot that round `t` plays, and the evidence that the draw has canceled there."""
-        lower = uniform(self.rules.seed, t) < play.p_lower
+    def draw(self, play: Play, lower: bool) -> tuple[int, float]:
+        """The slot that was drawn, and the evidence that the draw has canceled there."""
         phi, other = (play.phi_lower, play.phi_upper) if lower else (play.phi_upper, play.phi_lower)
         self.state.ledger.draw(self.state.evidence, phi, other)
         return (play.lower if lower else play.upper), phi
-
-    def show(self, t: int, said: float, base: float | None) -> bool:
-        """Whether round `t` shows what was said, or the caller's own number."""
-        gate = self.state.gate
-        return not gate.open or base is None or gate.show(t, said, base, self.state.pending.open)
 
     def learn(self, case: RoundInputs, played: Played, label: float, t: int) -> None:
         """The played value records what happened. Everything that can fail comes before the first change."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from swapcal import inputs
 from swapcal.engine import kernels
-from swapcal.engine.pending import HINT, Chunk, HeldRounds, Played
+from swapcal.engine.pending import HINT, Chunk, HeldRounds
 from swapcal.engine.round import Round
 from swapcal.engine.rules import Rules
 from swapcal.errors import InvalidInput
@@ -49,7 +49,7 @@ def to_seconds(values: Any, name: str, n: int) -> Float64Array:
 
     Examples
     --------
-    >>> moments(np.array(["1970-01-02", "NaT"], dtype="datetime64[D]"), "known", 2)
+    >>> to_seconds(np.array(["1970-01-02", "NaT"], dtype="datetime64[D]"), "known", 2)
     array([86400.,    nan])
     """
     array = np.asarray(values)
@@ -144,7 +144,7 @@ def learn_order(arrive: IntArray, lines: IntArray) -> tuple[IntArray, IntArray, 
 
     Examples
     --------
-    >>> [part.tolist() for part in planned(np.array([1, 3, 2, NEVER]), np.array([7]))]
+    >>> [part.tolist() for part in learn_order(np.array([1, 3, 2, NEVER]), np.array([7]))]
     [[-8], [0, 0, 1, 1], [1, 0, 1]]
     """
     n_carried, n = len(lines), len(arrive) - len(lines)
@@ -411,16 +411,9 @@ def _each(round: Round, part: Chunk) -> None:
         row = Row(contexts.indices[inside], contexts.values[inside])
         extra = None if part.features is None else part.features[t]
         case = round.see(row, None if math.isnan(hint) else hint, extra)
-        play = round.play(case)
-        opened = round.open()
-        slot, phi = round.draw(play, opened)
-        born = state.values.born
-        value = float(born[slot])
-        followed = round.show(opened, value, case.base)
-        part.out[t] = value if followed else case.base
-        other = float(born[play.lower + play.upper - slot])
-        point = value if play.evidence_at is None else play.evidence_at
-        played = Played(slot, other, point, play.kind, phi, followed)
+        opened, played, _ = round.play(case)
+        value = float(state.values.born[played.slot])
+        part.out[t] = value if played.followed else case.base
         missing = math.isnan(label)
         if missing and (late is None or late.late[t] != NOT_YET):
             round.drop(opened, value, case.base, played)

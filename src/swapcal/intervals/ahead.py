@@ -40,7 +40,7 @@ class MultiHorizon(Generic[F]):
     Examples
     --------
     >>> import swapcal as sc
-    >>> ahead = Ahead(lambda step, turn: sc.Forecaster(sc.Mean(), sc.Finite(1), seed=step), steps=3)
+    >>> ahead = MultiHorizon(lambda step, turn: sc.Forecaster(sc.Mean(), sc.Finite(1), seed=step), steps=3)
     >>> [round(float(f), 2) for f in ahead.predict([[1], [1], [1]], hints=[0.2, 0.3, 0.4])]
     [0.2, 0.3, 0.4]
     >>> ahead.update(0.25)   # the outcome of time 1: what was forecast one step ahead of it learns

@@ -29,7 +29,7 @@ class PredictiveDistribution:
 
     Examples
     --------
-    >>> half = Predictive([0.25, 0.5, 0.75], [1.0, 2.0, 4.0])
+    >>> half = PredictiveDistribution([0.25, 0.5, 0.75], [1.0, 2.0, 4.0])
     >>> half.cdf(3.0), half.quantile(0.5), half.quantile(0.9)
     (0.625, 2.0, 4.0)
     >>> round(half.crps(2.0), 4), round(half.crps(5.0), 4)

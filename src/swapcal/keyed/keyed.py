@@ -49,8 +49,8 @@ def forecaster_for_key(template: Forecaster, *names: str, hypotheses: Hypotheses
     --------
     >>> import swapcal as sc
     >>> template = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1)
-    >>> one, two = (sibling(template, "key", key_text(key)) for key in ("Paris", "Rome"))
-    >>> one.rules.seed == two.rules.seed, one.to_bytes() == sibling(template, "key", '"Paris"').to_bytes()
+    >>> one, two = (forecaster_for_key(template, "key", key_text(key)) for key in ("Paris", "Rome"))
+    >>> one.rules.seed == two.rules.seed, one.to_bytes() == forecaster_for_key(template, "key", '"Paris"').to_bytes()
     (False, True)
     """
     settings = dict(template.rules.settings())
@@ -140,7 +140,8 @@ class Keyed:
     resident : int
         How many keys' forecasters stay in memory; the one used longest ago goes to the store.
     spill : path, optional
-        A SQLite file for the states. None: they are kept in memory as bytes, and end with the process.
+        A SQLite file for the states, of this one alone until `close`. None: they are kept in memory as bytes, and end
+        with the process.
     time_to_live : float, optional
         Seconds after which a key that was not used is forgotten; it starts anew, as a cold key, when it comes back.
     cold : int
@@ -192,7 +193,11 @@ class Keyed:
         self.pooled = self._sibling("pooled")
         self.audit = Audit(template.property, self._functions)
         self._store = Store(spill)
-        self._resume()
+        try:
+            self._resume()
+        except BaseException:
+            self._store.close()
+            raise
 
     def __repr__(self) -> str:
         return f"Keyed({self.template!r}): {len(self)} keys, {len(self._entries)} of them in memory"
@@ -214,7 +219,7 @@ class Keyed:
     def forecaster(self, key: Key) -> Forecaster:
         """The forecaster of a key, from memory, from the store, or new."""
         text, now = _text(key), self._clock()
-        entry = self._entries.pop(key, None)
+        entry = self._entries.get(key)
         stale = now if self.time_to_live is None else now - self.time_to_live
         if entry is None and (stored := self._store.get(text)) is not None:
             entry = _Entry(Forecaster.from_bytes(stored[1]), stored[0])
@@ -227,10 +232,12 @@ class Keyed:
         else:
             forecaster = entry.forecaster
         self._entries[key] = _Entry(forecaster, now)
+        self._entries.move_to_end(key)
         self._known.add(text)
         while len(self._entries) > self.resident:
-            oldest, left = self._entries.popitem(last=False)
+            oldest, left = next(iter(self._entries.items()))
             self._store.put([(_text(oldest), left.used, left.forecaster.to_bytes())])
+            del self._entries[oldest]
         return forecaster
 
     def predict(self, key: Key, x: Any, hint: float | None = None) -> KeyedForecast:
@@ -318,7 +325,21 @@ class Keyed:
         return x if self._functions is self._hypotheses else self._hypotheses.row(x)
 
     def _resume(self) -> None:
-        """Go on with what the store holds."""
+        """Go on with what the store holds, if it was made with the same template."""
+        rules = self.template.rules
+        parts = {
+            "property": dict(rules.property.spec()),
+            "hint": None if rules.hint is None else dict(rules.hint.spec()),
+        }
+        here = json.loads(json.dumps({**parts, **rules.settings()}))
+        there = json.loads(self._store.read("template") or json.dumps(here))
+        for name in here:
+            if here[name] != there.get(name):
+                raise StateFileError(
+                    f"the store {self._store.path} was made with {name}={there.get(name)!r}, and this template has "
+                    f"{name}={here[name]!r}: give the same template, or another file"
+                )
+        self._store.write("template", json.dumps(here).encode())
         stored, spec, audit = (self._store.read(name) for name in ("pooled", "hypotheses", "audit"))
         self._known.update(self._store.keys())
         if stored is None or spec is None or audit is None:

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from os import PathLike, fspath
 from typing import Any
 
@@ -62,45 +63,66 @@ class StateStore:
 
 
 class Store:
-    """A table from key to bytes, with the time at which each was last used."""
+    """A table from key to bytes, with the time at which each was last used. A file belongs to one store at a time."""
 
     def __init__(self, path: str | PathLike[str] | None) -> None:
         self.path = None if path is None else fspath(path)
-        self._file = sqlite3.connect(":memory:" if self.path is None else self.path, check_same_thread=False)
+        self._file = sqlite3.connect(
+            ":memory:" if self.path is None else self.path, timeout=0.0, check_same_thread=False
+        )
         try:
             if self.path is not None:
+                # Before the journal, so that the lock is of the file itself: it ends with the process at the latest.
+                self._file.execute("PRAGMA locking_mode=EXCLUSIVE")
                 self._file.execute("PRAGMA journal_mode=WAL")
+            self._file.execute("BEGIN EXCLUSIVE")
             self._file.execute(
                 "CREATE TABLE IF NOT EXISTS states (key TEXT PRIMARY KEY, used REAL NOT NULL, state BLOB NOT NULL)"
             )
             self._file.execute("CREATE TABLE IF NOT EXISTS plain (name TEXT PRIMARY KEY, value BLOB NOT NULL)")
+            self._file.commit()
         except sqlite3.DatabaseError as error:
             self._file.close()
+            if "locked" in str(error):
+                raise StateFileError(
+                    f"{self.path} is in use, here or in another process: two that write to it would undo each other's "
+                    "rounds; close the other one first, or give each a file of its own"
+                ) from None
             raise StateFileError(f"{self.path} is not a store of keyed states ({error})") from error
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """All of it, or nothing and a named error."""
+        try:
+            with self._file:
+                yield self._file
+        except sqlite3.Error as error:
+            raise StateFileError(f"the store {self.path or 'in memory'} could not be used: {error}") from error
 
     def put(self, states: list[tuple[str, float, bytes]]) -> None:
         """Store or replace states, in one transaction."""
-        with self._file:
-            self._file.executemany("INSERT OR REPLACE INTO states VALUES (?, ?, ?)", states)
+        with self._transaction() as file:
+            file.executemany("INSERT OR REPLACE INTO states VALUES (?, ?, ?)", states)
 
     def get(self, key: str) -> tuple[float, bytes] | None:
         """When a key was last used, and its state; None if it has none here."""
-        found: tuple[float, bytes] | None = self._file.execute(
-            "SELECT used, state FROM states WHERE key = ?", (key,)
-        ).fetchone()
-        return found
+        with self._transaction() as file:
+            row: tuple[float, bytes] | None = file.execute(
+                "SELECT used, state FROM states WHERE key = ?", (key,)
+            ).fetchone()
+        return row
 
     def drop(self, before: float) -> list[str]:
         """Forget the keys that were last used before a time; their names."""
-        with self._file:
-            gone = [key for (key,) in self._file.execute("SELECT key FROM states WHERE used < ?", (before,))]
-            self._file.execute("DELETE FROM states WHERE used < ?", (before,))
+        with self._transaction() as file:
+            gone = [key for (key,) in file.execute("SELECT key FROM states WHERE used < ?", (before,))]
+            file.execute("DELETE FROM states WHERE used < ?", (before,))
         return gone
 
     def forget(self, key: str) -> None:
         """Forget one key."""
-        with self._file:
-            self._file.execute("DELETE FROM states WHERE key = ?", (key,))
+        with self._transaction() as file:
+            file.execute("DELETE FROM states WHERE key = ?", (key,))
 
     def keys(self) -> Iterator[str]:
         """The keys that have a state here."""
@@ -108,13 +130,13 @@ class Store:
 
     def write(self, name: str, value: bytes) -> None:
         """Keep something that belongs to no key."""
-        with self._file:
-            self._file.execute("INSERT OR REPLACE INTO plain VALUES (?, ?)", (name, value))
+        with self._transaction() as file:
+            file.execute("INSERT OR REPLACE INTO plain VALUES (?, ?)", (name, value))
 
     def read(self, name: str) -> bytes | None:
         """What `write` kept."""
-        found = self._file.execute("SELECT value FROM plain WHERE name = ?", (name,)).fetchone()
-        return None if found is None else bytes(found[0])
+        row = self._file.execute("SELECT value FROM plain WHERE name = ?", (name,)).fetchone()
+        return None if row is None else bytes(row[0])
 
     def settle(self) -> None:
         """Move what was written from the journal into the file itself."""

@@ -1,12 +1,15 @@
-"""What a method declares about itself; benchmarks print it beside what they measure."""
+"""What a rival is: a published method with a card, which declares what benchmarks print beside what they measure."""
 
 import importlib
 import inspect
+import math
 import pkgutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
+from swapcal import inputs
 from swapcal.errors import InvalidInput
-from swapcal.paper.method import PublishedMethod
+from swapcal.paper.method import Plan, PublishedMethod
 from swapcal.protocols import Elicitable, Hypotheses
 
 
@@ -53,9 +56,9 @@ class Card:
     assumes: str
     properties: tuple[str, ...]
     classes: tuple[str, ...]
-    exponent: float | None
-    error: str
     cost: str
+    exponent: float | None = None
+    error: str = ""
     reconstructed: str = ""
 
     def check(self, property: Elicitable, hypotheses: Hypotheses) -> None:
@@ -68,20 +71,67 @@ class Card:
             raise InvalidInput(f"{self.name} covers {' or '.join(self.classes)} classes only; got {hypotheses!r}")
 
 
+_KINDS = {"Mean": "mean", "Probability": "mean", "Moment": "mean", "Quantile": "quantile", "Expectile": "expectile"}
+
+
 def kind_of(property: Elicitable) -> str:
     """The word for a property in a card."""
-    kind = str(property.spec().get("kind", ""))
-    return {
-        "Mean": "mean",
-        "Probability": "mean",
-        "Moment": "mean",
-        "Quantile": "quantile",
-        "Expectile": "expectile",
-    }.get(kind, "elicitable")
+    return _KINDS.get(str(property.spec().get("kind", "")), "elicitable")
 
 
-# --------
-# All methods of this room, for tables and tests that must leave none out.
+@dataclass(eq=False, repr=False)
+class Rival(PublishedMethod):
+    """The one constructor: a rival's fields are its options, and `start` checks them and makes what it learns."""
+
+    card: ClassVar[Card]
+
+    property: Elicitable
+    hypotheses: Hypotheses
+    horizon: int = field(kw_only=True)
+    seed: int = field(default=0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self.card.check(self.property, self.hypotheses)
+        super().__init__(self.property, self.hypotheses, seed=self.seed)
+        self.horizon = inputs.integer(self.horizon, "horizon", 1)
+        self.start()
+
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+
+    def scaled(self, share: float) -> float:
+        """The value that lies `share` of the way up the domain."""
+        low, high = self.property.domain
+        return low + (high - low) * share
+
+    def middle_or(self, hint: float | None) -> float:
+        """The hint, or the middle of the domain where there is none."""
+        low, high = self.property.domain
+        return 0.5 * low + 0.5 * high if hint is None else hint
+
+    def sure(self, value: float, notes: Any = None) -> Plan:
+        """One forecast, cut to the domain, without a draw."""
+        low, high = self.property.domain
+        return Plan((min(max(value, low), high),), (1.0,), notes)
+
+    def target(self, y: float) -> float:
+        """The outcome of a mean in widths of the domain: V(p, y) = p - u there, so u is -V at the lower end."""
+        return -inputs.identified(self.property, self.property.domain[0], y)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BinnedRival(Rival):
+    """A rival with a number of bins; None stands for its own default."""
+
+    bins: int = None  # type: ignore[assignment]
+
+    def start(self) -> None:
+        """Settle the number of bins."""
+        self.bins = self.default_bins() if self.bins is None else inputs.integer(self.bins, "bins", 1)
+
+    def default_bins(self) -> int:
+        """T^(1/4), where the theory leaves it open."""
+        return math.ceil(math.pow(self.horizon, 0.25))
 
 
 def all_rivals() -> dict[str, type[PublishedMethod]]:
@@ -97,7 +147,7 @@ def all_rivals() -> dict[str, type[PublishedMethod]]:
     >>> all_rivals()["MVP"].card.name
     'MVP'
     """
-    room = importlib.import_module("swapcal.rivals")
-    modules = (importlib.import_module(f"swapcal.rivals.{one.name}") for one in pkgutil.iter_modules(room.__path__))
+    package = importlib.import_module("swapcal.rivals")
+    modules = (importlib.import_module(f"swapcal.rivals.{one.name}") for one in pkgutil.iter_modules(package.__path__))
     members = (member for module in modules for member in inspect.getmembers(module, inspect.isclass))
     return {name: kind for name, kind in sorted(members) if issubclass(kind, PublishedMethod) and hasattr(kind, "card")}

@@ -1,22 +1,20 @@
-"""Bastani et al. (2022): multivalid prediction, MVP, the practical method for quantiles and conformal sets."""
+"""Conformal prediction online: one tracked level, offsets by group, and MVP, whose thresholds are multivalid."""
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from swapcal import inputs
-from swapcal.engine.values import Grid
-from swapcal.paper.method import Plan, PublishedMethod
-from swapcal.protocols import Elicitable, Hypotheses, Row
-from swapcal.rivals.card import Card
-from swapcal.rivals.games import first_change, play_borders, sinh_sums
-
-# --------
-# Adaptive conformal inference: one-sided thresholds whose level is tracked.
+from swapcal.paper.method import Plan
+from swapcal.protocols import Row
+from swapcal.rivals.card import Card, Rival
+from swapcal.rivals.games import BorderRival, sinh_sums
 
 
-class AdaptiveConformal(PublishedMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class AdaptiveConformal(Rival):
     r"""A quantile of past residuals to the hint, at a level that moves against the errors of coverage.
 
     Guarantee: for any labels above the lower end of the domain,
@@ -66,44 +64,28 @@ class AdaptiveConformal(PublishedMethod):
         assumes="nothing; coverage over all rounds together only",
         properties=("quantile",),
         classes=("none",),
-        exponent=None,
-        error="",
         cost="O(window)",
         reconstructed="the window of residuals",
     )
 
-    def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        rate: float = 0.005,
-        window: int = 1000,
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        self.rate = inputs.number(rate, "rate", 0.0, 1e3)
-        self.window = inputs.integer(window, "window", 1)
-        self.level = float(property.spec()["level"])
+    rate: float = 0.005
+    window: int = 1000
+
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        self.rate = inputs.number(self.rate, "rate", 0.0, 1e3)
+        self.window = inputs.integer(self.window, "window", 1)
+        self.level = float(self.property.spec()["level"])
         self.seen = 0
         self.residuals = np.zeros(self.window)
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """The hint plus a quantile of past residuals."""
-        low, high = self.property.domain
-        base = 0.5 * low + 0.5 * high if hint is None else hint
-        n = min(self.seen, self.window)
+        base, n = self.middle_or(hint), min(self.seen, self.window)
         k = math.ceil(self.level * (n + 1))
-        if k > n:
-            value = high
-        elif k < 1:
-            value = low
-        else:
-            value = min(max(base + float(np.partition(self.residuals[:n], k - 1)[k - 1]), low), high)
-        return Plan((value,), (1.0,), base)
+        if not 1 <= k <= n:
+            return self.sure(math.inf if k > n else -math.inf, base)
+        return self.sure(base + float(np.partition(self.residuals[:n], k - 1)[k - 1]), base)
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Move the level against the error, and keep the residual."""
@@ -112,11 +94,8 @@ class AdaptiveConformal(PublishedMethod):
         self.seen += 1
 
 
-# --------
-# Adaptive conformal inference for groups: one tracked offset for each.
-
-
-class GroupConformal(PublishedMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class GroupConformal(Rival):
     r"""The hint plus the sum of the active groups' offsets, each of which moves against the errors of coverage.
 
     Guarantee: for labels above the lower end of the domain, coverage in every group, whatever the labels do:
@@ -167,33 +146,21 @@ class GroupConformal(PublishedMethod):
         assumes="nothing; coverage for groups, not for rounds with the same forecast",
         properties=("quantile",),
         classes=("finite",),
-        exponent=None,
-        error="",
         cost="O(k)",
         reconstructed="the rate; thresholds cut to the domain; the hint as base",
     )
 
-    def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        rate: float = 0.02,
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        self.rate = inputs.number(rate, "rate", 0.0, 1e3)
-        self.offsets = np.zeros(hypotheses.n)
+    rate: float = 0.02
+
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        self.rate = inputs.number(self.rate, "rate", 0.0, 1e3)
+        self.offsets = np.zeros(self.hypotheses.n)
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """The hint plus the active groups' offsets."""
         low, high = self.property.domain
-        base = 0.5 * low + 0.5 * high if hint is None else hint
-        value = base + (high - low) * float(self.offsets[row.indices] @ row.values)
-        return Plan((min(max(value, low), high),), (1.0,))
+        return self.sure(self.middle_or(hint) + (high - low) * float(self.offsets[row.indices] @ row.values))
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Move the offsets of the active groups against the error."""
@@ -205,7 +172,8 @@ _SQUARES = 1.6276
 """sum over n >= 0 of 1 / ((n + 1) log2(n + 2)^2): twenty million terms, and an integral for the rest."""
 
 
-class MVP(PublishedMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class MVP(BorderRival):
     r"""Thresholds whose coverage is right in every group and at every value of the threshold.
 
     Guarantee, with S_{f,i} the sum of f(x_t) (1{y_t <= p_t} - q) over the n_{f,i} rounds of bin i with f(x_t) not 0:
@@ -269,33 +237,20 @@ class MVP(PublishedMethod):
         reconstructed="the theory's rate; the algorithm and its defaults are the authors' code",
     )
 
-    def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int = 50,
-        rate: float | str = 0.5,
-        fineness: int = 1000,
-        forecasts: str = "point",
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        self.bins = inputs.integer(bins, "bins", 1)
-        cells = hypotheses.n * self.bins
-        if isinstance(rate, str):
-            inputs.one_of(rate, "rate", ("theory",))
-            self.rate = math.sqrt(math.log(max(cells, 2)) / (2.0 * _SQUARES * cells))
+    bins: int = 50
+    rate: float | str = 0.5
+
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        super().start()
+        cells = self.hypotheses.n * self.bins
+        if isinstance(self.rate, str):
+            inputs.one_of(self.rate, "rate", ("theory",))
+            self.eta = math.sqrt(math.log(max(cells, 2)) / (2.0 * _SQUARES * cells))
         else:
-            self.rate = inputs.number(rate, "rate", 0.0, 1e3)
-        self.fineness = inputs.integer(fineness, "fineness", 2)
-        self.forecasts = inputs.one_of(forecasts, "forecasts", ("point", "middle"))
-        self.grid = Grid(*property.domain, self.bins)
-        self.sums = np.zeros((hypotheses.n, self.bins))
-        self.counts = np.zeros((hypotheses.n, self.bins))
+            self.eta = inputs.number(self.rate, "rate", 0.0, 1e3)
+        self.sums = np.zeros((self.hypotheses.n, self.bins))
+        self.counts = np.zeros((self.hypotheses.n, self.bins))
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """Two points around a border; hints are not used."""
@@ -303,8 +258,7 @@ class MVP(PublishedMethod):
             return Plan((self.grid.low,), (1.0,), ((0, self.grid.low),))
         counts = self.counts[row.indices]
         inverse = 1.0 / (np.sqrt(counts + 1.0) * np.log2(counts + 2.0))
-        evidence, logs = sinh_sums(self.rate * self.sums[row.indices] * inverse, row.values[:, None] * inverse)
-        return play_borders(self.grid, first_change(evidence, logs), self.fineness, self.forecasts == "middle")
+        return self.play_borders(*sinh_sums(self.eta * self.sums[row.indices] * inverse, row.values[:, None] * inverse))
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Add the miscoverage to the sums of the bin that was played, and count the visit."""

@@ -1,19 +1,21 @@
 """Foster and Hart (2023): calibeating a given forecast, the hint."""
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from swapcal import inputs
 from swapcal.errors import InvalidInput
-from swapcal.paper.method import Plan, PublishedMethod
-from swapcal.protocols import Elicitable, Hypotheses, Row
-from swapcal.rivals.card import Card
+from swapcal.paper.method import Plan
+from swapcal.protocols import Row
+from swapcal.rivals.card import BinnedRival, Card
 from swapcal.typing import Float64Array
 
 
-class FosterHart2023(PublishedMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class FosterHart2023(BinnedRival):
     r"""Forecast the mean outcome of past rounds with the same hint: as sharp as the hint, without its bias.
 
     Guarantee, `calibrated=False`: for hints that take values in a finite set B,
@@ -75,30 +77,23 @@ class FosterHart2023(PublishedMethod):
         reconstructed="levels of a continuous hint, the calibrated version's grid and which of several crossings",
     )
 
-    def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        levels: int = 10,
-        calibrated: bool = True,
-        bins: int | None = None,
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        self.levels = inputs.integer(levels, "levels", 1)
-        if not isinstance(calibrated, bool):
-            raise InvalidInput(f"calibrated must be True or False; got {calibrated!r}")
-        self.calibrated = calibrated
-        default = max(2, math.ceil((self.horizon / self.levels) ** (1.0 / 3.0)))
-        self.bins = default if bins is None else inputs.integer(bins, "bins", 1)
+    levels: int = 10
+    calibrated: bool = True
+
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        self.levels = inputs.integer(self.levels, "levels", 1)
+        if not isinstance(self.calibrated, bool):
+            raise InvalidInput(f"calibrated must be True or False; got {self.calibrated!r}")
+        super().start()
         self.totals = np.zeros(self.levels + 1)
         self.visits = np.zeros(self.levels + 1)
         self.sums = np.zeros((self.levels + 1, self.bins + 1))
         self.counts = np.zeros((self.levels + 1, self.bins + 1))
+
+    def default_bins(self) -> int:
+        """As the theory has it."""
+        return max(2, math.ceil(math.pow(self.horizon / self.levels, 1.0 / 3.0)))
 
     def level(self, hint: float | None) -> int:
         """Which of the levels the hint belongs to; the last one is for rounds without a hint."""

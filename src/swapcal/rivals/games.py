@@ -1,13 +1,16 @@
-"""The rule that half of the literature plays by: two neighbors where the evidence changes sign.
+"""What several rivals share: the games they play, each as the class of those who play it.
 
-Evidence C_i of bin i says by how much forecasts there were too high (positive) or too low, weighted as a method likes.
-If C changes sign between neighbors, forecasting the one with probability |C| of the other cancels the weighted error
-for every label, up to the distance of the two forecasts. If it never does, the end of the scale can only heal.
+The rule that half of the literature plays by: two neighbors where the evidence changes sign. Evidence C_i of bin i says
+by how much forecasts there were too high (positive) or too low, weighted as a method likes. If C changes sign between
+neighbors, forecasting the one with probability |C| of the other cancels the weighted error for every label, up to the
+distance of the two forecasts. If it never does, the end of the scale can only heal.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,164 +18,10 @@ from swapcal import inputs
 from swapcal.engine.values import Grid
 from swapcal.paper.grid import two_points
 from swapcal.paper.method import Plan
-from swapcal.protocols import Elicitable, Row
+from swapcal.paper.msmwc import MsMwC
+from swapcal.protocols import Row
+from swapcal.rivals.card import BinnedRival
 from swapcal.typing import Float64Array, IntArray
-
-# --------
-# How the users of MsMwC find a forecast that no label can exploit: a simulated game, or its two-point solution.
-#
-# For weights w over the experts (f, i, sigma), Phi(p) is constant on each bin, and a distribution P of forecasts in
-# [0, 1] is wanted with E Phi(p) (p - y) small for every y.
-
-
-class Spots(NamedTuple):
-    """Forecasts in [0, 1], their bins, and their probabilities."""
-
-    points: list[float]
-    bins: list[int]
-    probabilities: list[float]
-
-
-def two_spots(phi: Float64Array, horizon: int) -> Spots:
-    """Two neighbors on the grid 0, 1/T, ..., 1 at the lowest change of sign: at most 1/T for every label."""
-    n_bins = len(phi)
-    support = two_points(phi, horizon)
-    bins = [min(j * n_bins // horizon, n_bins - 1) for j, _ in support]
-    return Spots([j / horizon for j, _ in support], bins, [probability for _, probability in support])
-
-
-def simulated(phi: Float64Array, n_steps: int) -> Spots:
-    r"""All points of a game of `n_steps` steps between a label that learns and a forecast that copies it.
-
-    The label follows its gradient, y <- y - Phi(y) / (G sqrt(k)) in step k, cut to [0, 1], with G = max |Phi|; the
-    forecast is the label's last value, so that the game is even in every step. As gradient ascent has a regret of at
-    most 1.5 G sqrt(n), E Phi(p) (p - y) <= 1.5 G / sqrt(n) for every y when p is drawn from the points.
-
-    Examples
-    --------
-    >>> phi = np.array([-0.2, -0.2, 0.1, 0.3])
-    >>> spots = simulated(phi, 100)
-    >>> payoffs = [np.mean(phi[spots.bins] * (np.array(spots.points) - y)) for y in (0.0, 1.0)]
-    >>> len(spots.points), bool(max(payoffs) <= 1.5 * 0.3 / 10)
-    (100, True)
-    """
-    n_bins = len(phi)
-    largest = float(np.abs(phi).max())
-    slopes = (phi / largest).tolist() if largest > 0.0 else [0.0] * n_bins
-    points, bins, point, last = [], [], 0.5, n_bins - 1
-    for step in (1.0 / np.sqrt(np.arange(1, n_steps + 1))).tolist():
-        i = int(point * n_bins) if point < 1.0 else last
-        points.append(point)
-        bins.append(i)
-        point -= slopes[i] * step
-        # min and max would take half of the game's time.
-        if point < 0.0:
-            point = 0.0
-        elif point > 1.0:
-            point = 1.0
-    return Spots(points, bins, [1.0 / n_steps] * n_steps)
-
-
-# --------
-# The game behind three of the rivals: one quadratic error per function, weighed by multiplicative weights.
-#
-# K(f) = sum over points k of R_{f,k}^2 / n_{f,k}, with R the sum of f(x) V(point, y) over the visits of a point. A
-# visit
-# with g = f(x) v raises K(f) by at most (2 R g + g^2) / n. These bounds are the gains of the functions, chi_f grows
-# exponentially with them, and the forecast keeps the chi-weighted gain small whatever the label is: the term with g^2
-# falls like 1 / n, the rest is 2 v Phi_k with Phi_k = sum_f chi_f f(x) R_{f,k} / n_{f,k}, to which the two-point rule
-# applies (Lee, Noarov, Pai, Roth 2022, Online minimax multiobjective optimization).
-
-
-def grid_points(property: Elicitable, horizon: int, bins: int | None) -> Float64Array:
-    """Points 1/m, ..., 1 of the domain; m = ceil(sqrt(T)), and at most T/3 as the theorem asks, unless given."""
-    n = max(1, min(math.ceil(math.sqrt(horizon)), horizon // 3)) if bins is None else inputs.integer(bins, "bins", 1)
-    return np.linspace(*property.domain, n + 1)[1:]
-
-
-class Quadratics:
-    """Sums, counts and weights of all functions.
-
-    Parameters
-    ----------
-    n_functions, n_points : int
-        Sizes of the class and of the grid.
-    horizon : int
-        T, for the rate.
-    bound : float
-        C with |V| <= C; gains are at most 3 C^2.
-    own_counts : bool
-        Whether n counts the visits with f(x) not 0, for each function, or all visits of the point.
-    """
-
-    def __init__(self, n_functions: int, n_points: int, *, horizon: int, bound: float, own_counts: bool) -> None:
-        self.own_counts = own_counts
-        self.rate = math.sqrt(math.log(n_functions) / (4.0 * horizon)) / (3.0 * bound**2)
-        self.sums = np.zeros((n_functions, n_points))
-        self.counts = np.zeros((n_functions if own_counts else 1, n_points))
-        self.logs = np.zeros(n_functions)
-
-    def evidence(self, row: Row) -> Float64Array:
-        """Phi for every point, up to a factor that does not depend on the point."""
-        chi = np.exp(self.logs[row.indices] - self.logs.max())
-        counts = self.counts[row.indices] if self.own_counts else self.counts
-        return np.asarray((chi * row.values) @ (self.sums[row.indices] / np.maximum(counts, 1.0)))
-
-    def record(self, row: Row, point: int, v: float) -> None:
-        """A visit of a point, with identification v there."""
-        gains, where = row.values * v, row.indices
-        sums = self.sums[where, point]
-        counts = self.counts[where, point] if self.own_counts else self.counts[0, point]
-        self.logs[where] += self.rate * (2.0 * sums * gains + gains * gains) / np.maximum(counts, 1.0)
-        self.sums[where, point] = sums + gains
-        if self.own_counts:
-            self.counts[where, point] += 1.0
-        else:
-            self.counts[0, point] += 1.0
-
-    def errors(self) -> Float64Array:
-        """K(f) for every function."""
-        return np.asarray((self.sums**2 / np.maximum(self.counts, 1.0)).sum(axis=1))
-
-
-# --------
-# What the oracle-efficient methods of Garg et al. share: copies of a regression, rounded, and their chain's cycle.
-
-
-def cycle(successors: Sequence[int], start: int) -> tuple[int, ...]:
-    """The cycle into which `start` runs when every state i is followed by `successors[i]`.
-
-    The uniform distribution on it is stationary for the chain whose row i is a point mass at `successors[i]`; O(m).
-
-    Examples
-    --------
-    >>> cycle([1, 2, 1, 0], 3)
-    (1, 2)
-    """
-    seen: dict[int, int] = {}
-    state = start
-    while state not in seen:
-        seen[state] = len(seen)
-        state = successors[state]
-    return tuple(seen)[seen[state] :]
-
-
-def rounded(forecasts: Float64Array, n_bins: int) -> list[int]:
-    """The bin of each copy's forecast, given in widths of the domain: row i of the chain is a point mass there."""
-    chosen: list[int] = np.clip(forecasts * n_bins, 0, n_bins - 1).astype(np.int64).tolist()
-    return chosen
-
-
-def play_cycle(successors: Sequence[int], grid: Grid) -> Plan:
-    """The uniform distribution on the cycle reached from the middle; the notes are its states."""
-    states = cycle(successors, grid.n // 2)
-    values = tuple(grid.midpoint(i) for i in states)
-    return Plan(values, (1.0 / len(states),) * len(states), states)
-
-
-def affine(row: Row, n: int) -> tuple[IntArray, Float64Array]:
-    """The context of length `n` with a constant behind it."""
-    return np.append(row.indices, n), np.append(row.values, 1.0)
 
 
 class Change(NamedTuple):
@@ -234,14 +83,262 @@ def play_points(points: Float64Array, change: Change) -> Plan:
     return Plan((float(points[k]), float(points[k + 1])), (change.p_lower, 1.0 - change.p_lower), (k, k + 1))
 
 
-def play_borders(grid: Grid, change: Change, fineness: int, middle: bool) -> Plan:
-    """Forecast on both sides of the border between two bins, a `fineness`-th of a bin apart.
+@dataclass(eq=False, repr=False, kw_only=True)
+class BorderRival(BinnedRival):
+    """Forecasts on both sides of the border between two bins, a `fineness`-th of a bin apart."""
 
-    The notes are pairs (bin, point): evidence is taken at the point, also where the bin's mid-point is forecast.
+    fineness: int = 1000
+    forecasts: str = "point"
+
+    def start(self) -> None:
+        """Settle bins and grid."""
+        super().start()
+        self.fineness = inputs.integer(self.fineness, "fineness", 2)
+        self.forecasts = inputs.one_of(self.forecasts, "forecasts", ("point", "middle"))
+        self.grid = Grid(*self.property.domain, self.bins)
+
+    def play_borders(self, evidence: Float64Array, logs: Float64Array) -> Plan:
+        """Two points around a border.
+
+        The notes are pairs (bin, point): evidence is taken at the point, also where the bin's mid-point is forecast.
+        """
+        grid, (lower, p_lower) = self.grid, first_change(evidence, logs)
+        border = min(grid.border(lower + 1), grid.high)
+        below = border if lower == grid.n - 1 else border - grid.width / self.fineness
+        options = ((lower, below, p_lower), (lower + 1, border, 1.0 - p_lower))
+        notes = tuple((i, point) for i, point, p in options if p > 0.0)
+        values = tuple(grid.midpoint(i) if self.forecasts == "middle" else point for i, point in notes)
+        return Plan(values, tuple(p for *_, p in options if p > 0.0), notes)
+
+
+# --------
+# How the users of MsMwC find a forecast that no label can exploit: a simulated game, or its two-point solution.
+#
+# For weights w over the experts (f, i, sigma), Phi(p) is constant on each bin, and a distribution P of forecasts in
+# [0, 1] is wanted with E Phi(p) (p - y) small for every y.
+
+
+class Spots(NamedTuple):
+    """Forecasts in [0, 1], their bins, and their probabilities."""
+
+    points: list[float]
+    bins: list[int]
+    probabilities: list[float]
+
+
+def two_spots(phi: Float64Array, horizon: int) -> Spots:
+    """Two neighbors on the grid 0, 1/T, ..., 1 at the lowest change of sign: at most 1/T for every label."""
+    n_bins = len(phi)
+    support = two_points(phi, horizon)
+    bins = [min(j * n_bins // horizon, n_bins - 1) for j, _ in support]
+    return Spots([j / horizon for j, _ in support], bins, [probability for _, probability in support])
+
+
+def simulated(phi: Float64Array, n_steps: int) -> Spots:
+    r"""All points of a game of `n_steps` steps between a label that learns and a forecast that copies it.
+
+    The label follows its gradient, y <- y - Phi(y) / (G sqrt(k)) in step k, cut to [0, 1], with G = max |Phi|; the
+    forecast is the label's last value, so that the game is even in every step. As gradient ascent has a regret of at
+    most 1.5 G sqrt(n), E Phi(p) (p - y) <= 1.5 G / sqrt(n) for every y when p is drawn from the points.
+
+    Examples
+    --------
+    >>> phi = np.array([-0.2, -0.2, 0.1, 0.3])
+    >>> spots = simulated(phi, 100)
+    >>> payoffs = [np.mean(phi[spots.bins] * (np.array(spots.points) - y)) for y in (0.0, 1.0)]
+    >>> len(spots.points), bool(max(payoffs) <= 1.5 * 0.3 / 10)
+    (100, True)
     """
-    border = min(grid.border(change.lower + 1), grid.high)
-    below = border if change.lower == grid.n - 1 else border - grid.width / fineness
-    options = ((change.lower, below, change.p_lower), (change.lower + 1, border, 1.0 - change.p_lower))
-    chosen = [option for option in options if option[2] > 0.0]
-    values = tuple(grid.midpoint(i) if middle else point for i, point, _ in chosen)
-    return Plan(values, tuple(p for *_, p in chosen), tuple((i, point) for i, point, _ in chosen))
+    n_bins = len(phi)
+    largest = float(np.abs(phi).max())
+    slopes = (phi / largest).tolist() if largest > 0.0 else [0.0] * n_bins
+    points, bins, point, last = [], [], 0.5, n_bins - 1
+    for step in (1.0 / np.sqrt(np.arange(1, n_steps + 1))).tolist():
+        i = int(point * n_bins) if point < 1.0 else last
+        points.append(point)
+        bins.append(i)
+        point -= slopes[i] * step
+        # min and max would take half of the game's time.
+        if point < 0.0:
+            point = 0.0
+        elif point > 1.0:
+            point = 1.0
+    return Spots(points, bins, [1.0 / n_steps] * n_steps)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class InnerGameRival(BinnedRival):
+    """MsMwC over experts for bins and signs; a forecast comes from one of the two inner games."""
+
+    inner: str = "two_points"
+    max_steps: int = 400
+
+    def start(self) -> None:
+        """Settle the bins, at most T, and start the experts."""
+        super().start()
+        self.bins = min(self.bins, self.horizon)
+        self.inner = inputs.one_of(self.inner, "inner", ("two_points", "simulated"))
+        self.max_steps = inputs.integer(self.max_steps, "max_steps", 1)
+        self.experts = MsMwC(2 * self.bins * self.n_tests(), horizon=self.horizon)
+        self.n_rounds = 0
+
+    def n_tests(self) -> int:
+        """Experts a bin and sign."""
+        return self.hypotheses.n
+
+    def spots(self, phi: Float64Array) -> tuple[Spots, list[float]]:
+        """What to play for Phi, and the points in the property's units."""
+        if self.inner == "simulated":
+            spots = simulated(phi, min((self.n_rounds + 1) ** 2, self.max_steps))
+        else:
+            spots = two_spots(phi, self.horizon)
+        return spots, [min(self.scaled(point), self.property.domain[1]) for point in spots.points]
+
+    def feed(self, i: int, where: IntArray | slice, gain: Float64Array) -> None:
+        """End a round with what was realized in bin i: `gain` for the tests at `where`, and its negative."""
+        gains = np.zeros((2, self.bins, self.n_tests()))
+        gains[0, i, where] = gain
+        gains[1, i, where] = -gain
+        self.experts.update(gains.ravel())
+        self.n_rounds += 1
+
+
+# --------
+# The game behind three of the rivals: one quadratic error per function, weighed by multiplicative weights.
+#
+# K(f) = sum over points k of R_{f,k}^2 / n_{f,k}, with R the sum of f(x) V(point, y) over the visits of a point. A
+# visit with g = f(x) v raises K(f) by at most (2 R g + g^2) / n. These bounds are the gains of the functions, chi_f
+# grows exponentially with them, and the forecast keeps the chi-weighted gain small whatever the label is: the term with
+# g^2 falls like 1 / n, the rest is 2 v Phi_k with Phi_k = sum_f chi_f f(x) R_{f,k} / n_{f,k}, to which the two-point
+# rule applies (Lee, Noarov, Pai, Roth 2022, Online minimax multiobjective optimization).
+
+
+class Quadratics:
+    """Sums, counts and weights of all functions.
+
+    Parameters
+    ----------
+    n_functions, n_points : int
+        Sizes of the class and of the grid.
+    horizon : int
+        T, for the rate.
+    bound : float
+        C with |V| <= C; gains are at most 3 C^2.
+    own_counts : bool
+        Whether n counts the visits with f(x) not 0, for each function, or all visits of the point.
+    """
+
+    def __init__(self, n_functions: int, n_points: int, *, horizon: int, bound: float, own_counts: bool) -> None:
+        self.own_counts = own_counts
+        self.rate = math.sqrt(math.log(n_functions) / (4.0 * horizon)) / (3.0 * bound**2)
+        self.sums = np.zeros((n_functions, n_points))
+        self.counts = np.zeros((n_functions if own_counts else 1, n_points))
+        self.logs = np.zeros(n_functions)
+
+    def evidence(self, row: Row) -> Float64Array:
+        """Phi for every point, up to a factor that does not depend on the point."""
+        chi = np.exp(self.logs[row.indices] - self.logs.max())
+        counts = self.counts[row.indices] if self.own_counts else self.counts
+        return np.asarray((chi * row.values) @ (self.sums[row.indices] / np.maximum(counts, 1.0)))
+
+    def record(self, row: Row, point: int, v: float) -> None:
+        """A visit of a point, with identification v there."""
+        gains, where = row.values * v, row.indices
+        sums = self.sums[where, point]
+        counts = self.counts[where, point] if self.own_counts else self.counts[0, point]
+        self.logs[where] += self.rate * (2.0 * sums * gains + gains * gains) / np.maximum(counts, 1.0)
+        self.sums[where, point] = sums + gains
+        if self.own_counts:
+            self.counts[where, point] += 1.0
+        else:
+            self.counts[0, point] += 1.0
+
+    def errors(self) -> Float64Array:
+        """K(f) for every function."""
+        return np.asarray((self.sums**2 / np.maximum(self.counts, 1.0)).sum(axis=1))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class QuadraticRival(BinnedRival):
+    """Plays the game of `Quadratics` at the points 1/m, ..., 1 of the domain; `own_counts` as there."""
+
+    own_counts: ClassVar[bool] = True
+
+    def start(self) -> None:
+        """Settle the points and start the game."""
+        super().start()
+        self.points = np.linspace(*self.property.domain, self.bins + 1)[1:]
+        self.game = Quadratics(
+            self.hypotheses.n, self.bins, horizon=self.horizon, bound=self.bound(), own_counts=self.own_counts
+        )
+
+    def bound(self) -> float:
+        """C with |V| <= C; this package scales V so that it is 1."""
+        return 1.0
+
+    def default_bins(self) -> int:
+        """ceil(sqrt(T)), and at most T/3 as the theorem asks."""
+        return max(1, min(math.ceil(math.sqrt(self.horizon)), self.horizon // 3))
+
+    def plan(self, row: Row, hint: float | None) -> Plan:
+        """Neighboring points of the grid where the weighted evidence changes sign; hints are not used."""
+        return play_points(self.points, first_change(self.game.evidence(row)))
+
+    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
+        """Add the identification at the forecast to the sums, and the gains to the weights."""
+        self.game.record(row, plan.notes[drawn], inputs.identified(self.property, plan.values[drawn], y))
+
+
+# --------
+# What the oracle-efficient methods of Garg et al. share: copies of a regression, rounded, and their chain's cycle.
+
+
+def cycle(successors: Sequence[int], start: int) -> tuple[int, ...]:
+    """The cycle into which `start` runs when every state i is followed by `successors[i]`.
+
+    The uniform distribution on it is stationary for the chain whose row i is a point mass at `successors[i]`; O(m).
+
+    Examples
+    --------
+    >>> cycle([1, 2, 1, 0], 3)
+    (1, 2)
+    """
+    seen: dict[int, int] = {}
+    state = start
+    while state not in seen:
+        seen[state] = len(seen)
+        state = successors[state]
+    return tuple(seen)[seen[state] :]
+
+
+def affine(row: Row, n: int) -> tuple[IntArray, Float64Array]:
+    """The context of length `n` with a constant behind it."""
+    return np.append(row.indices, n), np.append(row.values, 1.0)
+
+
+class CycleRival(BinnedRival):
+    """A copy of a regression for each bin; `regressions` is what each would forecast, in widths of the domain."""
+
+    def start(self) -> None:
+        """Settle bins and grid."""
+        super().start()
+        self.grid = Grid(*self.property.domain, self.bins)
+
+    def default_bins(self) -> int:
+        """T^(1/4)."""
+        return math.ceil(math.pow(self.horizon, 0.25) - 1e-9)
+
+    @abstractmethod
+    def regressions(self, row: Row) -> Float64Array:
+        """What each copy would forecast, in widths of the domain; not clipped."""
+
+    def successors(self, row: Row) -> list[int]:
+        """The grid value to which each copy's forecast is rounded: row i of the chain is a point mass there."""
+        bins: list[int] = np.clip(self.regressions(row) * self.bins, 0, self.bins - 1).astype(np.int64).tolist()
+        return bins
+
+    def plan(self, row: Row, hint: float | None) -> Plan:
+        """The uniform distribution on the cycle reached from the middle. A hint is not used."""
+        states = cycle(self.successors(row), self.bins // 2)
+        values = tuple(self.grid.midpoint(i) for i in states)
+        return Plan(values, (1.0 / len(states),) * len(states), states)

@@ -1,20 +1,21 @@
-"""Garg, Jung, Reingold, Roth (2024): swap multicalibration from copies of a regression oracle, for means."""
+"""Garg, Jung, Reingold, Roth (2024): copies of a regression oracle, for means and quantiles; enumeration, for both."""
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from swapcal import inputs
-from swapcal.engine.values import Grid
-from swapcal.paper.method import Plan, PublishedMethod
-from swapcal.protocols import Elicitable, Hypotheses, Row
+from swapcal.paper.method import Plan
+from swapcal.protocols import Row
 from swapcal.rivals.card import Card
-from swapcal.rivals.games import Quadratics, affine, first_change, grid_points, play_cycle, play_points, rounded
+from swapcal.rivals.games import CycleRival, QuadraticRival, affine
 from swapcal.typing import Float64Array
 
 
-class Garg2024(PublishedMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class Garg2024(CycleRival):
     r"""m copies of an online squared-loss regression, one for each value that may be forecast.
 
     Guarantee: with regret r(n) of the regression after n rounds, contextual swap regret of at most
@@ -74,23 +75,13 @@ class Garg2024(PublishedMethod):
         reconstructed="the regression oracle and its ridge, mid-points as grid, and the cycle reached from the middle",
     )
 
-    def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
-        ridge: float = 1.0,
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        self.bins = math.ceil(self.horizon**0.25 - 1e-9) if bins is None else inputs.integer(bins, "bins", 1)
-        self.ridge = inputs.number(ridge, "ridge", 1e-9, 1e9)
-        self.grid = Grid(*property.domain, self.bins)
-        d = hypotheses.n + 1
+    ridge: float = 1.0
+
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        super().start()
+        self.ridge = inputs.number(self.ridge, "ridge", 1e-9, 1e9)
+        d = self.hypotheses.n + 1
         self.inverses = np.tile(np.eye(d) / self.ridge, (self.bins, 1, 1))
         self.sums = np.zeros((self.bins, d))
 
@@ -102,31 +93,17 @@ class Garg2024(PublishedMethod):
         forecasts: Float64Array = np.sum(solved * self.sums, axis=1) / (1.0 + solved[:, indices] @ values)
         return forecasts
 
-    def successors(self, row: Row) -> list[int]:
-        """The grid value to which each copy's forecast is rounded: row i of the chain is a point mass there."""
-        return rounded(self.regressions(row), self.bins)
-
-    def plan(self, row: Row, hint: float | None) -> Plan:
-        """The uniform distribution on a cycle of the chain. A hint is not used."""
-        return play_cycle(self.successors(row), self.grid)
-
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """The copy of the value that was drawn takes the outcome."""
         i = plan.notes[drawn]
         indices, values = affine(row, self.hypotheses.n)
-        # V(p, y) = p - u in widths of the domain, so that the target u is -V at the domain's lower end.
-        target = -inputs.identified(self.property, self.grid.low, y)
         solved = self.inverses[i][:, indices] @ values
         solved /= math.sqrt(1.0 + float(solved[indices] @ values))
         self.inverses[i] -= solved[:, None] * solved
-        self.sums[i, indices] += target * values
+        self.sums[i, indices] += self.target(y) * values
 
 
-# --------
-# Garg, Jung, Reingold, Roth (2024): the algorithm that enumerates a finite class of functions.
-
-
-class Garg2024Finite(PublishedMethod):
+class Garg2024Finite(QuadraticRival):
     r"""sqrt(T) for real-valued functions, at the price of enumerating them: the oracle versions measure by it.
 
     Guarantee: E max_f sum_g R_{f,g}^2 / n_g = O~(sqrt(T)), with R the sum of f(x_t) V(g, y_t) over the n_g rounds with
@@ -178,33 +155,14 @@ class Garg2024Finite(PublishedMethod):
         "builds on",
     )
 
-    def __init__(
-        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        self.points = grid_points(property, self.horizon, bins)
-        self.bins = len(self.points)
-        self.game = Quadratics(hypotheses.n, self.bins, horizon=self.horizon, bound=1.0, own_counts=False)
+    own_counts: ClassVar[bool] = False
 
-    def plan(self, row: Row, hint: float | None) -> Plan:
-        """Neighboring points of the grid where the weighted evidence changes sign; hints are not used."""
-        return play_points(self.points, first_change(self.game.evidence(row)))
-
-    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
-        """Add the identification at the forecast to the sums, and the gains to the weights."""
-        self.game.record(row, plan.notes[drawn], inputs.identified(self.property, plan.values[drawn], y))
-
-
-# --------
-# Garg, Jung, Reingold, Roth (2024): swap multicalibration from copies of a regression oracle, for quantiles.
 
 _RADIUS = math.sqrt(2.0)
 """Competitors are p + a f(x) with p and |a| in [0, 1]: at most this long, as coefficients of (x, 1)."""
 
 
-class Garg2024Quantile(PublishedMethod):
+class Garg2024Quantile(CycleRival):
     r"""m copies of an online pinball-loss regression, one for each value that may be forecast.
 
     Guarantee: contextual swap regret of the pinball loss as in `Garg2024`; where labels have a bounded density it
@@ -260,15 +218,10 @@ class Garg2024Quantile(PublishedMethod):
         reconstructed="the pinball oracle and its rate, mid-points as grid, and the cycle reached from the middle",
     )
 
-    def __init__(
-        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        self.bins = math.ceil(self.horizon**0.25 - 1e-9) if bins is None else inputs.integer(bins, "bins", 1)
-        self.grid = Grid(*property.domain, self.bins)
-        self.coefficients = np.zeros((self.bins, hypotheses.n + 1))
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        super().start()
+        self.coefficients = np.zeros((self.bins, self.hypotheses.n + 1))
         self.coefficients[:, -1] = (2 * np.arange(self.bins) + 1) / (2 * self.bins)
         self.squares = np.zeros(self.bins)
 
@@ -278,20 +231,11 @@ class Garg2024Quantile(PublishedMethod):
         forecasts: Float64Array = self.coefficients[:, indices] @ values
         return forecasts
 
-    def successors(self, row: Row) -> list[int]:
-        """The grid value to which each copy's forecast is rounded: row i of the chain is a point mass there."""
-        return rounded(self.regressions(row), self.bins)
-
-    def plan(self, row: Row, hint: float | None) -> Plan:
-        """The uniform distribution on a cycle of the chain. A hint is not used."""
-        return play_cycle(self.successors(row), self.grid)
-
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """The copy of the value that was drawn takes a gradient step."""
         i = plan.notes[drawn]
         indices, values = affine(row, self.hypotheses.n)
-        low, high = self.property.domain
-        forecast = low + (high - low) * float(self.coefficients[i, indices] @ values)
+        forecast = self.scaled(float(self.coefficients[i, indices] @ values))
         gradient = inputs.identified(self.property, forecast, y) * values
         self.squares[i] += float(gradient @ gradient)
         if self.squares[i] == 0.0:

@@ -1,20 +1,22 @@
-"""Ghuge, Muthukumar, Singla (2025): l1 multicalibration of means over a finite class, directly in l1."""
+"""Ghuge, Muthukumar, Singla (2025): l1 multicalibration of means, over all functions or by one oracle call a round."""
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from swapcal import inputs
 from swapcal.errors import InvalidInput
-from swapcal.paper.method import Plan, PublishedMethod
-from swapcal.protocols import Elicitable, Hypotheses, Row
-from swapcal.rivals.card import Card
+from swapcal.paper.method import Plan
+from swapcal.protocols import Row
+from swapcal.rivals.card import BinnedRival, Card
 from swapcal.rivals.games import first_change, play_points
 from swapcal.typing import Float64Array, IntArray
 
 
-class Ghuge2025(PublishedMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class Ghuge2025(BinnedRival):
     r"""Each function has a gradient ascent that looks for its worst signs; weights look for the worst function.
 
     Guarantee (theorem 3.1 of the source, for |f| <= 1), with S_{f,j} the sum of f(x_t) (p_t - y_t) over the rounds with
@@ -77,28 +79,23 @@ class Ghuge2025(PublishedMethod):
         "text was not available",
     )
 
-    def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
-        halfspace: str = "sampled",
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        default = max(1, math.ceil(math.cbrt(self.horizon) - 1e-9))
-        self.bins = default if bins is None else inputs.integer(bins, "bins", 1)
-        self.halfspace = inputs.one_of(halfspace, "halfspace", ("sampled", "averaged"))
-        self.points = np.linspace(*property.domain, self.bins + 1)
+    halfspace: str = "sampled"
+
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        super().start()
+        n = self.hypotheses.n
+        self.halfspace = inputs.one_of(self.halfspace, "halfspace", ("sampled", "averaged"))
+        self.points = np.linspace(*self.property.domain, self.bins + 1)
         self.step = math.sqrt((self.bins + 1) / self.horizon)
-        self.rate = math.sqrt(2.0 * math.log(hypotheses.n) / self.horizon)
-        self.thetas = np.zeros((hypotheses.n, self.bins + 1))
-        self.sums = np.zeros((hypotheses.n, self.bins + 1))
-        self.gains = np.zeros(hypotheses.n)
+        self.rate = math.sqrt(2.0 * math.log(n) / self.horizon)
+        self.thetas = np.zeros((n, self.bins + 1))
+        self.sums = np.zeros((n, self.bins + 1))
+        self.gains = np.zeros(n)
+
+    def default_bins(self) -> int:
+        """As the theory has it."""
+        return max(1, math.ceil(math.cbrt(self.horizon) - 1e-9))
 
     def weights(self) -> Float64Array:
         """The probability of each function."""
@@ -145,11 +142,8 @@ def _mixture(evidence: Float64Array, weights: Float64Array) -> Float64Array:
     return np.asarray(mixture + upper, dtype=np.float64)
 
 
-# --------
-# Ghuge, Muthukumar, Singla (2025): l1-multicalibration with one call of an offline oracle in each round.
-
-
-class Ghuge2025Oracle(PublishedMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class Ghuge2025Oracle(BinnedRival):
     r"""Follow the perturbed leader: the group and the signs that look worst in past rounds plus made-up ones.
 
     Guarantee: E[MCal_1] = O~(T^(3/4)) for groups (functions with values 0 and 1) and contexts that are known in advance
@@ -201,7 +195,7 @@ class Ghuge2025Oracle(PublishedMethod):
     Dudik, Haghtalab, Luo, Schapire, Syrgkanis, Vaughan (2020), Oracle-efficient online learning and auction design.
     """
 
-    check_exceptions: ClassVar[dict[str, str]] = PublishedMethod.check_exceptions | {
+    check_exceptions: ClassVar[dict[str, str]] = BinnedRival.check_exceptions | {
         "predict_learns_nothing": "the leader's perturbation is drawn anew for every round, before the forecast"
     }
     card: ClassVar[Card] = Card(
@@ -217,32 +211,25 @@ class Ghuge2025Oracle(PublishedMethod):
         "crossings, and the forecast where the chosen group is absent",
     )
 
-    def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        contexts: Any = None,
-        bins: int | None = None,
-        noise: float | None = None,
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        default = max(2, math.ceil(self.horizon**0.25 - 1e-9))
-        self.bins = default if bins is None else inputs.integer(bins, "bins", 1)
+    contexts: Any = None
+    noise: float | None = None
+
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        super().start()
         spread = math.sqrt(self.horizon / (self.bins + 1))
-        self.noise = spread if noise is None else inputs.number(noise, "noise", 0.0, 1e12)
-        self.contexts = contexts
-        self.sums = np.zeros((hypotheses.n, self.bins + 1))
-        self._factor = None if contexts is None else _factor(contexts, hypotheses.n)
+        self.deviation = spread if self.noise is None else inputs.number(self.noise, "noise", 0.0, 1e12)
+        self.sums = np.zeros((self.hypotheses.n, self.bins + 1))
+        self._factor = None if self.contexts is None else _factor(self.contexts, self.hypotheses.n)
+
+    def default_bins(self) -> int:
+        """As the theory has it."""
+        return max(2, math.ceil(math.pow(self.horizon, 0.25) - 1e-9))
 
     def perturbation(self) -> Float64Array:
         """The noise of the coming round for each group and bin: a pure function of the seed and the round's number."""
         generator = np.random.default_rng((self.seed, self._issued))
-        drawn = self.noise * np.asarray(generator.standard_normal(self.sums.shape))
+        drawn = self.deviation * np.asarray(generator.standard_normal(self.sums.shape))
         return drawn if self._factor is None else self._factor @ drawn
 
     def evaluate(self, sums: Float64Array) -> tuple[int, IntArray]:
@@ -255,9 +242,8 @@ class Ghuge2025Oracle(PublishedMethod):
         if row.values.size and not (row.values == 1.0).all():
             raise InvalidInput(f"{self.card.name} knows groups only, so contexts of 0 and 1; got {row.values.tolist()}")
         _, signs = self.evaluate(self.sums + self.perturbation())
-        low, high = self.property.domain
         chosen = self._neighbors(signs)
-        values = tuple(low + (high - low) * (i / self.bins) for i in chosen)
+        values = tuple(self.scaled(i / self.bins) for i in chosen)
         return Plan(values, (1.0 / len(chosen),) * len(chosen), chosen)
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:

@@ -1,19 +1,20 @@
 """Gupta, Jung, Noarov, Pai, Roth (2022): online multicalibration of means by exponential weights."""
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from swapcal import inputs
-from swapcal.engine.values import Grid
-from swapcal.paper.method import Plan, PublishedMethod
-from swapcal.protocols import Elicitable, Hypotheses, Row
+from swapcal.paper.method import Plan
+from swapcal.protocols import Row
 from swapcal.rivals.card import Card
-from swapcal.rivals.games import first_change, play_borders, sinh_sums
+from swapcal.rivals.games import BorderRival, sinh_sums
 
 
-class Gupta2022(PublishedMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class Gupta2022(BorderRival):
     r"""The first online multicalibration algorithm: a sum of exponentials, kept small by two-point forecasts.
 
     Guarantee, with S_{f,i} the sum of f(x_t) (p_t - y_t) over the rounds with p_t in bin i, for any labels in [0, 1]:
@@ -73,33 +74,18 @@ class Gupta2022(PublishedMethod):
         reconstructed="the number of bins (T^(1/4)) and r (1000), which the bound leaves open; 0/0 takes the lower bin",
     )
 
-    def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
-        rate: float | None = None,
-        fineness: int = 1000,
-        forecasts: str = "point",
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        self.bins = math.ceil(self.horizon**0.25) if bins is None else inputs.integer(bins, "bins", 1)
-        theory = math.sqrt(math.log(2 * hypotheses.n * self.bins) / (4 * self.horizon))
-        self.rate = theory if rate is None else inputs.number(rate, "rate", 0.0, 1e3)
-        self.fineness = inputs.integer(fineness, "fineness", 2)
-        self.forecasts = inputs.one_of(forecasts, "forecasts", ("point", "middle"))
-        self.grid = Grid(*property.domain, self.bins)
-        self.sums = np.zeros((hypotheses.n, self.bins))
+    rate: float | None = None
+
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        super().start()
+        theory = math.sqrt(math.log(2 * self.hypotheses.n * self.bins) / (4 * self.horizon))
+        self.eta = theory if self.rate is None else inputs.number(self.rate, "rate", 0.0, 1e3)
+        self.sums = np.zeros((self.hypotheses.n, self.bins))
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """Two points around a border; hints are not used."""
-        evidence, logs = sinh_sums(self.rate * self.sums[row.indices], row.values[:, None])
-        return play_borders(self.grid, first_change(evidence, logs), self.fineness, self.forecasts == "middle")
+        return self.play_borders(*sinh_sums(self.eta * self.sums[row.indices], row.values[:, None]))
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Add the error to the sums of the bin that was played."""

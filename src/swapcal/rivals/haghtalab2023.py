@@ -1,20 +1,21 @@
 """Haghtalab, Jordan, Zhao (2023): multicalibration as a game between a no-regret adversary and a best response."""
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from swapcal import inputs
-from swapcal.engine.values import Grid
-from swapcal.paper.method import Plan, PublishedMethod
-from swapcal.protocols import Elicitable, Hypotheses, Row
+from swapcal.paper.method import Plan
+from swapcal.protocols import Row
 from swapcal.rivals.card import Card
-from swapcal.rivals.games import first_change, play_borders, sinh_sums
+from swapcal.rivals.games import BorderRival, sinh_sums
 from swapcal.typing import Float64Array
 
 
-class Haghtalab2023(PublishedMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class Haghtalab2023(BorderRival):
     r"""An adversary learns which (function, bin, sign) is worst; the learner answers its mixture with two points.
 
     Guarantee, with S_{f,i} the sum of f(x_t) (p_t - y_t) over the rounds with p_t in bin i of n: with high probability
@@ -76,30 +77,17 @@ class Haghtalab2023(PublishedMethod):
         "available, and its code is for batches",
     )
 
-    def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
-        adversary: str = "hedge",
-        fineness: int = 1000,
-        forecasts: str = "point",
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        self.bins = math.ceil(self.horizon**0.25) if bins is None else inputs.integer(bins, "bins", 1)
-        self.adversary = inputs.one_of(adversary, "adversary", ("hedge", "prod"))
-        self.fineness = inputs.integer(fineness, "fineness", 2)
-        self.forecasts = inputs.one_of(forecasts, "forecasts", ("point", "middle"))
-        self.grid = Grid(*property.domain, self.bins)
-        self.rate = math.sqrt(2.0 * math.log(2 * hypotheses.n * self.bins) / self.horizon)
-        self.gains = np.zeros((hypotheses.n, self.bins))
-        self.logs = np.zeros((2, hypotheses.n, self.bins))
-        self.squares = np.zeros((2, hypotheses.n, self.bins))
+    adversary: str = "hedge"
+
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        super().start()
+        self.adversary = inputs.one_of(self.adversary, "adversary", ("hedge", "prod"))
+        cells = (self.hypotheses.n, self.bins)
+        self.rate = math.sqrt(2.0 * math.log(2 * self.hypotheses.n * self.bins) / self.horizon)
+        self.gains = np.zeros(cells)
+        self.logs = np.zeros((2, *cells))
+        self.squares = np.zeros((2, *cells))
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """The best response to the adversary's mixture; hints are not used."""
@@ -111,7 +99,7 @@ class Haghtalab2023(PublishedMethod):
             logs = exponents.max(axis=(0, 1), initial=-np.inf) if row.indices.size else np.zeros(self.bins)
             plus, minus = np.exp(exponents - logs)
             evidence = (values * (plus - minus)).sum(axis=0)
-        return play_borders(self.grid, first_change(evidence, logs), self.fineness, self.forecasts == "middle")
+        return self.play_borders(evidence, logs)
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Feed the adversary what its objectives gained on average over the draw."""

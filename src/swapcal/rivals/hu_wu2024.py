@@ -1,19 +1,20 @@
 """Hu and Wu (2024): forecasts without contexts that give every decision maker small swap regret."""
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from swapcal import inputs
-from swapcal.paper.method import Plan, PublishedMethod
-from swapcal.paper.msmwc import MsMwC
-from swapcal.protocols import Elicitable, Hypotheses, Row
+from swapcal.paper.method import Plan
+from swapcal.protocols import Row
 from swapcal.rivals.card import Card
-from swapcal.rivals.games import simulated, two_spots
+from swapcal.rivals.games import InnerGameRival
 
 
-class HuWu2024(PublishedMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class HuWu2024(InnerGameRival):
     r"""The algorithm that the paper starts from: calibrated bins, and no groups.
 
     Guarantee: whoever best-responds to the forecasts has expected swap regret O(sqrt(T) ln T), at once for all payoffs
@@ -71,47 +72,30 @@ class HuWu2024(PublishedMethod):
         "account in the paper",
     )
 
-    def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
-        inner: str = "two_points",
-        max_steps: int = 400,
-        forecasts: str = "right",
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        default = math.ceil(math.sqrt(self.horizon))
-        self.bins = min(default if bins is None else inputs.integer(bins, "bins", 1), self.horizon)
-        self.inner = inputs.one_of(inner, "inner", ("two_points", "simulated"))
-        self.max_steps = inputs.integer(max_steps, "max_steps", 1)
-        self.forecasts = inputs.one_of(forecasts, "forecasts", ("right", "middle"))
-        self.experts = MsMwC(2 * self.bins, horizon=self.horizon)
-        self.n_rounds = 0
+    forecasts: str = "right"
+
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        super().start()
+        self.forecasts = inputs.one_of(self.forecasts, "forecasts", ("right", "middle"))
+
+    def default_bins(self) -> int:
+        """As the theory has it."""
+        return math.ceil(math.sqrt(self.horizon))
+
+    def n_tests(self) -> int:
+        """One: there are no functions."""
+        return 1
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """A distribution over the bins that no label can exploit; context and hint are not used."""
         phi = self.experts.weights[: self.bins] - self.experts.weights[self.bins :]
-        if self.inner == "simulated":
-            spots = simulated(phi, min((self.n_rounds + 1) ** 2, self.max_steps))
-        else:
-            spots = two_spots(phi, self.horizon)
-        low, high = self.property.domain
-        inside = 1.0 if self.forecasts == "right" else 0.5
-        points = [min(low + (high - low) * point, high) for point in spots.points]
-        values = [min(low + (high - low) * ((i + inside) / self.bins), high) for i in spots.bins]
-        return Plan(tuple(values), tuple(spots.probabilities), (spots.bins, points))
+        spots, points = self.spots(phi)
+        inside, high = 1.0 if self.forecasts == "right" else 0.5, self.property.domain[1]
+        values = tuple(min(self.scaled((i + inside) / self.bins), high) for i in spots.bins)
+        return Plan(values, tuple(spots.probabilities), (spots.bins, points))
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Feed the experts their realized gains."""
         i, point = plan.notes[0][drawn], plan.notes[1][drawn]
-        gain = inputs.identified(self.property, point, y)
-        gains = np.zeros(2 * self.bins)
-        gains[i], gains[self.bins + i] = gain, -gain
-        self.experts.update(gains)
-        self.n_rounds += 1
+        self.feed(i, slice(None), np.array([inputs.identified(self.property, point, y)]))

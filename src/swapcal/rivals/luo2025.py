@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from swapcal import inputs
-from swapcal.paper.method import Plan, PublishedMethod
-from swapcal.protocols import Elicitable, Hypotheses, Row
-from swapcal.rivals.card import Card
+from swapcal.paper.method import Plan
+from swapcal.protocols import Row
+from swapcal.rivals.card import BinnedRival, Card
+from swapcal.rivals.games import affine
 from swapcal.typing import Float64Array, IntArray
 
 _SNAP = 1e-12
@@ -33,13 +33,13 @@ def two_neighbors(forecasts: Float64Array, n: int) -> tuple[IntArray, Float64Arr
 
 
 def _reachable(edges: list[tuple[int, ...]], start: int) -> set[int]:
-    found, waiting = {start}, [start]
+    states, waiting = {start}, [start]
     while waiting:
         for state in edges[waiting.pop()]:
-            if state not in found:
-                found.add(state)
+            if state not in states:
+                states.add(state)
                 waiting.append(state)
-    return found
+    return states
 
 
 def stationary(lower: IntArray, share: Float64Array, start: int) -> tuple[list[int], Float64Array]:
@@ -103,7 +103,7 @@ def projected(point: Float64Array, inverse: Float64Array, radius: float) -> Floa
     return result
 
 
-class Luo2025(PublishedMethod):
+class Luo2025(BinnedRival):
     r"""N + 1 online Newton steps, one for each value that may be forecast, and a stationary distribution over them.
 
     Guarantee: external regret O(d log T) of each learner gives contextual swap regret O(N d log T + T / N^2), which
@@ -164,43 +164,39 @@ class Luo2025(PublishedMethod):
         reconstructed="a constant feature, the ball's radius sqrt 2, the Newton step's constants; which closed class",
     )
 
-    def __init__(
-        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        d = hypotheses.n + 1
-        share = self.horizon / (d * math.log(max(self.horizon, 3)))
-        self.bins = max(2, math.ceil(share ** (1.0 / 3.0))) if bins is None else inputs.integer(bins, "bins", 1)
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        super().start()
+        d = self.hypotheses.n + 1
         self.radius = math.sqrt(2.0)
-        self._last, self._one = np.array([hypotheses.n]), np.ones(1)
         self.gamma = 1.0 / (2.0 * 3.0**2)
         self.epsilon = 1.0 / (2.0 * self.gamma * self.radius) ** 2
         self.coefficients = np.zeros((self.bins + 1, d))
         self.inverses = np.tile(np.eye(d) / self.epsilon, (self.bins + 1, 1, 1))
 
+    def default_bins(self) -> int:
+        """As the theory has it."""
+        share = self.horizon / ((self.hypotheses.n + 1) * math.log(max(self.horizon, 3)))
+        return max(2, math.ceil(math.pow(share, 1.0 / 3.0)))
+
     def regressions(self, row: Row) -> Float64Array:
         """What each learner would forecast, in widths of the domain, clipped to [0, 1]."""
-        indices, values = self._affine(row)
+        indices, values = affine(row, self.hypotheses.n)
         return np.clip(self.coefficients[:, indices] @ values, 0.0, 1.0)
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """The stationary distribution of the rounded forecasts. A hint is not used."""
         lower, share = two_neighbors(self.regressions(row), self.bins)
         states, chances = stationary(lower, share, self.bins // 2)
-        low, high = self.property.domain
-        values = tuple(low + (high - low) * (i / self.bins) for i in states)
+        values = tuple(self.scaled(i / self.bins) for i in states)
         return Plan(values, tuple(chances.tolist()), tuple(states))
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Every learner in the support takes a Newton step on its scaled loss."""
-        states, (indices, values) = list(plan.notes), self._affine(row)
-        # V(p, y) = p - u in widths of the domain, so that the target u is -V at the domain's lower end.
-        target = -inputs.identified(self.property, self.property.domain[0], y)
+        states, (indices, values) = list(plan.notes), affine(row, self.hypotheses.n)
         chances = np.array(plan.probabilities)
         coefficients, inverses = self.coefficients[states], self.inverses[states]
-        residuals = coefficients[:, indices] @ values - target
+        residuals = coefficients[:, indices] @ values - self.target(y)
         gradients = (2.0 * chances * residuals)[:, None] * values
         solved = (inverses[:, :, indices] @ gradients[:, :, None])[:, :, 0]
         stretch = 1.0 + np.sum(solved[:, indices] * gradients, axis=1)
@@ -211,7 +207,3 @@ class Luo2025(PublishedMethod):
         for k in np.flatnonzero(np.sum(coefficients * coefficients, axis=1) > self.radius**2):
             coefficients[k] = projected(coefficients[k], inverses[k], self.radius)
         self.coefficients[states], self.inverses[states] = coefficients, inverses
-
-    def _affine(self, row: Row) -> tuple[IntArray, Float64Array]:
-        """The context with a constant behind it."""
-        return np.concatenate((row.indices, self._last)), np.concatenate((row.values, self._one))

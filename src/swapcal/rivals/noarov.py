@@ -1,23 +1,21 @@
-"""Roth (2022): the lecture notes' online quantile multicalibration, for a finite class of groups."""
+"""Roth (2022), Noarov and Roth (2023), Noarov et al. (2025): from quantiles to any property, and to any event."""
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from swapcal import inputs
-from swapcal.paper.method import Plan, PublishedMethod
-from swapcal.paper.msmwc import MsMwC
-from swapcal.protocols import Elicitable, Hypotheses, Row
+from swapcal.paper.method import Plan
+from swapcal.protocols import Row
 from swapcal.rivals.card import Card
-from swapcal.rivals.games import Quadratics, first_change, grid_points, play_points, simulated, two_spots
+from swapcal.rivals.games import InnerGameRival, QuadraticRival
 from swapcal.typing import Float64Array
 
-# --------
-# Noarov, Ramalingam, Roth, Xie (2025): unbiased on every event, here every function in every bin.
 
-
-class Noarov2025(PublishedMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class Noarov2025(InnerGameRival):
     r"""Forecasts whose bias on an event grows with the square root of how often the event happens.
 
     Guarantee (theorem 2.4 of the source), with S_{f,i} the sum of f(x_t) (p_t - y_t) over the n_i rounds with p_t in
@@ -81,29 +79,17 @@ class Noarov2025(PublishedMethod):
         "is gradient ascent, one of those allowed",
     )
 
-    def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        bins: int | None = None,
-        inner: str = "two_points",
-        max_steps: int = 400,
-        forecasts: str = "point",
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        default = max(1, math.ceil(math.cbrt(self.horizon) - 1e-9))
-        self.bins = min(default if bins is None else inputs.integer(bins, "bins", 1), self.horizon)
-        self.inner = inputs.one_of(inner, "inner", ("two_points", "simulated"))
-        self.max_steps = inputs.integer(max_steps, "max_steps", 1)
-        self.forecasts = inputs.one_of(forecasts, "forecasts", ("point", "middle"))
-        self.experts = MsMwC(2 * self.bins * hypotheses.n, horizon=self.horizon)
-        self.sums = np.zeros((self.bins, hypotheses.n))
-        self.n_rounds = 0
+    forecasts: str = "point"
+
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        super().start()
+        self.forecasts = inputs.one_of(self.forecasts, "forecasts", ("point", "middle"))
+        self.sums = np.zeros((self.bins, self.hypotheses.n))
+
+    def default_bins(self) -> int:
+        """As the theory has it."""
+        return max(1, math.ceil(math.cbrt(self.horizon) - 1e-9))
 
     def phi(self, row: Row) -> Float64Array:
         """The weighted functions of each bin, with their signs."""
@@ -112,33 +98,20 @@ class Noarov2025(PublishedMethod):
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """A distribution that no label can exploit; hints are not used."""
-        if self.inner == "simulated":
-            spots = simulated(self.phi(row), min((self.n_rounds + 1) ** 2, self.max_steps))
-        else:
-            spots = two_spots(self.phi(row), self.horizon)
-        low, high = self.property.domain
-        points = [min(low + (high - low) * point, high) for point in spots.points]
+        spots, points = self.spots(self.phi(row))
         middle = self.forecasts == "middle"
-        values = [low + (high - low) * ((i + 0.5) / self.bins) for i in spots.bins] if middle else points
+        values = [self.scaled((i + 0.5) / self.bins) for i in spots.bins] if middle else points
         return Plan(tuple(values), tuple(spots.probabilities), (spots.bins, points))
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Feed the experts their realized gains."""
         i, point = plan.notes[0][drawn], plan.notes[1][drawn]
         gain = row.values * inputs.identified(self.property, point, y)
-        gains = np.zeros((2, self.bins, self.hypotheses.n))
-        gains[0, i, row.indices] = gain
-        gains[1, i, row.indices] = -gain
-        self.experts.update(gains.ravel())
+        self.feed(i, row.indices, gain)
         self.sums[i, row.indices] += gain
-        self.n_rounds += 1
 
 
-# --------
-# Noarov and Roth (2023): online multicalibration of any elicitable property, for a finite class of groups.
-
-
-class NoarovRoth2023(PublishedMethod):
+class NoarovRoth2023(QuadraticRival):
     r"""The paper's closest relative: the same class of properties, the l2 error of the worst group, and sqrt(T).
 
     Guarantee (theorem F.10), with R the sum of f(x_t) V(g, y_t) over the n rounds of group f with forecast g, |V| <= C
@@ -190,26 +163,8 @@ class NoarovRoth2023(PublishedMethod):
         "the term V^2/n",
     )
 
-    def __init__(
-        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        self.points = grid_points(property, self.horizon, bins)
-        self.bins = len(self.points)
-        self.game = Quadratics(hypotheses.n, self.bins, horizon=self.horizon, bound=1.0, own_counts=True)
 
-    def plan(self, row: Row, hint: float | None) -> Plan:
-        """Neighboring points of the grid where the weighted evidence changes sign; hints are not used."""
-        return play_points(self.points, first_change(self.game.evidence(row)))
-
-    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
-        """Add the identification at the forecast to the sums, and the gains to the weights."""
-        self.game.record(row, plan.notes[drawn], inputs.identified(self.property, plan.values[drawn], y))
-
-
-class Roth2022(PublishedMethod):
+class Roth2022(QuadraticRival):
     r"""The quadratic error of each group, for quantiles.
 
     Guarantee: sum_g R_{f,g}^2 / n_{f,g} = O~(sqrt(T)) in expectation for each group f, with R the sum of 1{y_t <= g} -
@@ -260,23 +215,8 @@ class Roth2022(PublishedMethod):
         "available",
     )
 
-    def __init__(
-        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        self.points = grid_points(property, self.horizon, bins)
-        self.bins = len(self.points)
-        low, high = property.domain
-        # V is -q below the label and 1 - q from it on.
-        bound = max(-float(property.identification(low, high)), float(property.identification(high, low)))
-        self.game = Quadratics(hypotheses.n, self.bins, horizon=self.horizon, bound=bound, own_counts=True)
-
-    def plan(self, row: Row, hint: float | None) -> Plan:
-        """Neighboring points of the grid where the weighted evidence changes sign; hints are not used."""
-        return play_points(self.points, first_change(self.game.evidence(row)))
-
-    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
-        """Add the miscoverage at the forecast to the sums, and the gains to the weights."""
-        self.game.record(row, plan.notes[drawn], inputs.identified(self.property, plan.values[drawn], y))
+    def bound(self) -> float:
+        """The larger of q and 1 - q: V is -q below the label and 1 - q from it on."""
+        low, high = self.property.domain
+        v = self.property.identification
+        return max(-float(v(low, high)), float(v(high, low)))

@@ -7,14 +7,14 @@ import numpy as np
 
 from swapcal import inputs
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
-from swapcal.paper.method import Plan, PublishedMethod
-from swapcal.protocols import Elicitable, Hypotheses, Row
-from swapcal.rivals.card import Card
+from swapcal.paper.method import Plan
+from swapcal.protocols import Row
+from swapcal.rivals.card import BinnedRival, Card
 from swapcal.rivals.games import first_change, play_points
 from swapcal.typing import Float64Array
 
 
-class Okoroafor2025(PublishedMethod):
+class Okoroafor2025(BinnedRival):
     r"""Calibrated only as far as proper losses can see, and multiaccurate: enough to beat a class under every loss.
 
     Guarantee, in units of the domain, with A_v the sum of p_t - y_t over the rounds with p_t >= v/N, B_f the sum of
@@ -77,20 +77,20 @@ class Okoroafor2025(PublishedMethod):
         "sqrt(T ln |F|)); that thresholds are the tests and that the two evidences are added is our reading",
     )
 
-    def __init__(
-        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        self.bins = math.ceil(math.sqrt(self.horizon)) if bins is None else inputs.integer(bins, "bins", 1)
-        self.points = np.linspace(*property.domain, self.bins + 1)
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        super().start()
+        n = self.hypotheses.n
+        self.points = np.linspace(*self.property.domain, self.bins + 1)
         self.rate = math.sqrt(2.0 * math.log(2 * (self.bins + 1)) / self.horizon)
         self.sums = np.zeros(self.bins + 1)
-        self.signed = hypotheses.dual == "max"
-        n = hypotheses.n
+        self.signed = self.hypotheses.dual == "max"
         self.learner: Learner = MultiplicativeWeights(2 * n) if self.signed else GradientDescent(n)
         self.state = self.learner.start()
+
+    def default_bins(self) -> int:
+        """As the theory has it."""
+        return math.ceil(math.sqrt(self.horizon))
 
     def thresholds(self) -> Float64Array:
         """Phi_j: the signed weights of the thresholds at or below point j."""

@@ -1,6 +1,7 @@
-"""The rolling empirical value of the property, by group."""
+"""What practitioners use, and the two ends of the scale: the model as it is, and the truth."""
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -8,16 +9,13 @@ import numpy as np
 from swapcal import inputs
 from swapcal.engine.values import Grid
 from swapcal.errors import InvalidInput
-from swapcal.paper.method import Plan, PublishedMethod
-from swapcal.protocols import Elicitable, Hypotheses, Row
-from swapcal.rivals.card import Card
+from swapcal.paper.method import Plan
+from swapcal.protocols import Row
+from swapcal.rivals.card import BinnedRival, Card, Rival
 from swapcal.typing import Float64Array
 
-# --------
-# The limit: a forecaster that knows the truth and only rounds it.
 
-
-class Clairvoyant(PublishedMethod):
+class Clairvoyant(BinnedRival):
     """Knows the true conditional property, passed as the hint, and rounds it to the grid.
 
     What it suffers is the labels' noise, of the order of log |F| in each bin, and rounding, at most rho^2 T / (4 N^2):
@@ -54,39 +52,34 @@ class Clairvoyant(PublishedMethod):
         assumes="the truth, given as the hint",
         properties=("elicitable",),
         classes=("none",),
-        exponent=None,
-        error="",
         cost="O(1)",
     )
 
-    def __init__(
-        self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0, bins: int | None = None
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        default = math.ceil(self.horizon ** (1.0 / 3.0) - 1e-9)
-        self.bins = default if bins is None else inputs.integer(bins, "bins", 1)
-        self.grid = Grid(*property.domain, self.bins)
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        super().start()
+        self.grid = Grid(*self.property.domain, self.bins)
+
+    def default_bins(self) -> int:
+        """As the theory has it."""
+        return math.ceil(math.pow(self.horizon, 1.0 / 3.0) - 1e-9)
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """The mid-point of the truth's bin."""
         if hint is None:
             raise InvalidInput("the clairvoyant needs the true conditional property as the hint of every round")
-        return Plan((self.grid.midpoint(self.grid.bin(hint)),), (1.0,))
+        return self.sure(self.grid.midpoint(self.grid.bin(hint)))
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Nothing: all is known."""
 
 
-# --------
-# Online logistic recalibration of the hint, with group indicators.
-
 _EDGE = 1e-6
 """Hints are kept this far from 0 and 1, where log-odds are infinite."""
 
 
-class LogisticRecalibration(PublishedMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LogisticRecalibration(Rival):
     r"""Platt scaling that never stops: logistic regression on the hint's log-odds and the context.
 
     Guarantee: none on calibration. Like any regression with these features it drives the mean of (p - y) x_j over all
@@ -134,28 +127,17 @@ class LogisticRecalibration(PublishedMethod):
         assumes="a hint",
         properties=("mean",),
         classes=("finite", "linear"),
-        exponent=None,
-        error="",
         cost="O(k)",
         reconstructed="the start at the hint itself",
     )
 
-    def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        rate: float = 0.01,
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        self.rate = inputs.number(rate, "rate", 0.0, 1e3)
-        self.intercept = 0.0
-        self.slope = 1.0
-        self.weights = np.zeros(hypotheses.n)
+    rate: float = 0.01
+
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        self.rate = inputs.number(self.rate, "rate", 0.0, 1e3)
+        self.intercept, self.slope = 0.0, 1.0
+        self.weights = np.zeros(self.hypotheses.n)
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """The recalibrated hint."""
@@ -166,7 +148,7 @@ class LogisticRecalibration(PublishedMethod):
         # The branch whose exponential cannot overflow.
         grown = math.exp(-abs(score))
         chance = 1.0 / (1.0 + grown) if score >= 0.0 else grown / (1.0 + grown)
-        return Plan((min(max(low + (high - low) * chance, low), high),), (1.0,), odds)
+        return self.sure(self.scaled(chance), odds)
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """One gradient step on the log loss."""
@@ -176,11 +158,7 @@ class LogisticRecalibration(PublishedMethod):
         self.weights[row.indices] -= step * row.values
 
 
-# --------
-# The model as it is: no calibration at all.
-
-
-class RawModel(PublishedMethod):
+class RawModel(Rival):
     """Plays the hint, or the middle of the domain where there is none.
 
     Guarantee: none. What every other method has to improve on.
@@ -215,27 +193,15 @@ class RawModel(PublishedMethod):
         assumes="a hint",
         properties=("elicitable",),
         classes=("none",),
-        exponent=None,
-        error="",
         cost="O(1)",
     )
 
-    def __init__(self, property: Elicitable, hypotheses: Hypotheses, *, horizon: int, seed: int = 0) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-
     def plan(self, row: Row, hint: float | None) -> Plan:
         """The hint."""
-        low, high = self.property.domain
-        return Plan((0.5 * low + 0.5 * high if hint is None else hint,), (1.0,))
+        return self.sure(self.middle_or(hint))
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Nothing."""
-
-
-# --------
-# Isotonic regression of the label on the hint, refitted in a rolling window.
 
 
 def isotonic(y: Float64Array, weights: Float64Array) -> Float64Array:
@@ -265,7 +231,8 @@ def isotonic(y: Float64Array, weights: Float64Array) -> Float64Array:
     return np.repeat(np.array(means), lengths)
 
 
-class RollingIsotonic(PublishedMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class RollingIsotonic(Rival):
     """The hint, sent through a monotone curve that is refitted to the last outcomes.
 
     Guarantee: none online. It presumes that the hint ranks cases rightly, and knows no groups.
@@ -312,39 +279,25 @@ class RollingIsotonic(PublishedMethod):
         assumes="a hint that ranks cases rightly",
         properties=("mean",),
         classes=("none",),
-        exponent=None,
-        error="",
         cost="O(window log window / every)",
         reconstructed="window and time between fits",
     )
 
-    def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        window: int = 1000,
-        every: int = 50,
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        self.window = inputs.integer(window, "window", 1)
-        self.every = inputs.integer(every, "every", 1)
+    window: int = 1000
+    every: int = 50
+
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        self.window = inputs.integer(self.window, "window", 1)
+        self.every = inputs.integer(self.every, "every", 1)
         self.seen = 0
-        self.hints = np.zeros(self.window)
-        self.outcomes = np.zeros(self.window)
-        self.knots = np.zeros(0)
-        self.heights = np.zeros(0)
+        self.hints, self.outcomes = np.zeros(self.window), np.zeros(self.window)
+        self.knots, self.heights = np.zeros(0), np.zeros(0)
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """The curve at the hint."""
-        low, high = self.property.domain
-        base = 0.5 * low + 0.5 * high if hint is None else hint
-        value = float(np.interp(base, self.knots, self.heights)) if len(self.knots) else base
-        return Plan((min(max(value, low), high),), (1.0,), base)
+        base = self.middle_or(hint)
+        return self.sure(float(np.interp(base, self.knots, self.heights)) if len(self.knots) else base, base)
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Put the outcome into the window; refit when it is time."""
@@ -364,7 +317,8 @@ class RollingIsotonic(PublishedMethod):
         self.heights = isotonic(np.bincount(places, weights=self.outcomes[:n]) / weights, weights)
 
 
-class RollingProperty(PublishedMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class RollingProperty(Rival):
     """What the property was among the last labels of each group, averaged over the groups of the case.
 
     Guarantee: none, unless groups are disjoint and labels stationary.
@@ -403,37 +357,26 @@ class RollingProperty(PublishedMethod):
         assumes="labels that change slowly",
         properties=("elicitable",),
         classes=("finite",),
-        exponent=None,
-        error="",
         cost="O(k window)",
         reconstructed="the window, and the average over overlapping groups",
     )
 
-    def __init__(
-        self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
-        *,
-        horizon: int,
-        seed: int = 0,
-        window: int = 200,
-    ) -> None:
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
-        self.horizon = inputs.integer(horizon, "horizon", 1)
-        self.window = inputs.integer(window, "window", 1)
+    window: int = 200
+
+    def start(self) -> None:
+        """Check the options, and start with nothing learned."""
+        self.window = inputs.integer(self.window, "window", 1)
         # The last row is for all cases.
-        self.labels = np.zeros((hypotheses.n + 1, self.window))
-        self.seen = np.zeros(hypotheses.n + 1, dtype=np.int64)
+        self.labels = np.zeros((self.hypotheses.n + 1, self.window))
+        self.seen = np.zeros(self.hypotheses.n + 1, dtype=np.int64)
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """The mean over active groups of the property in their windows."""
-        low, high = self.property.domain
         groups = [j for j in row.indices.tolist() if self.seen[j]] or [self.hypotheses.n]
         if not self.seen[groups[0]]:
-            return Plan((0.5 * low + 0.5 * high,), (1.0,))
+            return self.sure(self.middle_or(None))
         total = sum(self.property.value(self.labels[j, : min(int(self.seen[j]), self.window)]) for j in groups)
-        return Plan((min(max(total / len(groups), low), high),), (1.0,))
+        return self.sure(total / len(groups))
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Put the label into the windows of its groups and of all cases."""

@@ -486,7 +486,7 @@ class RereadableSource:
 
     Examples
     --------
-    >>> with Passes(iter([{"y": 1.0}, {"y": 0.0}]), ["y"]) as passes:
+    >>> with RereadableSource(iter([{"y": 1.0}, {"y": 0.0}]), ["y"]) as passes:
     ...     [[len(batch) for batch in passes.batches()] for _ in range(2)]
     [[2], [2]]
     """

@@ -148,7 +148,7 @@ def audit(
     >>> rng = np.random.default_rng(1)
     >>> score = rng.random(4000)
     >>> table = {"late": rng.random(4000) < 0.7 * score, "score": score}
-    >>> result = audit(table, Question("late", "score"))
+    >>> result = audit(table, TaskConfig("late", "score"))
     >>> result.verdict.kind, result.verdict.headline
     ('recalibrate', 'Recalibrate: forecasts are too high by 17 points on average.')
     """
@@ -461,7 +461,7 @@ def compare(
     >>> rng = np.random.default_rng(1)
     >>> score = rng.random(4000)
     >>> table = {"late": rng.random(4000) < score, "good": score, "bad": 0.5 + 0.3 * score}
-    >>> found = compare(table, Question("late"), ["bad", "good"])
+    >>> found = compare(table, TaskConfig("late"), ["bad", "good"])
     >>> found.differences["good"].sure("all"), found.results["good"].verdict.kind
     (-1, 'fine')
     """

@@ -59,7 +59,7 @@ class KeyAssignment:
 
     Examples
     --------
-    >>> owners = Owners(2)
+    >>> owners = KeyAssignment(2)
     >>> owners.deal(Coded(np.array([0, 0, 0, 1, 1, 2]), ("a", "b", "c")))
     (array([0, 1, 1]), ['a', 'b', 'c'])
     """

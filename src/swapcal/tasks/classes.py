@@ -323,7 +323,7 @@ def run_classes(
     >>> rng = np.random.default_rng(1)
     >>> table = {"y": rng.choice(["a", "b", "c"], 3000, p=[0.6, 0.3, 0.1])}
     >>> table |= {f"p_{name}": np.full(3000, 1 / 3) for name in "abc"}
-    >>> found = run_classes(table, Question("y"), model=["p_a", "p_b", "p_c"], seed=1)
+    >>> found = run_classes(table, TaskConfig("y"), model=["p_a", "p_b", "p_c"], seed=1)
     >>> found.verdict.headline[:34]
     'Use the recalibrated probabilities'
     """

@@ -436,7 +436,7 @@ class ClassColumns:
     Examples
     --------
     >>> rows = Batch("a list", 0, 3, {"y": ["a", "b", None], "p_a": [0.5, 0.1, 0.3], "p_b": [0.5, 0.9, 0.7]})
-    >>> columns = ClassColumns(Question("y"), ("p_a", "p_b"))
+    >>> columns = ClassColumns(TaskConfig("y"), ("p_a", "p_b"))
     >>> columns.settle([rows], 3, "a list")
     >>> columns.classes, columns.labels(rows, "a list")
     (('a', 'b'), array([ 0,  1, -1]))

@@ -246,7 +246,7 @@ class TaskConfig:
 
     Examples
     --------
-    >>> Question("income", "score", parse_groups("sex,race,sex*race")).columns
+    >>> TaskConfig("income", "score", parse_groups("sex,race,sex*race")).columns
     ('income', 'score', 'sex', 'race')
     >>> parse_property("quantile:0.9", 0.0, 60.0)
     Quantile(0.9, high=60.0)

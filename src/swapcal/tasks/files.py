@@ -37,7 +37,7 @@ def check_distinct(files: Mapping[str, File | None]) -> None:
 
     Examples
     --------
-    >>> apart({"the input": "scores.csv", "the state": "./scores.csv"})
+    >>> check_distinct({"the input": "scores.csv", "the state": "./scores.csv"})
     Traceback (most recent call last):
         ...
     swapcal.errors.InvalidInput: the input and the state are the same file, ./scores.csv; give each a file of its own

@@ -324,7 +324,7 @@ def run_interval(
     >>> noisy = rng.random(3000) < 0.3
     >>> table = {"y": rng.normal(0.0, 1.0 + 2.0 * noisy), "noisy": noisy, "low": np.full(3000, -1.6)}
     >>> table["high"] = -table["low"]
-    >>> found = run_interval(table, Question("y", groups=["noisy"]), 0.9, model=["low", "high"], seed=1)
+    >>> found = run_interval(table, TaskConfig("y", groups=["noisy"]), 0.9, model=["low", "high"], seed=1)
     >>> found.covered.verdict.headline[:30]
     'Use the recalibrated intervals'
     """

@@ -65,7 +65,7 @@ class WaitingRows:
 
     Examples
     --------
-    >>> blanks = BlankRows("y")
+    >>> blanks = WaitingRows("y")
     >>> blanks.add(np.array([0.0, np.nan, 1.0]), np.array([False, True, False]), 100)
     >>> batch = Batch("a file", 0, 3, {"y": [0.0, 1.0, 1.0]})
     >>> blanks.without(batch).numbers("y")

@@ -469,7 +469,7 @@ def run(
     >>> rng = np.random.default_rng(1)
     >>> score, old = rng.random(4000), rng.random(4000) < 0.3
     >>> table = {"late": rng.random(4000) < (0.5 + 0.4 * old) * score, "score": score, "old": old}
-    >>> result = run(table, Question("late", groups=["old"]), hint="score")
+    >>> result = run(table, TaskConfig("late", groups=["old"]), hint="score")
     >>> bool(result.after.swap_error < result.before.swap_error / 3), result.verdict.headline[:30]
     (True, 'Use the recalibrated forecasts')
     """

@@ -58,7 +58,7 @@ def watch(
     >>> p = np.full(6000, 0.3)
     >>> new = rng.random(6000) < 0.5
     >>> y = rng.random(6000) < np.where(new & (np.arange(6000) > 3000), 0.6, 0.3)
-    >>> found = watch(read({"y": y, "p": p, "new": new}), Question("y", "p", ["new"], prefix=1000))
+    >>> found = watch(read({"y": y, "p": p, "new": new}), TaskConfig("y", "p", ["new"], prefix=1000))
     >>> sorted({(alarm["group"], alarm["side"]) for alarm in found})
     [('everybody', 'too low'), ('new=True', 'too low')]
     """

@@ -1,7 +1,7 @@
 """What the estimators share: the model, its forecasts, contexts from columns, weights, routing."""
 
 import copy
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
@@ -18,36 +18,20 @@ from swapcal.protocols import Rows
 from swapcal.tables.sources import package
 from swapcal.typing import Float64Array
 
-# --------
-# What is given to an estimator, checked: targets, rows of them, and columns by name.
 
-
-def targets(y: Any, X: Any) -> Any:
-    """Classes, one for each row."""
+def targets(y: Any, X: Any, *, classes: bool) -> Any:
+    """Classes or finite numbers, one for each row."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     y = column_or_1d(y, warn=True)
-    if type_of_target(y) in ("continuous", "continuous-multioutput"):
+    if classes and type_of_target(y) in ("continuous", "continuous-multioutput"):
         raise ValueError(f"Unknown label type: {type_of_target(y)}; a classifier needs classes, a regressor numbers")
-    same_length(y, X)
-    return y
-
-
-def numbers(y: Any, X: Any) -> Float64Array:
-    """Finite numbers, one for each row."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    numbers = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
-    if not np.isfinite(numbers).all():
+    y = y if classes else np.asarray(y, dtype=np.float64)
+    if not classes and not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity")
-    same_length(numbers, X)
-    return numbers
-
-
-def same_length(y: Any, X: Any) -> None:
-    """Refuse targets of another number of rows."""
     if len(y) != _num_samples(X):
         raise ValueError(f"X has {_num_samples(X)} rows and y has {len(y)}; they must be equally many")
+    return y
 
 
 def range_of(y: Float64Array) -> tuple[float, float]:
@@ -91,6 +75,27 @@ def columns_of(X: Any, names: Any) -> Any:
 class AroundEstimator(MetaEstimatorMixin, BaseEstimator):
     """What the three share: the model, its forecasts, contexts from columns, weights, routing."""
 
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        groups: Any = None,
+        cv: Any = 5,
+        states: int = 8,
+        how: str = "mean",
+        max_groups: int = 1000,
+        random_state: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.groups = groups
+        self.cv = cv
+        self.states = states
+        self.how = how
+        self.max_groups = max_groups
+        self.random_state = random_state
+
+    estimator_: Any
+
     __metadata_request__fit: ClassVar = {"sample_weight": None}
     __metadata_request__partial_fit: ClassVar = {"sample_weight": None}
 
@@ -110,6 +115,20 @@ class AroundEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def _forecasts(self, model: Any, X: Any) -> Float64Array:
         raise NotImplementedError
+
+    def _hints(self, X: Any) -> Float64Array | None:
+        """The model's forecasts of rows, if there is a model yet."""
+        return None if self.estimator_ is None else self._forecasts(self.estimator_, X)
+
+    def _teach(self, X: Any, y: Any, params: dict[str, Any], **known: Any) -> None:
+        """Let the model learn rows, where it can; `known` goes to its `partial_fit`."""
+        if self._frozen():
+            return
+        model = clone(self._model()) if self.estimator_ is None else self.estimator_
+        if hasattr(model, "partial_fit"):
+            self.estimator_ = model.partial_fit(X, y, **known, **self._routed("partial_fit", params))
+        elif self.estimator_ is None and (not known or len(np.unique(y)) > 1):
+            self.estimator_ = model.fit(X, y, **self._routed("fit", params))
 
     def _model(self) -> Any:
         return self._default() if self.estimator is None else self.estimator
@@ -176,6 +195,7 @@ class AroundEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def _start(self, X: Any) -> None:
         """Contexts: everybody, and the groups that were asked for, with bands and values from these rows."""
+        self.estimator_ = self.estimator if self._frozen() else None
         self.groups_ = None
         if self.groups is not None:
             self.groups_ = Groups(named(self.groups), limit=self.max_groups)
@@ -218,7 +238,9 @@ class AroundEstimator(MetaEstimatorMixin, BaseEstimator):
 
 
 class AroundRegressor(RegressorMixin, AroundEstimator):
-    """What regressors and intervals share."""
+    """What regressors and intervals share; `_machine` is the attribute that holds what forecasts."""
+
+    _machine: ClassVar[str]
 
     def _default(self) -> Any:
         return LinearRegression()
@@ -226,11 +248,32 @@ class AroundRegressor(RegressorMixin, AroundEstimator):
     def _forecasts(self, model: Any, X: Any) -> Float64Array:
         return np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
 
-    def _teach(self, X: Any, y: Any, params: dict[str, Any]) -> None:
-        if self._frozen():
-            return
-        model = clone(self._model()) if self.estimator_ is None else self.estimator_
-        if hasattr(model, "partial_fit"):
-            self.estimator_ = model.partial_fit(X, y, **self._routed("partial_fit", params))
-        elif self.estimator_ is None:
-            self.estimator_ = model.fit(X, y, **self._routed("fit", params))
+    def fit(self, X: Any, y: Any, **params: Any) -> Self:
+        """Fit the model, and calibrate it in one pass over the rows in order; as for `MulticalibratedClassifier`."""
+        X, y = self._validated(X, reset=True), targets(y, X, classes=False)
+        weights = self._weights(X, params)
+        self._start(X)
+        hints = self._fit_model(X, y, params)
+        self._begin(y, hints, len(y))
+        self._learn(self._contexts(X, weights, learn=True), y, hints, states=self.states)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, **params: Any) -> Self:
+        """Forecast these rows, learn their outcomes in order, then let the model learn them; before or after `fit`."""
+        first = not hasattr(self, self._machine)
+        X, y = self._validated(X, reset=first), targets(y, X, classes=False)
+        weights = self._weights(X, params)
+        if first:
+            self._start(X)
+            self._begin(y, None, None)
+        self._learn(self._contexts(X, weights, learn=True), y, self._hints(X), states=0)
+        self._teach(X, y, params)
+        return self
+
+    def _begin(self, y: Float64Array, hints: Float64Array | None, horizon: int | None) -> None:
+        """Make what forecasts."""
+        raise NotImplementedError
+
+    def _learn(self, rows: Rows, y: Float64Array, hints: Float64Array | None, *, states: int) -> None:
+        """Play the rows in order, and keep so many states of the way, or with 0 the last one."""
+        raise NotImplementedError

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -60,25 +60,6 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
     ((2, 2), True)
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        groups: Any = None,
-        cv: Any = 5,
-        states: int = 8,
-        how: str = "mean",
-        max_groups: int = 1000,
-        random_state: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.groups = groups
-        self.cv = cv
-        self.states = states
-        self.how = how
-        self.max_groups = max_groups
-        self.random_state = random_state
-
     def _default(self) -> Any:
         return LogisticRegression()
 
@@ -99,7 +80,7 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
         self
             The fitted estimator.
         """
-        X, y = self._validated(X, reset=True), targets(y, X)
+        X, y = self._validated(X, reset=True), targets(y, X, classes=True)
         weights = self._weights(X, params)
         kept = slice(None) if weights is None else weights > 0.0
         check_classification_targets(y)
@@ -110,8 +91,7 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
             return self
         hints = self._fit_model(X, y, params)
         self.forecasters_ = [self._forecaster(k, len(y)) for k in range(self._parts())]
-        self.mixtures_ = []
-        rows = self._contexts(X, weights, learn=True)
+        self.mixtures_, rows = [], self._contexts(X, weights, learn=True)
         for k, forecaster in enumerate(self.forecasters_):
             label, seed = self._label(y, k), seed_for(self.random_state, "states", k)
             self.mixtures_.append(fitted(forecaster, rows, label, hints[:, k], states=self.states, seed=seed))
@@ -137,7 +117,7 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
             The estimator, with one state: that after these rows.
         """
         first = not hasattr(self, "forecasters_")
-        X, y = self._validated(X, reset=first), targets(y, X)
+        X, y = self._validated(X, reset=first), targets(y, X, classes=True)
         weights = self._weights(X, params)
         if first:
             check_classification_targets(y)
@@ -145,30 +125,18 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
             if len(self.classes_) < 2:
                 raise InvalidInput("the first partial_fit needs classes=[...], all that can come, or two of them in y")
             self._start(X)
-            self.estimator_ = self.estimator if self._frozen() else None
             self.forecasters_ = [self._forecaster(k, None) for k in range(self._parts())]
         elif not self.forecasters_:
             raise InvalidInput("fit has seen one class only, which leaves nothing to forecast; start anew")
         unknown = ~np.isin(y, self.classes_)
         if unknown.any():
             raise InvalidInput(f"y has the class {y[unknown][0]!r}, and the classes are {self.classes_.tolist()!r}")
-        hints = None if self.estimator_ is None else self._forecasts(self.estimator_, X)
-        rows = self._contexts(X, weights, learn=True)
+        hints, rows = self._hints(X), self._contexts(X, weights, learn=True)
         for k, forecaster in enumerate(self.forecasters_):
             play(forecaster, rows, self._label(y, k), None if hints is None else hints[:, k])
         self.mixtures_ = [FixedPredictor([copy.deepcopy(f)], k) for k, f in enumerate(self.forecasters_)]
-        self._teach(X, y, params)
+        self._teach(X, y, params, classes=self.classes_)
         return self
-
-    def _teach(self, X: Any, y: Any, params: dict[str, Any]) -> None:
-        if self._frozen():
-            return
-        model = clone(self._model()) if self.estimator_ is None else self.estimator_
-        if hasattr(model, "partial_fit"):
-            routed = self._routed("partial_fit", params)
-            self.estimator_ = model.partial_fit(X, y, classes=self.classes_, **routed)
-        elif self.estimator_ is None and len(np.unique(y)) > 1:
-            self.estimator_ = model.fit(X, y, **self._routed("fit", params))
 
     def predict_proba(self, X: Any) -> Float64Array:
         """Calibrated probabilities of the classes; learns nothing.
@@ -187,8 +155,7 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
         X = self._validated(X, reset=False)
         if len(self.classes_) == 1:
             return np.ones((_num_samples(X), 1))
-        hints = None if self.estimator_ is None else self._forecasts(self.estimator_, X)
-        rows = self._contexts(X)
+        hints, rows = self._hints(X), self._contexts(X)
         columns = [
             mixture.predict(rows, None if hints is None else hints[:, k], how=self.how)
             for k, mixture in enumerate(self.mixtures_)

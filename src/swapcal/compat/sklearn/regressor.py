@@ -1,24 +1,22 @@
-"""A regressor around any other: any property, calibrated for every group."""
+"""Around any regressor: forecasts of any property, and intervals, calibrated for every group."""
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from swapcal.compat.batch import FixedPredictor, chosen, fitted, play, rows_of, steady
-from swapcal.compat.sklearn.base import AroundRegressor, numbers, range_of
+from swapcal.compat.batch import FixedPredictor, chosen, fitted, play, steady
+from swapcal.compat.sklearn.base import AroundRegressor, range_of
 from swapcal.engine.arithmetic import seed_for
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.intervals import Interval
 from swapcal.properties import Mean
-from swapcal.protocols import Elicitable
+from swapcal.protocols import Elicitable, Rows
+from swapcal.sparse import each
 from swapcal.typing import Float64Array
-
-# --------
-# Intervals around any regressor, that cover what they say in every group.
 
 
 class MulticalibratedInterval(AroundRegressor):
@@ -48,6 +46,8 @@ class MulticalibratedInterval(AroundRegressor):
     True
     """
 
+    _machine: ClassVar[str] = "interval_"
+
     def __init__(
         self,
         estimator: Any = None,
@@ -59,57 +59,28 @@ class MulticalibratedInterval(AroundRegressor):
         max_groups: int = 1000,
         random_state: int = 0,
     ) -> None:
-        self.estimator = estimator
+        shared = {"groups": groups, "cv": cv, "states": states, "max_groups": max_groups}
+        super().__init__(estimator, random_state=random_state, **shared)
         self.coverage = coverage
-        self.groups = groups
-        self.cv = cv
-        self.states = states
-        self.max_groups = max_groups
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, **params: Any) -> "MulticalibratedInterval":
-        """Fit the model, and calibrate intervals around it in one pass over the rows in order."""
-        X, y = self._validated(X, reset=True), numbers(y, X)
-        weights = self._weights(X, params)
-        self._start(X)
-        hints = self._fit_model(X, y, params)
-        self.interval_ = self._interval(np.abs(y - hints), len(y))
-        self.states_ = self._learn(X, y, hints, weights, chosen(len(y), self.states, self._seed("states")))
-        return self
-
-    def partial_fit(self, X: Any, y: Any, **params: Any) -> "MulticalibratedInterval":
-        """Forecast these rows, learn their outcomes in order, then let the model learn them; before or after `fit`."""
-        first = not hasattr(self, "interval_")
-        X, y = self._validated(X, reset=first), numbers(y, X)
-        weights = self._weights(X, params)
-        if first:
-            self._start(X)
-            self.estimator_ = self.estimator if self._frozen() else None
-            self.interval_ = self._interval(np.abs(y - np.median(y)), None)
-        hints = None if self.estimator_ is None else self._forecasts(self.estimator_, X)
-        self._learn(X, y, hints, weights, [])
-        self.states_ = [copy.deepcopy(self.interval_)]
-        self._teach(X, y, params)
-        return self
 
     def _seed(self, name: str) -> int:
         return seed_for(self.random_state, name)
 
-    def _interval(self, distances: Float64Array, horizon: int | None) -> Interval:
+    def _begin(self, y: Float64Array, hints: Float64Array | None, horizon: int | None) -> None:
+        distances = np.abs(y - (np.median(y) if hints is None else hints))
         spread = max(1.5 * float(np.median(distances)), 1e-9 * max(1.0, float(distances.max())))
-        return Interval(self.coverage, self._functions(), spread=spread, seed=self._seed("interval"), horizon=horizon)
+        settings: dict[str, Any] = {"spread": spread, "seed": self._seed("interval"), "horizon": horizon}
+        self.interval_ = Interval(self.coverage, self._functions(), **settings)
 
-    def _learn(
-        self, X: Any, y: Float64Array, hints: Float64Array | None, weights: Float64Array | None, keep: list[int]
-    ) -> list[Interval]:
-        """Play the rows in order; copies of the state before the rounds in `keep`."""
+    def _learn(self, rows: Rows, y: Float64Array, hints: Float64Array | None, *, states: int) -> None:
+        marks = chosen(len(y), states, self._seed("states")) if states else []
         guides = [None] * len(y) if hints is None else steady(hints).tolist()
-        rows, kept = rows_of(self._contexts(X, weights, learn=True)), []
-        for t, (row, label, hint) in enumerate(zip(rows, y.tolist(), guides, strict=True)):
-            if t in keep:
-                kept.append(copy.deepcopy(self.interval_))
+        self.states_ = []
+        for t, (row, label, hint) in enumerate(zip(each(rows), y.tolist(), guides, strict=True)):
+            if t in marks:
+                self.states_.append(copy.deepcopy(self.interval_))
             self.interval_.update(self.interval_.predict(row, hint), label)
-        return kept
+        self.states_ = self.states_ if states else [copy.deepcopy(self.interval_)]
 
     def predict(self, X: Any) -> Float64Array:
         """The model's own forecasts."""
@@ -131,9 +102,9 @@ class MulticalibratedInterval(AroundRegressor):
             Lower and upper ends.
         """
         hints = self.predict(X)
-        rows = rows_of(self._contexts(self._validated(X, reset=False)))
-        given = list(zip(rows, steady(hints).tolist(), strict=True))
-        ends = np.array([[state.expected(row, hint) for row, hint in given] for state in self.states_])
+        rows = each(self._contexts(self._validated(X, reset=False)))
+        cases = list(zip(rows, steady(hints).tolist(), strict=True))
+        ends = np.array([[state.expected(row, hint) for row, hint in cases] for state in self.states_])
         middle: Float64Array = ends.mean(axis=0)
         return middle
 
@@ -180,6 +151,8 @@ class MulticalibratedRegressor(AroundRegressor):
     True
     """
 
+    _machine: ClassVar[str] = "forecaster_"
+
     def __init__(
         self,
         estimator: Any = None,
@@ -193,57 +166,34 @@ class MulticalibratedRegressor(AroundRegressor):
         max_groups: int = 1000,
         random_state: int = 0,
     ) -> None:
-        self.estimator = estimator
+        shared = {"groups": groups, "cv": cv, "states": states, "how": how, "max_groups": max_groups}
+        super().__init__(estimator, random_state=random_state, **shared)
         self.property = property
         self.bins = bins
-        self.groups = groups
-        self.cv = cv
-        self.states = states
-        self.how = how
-        self.max_groups = max_groups
-        self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, **params: Any) -> "MulticalibratedRegressor":
-        """Fit the model, and calibrate it in one pass over the rows in order; as for `MulticalibratedClassifier`."""
-        X, y = self._validated(X, reset=True), numbers(y, X)
-        weights = self._weights(X, params)
-        self._start(X)
-        hints = self._fit_model(X, y, params)
-        self.forecaster_ = self._forecaster(y, len(y))
-        rows, seed = self._contexts(X, weights, learn=True), seed_for(self.random_state, "states")
-        self.mixture_ = fitted(self.forecaster_, rows, y, hints, states=self.states, seed=seed)
-        return self
-
-    def partial_fit(self, X: Any, y: Any, **params: Any) -> "MulticalibratedRegressor":
-        """Forecast these rows, learn their outcomes in order, then let the model learn them; before or after `fit`."""
-        first = not hasattr(self, "forecaster_")
-        X, y = self._validated(X, reset=first), numbers(y, X)
-        weights = self._weights(X, params)
-        if first:
-            self._start(X)
-            self.estimator_ = self.estimator if self._frozen() else None
-            self.forecaster_ = self._forecaster(y, None)
-        hints = None if self.estimator_ is None else self._forecasts(self.estimator_, X)
-        play(self.forecaster_, self._contexts(X, weights, learn=True), y, hints)
-        self.mixture_ = FixedPredictor([copy.deepcopy(self.forecaster_)], self.random_state)
-        self._teach(X, y, params)
-        return self
+    def _learn(self, rows: Rows, y: Float64Array, hints: Float64Array | None, *, states: int) -> None:
+        if states:
+            seed = seed_for(self.random_state, "states")
+            self.mixture_ = fitted(self.forecaster_, rows, y, hints, states=states, seed=seed)
+        else:
+            play(self.forecaster_, rows, y, hints)
+            self.mixture_ = FixedPredictor([copy.deepcopy(self.forecaster_)], self.random_state)
 
     def predict(self, X: Any) -> Float64Array:
         """Calibrated forecasts; learns nothing."""
         check_is_fitted(self, "mixture_")
         X = self._validated(X, reset=False)
-        hints = None if self.estimator_ is None else self._forecasts(self.estimator_, X)
-        return self.mixture_.predict(self._contexts(X), hints, how=self.how)
+        return self.mixture_.predict(self._contexts(X), self._hints(X), how=self.how)
 
-    def _forecaster(self, y: Float64Array, horizon: int | None) -> Forecaster:
+    def _begin(self, y: Float64Array, hints: Float64Array | None, horizon: int | None) -> None:
         low, high = range_of(y)
         make = Mean if self.property is None else self.property
-        made = make(low=low, high=high) if callable(make) else make
+        target = make(low=low, high=high) if callable(make) else make
         # A model usually forecasts a mean; what else is asked for is learned from it.
-        guide = None if isinstance(made, Mean) else OnlineRegression()
+        guide = None if isinstance(target, Mean) else OnlineRegression()
         settings: dict[str, Any] = {"horizon": horizon, "bins": self.bins, "outside": "clip", "hint": guide}
-        return Forecaster(made, self._functions(), seed=seed_for(self.random_state, "forecaster"), **settings)
+        seed = seed_for(self.random_state, "forecaster")
+        self.forecaster_ = Forecaster(target, self._functions(), seed=seed, **settings)
 
     def _columns_out(self, X: Any) -> dict[str, Any]:
         return {"model": self._forecasts(self.estimator_, X), "forecast": self.predict(X)}
