@@ -1,7 +1,5 @@
 """The pure step: a state as bytes and some events in, the next state and what came out."""
 
-import json
-import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -19,8 +17,8 @@ from swapcal.engine.schedule import Schedule
 from swapcal.engine.state import State
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.forecaster import Forecaster
-from swapcal.protocols import Rows
-from swapcal.stored_words import Layout, Shape, Words, kind_of, packed, unpacked
+from swapcal.protocols import Elicitable, Hypotheses, LearningHint, Rows
+from swapcal.state import Packed, Saved, Shape, Stateful, kind_of, pack, unpack
 from swapcal.typing import Float64Array, IntArray
 
 # --------
@@ -121,29 +119,32 @@ class MemoryBook:
         for name in list(self.done)[: max(len(self.done) - self.remember, 0)]:
             del self.done[name]
 
-    def arrays(self) -> tuple[bytes, list[Any]]:
-        """The header and the arrays."""
-        ids = [list(self.open), list(self.done), self.remember]
-        done = list(self.done.values())
-        expired = np.array([each.code == EXPIRED for each in done], dtype=np.uint8)
-        rounds = np.array(list(self.open.values()), dtype=np.int64)
-        values = np.array([each.forecast for each in done], dtype=np.float64)
-        return json.dumps(ids, separators=(",", ":")).encode(), [rounds, values, expired]
+    def to_state(self) -> Saved:
+        """What it is made of."""
+        entries = list(self.done.values())
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "rounds": np.array(list(self.open.values()), dtype=np.int64),
+            "forecasts": np.array([entry.forecast for entry in entries], dtype=np.float64),
+            "expired": np.array([entry.code == EXPIRED for entry in entries], dtype=np.uint8),
+        }
+        return Saved([list(self.open), list(self.done), self.remember], arrays)
 
     @classmethod
-    def read(cls, header: bytes, words: Words) -> "MemoryBook":
-        """The book that `arrays` wrote."""
-        waiting, done, remember = json.loads(header)
-        sound = type(remember) is int and 0 <= len(done) <= remember < 1 << 31
-        sound = sound and all(type(name) in (str, int) for name in (*waiting, *done))
-        if not sound or len({*waiting, *done}) != len(waiting) + len(done):
-            raise StateFileError("these bytes of a stream are damaged: its cases contradict each other")
-        shapes = {"rounds": Shape((len(waiting),), np.int64), "values": Shape((len(done),))}
-        arrays = words.arrays(Layout.of({**shapes, "expired": Shape((len(done),), np.uint8)}, loose=("values",)))
+    def from_state(cls, packed: Packed, *_: Any) -> "MemoryBook":
+        """Make it again."""
+        waiting, closed, remember = packed.plain
+        sound = type(remember) is int and 0 <= len(closed) <= remember < 1 << 31
+        sound = sound and all(type(name) in (str, int) for name in (*waiting, *closed))
+        if not sound or len({*waiting, *closed}) != len(waiting) + len(closed):
+            raise StateFileError("this saved state is damaged: its cases contradict each other")
+        n = len(closed)
+        rounds, expired = Shape((len(waiting),), np.int64, low=0), Shape((n,), np.uint8, high=1)
+        arrays = packed.arrays({"rounds": rounds, "forecasts": Shape((n,), finite=False), "expired": expired})
         book = cls(remember)
         book.open = dict(zip(waiting, arrays["rounds"].tolist(), strict=True))
         codes = [EXPIRED if each else LEARNED for each in arrays["expired"].tolist()]
-        book.done = {k: Entry(v, c) for k, v, c in zip(done, arrays["values"].tolist(), codes, strict=True)}
+        entries = zip(closed, arrays["forecasts"].tolist(), codes, strict=True)
+        book.done = {name: Entry(forecast, code) for name, forecast, code in entries}
         return book
 
 
@@ -279,7 +280,6 @@ def event_plan(ids: Sequence[Id], cases: IntArray, labels: Float64Array, book: M
 # --------
 # A forecaster and the cases that wait for it: events in, forecasts out, at the speed of `run`.
 
-_LENGTH = struct.Struct("<I")
 _NO_ROWS = Rows(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
@@ -291,7 +291,7 @@ class CaseInputs(NamedTuple):
     features: Float64Array | None
 
 
-class Cases:
+class Cases(Stateful):
     """Plays cases and outcomes, in the order given: the numbers of `predict` and `update`, each case and outcome once.
 
     Parameters
@@ -319,6 +319,8 @@ class Cases:
     >>> Cases.from_bytes(stream.to_bytes()).play(Events(["b"], [0.0], [])).forecast
     array([0.4])
     """
+
+    kind = "cases"
 
     def __init__(self, forecaster: Forecaster, *, remember: int = 256) -> None:
         self._own(forecaster.rules, forecaster.state, MemoryBook(inputs.integer(remember, "remember", 0)))
@@ -396,43 +398,52 @@ class Cases:
         """Cases that wait for their outcome."""
         return len(self.book.open)
 
-    def to_bytes(self) -> bytes:
-        """The whole state; `from_bytes` goes on from it."""
-        header, arrays = self.book.arrays()
-        return packed("stream", _LENGTH.pack(len(header)) + header + state.to_bytes(self.rules, self.state), arrays)
+    def to_state(self) -> Saved:
+        """What it is made of: the book, and the forecaster as a part."""
+        return self.book.to_state()._replace(
+            parts={"forecaster": pack("forecaster", state.saved(self.rules, self.state))}
+        )
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, remember: int = 256, **parts: Any) -> "Cases":
-        """The stream that `to_bytes` wrote, or a new one from the bytes of a forecaster.
+    def from_state(
+        cls,
+        packed: Packed,
+        *,
+        property: Elicitable | None = None,
+        hypotheses: Hypotheses | None = None,
+        hint: LearningHint | None = None,
+    ) -> "Cases":
+        """Make it again; see `from_bytes`."""
+        cases, book = cls.__new__(cls), MemoryBook.from_state(packed)
+        forecaster = unpack("forecaster", packed.parts["forecaster"])
+        cases._own(*state.read(forecaster, property, hypotheses, hint), book)
+        _, rounds, _ = cases.state.waiting.dues()
+        if list(book.open.values()) != rounds.tolist():
+            raise StateFileError("this saved state is damaged: the cases that wait are not those of its rounds")
+        return cases
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, remember: int = 256, **own: Any) -> "Cases":
+        """What `to_bytes` wrote, or new cases of a forecaster that was saved.
 
         Parameters
         ----------
         data : bytes
-            Of a stream, or of a forecaster for which nothing waits.
+            Of cases, or of a forecaster for which nothing waits.
         remember : int
-            For a new stream.
-        **parts
+            For new cases.
+        **own
             As for `Forecaster.from_bytes`.
 
         Returns
         -------
-        EventStream
-            One that gives the forecasts that the other one would have given.
+        Cases
+            They give the forecasts that the others would have given.
         """
-        book, own = MemoryBook(inputs.integer(remember, "remember", 0)), data
-        if kind_of(data) != "forecaster":
-            header, words = unpacked("stream", data)
-            try:
-                (size,) = _LENGTH.unpack_from(header)
-                book, own = MemoryBook.read(header[4 : 4 + size], words), header[4 + size :]
-            except (struct.error, ValueError, TypeError) as error:
-                raise StateFileError(f"these bytes hold no stream ({error})") from error
-        made = cls.__new__(cls)
-        made._own(*state.from_bytes(own, **parts), book)
-        _, rounds, _ = made.state.waiting.dues()
-        if list(book.open.values()) != rounds.tolist():
-            raise StateFileError("these bytes of a stream are damaged: the cases that wait are not those of its rounds")
-        return made
+        if kind_of(data) == Forecaster.kind:
+            book = MemoryBook(inputs.integer(remember, "remember", 0))
+            data = pack(cls.kind, book.to_state()._replace(parts={"forecaster": data}))
+        return super().from_bytes(data, **own)
 
 
 def _chosen(rows: Rows, chosen: IntArray) -> Rows:

@@ -3,20 +3,20 @@
 import json
 import secrets
 from dataclasses import dataclass
-from os import PathLike
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from swapcal import bundle, hypotheses, inputs
+from swapcal import hypotheses, inputs
 from swapcal.engine.arithmetic import seed_for
-from swapcal.errors import InvalidInput, UnknownForecast
+from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.properties import Probability, Quantile
 from swapcal.protocols import Hypotheses, LearningHint, Row
+from swapcal.state import Packed, Saved, Stateful
 from swapcal.typing import Float64Array
 
 # --------
@@ -115,7 +115,7 @@ class ClassesForecast:
             raise UnknownForecast(f"this is not a stored forecast of classes ({error})") from None
 
 
-class Classes:
+class Classes(Stateful):
     r"""Probabilities of K classes: one forecaster per class, and one for the confidence in the likeliest.
 
     What is guaranteed, and of which numbers:
@@ -163,6 +163,8 @@ class Classes:
     >>> p.sum(axis=1).round(9).min(), p.mean(axis=0).round(1)
     (np.float64(1.0), array([0.6, 0.3, 0.1]))
     """
+
+    kind = "classes"
 
     def __init__(
         self,
@@ -263,19 +265,20 @@ class Classes:
         share = delta / (self.n_classes + 1)
         return tuple(float(f.guarantee(share)) for f in (*self.forecasters, self.sure))
 
-    def save(self, path: str | PathLike[str] | BinaryIO) -> None:
-        """Write the whole state to a file or binary stream: plain data, no pickle."""
+    def to_state(self) -> Saved:
+        """What it is made of: the forecasters are parts."""
         plain = {"n_classes": self.n_classes, "seed": self.seed, "hypotheses": dict(self.hypotheses.spec())}
-        parts = {f"class-{k}": f for k, f in enumerate(self.forecasters)}
-        bundle.write(path, "Classes", plain, {**parts, "sure": self.sure})
+        parts = {str(k): forecaster.to_bytes() for k, forecaster in enumerate(self.forecasters)}
+        return Saved(plain, {}, {**parts, "sure": self.sure.to_bytes()})
 
     @classmethod
-    def load(cls, path: str | PathLike[str] | BinaryIO) -> "Classes":
-        """What `save` wrote; it continues bit for bit."""
-        plain, parts = bundle.read(path, "Classes")
-        own = hypotheses.from_spec(plain["hypotheses"])
-        classes = cls(plain["n_classes"], own, seed=plain["seed"], horizon=1)
-        classes.forecasters = [parts[f"class-{k}"] for k in range(classes.n_classes)]
+    def from_state(cls, packed: Packed, *_: Any) -> "Classes":
+        """Make it again; see `from_bytes`."""
+        plain, parts = packed.plain, {name: Forecaster.from_bytes(data) for name, data in packed.parts.items()}
+        if plain["n_classes"] != len(parts) - 1:
+            raise StateFileError(f"these are {len(parts)} forecasters, not those of {plain['n_classes']!r} classes")
+        classes = cls(plain["n_classes"], hypotheses.from_spec(plain["hypotheses"]), seed=plain["seed"], horizon=1)
+        classes.forecasters = [parts[str(k)] for k in range(classes.n_classes)]
         classes.sure = parts["sure"]
         return classes
 
@@ -316,7 +319,7 @@ class ClassSetForecast:
         return sum(self.members)
 
 
-class PredictionSet:
+class PredictionSet(Stateful):
     r"""Sets of classes that contain the outcome in a share `coverage` of the rounds, in every group.
 
     The score of a class is the probability of all classes that your model holds for likelier, plus a uniform share of
@@ -355,6 +358,8 @@ class PredictionSet:
     >>> round(float(inside[np.arange(3000), y].mean()), 2), round(float(inside.sum(axis=1).mean()), 1)
     (0.9, 2.5)
     """
+
+    kind = "prediction set"
 
     def __init__(
         self,
@@ -439,19 +444,18 @@ class PredictionSet:
             self.update(forecast, int(label))
         return out
 
-    def save(self, path: str | PathLike[str] | BinaryIO) -> None:
-        """Write the whole state to a file or binary stream: plain data, no pickle."""
-        names = ("coverage", "n_classes", "seed")
-        plain = {**{name: getattr(self, name) for name in names}, "made": self._made}
-        bundle.write(path, "PredictionSet", plain, {"threshold": self.threshold})
+    def to_state(self) -> Saved:
+        """What it is made of: the forecaster of the threshold is a part."""
+        plain = {name: getattr(self, name) for name in ("coverage", "n_classes", "seed")}
+        return Saved({**plain, "made": self._made}, {}, {"threshold": self.threshold.to_bytes()})
 
     @classmethod
-    def load(cls, path: str | PathLike[str] | BinaryIO) -> "PredictionSet":
-        """What `save` wrote; it continues bit for bit."""
-        plain, parts = bundle.read(path, "PredictionSet")
-        loaded = cls(plain["coverage"], plain["n_classes"], hypotheses.Finite(1), seed=plain["seed"], horizon=1)
-        loaded.threshold, loaded._made = parts["threshold"], int(plain["made"])
-        return loaded
+    def from_state(cls, packed: Packed, *_: Any) -> "PredictionSet":
+        """Make it again; see `from_bytes`."""
+        plain = packed.plain
+        sets = cls(plain["coverage"], plain["n_classes"], hypotheses.Finite(1), seed=plain["seed"], horizon=1)
+        sets.threshold, sets._made = Forecaster.from_bytes(packed.parts["threshold"]), int(plain["made"])
+        return sets
 
     def _checked(self, probabilities: Any) -> Float64Array:
         p = inputs.vector(probabilities, "probabilities", self.n_classes)

@@ -5,13 +5,12 @@ import os
 import secrets
 import threading
 from collections.abc import Sequence
-from os import PathLike
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 from weakref import WeakSet
 
 from swapcal import inputs
-from swapcal.engine import arithmetic, kernels, persistence, schedule, state, theorems
+from swapcal.engine import arithmetic, kernels, schedule, state, theorems
 from swapcal.engine.lateness import Lateness, lateness_report
 from swapcal.engine.pending import Engine
 from swapcal.engine.round import Round
@@ -22,6 +21,7 @@ from swapcal.errors import InvalidInput, SwapcalError
 from swapcal.forecast import SHORTEST, Forecast, Identity
 from swapcal.protocols import Elicitable, Hypotheses, LearningHint
 from swapcal.sparse import cases, how_many, weighted
+from swapcal.state import Packed, Saved, Stateful
 from swapcal.typing import Float64Array
 
 # --------
@@ -98,7 +98,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
-class Forecaster:
+class Forecaster(Stateful):
     """Forecasts of a property, calibrated given the forecast itself and given every function of a class.
 
     Guarantee: whatever the stream does, the swap multicalibration error of the forecasts stays below
@@ -160,6 +160,8 @@ class Forecaster:
     True
     """
 
+    kind = "forecaster"
+
     def __init__(
         self,
         property: Elicitable,
@@ -208,15 +210,14 @@ class Forecaster:
         self._remembered = getattr(rules.hypotheses, "remembered", None)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For `copy` and `pickle`: copies, made between two rounds."""
+        """For `copy` and `pickle`: the bytes, and the parts, which may be of the user's own making."""
         with self._turns:
-            return {"rules": copy.deepcopy(self.rules), "snapshot": self.state.snapshot()}
+            parts = copy.deepcopy((self.property, self.hypotheses, self.hint))
+            return {"state": super().to_bytes(), "parts": parts}
 
-    def __setstate__(self, parts: dict[str, Any]) -> None:
-        rules, (counters, arrays) = parts["rules"], parts["snapshot"]
-        state = State(rules)
-        state.restore(rules, counters, arrays)
-        self._assemble(rules, state)
+    def __setstate__(self, stored: dict[str, Any]) -> None:
+        own = dict(zip(("property", "hypotheses", "hint"), stored["parts"], strict=True))
+        self.__dict__.update(type(self).from_bytes(stored["state"], **own).__dict__)
 
     def __repr__(self) -> str:
         rules = self.rules
@@ -602,43 +603,22 @@ class Forecaster:
             self.state.identity = Identity(self.state.identity, self.state.identity.key)
             self._engine.assemble()
 
-    def save(self, path: str | PathLike[str] | BinaryIO) -> None:
-        """Write the whole state to a file (or a binary stream): plain data, no pickle.
-
-        Parameters
-        ----------
-        path : path or binary stream
-            Where to; a file appears whole or not at all.
-        """
-        with self._turns:
-            arrays = persistence.packed(self.rules, self.state)
-        persistence.write(arrays, path)
+    def to_state(self) -> Saved:
+        """What it is made of; see `to_bytes`."""
+        return state.saved(self.rules, self.state)
 
     @classmethod
-    def load(
+    def from_state(
         cls,
-        path: str | PathLike[str] | BinaryIO,
+        packed: Packed,
         *,
         property: Elicitable | None = None,
         hypotheses: Hypotheses | None = None,
         hint: LearningHint | None = None,
     ) -> "Forecaster":
-        """The forecaster that `save` wrote; it continues bit for bit.
-
-        Parameters
-        ----------
-        path : path or binary stream
-            What `save` wrote.
-        property, hypotheses, hint : optional
-            Parts of your own making, which no file holds, are passed in again.
-
-        Returns
-        -------
-        Forecaster
-            One that gives the forecasts that the saved one would have given.
-        """
+        """Make it again; see `from_bytes`."""
         forecaster = cls.__new__(cls)
-        forecaster._assemble(*persistence.load(path, property=property, hypotheses=hypotheses, hint=hint))
+        forecaster._assemble(*state.read(packed, property, hypotheses, hint))
         return forecaster
 
     def to_bytes(self) -> bytes:
@@ -647,7 +627,7 @@ class Forecaster:
         Returns
         -------
         bytes
-            For `from_bytes`, here or on any other machine.
+            For `from_bytes`, here or on any other machine; `save` writes the same to a file.
 
         Examples
         --------
@@ -659,31 +639,4 @@ class Forecaster:
         True
         """
         with self._turns:
-            return state.to_bytes(self.rules, self.state)
-
-    @classmethod
-    def from_bytes(
-        cls,
-        data: bytes,
-        *,
-        property: Elicitable | None = None,
-        hypotheses: Hypotheses | None = None,
-        hint: LearningHint | None = None,
-    ) -> "Forecaster":
-        """The forecaster that `to_bytes` wrote; it continues bit for bit.
-
-        Parameters
-        ----------
-        data : bytes
-            What `to_bytes` gave.
-        property, hypotheses, hint : optional
-            Parts of your own making, which no bytes hold, are passed in again.
-
-        Returns
-        -------
-        Forecaster
-            One that gives the forecasts that the other one would have given.
-        """
-        forecaster = cls.__new__(cls)
-        forecaster._assemble(*state.from_bytes(data, property=property, hypotheses=hypotheses, hint=hint))
-        return forecaster
+            return super().to_bytes()

@@ -1,6 +1,5 @@
 """The monitor: anytime-valid alarms for every group of a stream, in bounded memory."""
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,12 +7,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from swapcal import hypotheses, inputs, properties
-from swapcal.audits.audit import RoundReader, same, same_class
+from swapcal import inputs
+from swapcal.audits.audit import RoundReader, functions_of, property_of
 from swapcal.audits.sums import Constant, Functions
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.protocols import Elicitable, Rows
-from swapcal.stored_words import Layout, Shape, packed, unpacked
+from swapcal.state import Packed, Saved, Shape, Stateful
 from swapcal.typing import Float64Array, IntArray
 
 # --------
@@ -93,128 +92,6 @@ def wagers_of_means(
     mean = np.divide(total, size, out=np.zeros_like(total), where=size > 0)[:, None, None]
     gains = np.log1p(SIGNS[:, None] * RATES * mean) - np.log1p(RATES * tolerance)
     return Wagers(np.where(rows[:, None, None] > 0, gains, 0.0), rows, parts, n_rows)
-
-
-# --------
-# Monitors as plain data, with nothing but JSON types, and as bytes.
-
-SCHEMA_VERSION = 1
-KIND = "swapcal.monitor"
-SETTINGS = ("tolerance", "alpha", "every", "cluster")
-NOTHING = -1e300
-"""Stands for the logarithm of 0, which JSON does not have."""
-
-
-Stored = tuple[dict[str, Any], dict[str, Float64Array], int, str | None]
-"""Settings, arrays, known groups, open cluster."""
-
-
-def dump(monitor: "Monitor", arrays: Mapping[str, Any], *, n_known: int, cluster_id: str | None) -> dict[str, Any]:
-    """Plain data from which `undump` rebuilds a monitor."""
-    stored = {name: np.maximum(array.astype(np.float64), NOTHING).tolist() for name, array in arrays.items()}
-    return {**_header(monitor, n_known, cluster_id), "arrays": stored}
-
-
-def _header(monitor: "Monitor", n_known: int, cluster_id: str | None) -> dict[str, Any]:
-    return {
-        "kind": KIND,
-        "schema_version": SCHEMA_VERSION,
-        "property": dict(monitor.property.spec()),
-        "groups": dict(monitor.groups.spec()),
-        **{name: getattr(monitor, name) for name in SETTINGS},
-        "n_known": n_known,
-        "cluster_id": cluster_id,
-    }
-
-
-def pack(monitor: "Monitor", arrays: Mapping[str, Any], *, n_known: int, cluster_id: str | None) -> bytes:
-    """Bytes from which `unpack` rebuilds a monitor."""
-    stored = {name: np.maximum(array.astype(np.float64), NOTHING) for name, array in arrays.items()}
-    header = _header(monitor, n_known, cluster_id) | {"n": int(arrays["rows"].shape[0])}
-    return packed("monitor", json.dumps(header).encode(), [stored[name] for name in sorted(stored)])
-
-
-def unpack(
-    data: bytes, property: Elicitable | None, groups: Functions | None
-) -> tuple[Stored, Elicitable, Functions | None]:
-    """What `undump` gives, and the parts, as they were given or as they can be rebuilt."""
-    header, words = unpacked("monitor", data)
-    try:
-        found = json.loads(header)
-        n = found["n"]
-        if type(n) is not int or not 0 <= n <= words.n:
-            raise StateFileError(f"these bytes of a monitor are damaged: it has {n!r} groups")
-        shapes = {name: Shape(shape) for name, shape in _shapes(n).items()}
-        arrays = words.arrays(Layout.of({name: shapes[name] for name in sorted(shapes)}))
-        made = properties.from_spec(found["property"]) if property is None else property
-        spec = found["groups"]
-        if groups is None and spec["kind"] != "constant":
-            groups = hypotheses.from_spec(spec)
-        elif groups is not None and hasattr(groups, "resumed"):
-            groups = groups.resumed(spec)
-    except StateFileError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise StateFileError(f"these bytes hold no monitor ({type(error).__name__}: {error})") from error
-    return undump({**found, "arrays": arrays}, made, Constant() if groups is None else groups), made, groups
-
-
-def _shapes(n: int) -> dict[str, tuple[int, ...]]:
-    own: dict[str, tuple[int, ...]] = {"turn": (n,), "rows": (n,), "sounded": (n, 2), "open": (4, n), "counts": (2,)}
-    return {"log_wealth": (n, 2, len(RATES)), **own}
-
-
-def undump(data: Any, property: Elicitable, groups: Functions) -> Stored:
-    """Check stored data against the parts it is to be used with; settings, arrays, known groups, open cluster."""
-    if not isinstance(data, Mapping) or data.get("kind") != KIND:
-        raise StateFileError("this is not a stored monitor; give what Monitor.to_dict returned")
-    if data.get("schema_version") != SCHEMA_VERSION:
-        given = data.get("schema_version")
-        raise StateFileError(f"stored monitors of version {SCHEMA_VERSION} can be read; this one has version {given!r}")
-    if not same(data.get("property"), property.spec()):
-        raise InvalidInput(f"the monitor was made for {data.get('property')!r}; got {dict(property.spec())!r}")
-    if not same_class(data.get("groups") or {}, groups.spec()):
-        raise InvalidInput(f"the monitor was made for other groups than {groups!r}; give those it had, as they were")
-    n = groups.n
-    shapes = _shapes(n)
-    try:
-        arrays = {name: np.asarray(data["arrays"][name], dtype=np.float64) for name in shapes}
-        for name, shape in shapes.items():
-            if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
-                raise ValueError(f"{name} is not {shape} finite numbers")
-        if min(arrays[name].min() for name in ("turn", "rows", "counts")) < 0:
-            raise ValueError("a count is negative")
-        _check_possible(arrays)
-        n_known = data["n_known"]
-        if type(n_known) is not int or not 0 <= n_known <= n:
-            raise ValueError(f"{n_known!r} of {n} groups were known")
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise StateFileError(f"this stored monitor is incomplete or damaged ({error}); store it again") from None
-    arrays["log_wealth"] = np.where(arrays["log_wealth"] <= NOTHING, -np.inf, arrays["log_wealth"])
-    cluster_id = data.get("cluster_id")
-    settings = {name: data.get(name) for name in SETTINGS}
-    return settings, arrays, n_known, None if cluster_id is None else str(cluster_id)
-
-
-def _check_possible(arrays: Mapping[str, Float64Array]) -> None:
-    """Refuse what no rows can have left: a bet wins 0.9 of its stake at most, and stakes are rows."""
-    (n_rows, n_open), (total, size, rows, parts) = arrays["counts"], arrays["open"]
-    largest = np.log1p(RATES.max()) * arrays["rows"] + np.log(n_rows + 2.0)
-    for what, possible in (
-        ("counts are whole numbers", np.equal(np.floor(arrays["counts"]), arrays["counts"])),
-        ("counts can be counted", arrays["counts"] < 2.0**53),
-        ("groups have rows of the stream", (np.floor(arrays["rows"]) == arrays["rows"]) & (arrays["rows"] <= n_rows)),
-        ("an alarm has sounded or not", np.isin(arrays["sounded"], (0.0, 1.0))),
-        ("bets win what they can", arrays["log_wealth"] <= largest[:, None, None] + 1e-6),
-        ("stakes are rows", arrays["turn"] <= n_rows),
-        ("the open cluster has its rows", (np.floor(rows) == rows) & (rows >= 0) & (rows <= n_open)),
-        (
-            "its sums fit its rows",
-            (np.abs(total) <= size * (1 + 1e-9)) & (size >= 0) & (parts >= 0) & (parts <= n_open),
-        ),
-    ):
-        if not np.all(possible):
-            raise ValueError(f"it is not true of it that {what}")
 
 
 # --------
@@ -344,7 +221,7 @@ class Alarm(NamedTuple):
     log_e: float
 
 
-class Monitor:
+class Monitor(Stateful):
     """Watches forecasts of a property for bias in every group, and says which group is off as soon as that is sure.
 
     Parameters
@@ -387,6 +264,8 @@ class Monitor:
     >>> [(alarm.group, alarm.side, alarm.rows) for alarm in monitor.update_many(y, np.full(4000, 0.3), x)]
     [('new', 'too high', 512), ('all', 'too high', 1024)]
     """
+
+    kind = "monitor"
 
     def __init__(
         self,
@@ -542,71 +421,40 @@ class Monitor:
         distance = _log_mean(self._wealth.log_wealth) - self._wealth.levels()[:, None]
         return {side: distance[:, s] for s, side in enumerate(SIDES)}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, fit for JSON."""
-        return dump(self, self._arrays(), n_known=self._n_known, cluster_id=self._id)
+    def to_state(self) -> Saved:
+        """What it is made of."""
+        plain = {
+            "property": dict(self.property.spec()),
+            "groups": dict(self.groups.spec()),
+            **{name: getattr(self, name) for name in ("tolerance", "alpha", "every", "cluster")},
+            "n": len(self._rows),
+            "n_known": self._n_known,
+            "rows": [self._n_rows, self._open_rows],
+            "cluster_id": self._id,
+        }
+        return Saved(plain, {name: array.astype(np.float64, copy=False) for name, array in self._arrays().items()})
 
     @classmethod
-    def from_dict(cls, data: Any, property: Elicitable, groups: Functions | None = None) -> "Monitor":
-        """Rebuild what `to_dict` wrote; `property` and `groups` must be what it had, with all they have learned.
-
-        Parameters
-        ----------
-        data : dict
-            What `to_dict` returned.
-        property : Elicitable
-            What is forecast.
-        groups : Functions, optional
-            The groups.
-
-        Returns
-        -------
-        Monitor
-            It goes on where the stored one stopped.
-        """
-        stored = undump(data, property, Constant() if groups is None else groups)
-        return cls._from(stored, property, groups)
-
-    def to_bytes(self) -> bytes:
-        """The same, compact: versioned, with a checksum, no pickle.
-
-        Returns
-        -------
-        bytes
-            For `from_bytes`, here or on any other machine.
-        """
-        return pack(self, self._arrays(), n_known=self._n_known, cluster_id=self._id)
-
-    @classmethod
-    def from_bytes(cls, data: bytes, property: Elicitable | None = None, groups: Functions | None = None) -> "Monitor":
-        """Rebuild what `to_bytes` wrote; a property or groups of your own making must be given again.
-
-        Parameters
-        ----------
-        data : bytes
-            What `to_bytes` returned.
-        property : Elicitable, optional
-            What is forecast, if it is of your own making.
-        groups : Functions, optional
-            The groups, if they are of your own making.
-
-        Returns
-        -------
-        Monitor
-            It goes on where the stored one stopped.
-        """
-        stored, made, functions = unpack(data, property, groups)
-        return cls._from(stored, made, functions)
-
-    @classmethod
-    def _from(cls, stored: Stored, property: Elicitable, groups: Functions | None) -> "Monitor":
-        settings, arrays, n_known, cluster_id = stored
-        monitor = cls(property, groups, **settings)
+    def from_state(
+        cls, packed: Packed, *, property: Elicitable | None = None, groups: Functions | None = None
+    ) -> "Monitor":
+        """Make it again; see `from_bytes`."""
+        plain, n = packed.plain, packed.plain["n"]
+        shapes = {"turn": Shape((n,), low=0), "rows": Shape((n,), low=0), "sounded": Shape((n, 2), low=0, high=1)}
+        wealth = Shape((n, 2, len(RATES)), finite=False)
+        arrays = packed.arrays({**shapes, "log_wealth": wealth, "open": Shape((4, n))})
+        functions = functions_of(plain["groups"], groups)
+        settings = {name: plain[name] for name in ("tolerance", "alpha", "every", "cluster")}
+        monitor = cls(property_of(plain["property"], property), functions, **settings)
+        n_known, counts, cluster_id = plain["n_known"], plain["rows"], plain["cluster_id"]
+        whole = all(type(each) is int and 0 <= each < 1 << 62 for each in (n_known, *counts)) and len(counts) == 2
+        if functions.n != n or not whole or n_known > n or not isinstance(cluster_id, (str, type(None))):
+            raise StateFileError("this saved state is damaged: its counters contradict each other")
         # The groups may have grown since the promise was shared out.
         monitor._wealth = monitor._start(n_known)
         for name, array in monitor._arrays().items():
             array[...] = arrays[name]
-        monitor._n_rows, monitor._open_rows, monitor._id = *(int(n) for n in arrays["counts"]), cluster_id
+        (monitor._n_rows, monitor._open_rows), monitor._id = counts, cluster_id
         return monitor
 
     def _arrays(self) -> dict[str, Any]:
@@ -616,7 +464,6 @@ class Monitor:
             "rows": self._rows,
             "sounded": self._sounded,
             "open": self._open,
-            "counts": np.array([self._n_rows, self._open_rows]),
         }
 
     def _start(self, n_known: int) -> Wealth:

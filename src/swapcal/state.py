@@ -28,7 +28,7 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from swapcal.errors import StateFileError
+from swapcal.errors import StateFileError, SwapcalError
 from swapcal.typing import Float64Array
 
 VERSION = 2
@@ -102,11 +102,12 @@ class Layout(NamedTuple):
 class Packed(NamedTuple):
     """What is read: plain data, parts, and words that are still packed.
 
-    Of the words: how many, the bits that say which are not zero, and these.
+    Of the words: how many, the bits that say which are not zero, and these. `size` is that of all, in bytes.
     """
 
     plain: Any
-    parts: Mapping[str, memoryview]
+    parts: Mapping[str, bytes]
+    size: int
     n_words: int
     bits: memoryview
     filled: memoryview
@@ -132,6 +133,23 @@ class Packed(NamedTuple):
         for name, low, high in layout.bounds:
             check_bounds(name, arrays[name], low, high)
         return arrays
+
+
+def forms(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, list[Any]]:
+    """Types and dimensions of arrays as plain data, for things that cannot know those of what they read."""
+    return {name: [array.dtype.name, *array.shape] for name, array in arrays.items()}
+
+
+def shapes(forms: Mapping[str, Any], *, finite: bool = False) -> dict[str, Shape]:
+    """The shapes that `forms` wrote down.
+
+    Examples
+    --------
+    >>> shapes(forms({"x": np.zeros((2, 3))}))["x"].dims
+    (2, 3)
+    """
+    dtypes = {np.dtype(each).name: each for each in (np.float64, np.int64, np.uint32, np.uint8)}
+    return {name: Shape(tuple(dims), dtypes[dtype], finite=finite) for name, (dtype, *dims) in forms.items()}
 
 
 def check_bounds(name: str, array: npt.NDArray[Any], low: Any = None, high: Any = None) -> None:
@@ -170,15 +188,15 @@ def unpack(kind: str, data: bytes) -> Packed:
         if not all(type(length) is int and length >= 0 for length in lengths.values()):
             raise ValueError("the length of a part is no length")
     except (struct.error, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise StateFileError(f"this saved {kind} is damaged: it has no header ({type(error).__name__})") from error
+        raise StateFileError(f"this saved state is damaged: it has no header ({type(error).__name__})") from error
     middle, end = start + (n_words + 7) // 8, len(payload) - sum(lengths.values())
     if end < middle or (end - middle) % 8:
-        raise StateFileError(f"this saved {kind} is damaged: it ends too early")
+        raise StateFileError("this saved state is damaged: it ends too early")
     parts, at = {}, end
     for name, length in lengths.items():
-        parts[name] = payload[at : at + length]
+        parts[name] = bytes(payload[at : at + length])
         at += length
-    return Packed(plain, parts, n_words, payload[start:middle], payload[middle:end])
+    return Packed(plain, parts, len(payload), n_words, payload[start:middle], payload[middle:end])
 
 
 def framed(kind: str, *payload: bytes) -> bytes:
@@ -197,29 +215,29 @@ def framed(kind: str, *payload: bytes) -> bytes:
 def unframed(kind: str, data: bytes) -> memoryview:
     """The payload of a frame of this kind, whole and unchanged; anything else is a `StateFileError`."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise StateFileError(f"this is not a saved {kind}: got {type(data).__name__}, not bytes")
-    _check_begin(kind, data)
+        raise StateFileError(f"a saved state is bytes; got {type(data).__name__}")
+    _check_begin(data)
     if len(data) < _FRAME.size:
-        raise StateFileError(f"this saved {kind} is damaged: it ends too early")
+        raise StateFileError("this saved state is damaged: it ends too early")
     _, version, length, zero, checksum = _FRAME.unpack_from(data)
     if version != VERSION or zero:
         raise StateFileError(f"this was saved in format {version}, and this version of swapcal reads format {VERSION}")
     body = memoryview(data)[_FRAME.size :]
     if zlib.crc32(body) != checksum:
-        raise StateFileError(f"this saved {kind} is damaged: its checksum is wrong")
+        raise StateFileError("this saved state is damaged: its checksum is wrong")
     if body[:length] != kind.encode():
         other = bytes(body[:length]).decode(errors="replace")
-        raise StateFileError(f"this is a saved {other}; it cannot be read as a {kind}")
+        raise StateFileError(f"this is a saved state of the kind {other!r}, and not of the kind {kind!r}")
     return body[length:]
 
 
-def _check_begin(kind: str, data: bytes) -> None:
+def _check_begin(data: bytes) -> None:
     if bytes(data[:2]) == b"PK":
         raise StateFileError(
             "this was saved by an earlier version of swapcal, which this one does not read; make it anew"
         )
     if bytes(data[:4]) != _MAGIC:
-        raise StateFileError(f"this is not a saved {kind}, or only a part of one")
+        raise StateFileError("this is not a saved state of swapcal, or only a part of one")
 
 
 def kind_of(data: bytes) -> str | None:
@@ -284,14 +302,18 @@ class Stateful:
         packed = unpack(cls.kind, data)
         unknown = own.keys() - (cls.from_state.__kwdefaults__ or {}).keys()
         if unknown:
-            raise TypeError(f"a saved {cls.kind} takes no {', '.join(sorted(unknown))}")
+            raise TypeError(f"a saved state of the kind {cls.kind!r} takes no {', '.join(sorted(unknown))}")
         try:
             return cls.from_state(packed, **own)
         except StateFileError:
             raise
+        except SwapcalError as error:
+            raise StateFileError(str(error)) from error
         except Exception as error:
             # The checksum is right, so this was made by hand; json and our own constructors raise nearly anything.
-            raise StateFileError(f"this is not a saved {cls.kind} ({type(error).__name__}: {error})") from error
+            raise StateFileError(
+                f"this is not a saved state of the kind {cls.kind!r} ({type(error).__name__}: {error})"
+            ) from error
 
     def save(self, path: str | PathLike[str] | BinaryIO) -> None:
         """Write what `to_bytes` gives to a file (or a binary stream).
@@ -324,17 +346,17 @@ class Stateful:
         Stateful
             One that does what the saved one would have done.
         """
-        return cls.from_bytes(read(cls.kind, path), **own)
+        return cls.from_bytes(read(path), **own)
 
 
-def read(kind: str, path: str | PathLike[str] | BinaryIO) -> bytes:
+def read(path: str | PathLike[str] | BinaryIO) -> bytes:
     """The bytes of a file or stream, if they begin as those of a saved thing do; other files are not read."""
     if not isinstance(path, (str, PathLike)):
         return path.read()
     try:
         with open(path, "rb") as file:
             begin = file.read(len(_MAGIC))
-            _check_begin(kind, begin)
+            _check_begin(begin)
             return begin + file.read()
     except FileNotFoundError:
         raise StateFileError(f"there is no state file at {path!r}") from None

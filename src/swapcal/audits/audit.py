@@ -17,26 +17,14 @@ from swapcal.engine.values import Grid
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Finite, from_spec
 from swapcal.hypotheses.rows import check_rows
-from swapcal.inputs import integer, short_repr
+from swapcal.inputs import integer
 from swapcal.properties import Mean
 from swapcal.protocols import Elicitable, Row, Rows
-from swapcal.stored_words import Layout, Shape, packed, unpacked
+from swapcal.state import Packed, Saved, Shape, Stateful
 from swapcal.typing import Float64Array, IntArray, Spec
 
 # --------
-# Audits as plain data: written, compared and read back with nothing but JSON types.
-
-SCHEMA_VERSION = 1
-KIND = "swapcal.audits"
-
-
-class Stored(NamedTuple):
-    """What a stored audit holds."""
-
-    functions: Functions | None
-    sums: Sums
-    bins: int | list[float] | None
-    names: tuple[str, ...] | None
+# Specs of properties and functions that were saved, and the parts that somebody brings along.
 
 
 def same(one: Spec | None, two: Spec | None) -> bool:
@@ -57,208 +45,31 @@ def same_class(one: Spec, two: Spec, *, learned: bool = True) -> bool:
     return isinstance(one, Mapping) and isinstance(two, Mapping) and same(functions(one), functions(two))
 
 
+def property_of(spec: Spec, own: Elicitable | None) -> Elicitable:
+    """The property that was saved: made from its spec, or the caller's own, which must be that one."""
+    if own is not None and not same(spec, own.spec()):
+        raise StateFileError(f"this was made for the property {spec!r}; got {dict(own.spec())!r}")
+    return properties.from_spec(spec) if own is None else own
+
+
+def functions_of(spec: Spec, own: Functions | None) -> Functions:
+    """The functions that were saved: made from their spec, or the caller's own, with all that was learned since."""
+    if own is None:
+        return Constant() if spec["kind"] == "constant" else from_spec(spec)
+    if not same_class(spec, own.spec()) and hasattr(own, "resumed"):
+        own = own.resumed(spec)
+    if not same_class(spec, own.spec()):
+        raise StateFileError(f"this was made with the functions {spec!r}; got {dict(own.spec())!r}")
+    return own
+
+
 def plain_bins(bins: Any) -> Any:
     """A number of bins, or a list of their edges."""
     return bins.tolist() if isinstance(bins, np.ndarray) else bins
 
 
-def dump(
-    sums: Sums,
-    property: Elicitable,
-    functions: Functions | None,
-    *,
-    bins: Any,
-    names: tuple[str, ...] | None,
-) -> dict[str, Any]:
-    """Plain data from which `undump` rebuilds the sums; distinct forecasts in increasing order."""
-    arrays = sums.arrays()
-    order = np.argsort(arrays["value"]) if "value" in arrays else slice(None)
-    filled = {name: each if each.ndim == 1 else _filled(each, sums.n) for name, each in arrays.items()}
-    return {
-        "kind": KIND,
-        "schema_version": SCHEMA_VERSION,
-        "property": dict(property.spec()),
-        "hypotheses": None if functions is None else dict(functions.spec()),
-        "bins": plain_bins(bins),
-        "names": None if names is None else list(names),
-        "sums": {name: array[order].tolist() for name, array in filled.items()},
-    }
-
-
-def undump(data: Any, property: Elicitable, hypotheses: Functions | None) -> Stored:
-    """Check stored data against the parts it is to be used with, and rebuild the sums."""
-    if not isinstance(data, Mapping) or data.get("kind") != KIND:
-        raise StateFileError("this is not a stored audit; give what Audit.to_dict returned")
-    if data.get("schema_version") != SCHEMA_VERSION:
-        given = data.get("schema_version")
-        raise StateFileError(f"stored audits of version {SCHEMA_VERSION} can be read; this one has version {given!r}")
-    check_property(data.get("property"), property)
-    return filled(data, chosen(data.get("hypotheses"), hypotheses))
-
-
-def check_property(spec: Any, property: Elicitable) -> None:
-    """The property that was passed in is the one that was stored."""
-    if not same(spec, property.spec()):
-        raise InvalidInput(f"the audit was made for the property {spec!r}; got {dict(property.spec())!r}")
-
-
-def filled(data: Mapping[str, Any], functions: Functions | None) -> Stored:
-    """The sums, names and bins of stored data, checked against a class of functions."""
-    names = data.get("names")
-    n = 1 if functions is None else functions.n
-    if names is not None and not (
-        isinstance(names, list) and len(names) == n and all(isinstance(name, str) for name in names)
-    ):
-        raise StateFileError(f"this stored audit is damaged: its names are {short_repr(names)}, not {n} strings")
-    try:
-        sums = _sums(data["sums"], n, data.get("bins"))
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise StateFileError(
-            f"the sums of this stored audit are incomplete or damaged ({error}); store it again"
-        ) from None
-    return Stored(functions, sums, data.get("bins"), None if names is None else tuple(names))
-
-
 def _text(spec: Spec | None) -> str:
     return json.dumps(dict(spec) if isinstance(spec, Mapping) else spec, sort_keys=True, default=repr)
-
-
-def chosen(spec: Any, hypotheses: Functions | None) -> Functions | None:
-    """The class that was passed in, if it is the one that was stored; or the stored one, if it can be rebuilt."""
-    if hypotheses is not None:
-        if spec is not None and not same_class(spec, hypotheses.spec()):
-            raise InvalidInput(f"the audit was made with the hypotheses {spec!r}; got {dict(hypotheses.spec())!r}")
-        return hypotheses
-    if spec is None:
-        return None
-    if isinstance(spec, Mapping) and spec.get("kind") == "constant":
-        return Constant()
-    if not isinstance(spec, Mapping) or spec.get("kind") not in ("Finite", "Linear"):
-        raise InvalidInput(f"the audit was made with the hypotheses {spec!r}; give them again as `hypotheses`")
-    return from_spec(spec)
-
-
-def _filled(array: Float64Array, n: int) -> Float64Array:
-    """`array` with columns of zeros behind it, up to `n`."""
-    filled = np.zeros((len(array), n))
-    filled[:, : array.shape[1]] = array
-    return filled
-
-
-def _sums(stored: Any, n: int, bins: Any) -> Sums:
-    edges = np.array(bins, dtype=np.float64) if isinstance(bins, list) else None
-    sums = Sums(n, edges=edges)
-    names = ("value", *PER_VALUE, *PER_CELL) if edges is None else (*PER_VALUE, "forecast", *PER_CELL)
-    # Before there were weights, the rounds of a value were its weight.
-    stored = {"rounds": stored["count"], **stored}
-    n_slots = len(stored["value"]) if edges is None else len(edges) - 1
-    arrays = {}
-    for name in names:
-        array = np.asarray(stored[name], dtype=np.float64)
-        # JSON keeps no shape of a matrix without rows; columns behind the last one that is used may be left out.
-        narrow = array.ndim == 2 and len(array) == n_slots and array.shape[1] <= n
-        arrays[name] = array if narrow else array.reshape((n_slots, n) if name in PER_CELL else (n_slots,))
-    _check_finite(arrays)
-    if edges is None and (len(set(arrays["value"].tolist())) != n_slots or (arrays["rounds"] < 1).any()):
-        raise ValueError("a forecast value is repeated or has no rounds")
-    if (arrays["count"] < 0).any() or (arrays["count"] > arrays["rounds"]).any():
-        raise ValueError("the weights of a forecast value are not those of its rounds")
-    check_possible(arrays)
-    sums.restore(arrays)
-    return sums
-
-
-def _check_finite(arrays: dict[str, Float64Array]) -> None:
-    # NaN and infinities of either sign stay what they are in a sum, or become NaN: one look at all of them.
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = sum(float(np.sum(array)) for array in arrays.values())
-    if np.isfinite(total):
-        return
-    for name, array in arrays.items():
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} is not finite")
-
-
-def check_possible(arrays: dict[str, Float64Array]) -> None:
-    """Refuse sums that no rounds can have: |V| and weights are at most 1, and a sum's square at most n sums of squares.
-
-    All of it holds for functions with any values, as `weight` sums up |x|.
-    """
-    most, tiny = 1.0 + 1e-9, 1e-9
-    with np.errstate(over="ignore", invalid="ignore"):
-        rounds, count, v, vv = (arrays[name] for name in PER_VALUE)
-        xv, active, weight, xvxv = (arrays[name] for name in PER_CELL)
-        for what, possible in (
-            ("rounds are whole numbers", (rounds == np.floor(rounds)) & (rounds >= 0) & (rounds < 2.0**53)),
-            ("V is in [-1, 1]", (np.abs(v) <= most * count + tiny) & (vv >= 0) & (vv <= most * count + tiny)),
-            ("sums fit their squares", v * v <= most * rounds * vv + tiny),
-            (
-                "functions are active in rounds",
-                (active == np.floor(active)) & (active >= 0) & (active <= rounds[:, None]),
-            ),
-            ("functions fit their weight", (weight >= 0) & (np.abs(xv) <= most * weight + tiny) & (xvxv >= 0)),
-            ("sums of functions fit their squares", xv * xv <= most * active * xvxv + tiny),
-            ("nothing is where nothing was", (active > 0) | ((weight == 0) & (xv == 0) & (xvxv == 0))),
-        ):
-            if not possible.all():
-                raise ValueError(f"it is not true of them that {what}")
-
-
-# --------
-# Audits as bytes: the sums and what they are sums of, to be sent, added up and kept.
-
-
-def pack(
-    sums: Sums, property: Elicitable, functions: Functions | None, *, bins: Any, names: tuple[str, ...] | None
-) -> bytes:
-    """What `unpack` reads; distinct forecasts in increasing order, and no column behind the last that is used."""
-    arrays = sums.arrays()
-    order = np.argsort(arrays["value"]) if "value" in arrays else slice(None)
-    n_used = sums.n_used
-    header = {
-        "property": dict(property.spec()),
-        "hypotheses": None if functions is None else dict(functions.spec()),
-        "bins": plain_bins(bins),
-        "names": None if names is None else list(names),
-        "size": [sums.n_slots, n_used],
-    }
-    stored = [
-        arrays[name][order] if arrays[name].ndim == 1 else arrays[name][order, :n_used] for name in sorted(arrays)
-    ]
-    return packed("audit", json.dumps(header, separators=(",", ":")).encode(), stored)
-
-
-def unpack(
-    data: bytes, property: Elicitable | None, hypotheses: Functions | None
-) -> tuple[Elicitable, Functions | None, Stored]:
-    """The property, the class as it was given or as it can be rebuilt, and all else that an audit is."""
-    header, words = unpacked("audit", data)
-    try:
-        found = json.loads(header)
-        m, used = found["size"]
-        if type(m) is not int or type(used) is not int or m < 0 or used < 0 or m * max(used, 1) > words.n:
-            raise StateFileError(f"these bytes of an audit are damaged: it has {m!r} values and {used!r} functions")
-        per_value = (*PER_VALUE, "forecast" if isinstance(found["bins"], list) else "value")
-        shapes = {name: Shape((m,)) for name in per_value} | {name: Shape((m, used)) for name in PER_CELL}
-        arrays = words.arrays(Layout.of({name: shapes[name] for name in sorted(shapes)}))
-        spec = found["hypotheses"]
-        if hypotheses is not None and hasattr(hypotheses, "resumed") and spec is not None:
-            hypotheses = hypotheses if same_class(spec, hypotheses.spec()) else hypotheses.resumed(spec)
-        # What is rebuilt from the bytes themselves is what they say, without a comparison.
-        made = properties.from_spec(found["property"]) if property is None else property
-        if property is not None:
-            check_property(found["property"], property)
-        if hypotheses is None and spec is not None and spec.get("kind") in ("Finite", "Groups", "Linear", "Numeric"):
-            functions: Functions | None = from_spec(spec)
-            hypotheses = functions
-        else:
-            functions = chosen(spec, hypotheses)
-        stored = filled({**found, "sums": arrays}, functions)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        if isinstance(error, ValueError) and type(error).__module__ == "swapcal.errors":
-            raise
-        raise StateFileError(f"these bytes hold no audit ({type(error).__name__}: {error})") from error
-    return made, hypotheses, stored
 
 
 # --------
@@ -404,7 +215,7 @@ def first_bad(X: Float64Array, limit: float) -> int:
 MEAN = Mean()
 
 
-class Audit:
+class Audit(Stateful):
     r"""How far forecasts are from calibrated for every function of a class: totals, cells with intervals, a witness.
 
     With S_p(f) the sum of f(x_t) V(p, y_t) over the n_p rounds in which p was forecast,
@@ -455,6 +266,8 @@ class Audit:
     Efficient Swap Multicalibration of Elicitable Properties, introduction: the definitions of ell_r-multicalibration
     and ell_r-swap multicalibration. Intervals: see `cells`.
     """
+
+    kind = "audit"
 
     def __init__(
         self,
@@ -822,68 +635,44 @@ class Audit:
         """
         self._begun(self._functions()).restore(arrays)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, fit for JSON: to be stored, sent to another machine, and merged there."""
-        return dump(self._current(), self.property, self._reader.functions, bins=self.bins, names=self.names)
-
-    def to_bytes(self) -> bytes:
-        """The same, compact: versioned, with a checksum, no pickle.
-
-        Returns
-        -------
-        bytes
-            For `from_bytes`, here or on any other machine.
-        """
-        return pack(self._current(), self.property, self._reader.functions, bins=self.bins, names=self.names)
+    def to_state(self) -> Saved:
+        """What it is made of: distinct forecasts in increasing order, and no column behind the last that is used."""
+        table, functions = self._current(), self._reader.functions
+        arrays, n_used = table.arrays(), table.n_used
+        order = np.argsort(arrays["value"]) if "value" in arrays else slice(None)
+        plain = {
+            "property": dict(self.property.spec()),
+            "hypotheses": None if functions is None else dict(functions.spec()),
+            "bins": plain_bins(self.bins),
+            "names": None if self.names is None else list(self.names),
+            "size": [table.n_slots, n_used],
+        }
+        return Saved(
+            plain, {name: each[order] if each.ndim == 1 else each[order, :n_used] for name, each in arrays.items()}
+        )
 
     @classmethod
-    def from_bytes(
-        cls, data: bytes, property: Elicitable | None = None, hypotheses: Functions | None = None
+    def from_state(
+        cls, packed: Packed, *, property: Elicitable | None = None, hypotheses: Functions | None = None
     ) -> "Audit":
-        """Rebuild what `to_bytes` wrote; a property or functions of your own making must be given again.
-
-        Parameters
-        ----------
-        data : bytes
-            What `to_bytes` returned.
-        property : Elicitable, optional
-            What was forecast, if it is of your own making.
-        hypotheses : Hypotheses, optional
-            The class of functions, if it is of your own making.
-
-        Returns
-        -------
-        Audit
-            It goes on where the stored one stopped.
-        """
-        made, functions, stored = unpack(data, property, hypotheses)
-        return cls(made, functions, bins=stored.bins, names=stored.names)._filled(stored)
-
-    @classmethod
-    def from_dict(cls, data: Any, property: Elicitable = MEAN, hypotheses: Functions | None = None) -> "Audit":
-        """Rebuild what `to_dict` wrote. `property` and `hypotheses` must be what it had; they are compared by spec.
-
-        Parameters
-        ----------
-        data : dict
-            What `to_dict` returned.
-        property : Elicitable
-            What was forecast.
-        hypotheses : Hypotheses, optional
-            The class of functions.
-
-        Returns
-        -------
-        Audit
-            It goes on where the stored one stopped.
-        """
-        stored = undump(data, property, hypotheses)
-        return cls(property, hypotheses, bins=stored.bins, names=stored.names)._filled(stored)
-
-    def _filled(self, stored: Stored) -> "Audit":
-        if stored.functions is not None:
-            self._reader.functions, self._sums = stored.functions, stored.sums
-        return self
+        """Make it again; see `from_bytes`."""
+        plain, spec = packed.plain, packed.plain["hypotheses"]
+        bins, (n_values, n_used) = plain["bins"], plain["size"]
+        edges = isinstance(bins, list)
+        shapes = {name: Shape((n_values,)) for name in (*PER_VALUE, "forecast" if edges else "value")}
+        arrays = packed.arrays({**shapes, **{name: Shape((n_values, n_used)) for name in PER_CELL}})
+        functions = hypotheses if spec is None else functions_of(spec, hypotheses)
+        told = hypotheses is None and (spec is None or spec["kind"] not in ("Groups", "Numeric"))
+        audit = cls(
+            property_of(plain["property"], property), None if told else functions, bins=bins, names=plain["names"]
+        )
+        if functions is not None:
+            names = plain["names"] or functions.n * [""]
+            if len(names) != functions.n:
+                raise StateFileError(f"this saved state is damaged: {len(names)} functions have names")
+            audit._reader.functions, audit._sums = functions, Sums(functions.n, edges=audit._reader.edges)
+            audit._sums.restore(arrays)
+        return audit
 
     def __repr__(self) -> str:
         if self._reader.functions is None:

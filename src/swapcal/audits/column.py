@@ -331,8 +331,8 @@ class Column(Stateful):
     ) -> "Column":
         """The column again; a property, or functions beside `Groups`, of your own making are given again."""
         plain, parts = packed.plain, packed.parts
-        audits = [Audit.from_bytes(bytes(parts["audit"]), property, hypotheses)]
-        audits += [Audit.from_bytes(bytes(parts["linear"]), property)] if "linear" in parts else []
+        audits = [Audit.from_bytes(parts["audit"], property=property, hypotheses=hypotheses)]
+        audits += [Audit.from_bytes(parts["linear"], property=property)] if "linear" in parts else []
         column = cls(
             *audits,
             label=str(plain["label"]),

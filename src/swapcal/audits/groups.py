@@ -162,7 +162,7 @@ class GroupSums:
     >>> sums.add(rows, np.tile([0.3, 0.3, 0.3, -0.7], 500))
     >>> found = sums.bias(0.05)
     >>> sums.mean.round(3), found.low.round(3), found.high.round(3)
-    (array([0.05]), array([0.018]), array([0.082]))
+    (array([0.05]), array([0.02]), array([0.08]))
     """
 
     def __init__(self, n: int, *, binary: bool, clusters: bool = False) -> None:

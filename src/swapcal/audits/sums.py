@@ -9,7 +9,7 @@ import numpy as np
 
 from swapcal.audits.linear import Bounds, linear_bounds
 from swapcal.engine import kernels
-from swapcal.errors import InvalidInput
+from swapcal.errors import InvalidInput, StateFileError
 from swapcal.inputs import matrix, real, vector
 from swapcal.protocols import Row, Rows
 from swapcal.typing import Float64Array, IntArray, Spec
@@ -380,11 +380,13 @@ class Sums:
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
         """Take over what `arrays` held; the settings must be those of the sums that had it."""
-        n_slots, width = arrays["xv"].shape
-        if any(len(array) != n_slots or array.shape[1:] not in ((), (width,)) for array in arrays.values()):
-            raise ValueError("the sums of an audit have different shapes")
-        if width > self.n or (self._inner is not None and n_slots != self.n_slots):
-            raise ValueError("the sums of an audit do not fit its bins and functions")
+        n_slots = len(arrays["value"]) if self._inner is None else self.n_slots
+        n_columns = arrays["xv"].shape[-1]
+        for name in self._arrays:
+            # Kernels add to the rows of slots and the columns of functions.
+            dims = (n_slots, n_columns) if name in PER_CELL else (n_slots,)
+            if arrays[name].shape != dims or n_columns > self.n:
+                raise StateFileError(f"these sums do not fit their functions and forecasts: {name} is {dims}")
         if self._inner is None:
             self._values = {value: slot for slot, value in enumerate(arrays["value"].tolist())}
         self._arrays = {name: np.array(arrays[name], dtype=np.float64, order="C") for name in self._arrays}

@@ -1,20 +1,19 @@
 """Intervals from two quantiles that cannot cross."""
 
-import math
-from os import PathLike
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from swapcal import inputs
-from swapcal.errors import InvalidInput, UnknownForecast
+from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.intervals.forecasts import IntervalForecast
 from swapcal.intervals.quantiles import Quantiles
 from swapcal.protocols import Hypotheses
+from swapcal.state import Packed, Saved, Stateful
 from swapcal.typing import Float64Array
 
 
-class Interval:
+class Interval(Stateful):
     r"""Intervals that cover a given share of outcomes, for every group, whatever the stream does.
 
     The lower end is a forecast of the quantile at (1 - c)/2. The upper end is forecast inside the half-line above it,
@@ -52,6 +51,8 @@ class Interval:
     >>> forecast.lower < 12.0 < forecast.upper
     True
     """
+
+    kind = "interval"
 
     def __init__(
         self,
@@ -145,19 +146,19 @@ class Interval:
         lower, upper = self.quantiles._alone(delta)
         return upper + self.coverage / (0.5 + 0.5 * self.coverage) * lower
 
-    def save(self, path: str | PathLike[str] | BinaryIO) -> None:
-        """Write the whole state to a file or binary stream: plain data, no pickle."""
-        self.quantiles.save(path)
+    def to_state(self) -> Saved:
+        """What it is made of: that of its quantiles, and the coverage."""
+        saved = self.quantiles.to_state()
+        return saved._replace(plain={**saved.plain, "coverage": self.coverage})
 
     @classmethod
-    def load(cls, path: str | PathLike[str] | BinaryIO, *, hypotheses: Hypotheses | None = None) -> "Interval":
-        """What `save` wrote; it continues bit for bit."""
+    def from_state(cls, packed: Packed, *, hypotheses: Hypotheses | None = None) -> "Interval":
+        """Make it again; see `from_bytes`."""
         interval = cls.__new__(cls)
-        interval.quantiles = Quantiles.load(path, hypotheses=hypotheses)
-        levels = interval.quantiles.levels
-        if len(levels) != 2 or not math.isclose(levels[0] + levels[1], 1.0):
-            raise UnknownForecast(f"this file holds quantiles at {list(levels)}, not an interval; use Quantiles.load")
-        interval.coverage = levels[1] - levels[0]
+        interval.quantiles = Quantiles.from_state(packed, hypotheses=hypotheses)
+        interval.coverage = float(packed.plain["coverage"])
+        if len(interval.quantiles.levels) != 2:
+            raise StateFileError(f"this saved interval is damaged: it has the levels {list(interval.quantiles.levels)}")
         return interval
 
 

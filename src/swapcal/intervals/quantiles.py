@@ -3,13 +3,12 @@
 import math
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from os import PathLike
 from statistics import NormalDist
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal import bundle, hypotheses, inputs
+from swapcal import hypotheses, inputs
 from swapcal.engine.arithmetic import seed_for
 from swapcal.engine.ties import TieDetector
 from swapcal.errors import InvalidInput, UnknownForecast
@@ -18,6 +17,7 @@ from swapcal.hints import OnlineRegression
 from swapcal.intervals.forecasts import QuantilesForecast
 from swapcal.properties import Mean, Quantile
 from swapcal.protocols import Hypotheses, Row, Rows
+from swapcal.state import Packed, Saved, Stateful
 from swapcal.typing import Float64Array, Spec
 
 # --------
@@ -178,7 +178,7 @@ _NEAR_END = 0.01
 """Hints keep this far from the ends of a cell."""
 
 
-class Quantiles:
+class Quantiles(Stateful):
     r"""Quantiles at several levels that never cross, each calibrated given itself and given every group.
 
     One forecaster per level, in a tree: the middle level is forecast first; a level below it is forecast as a point of
@@ -238,6 +238,8 @@ class Quantiles:
     >>> bool((np.diff(q[20:], axis=1) > 0).all()), (y[:, None] <= q)[200:].mean(axis=0).round(1)
     (True, array([0.1, 0.5, 0.9]))
     """
+
+    kind = "quantiles"
 
     def __init__(
         self,
@@ -459,8 +461,8 @@ class Quantiles:
         share = delta / len(self._ends)
         return [math.sqrt(f.n_rounds * f.guarantee(share)) if f.n_rounds else 0.0 for f in self._ends]
 
-    def save(self, path: str | PathLike[str] | BinaryIO) -> None:
-        """Write the whole state to a file or binary stream: plain data, no pickle."""
+    def to_state(self) -> Saved:
+        """What it is made of: the forecasters of the levels and of the spread are parts."""
         plain = {
             "levels": list(self.levels),
             "spread": self.spread,
@@ -471,35 +473,22 @@ class Quantiles:
             "warm": self._warm,
             "contexts": self._contexts.plain(),
         }
-        parts = {f"level-{k}": forecaster for k, forecaster in enumerate(self._ends)}
-        bundle.write(path, "Quantiles", plain, {**parts, "size": self._size})
+        parts = {f"level {k}": forecaster.to_bytes() for k, forecaster in enumerate(self._ends)}
+        return Saved(plain, {}, {**parts, "size": self._size.to_bytes()})
 
     @classmethod
-    def load(cls, path: str | PathLike[str] | BinaryIO, *, hypotheses: Hypotheses | None = None) -> "Quantiles":
-        """What `save` wrote; it continues bit for bit.
-
-        Parameters
-        ----------
-        path : path or binary stream
-            What `save` wrote.
-        hypotheses : Hypotheses, optional
-            A class that holds functions of your own, which no file holds, is passed in again.
-
-        Returns
-        -------
-        Quantiles
-            One that gives the forecasts that the saved one would have given.
-        """
-        plain, parts = bundle.read(path, "Quantiles")
-        own = _hypotheses(plain["contexts"]["hypotheses"], hypotheses)
-        loaded = cls(
-            plain["levels"], own, spread=plain["spread"], low=plain["low"], high=plain["high"], seed=plain["seed"]
-        )
-        loaded.middle = float(plain["middle"])
-        loaded._warm = [(float(y), None if c is None else float(c), float(one)) for y, c, one in plain["warm"]]
-        loaded._contexts = Contexts.from_plain(plain["contexts"], own)
-        loaded._size, loaded._ends = parts["size"], [parts[f"level-{k}"] for k in range(len(loaded._nodes))]
-        return loaded
+    def from_state(cls, packed: Packed, *, hypotheses: Hypotheses | None = None) -> "Quantiles":
+        """Make it again; see `from_bytes`."""
+        plain, parts = packed.plain, packed.parts
+        functions = _hypotheses(plain["contexts"]["hypotheses"], hypotheses)
+        names = ("spread", "low", "high", "seed")
+        quantiles = cls(plain["levels"], functions, **{name: plain[name] for name in names})
+        quantiles.middle = float(plain["middle"])
+        quantiles._warm = [(float(y), None if c is None else float(c), float(one)) for y, c, one in plain["warm"]]
+        quantiles._contexts = Contexts.from_plain(plain["contexts"], functions)
+        quantiles._size = Forecaster.from_bytes(parts["size"])
+        quantiles._ends = [Forecaster.from_bytes(parts[f"level {k}"]) for k in range(len(quantiles._nodes))]
+        return quantiles
 
 
 _NORMAL = NormalDist()

@@ -1,9 +1,6 @@
 """Many keys in one piece of state, for engines whose state costs by the piece: bytes in, events by key, bytes out."""
 
-import json
-import struct
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -11,14 +8,13 @@ from swapcal.cases import Answers, Cases, Events
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.forecaster import Forecaster
 from swapcal.keyed.keyed import forecaster_for_key, key_text
-from swapcal.stored_words import framed, unframed
+from swapcal.state import Packed, Saved, Stateful
 from swapcal.typing import Float64Array
 
 Key = str | int
-_LENGTH = struct.Struct("<I")
 
 
-class KeyBucket:
+class KeyBucket(Stateful):
     """The streams of some keys, each as bytes, with the time of its last event and what a clock said then.
 
     Parameters
@@ -42,6 +38,8 @@ class KeyBucket:
     >>> again.play("Paris", np.array([5.0]), 1, lambda some: Events(["case 1"], [1.0], [])).status
     ['learned']
     """
+
+    kind = "keys"
 
     def __init__(self, template: Forecaster, *, idle: float | None = None, remember: int = 256) -> None:
         self.template, self.idle, self.remember = template, idle, remember
@@ -81,24 +79,22 @@ class KeyBucket:
             del self.states[key]
         return gone
 
-    def to_bytes(self) -> bytes:
-        """All keys' states."""
-        listed = [[key, used, seen, len(state)] for key, (used, seen, state) in self.states.items()]
-        header = json.dumps(listed, separators=(",", ":")).encode()
-        return framed("bucket", b"".join((_LENGTH.pack(len(header)), header, *(s for *_, s in self.states.values()))))
+    def to_state(self) -> Saved:
+        """All keys with their times; what they have in common is not saved."""
+        keys = [[key, used, seen] for key, (used, seen, _) in self.states.items()]
+        return Saved(keys, {}, {str(k): state for k, (_, _, state) in enumerate(self.states.values())})
+
+    @classmethod
+    def from_state(cls, packed: Packed, *, bucket: "KeyBucket | None" = None) -> "KeyBucket":
+        """The bucket, with the keys that were saved."""
+        if bucket is None or len(packed.parts) != len(packed.plain):
+            raise StateFileError("this saved state is damaged: its keys and states do not fit")
+        for k, (key, used, seen) in enumerate(packed.plain):
+            if type(key) not in (str, int):
+                raise StateFileError(f"this saved state is damaged: {key!r} is no key")
+            bucket.states[key] = float(used), float(seen), packed.parts[str(k)]
+        return bucket
 
     def filled(self, data: bytes) -> "KeyBucket":
         """Itself, with the states that `to_bytes` wrote."""
-        payload = unframed("bucket", data)
-        try:
-            (size,) = _LENGTH.unpack_from(payload)
-            listed: list[Any] = json.loads(bytes(payload[4 : 4 + size]))
-            at = 4 + size
-            for key, used, seen, length in listed:
-                if type(key) not in (str, int) or type(length) is not int or not 0 <= length <= len(payload) - at:
-                    raise ValueError("its keys and states do not fit")
-                self.states[key] = float(used), float(seen), bytes(payload[at : at + length])
-                at += length
-        except (struct.error, ValueError, TypeError) as error:
-            raise StateFileError(f"these bytes hold no bucket of keys ({error})") from error
-        return self
+        return self.from_bytes(data, bucket=self)

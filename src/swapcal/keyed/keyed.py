@@ -350,7 +350,7 @@ class Keyed:
         elif learned != json.loads(json.dumps(dict(self._hypotheses.spec()))):
             raise StateFileError(f"the store {self._store.path} was made with another class of functions: {learned}")
         self.pooled = Forecaster.from_bytes(stored)
-        self.audit = Audit.from_bytes(audit, self.template.property, self._functions)
+        self.audit = Audit.from_bytes(audit, property=self.template.property, hypotheses=self._functions)
 
 
 def _text(key: Key) -> str:

@@ -62,7 +62,7 @@ def play(jobs: Sequence[ForecastJob | OutcomeJob], registry: Registry, now: floa
         stream.end()
         if turn.cases or turn.outcomes:
             due = stream.seq - stream.snapshot_seq >= snapshot_every
-            snapshot = stream.dump() if due else None
+            snapshot = stream.to_bytes() if due else None
             commits.append(Commit(name, stream.epoch, stream.seq, turn.cases, turn.outcomes, snapshot))
     return PlayedJobs(answers, commits)
 

@@ -1,11 +1,12 @@
 """Outcomes in the order of their forecasts: for delays that depend on the outcome, where the first to come mislead."""
 
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import swapcal as sc
 from swapcal.forecast import Identity
 from swapcal.service.store import pack, unpack
+from swapcal.state import Packed, Saved, Stateful
 
 
 class HeldOutcome(NamedTuple):
@@ -16,7 +17,7 @@ class HeldOutcome(NamedTuple):
     y: float
 
 
-class OutcomeOrder:
+class OutcomeOrder(Stateful):
     """Holds an outcome back until those of all earlier forecasts have come, or have had `settle` rounds to come.
 
     The rule of `Forecaster.run` with `order="forecast"`, for outcomes that come one by one.
@@ -46,6 +47,8 @@ class OutcomeOrder:
     >>> [held.y for held in order.due(issued=4)]
     [0.5]
     """
+
+    kind = "outcome order"
 
     def __init__(self, settle: int) -> None:
         self.settle = settle
@@ -87,18 +90,23 @@ class OutcomeOrder:
                     due.append(self._held.pop(first))
         return due
 
-    def to_dict(self, identity: Identity) -> dict[str, Any]:
-        """All of it, as plain data; forecasts are those of a forecaster of this identity."""
-        held = [[pack(one.forecast, identity), one.hint, one.y] for _, one in sorted(self._held.items())]
-        return {"front": self._front, "held": held, "gone": sorted(self._gone)}
+    def to_state(self) -> Saved:
+        """What it is made of: the outcomes that are held, with their forecasts."""
+        held = [one for _, one in sorted(self._held.items())]
+        packed = [pack(one.forecast, cast(Identity, one.forecast.forecaster)) for one in held]
+        lines = [[len(data), one.hint, one.y] for data, one in zip(packed, held, strict=True)]
+        plain = {"settle": self.settle, "front": self._front, "held": lines, "gone": sorted(self._gone)}
+        return Saved(plain, {}, {"forecasts": b"".join(packed)})
 
     @classmethod
-    def from_dict(cls, state: dict[str, Any], settle: int, identity: Identity) -> "OutcomeOrder":
-        """What `to_dict` wrote."""
-        order = cls(settle)
-        order._front = state["front"]
-        for packed, hint, y in state["held"]:
-            order.take(HeldOutcome(unpack(packed, identity), hint, y))
-        for gone in state.get("gone", ()):
+    def from_state(cls, packed: Packed, *, identity: Identity | None = None) -> "OutcomeOrder":
+        """Make it again; forecasts are those of a forecaster of this identity."""
+        plain, forecasts, at = packed.plain, packed.parts["forecasts"], 0
+        order = cls(plain["settle"])
+        order._front = plain["front"]
+        for length, hint, y in plain["held"]:
+            order.take(HeldOutcome(unpack(forecasts[at : at + length], cast(Identity, identity)), hint, y))
+            at += length
+        for gone in plain["gone"]:
             order.skip(gone)
         return order

@@ -59,7 +59,7 @@ class Registry:
             raise Problem(404, f"there is no stream {name!r}; an administrator can make it")
         try:
             spec = msgspec.json.decode(row.spec, type=StreamSpec)
-            stream = Stream.load(name, spec, row.snapshot)
+            stream = Stream.from_bytes(row.snapshot, name=name, spec=spec)
             stream.epoch = row.epoch
             replay(stream, self.store)
             if stream.seq != row.seq:
@@ -92,7 +92,7 @@ class Registry:
             )
         seeded = spec.seeded()
         fresh = Stream(name, seeded)
-        made = self.store.create(name, msgspec.json.encode(seeded), fresh.dump())
+        made = self.store.create(name, msgspec.json.encode(seeded), fresh.to_bytes())
         self._refused.pop(name, None)
         self.get(name)
         return made

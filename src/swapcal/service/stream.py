@@ -5,13 +5,11 @@ one by one, in batches, or from the store after a crash. Only the writer's threa
 """
 
 import hmac
-import io
 import math
-import zlib
 from collections.abc import Sequence
 from hashlib import sha256
 from itertools import pairwise
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -25,6 +23,7 @@ from swapcal.protocols import Row, Rows
 from swapcal.service.outcome_order import HeldOutcome, OutcomeOrder
 from swapcal.service.schemas import RaisedAlarm, Scalar, StreamStatus
 from swapcal.service.spec import MonitorSpec, StreamSpec, seconds
+from swapcal.state import Packed, Saved, Stateful
 from swapcal.text.numbers import counted
 
 # --------
@@ -38,7 +37,7 @@ TOLERANCE = 0.02
 """Of the range of outcomes, or of the share of outcomes below a quantile, where a stream does not say."""
 
 
-class GroupMonitor:
+class GroupMonitor(Stateful):
     """A monitor and the alarms that it has raised.
 
     Parameters
@@ -48,6 +47,8 @@ class GroupMonitor:
     property, groups
         Of the stream.
     """
+
+    kind = "group monitor"
 
     def __init__(self, spec: MonitorSpec, property: Any, groups: sc.Groups) -> None:
         self._assemble(Monitor(property, groups, **settings(spec, property)), 0, [])
@@ -88,16 +89,17 @@ class GroupMonitor:
         )
         return RaisedAlarm(seq, at, alarm.group, alarm.side, alarm.rows, alarm.group_rows, alarm.log_e, sentence)
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, as plain data; between two batches."""
-        return {"monitor": self.monitor.to_dict(), "raised": self.raised, "alarms": self.alarms}
+    def to_state(self) -> Saved:
+        """What it is made of, between two batches."""
+        plain = {"raised": self.raised, "alarms": msgspec.to_builtins(self.alarms)}
+        return Saved(plain, {}, {"monitor": self.monitor.to_bytes()})
 
     @classmethod
-    def from_dict(cls, state: dict[str, Any], property: Any, groups: sc.Groups) -> "GroupMonitor":
-        """What `to_dict` wrote."""
+    def from_state(cls, packed: Packed, *, property: Any = None, groups: sc.Groups | None = None) -> "GroupMonitor":
+        """Make it again, over the groups of the stream."""
         watch = cls.__new__(cls)
-        alarms = [RaisedAlarm(**one) for one in state["alarms"]]
-        watch._assemble(Monitor.from_dict(state["monitor"], property, groups), state["raised"], alarms)
+        monitor = Monitor.from_bytes(packed.parts["monitor"], property=property, groups=groups)
+        watch._assemble(monitor, packed.plain["raised"], msgspec.convert(packed.plain["alarms"], list[RaisedAlarm]))
         return watch
 
 
@@ -244,7 +246,7 @@ class Totals(msgspec.Struct):
     loss_after: float = 0.0
 
 
-class StreamScores:
+class StreamScores(Stateful):
     """Audits before and after, totals, and recent losses.
 
     Parameters
@@ -252,6 +254,8 @@ class StreamScores:
     property, groups, bins
         Of the audits; `bins` of a forecaster that keeps to them, or None.
     """
+
+    kind = "stream scores"
 
     def __init__(self, property: Any, groups: sc.Groups, bins: int | None) -> None:
         self.property, self.groups, self.bins = property, groups, bins or AUDIT_BINS
@@ -294,18 +298,22 @@ class StreamScores:
     def _column(self) -> Column:
         return Column(sc.Audit(self.property, self.groups, bins=self.bins), label="", parts=())
 
-    def to_dict(self) -> dict[str, Any]:
-        """All but the recent losses, as plain data."""
+    def to_state(self) -> Saved:
+        """What it is made of, but for the recent losses."""
         self.bring_up_to_date()
-        return {"before": self.before.to_bytes(), "after": self.after.to_bytes(), "totals": self.totals}
+        plain = {"bins": self.bins, "totals": msgspec.to_builtins(self.totals)}
+        return Saved(plain, {}, {"before": self.before.to_bytes(), "after": self.after.to_bytes()})
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """What `to_dict` wrote."""
-        self.before, self.after = (
-            Column.from_bytes(state[name], property=self.property, hypotheses=self.groups)
+    @classmethod
+    def from_state(cls, packed: Packed, *, property: Any = None, groups: sc.Groups | None = None) -> "StreamScores":
+        """Make it again, over the groups of the stream."""
+        scores = cls(property, cast(sc.Groups, groups), packed.plain["bins"])
+        scores.before, scores.after = (
+            Column.from_bytes(packed.parts[name], property=property, hypotheses=groups)
             for name in ("before", "after")
         )
-        self.totals = msgspec.convert(state["totals"], Totals)
+        scores.totals = msgspec.convert(packed.plain["totals"], Totals)
+        return scores
 
 
 class _Recent:
@@ -377,6 +385,7 @@ def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
         raise sc.InvalidInput(
             f"settle goes with outcome_order = 'forecast' and is at most `pending`, {spec.room()}; got {spec.settle}"
         )
+    key = sha256(f"swapcal stream {name} {spec.seed}".encode())
     made = sc.Forecaster(
         property_of(spec),
         sc.Finite(1 + spec.group_limit),
@@ -388,12 +397,10 @@ def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
         jitter=spec.jitter,
         max_pending=spec.room(),
         stand_back=spec.stand_back,
+        identity=sha256(key.digest()).hexdigest()[:16],
     )
-    parts = made.__getstate__()
-    counters, _ = parts["snapshot"]
-    key = sha256(f"swapcal stream {name} {spec.seed}".encode())
-    counters["identity"], counters["key"] = sha256(key.digest()).hexdigest()[:16], key.hexdigest()
-    made.__setstate__(parts)
+    made.rotate_key(key.digest())
+    made.forget_keys()
     return made
 
 
@@ -412,7 +419,6 @@ def check(spec: StreamSpec) -> None:
         GroupMonitor(watching, property_of(spec), groups)
 
 
-SCHEMA_VERSION = 1
 TOGETHER = 12
 """From so many cases on, placing them in one call is cheaper than one by one."""
 
@@ -429,7 +435,7 @@ class Asked(NamedTuple):
     features: list[float] | None
 
 
-class Stream:
+class Stream(Stateful):
     """One stream and all that it has learned.
 
     Parameters
@@ -437,6 +443,8 @@ class Stream:
     name, spec
         What it is.
     """
+
+    kind = "stream"
 
     def __init__(self, name: str, spec: StreamSpec) -> None:
         self._assemble(name, spec, forecaster_of(spec, name), groups_of(spec))
@@ -601,53 +609,44 @@ class Stream:
             model_groups_alarmed=0 if model is None else model.n_groups,
         )
 
-    def dump(self) -> bytes:
-        """All of the state, as plain data; between two transactions."""
-        file = io.BytesIO()
-        self.forecaster.save(file)
-        state = {
-            "schema_version": SCHEMA_VERSION,
-            "swapcal": sc.__version__,
-            "seq": self.seq,
-            "time": self.time,
-            "forecaster": file.getvalue(),
-            "groups": self.groups.spec(),
-            "scores": self.scores.to_dict(),
-            "watch": None if self.watch is None else self.watch.to_dict(),
-            "model_watch": None if self.model_watch is None else self.model_watch.to_dict(),
-            "order": None if self.order is None else self.order.to_dict(self.identity),
+    def to_state(self) -> Saved:
+        """What it is made of, between two transactions."""
+        parts = {
+            "forecaster": self.forecaster,
+            "scores": self.scores,
+            "watch": self.watch,
+            "model_watch": self.model_watch,
         }
-        return zlib.compress(msgspec.msgpack.encode(state), 1)
+        saved = {name: part.to_bytes() for name, part in parts.items() if part is not None}
+        if self.order is not None:
+            saved["order"] = self.order.to_bytes()
+        return Saved({"seq": self.seq, "time": self.time, "groups": self.groups.spec()}, {}, saved)
 
     @classmethod
-    def load(cls, name: str, spec: StreamSpec, snapshot: bytes) -> "Stream":
-        """The stream that `dump` wrote; it goes on bit for bit."""
-        state = _unpacked(name, snapshot)
-        try:
-            return cls._restored(name, spec, state)
-        except (KeyError, TypeError, ValueError) as error:
-            raise sc.StateFileError(
-                f"the snapshot of stream {name!r} was written by swapcal {state.get('swapcal')} and cannot be read "
-                f"({type(error).__name__}: {error}); start that version, or restore a back-up"
-            ) from error
-
-    @classmethod
-    def _restored(cls, name: str, spec: StreamSpec, state: dict[str, Any]) -> "Stream":
-        stream = cls.__new__(cls)
-        groups = sc.Groups.from_spec(state["groups"])
-        stream._assemble(name, spec, sc.Forecaster.load(io.BytesIO(state["forecaster"])), groups)
-        stream.scores.restore(state["scores"])
+    def from_state(cls, packed: Packed, *, name: str = "", spec: StreamSpec | None = None) -> "Stream":
+        """Make it again, as the stream of this name and spec."""
+        stream, parts, groups = cls.__new__(cls), packed.parts, sc.Groups.from_spec(packed.plain["groups"])
+        stream._assemble(name, cast(StreamSpec, spec), sc.Forecaster.from_bytes(parts["forecaster"]), groups)
+        own = {"property": stream.property, "groups": groups}
+        stream.scores = StreamScores.from_bytes(parts["scores"], **own)
         stream.watch, stream.model_watch = (
-            None if state[name] is None else GroupMonitor.from_dict(state[name], stream.property, groups)
-            for name in ("watch", "model_watch")
+            GroupMonitor.from_bytes(parts[name], **own) if name in parts else None for name in ("watch", "model_watch")
         )
-        order, settle = state["order"], spec.settles()
-        stream.order = (
-            None if order is None or settle is None else OutcomeOrder.from_dict(order, settle, stream.identity)
-        )
-        stream.seq = stream.snapshot_seq = state["seq"]
-        stream.time = state["time"]
+        stream.order = OutcomeOrder.from_bytes(parts["order"], identity=stream.identity) if "order" in parts else None
+        stream.seq = stream.snapshot_seq = packed.plain["seq"]
+        stream.time = packed.plain["time"]
         return stream
+
+    @classmethod
+    def from_bytes(cls, data: bytes, **own: Any) -> "Stream":
+        """What `to_bytes` wrote; `own` are the `name` and the `spec` of the stream."""
+        try:
+            return super().from_bytes(data, **own)
+        except sc.StateFileError as error:
+            raise sc.StateFileError(
+                f"the snapshot of stream {own['name']!r} cannot be read: {error}; restore a back-up, or start the "
+                "version that wrote it"
+            ) from error
 
     def _row(self, forecast: sc.Forecast) -> Row:
         """The case's groups: its context without the level sets of the hint behind them."""
@@ -656,18 +655,3 @@ class Stream:
         values = np.frombuffer(forecast.context, dtype=np.float64, offset=8 * n)
         k = int(indices.searchsorted(self.groups.n))
         return Row(indices[:k], values[:k])
-
-
-def _unpacked(name: str, snapshot: bytes) -> dict[str, Any]:
-    """The plain data of a snapshot of this version."""
-    try:
-        state: dict[str, Any] = msgspec.msgpack.decode(zlib.decompress(snapshot))
-        version = state["schema_version"]
-    except (zlib.error, msgspec.DecodeError, TypeError, KeyError) as error:
-        raise sc.StateFileError(f"the snapshot of stream {name!r} is damaged ({error}); restore a back-up") from error
-    if version != SCHEMA_VERSION:
-        raise sc.StateFileError(
-            f"the snapshot of stream {name!r} has version {version!r} and this swapcal reads {SCHEMA_VERSION}; "
-            f"it was written by swapcal {state.get('swapcal')}"
-        )
-    return state

@@ -258,7 +258,7 @@ class Writer:
         try:
             for name, stream in self.registry.streams.items():
                 if stream.seq > stream.snapshot_seq:
-                    self.store.commit([Commit(name, stream.epoch, stream.seq, (), (), stream.dump())])
+                    self.store.commit([Commit(name, stream.epoch, stream.seq, (), (), stream.to_bytes())])
             self.registry.forget(*list(self.registry.streams))
             self.store.close()
         except (StoreDown, NotOwner) as error:

@@ -1,17 +1,15 @@
 """The file of `--state`: all that a run needs to go on where it stopped, in one file that is replaced in one step.
 
-A zip archive: `run.json` (what was asked, how far it has come, counters), `forecaster` (what `Forecaster.save` writes)
-and one `.npy` for each array of the sums behind the final report. Reading one never runs code.
+A saved state of the kind "run": what was asked, how far it has come, counters, the forecaster, and the sums behind the
+final report.
 """
 
 import hashlib
 import io
 import json
 import os
-import re
 import stat
 import time
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -23,27 +21,14 @@ import numpy.typing as npt
 
 from swapcal.errors import StateFileError, SwapcalError
 from swapcal.inputs import short_repr
-from swapcal.state import atomic_write, leftovers
-from swapcal.stored_arrays import read_array, write_array
+from swapcal.state import Packed, Saved, Stateful, forms, kind_of, leftovers, shapes
 from swapcal.tables.batch import Batch
 from swapcal.tables.records import Records, read
 from swapcal.tasks.files import StateLock, check_distinct, lock_of
 from swapcal.tasks.outputs import Columns, Output, open_output, there_already
 from swapcal.text.numbers import counted
-from swapcal.version import __version__
-
-SCHEMA_VERSION = 3
-_FORMAT = "swapcal.run"
-_LARGEST_HEADER = 1 << 26
-"""Bytes; more is not what `write` wrote."""
 
 _MOST_ROWS = 1 << 53
-_LOCAL = b"PK\x03\x04"
-_BEGIN = b"run.json" + json.dumps({"format": _FORMAT}).removesuffix("}").encode()
-"""How a state file begins, behind 26 bytes of the archive: the name of its first entry, and what that says first."""
-
-_SINGLE = ("run.json", "forecaster")
-_ARRAY = re.compile(r"[a-z0-9_.]{1,80}\.npy")
 _FIELDS: dict[str, tuple[type, ...]] = {
     "asked": (dict,),
     "rows": (int,),
@@ -56,7 +41,7 @@ _FIELDS: dict[str, tuple[type, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Checkpoint:
+class Checkpoint(Stateful):
     """A run between two blocks of rows.
 
     asked: the question and the settings, to be compared with those of a run that wants to go on. rows: rows of the
@@ -65,6 +50,8 @@ class Checkpoint:
     ended. plain: whatever else the run keeps, as JSON types. forecaster: the bytes of `Forecaster.save`. arrays: by
     name.
     """
+
+    kind = "run"
 
     asked: dict[str, Any]
     rows: int
@@ -76,27 +63,26 @@ class Checkpoint:
     forecaster: bytes
     arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
 
+    def to_state(self) -> Saved:
+        """What it is made of."""
+        plain = {name: getattr(self, name) for name in _FIELDS}
+        return Saved([plain, forms(self.arrays)], self.arrays, {"forecaster": self.forecaster})
+
+    @classmethod
+    def from_state(cls, packed: Packed, *_: Any) -> "Checkpoint":
+        """Make it again."""
+        plain, sizes = packed.plain
+        for name, kinds in _FIELDS.items():
+            if type(plain[name]) not in kinds or (name == "rows" and not 0 <= plain[name] < _MOST_ROWS):
+                raise StateFileError(f"{name} is {short_repr(plain[name])}")
+        fields = {name: plain[name] for name in _FIELDS}
+        return cls(**fields, forecaster=packed.parts["forecaster"], arrays=packed.arrays(shapes(sizes)))
+
 
 def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     """Put `checkpoint` in the place of what the file held: after a kill there is the old one or the new one."""
-    header = {
-        "format": _FORMAT,
-        "schema_version": SCHEMA_VERSION,
-        "library_version": __version__,
-        "asked": checkpoint.asked,
-        "rows": checkpoint.rows,
-        "digest": checkpoint.digest,
-        "out": checkpoint.out,
-        "output": checkpoint.output,
-        "finished": checkpoint.finished,
-        "plain": checkpoint.plain,
-    }
     try:
-        with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-            archive.writestr("run.json", json.dumps(header))
-            archive.writestr("forecaster", checkpoint.forecaster)
-            for name, array in checkpoint.arrays.items():
-                write_array(archive, f"{name}.npy", array)
+        checkpoint.save(path)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise StateFileError(
@@ -110,22 +96,11 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint | None:
         return None
     refuse_foreign(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            _check_entries(archive, os.path.getsize(path), path)
-            header = _header(archive, path)
-            names = [name for name in archive.namelist() if name not in _SINGLE]
-            return Checkpoint(
-                **{name: _typed(header, name, kinds) for name, kinds in _FIELDS.items()},
-                forecaster=archive.read("forecaster"),
-                arrays={name.removesuffix(".npy"): _array(archive, name) for name in names},
-            )
-    except StateFileError:
-        raise
-    except Exception as error:
-        # A damaged archive makes zipfile, zlib, json and NumPy's reader raise nearly anything.
+        return Checkpoint.load(path)
+    except StateFileError as error:
         raise StateFileError(
-            f"{path} is not a whole state file of swapcal run ({type(error).__name__}: {error}); "
-            "give another --state, or start over with --fresh"
+            f"{path} is not a whole state file of swapcal run ({error}); give another --state, or start over with "
+            "--fresh"
         ) from error
 
 
@@ -134,11 +109,25 @@ def refuse_foreign(path: str | os.PathLike[str]) -> None:
     try:
         is_file = stat.S_ISREG(os.stat(path).st_mode)
         with open(path, "rb") if is_file else io.BytesIO() as file:
-            head = file.read(len(_LOCAL) + 26 + len(_BEGIN))
+            kind = kind_of(file.read(100))
     except OSError as error:
         raise StateFileError(f"{path} cannot be read ({(error.strerror or str(error)).lower()})") from None
-    if not is_file or not head.startswith(_LOCAL) or head[len(_LOCAL) + 26 :] != _BEGIN:
+    if kind != Checkpoint.kind:
         raise StateFileError(f"{path} is not a state file of swapcal run, and is left as it is; give another --state")
+
+
+@contextmanager
+def understood(state: object) -> Iterator[None]:
+    """What goes wrong in here means that the state file holds something else than a run can have kept."""
+    try:
+        yield
+    except SwapcalError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
+        raise StateFileError(
+            f"the state file {state} is damaged: its parts do not fit together ({type(error).__name__}: {error}); "
+            "give another --state, or --fresh to start over"
+        ) from error
 
 
 def check_same(stored: dict[str, Any], asked: dict[str, Any], path: str | os.PathLike[str]) -> None:
@@ -151,46 +140,6 @@ def check_same(stored: dict[str, Any], asked: dict[str, Any], path: str | os.Pat
                 f"{name}={short_repr(wanted.get(name))}; give the same settings, another --state, or --fresh to start "
                 "over"
             )
-
-
-def _check_entries(archive: zipfile.ZipFile, size: int, path: str | os.PathLike[str]) -> None:
-    """Before anything is read: entries as `write` writes them, not packed, together no larger than the file."""
-    entries = archive.infolist()
-    names = [entry.filename for entry in entries]
-    known = all(name in _SINGLE or _ARRAY.fullmatch(name) for name in names)
-    plain = all(
-        entry.compress_type == zipfile.ZIP_STORED and entry.file_size == entry.compress_size for entry in entries
-    )
-    if not known or not plain or len(set(names)) < len(names) or sum(entry.file_size for entry in entries) > size:
-        raise StateFileError(f"the state file {path} holds what swapcal run does not write; give another --state")
-
-
-def _header(archive: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict[str, Any]:
-    if archive.getinfo("run.json").file_size > _LARGEST_HEADER:
-        raise StateFileError(f"the header of the state file {path} is too large; give another --state")
-    header = json.loads(archive.read("run.json"))
-    if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise StateFileError(f"{path} is not a state file of swapcal run; give another --state")
-    if header.get("schema_version") != SCHEMA_VERSION:
-        raise StateFileError(
-            f"the state file {path} has schema version {header.get('schema_version')!r}, written by swapcal "
-            f"{header.get('library_version')!r}; this version reads {SCHEMA_VERSION}, so start over with --fresh"
-        )
-    return header
-
-
-def _typed(header: dict[str, Any], name: str, kinds: tuple[type, ...]) -> Any:
-    value = header[name]
-    if type(value) not in kinds or (name == "rows" and not 0 <= value < _MOST_ROWS):
-        raise ValueError(f"{name} is {short_repr(value)}")
-    return value
-
-
-def _array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
-    array = read_array(archive, name)
-    if array.dtype != np.float64 or np.isnan(array).any():
-        raise ValueError(f"{name} holds something other than numbers")
-    return array
 
 
 # --------

@@ -23,7 +23,7 @@ from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.contexts import ContextColumns
 from swapcal.tasks.evaluation import DELTA
 from swapcal.tasks.result import TOP, ClassResult, Result, versions
-from swapcal.tasks.runner import Progress, resume, run_batches, settings_of
+from swapcal.tasks.runner import Progress, run_batches, settings_of
 from swapcal.tasks.survey import Binning, binning
 from swapcal.text.property_words import loss_name
 from swapcal.text.verdict import class_verdict, verdict
@@ -155,7 +155,7 @@ class ClassState:
         self.n_missing = self.n_unhinted = 0
         columns.n_strange = columns.n_rescaled = 0
         if saved is not None:
-            resume(self._kept(), saved.arrays, groups.n)
+            take_over(self._kept(), saved.arrays)
 
     @property
     def n_rows(self) -> int:

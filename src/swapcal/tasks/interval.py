@@ -17,7 +17,7 @@ from swapcal.intervals.interval import Interval, interval_score
 from swapcal.properties import Quantile
 from swapcal.protocols import Row, Rows
 from swapcal.sparse import taken
-from swapcal.state import joined
+from swapcal.state import joined, take_over
 from swapcal.tables.batch import Batch
 from swapcal.tasks.checkpoint import Checkpoint, Fingerprint, Path_, claim
 from swapcal.tasks.columns import IntervalColumns, IntervalRows
@@ -25,7 +25,7 @@ from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.contexts import ContextColumns
 from swapcal.tasks.evaluation import DELTA
 from swapcal.tasks.result import IntervalResult, Result, versions
-from swapcal.tasks.runner import Progress, resume, run_batches, settings_of
+from swapcal.tasks.runner import Progress, run_batches, settings_of
 from swapcal.text.verdict import SCORE, interval_verdict
 from swapcal.typing import Float64Array
 
@@ -147,7 +147,7 @@ class IntervalState:
         self.losses = PairedLosses()
         self.n_missing = self.n_early = self.n_unhinted = 0
         if saved is not None:
-            resume(self._kept(), saved.arrays, groups.n)
+            take_over(self._kept(), saved.arrays)
             self.n_early = int(saved.plain["early"])
 
     @property

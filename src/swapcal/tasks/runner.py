@@ -8,16 +8,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from swapcal.errors import StateFileError
 from swapcal.inputs import integer
-from swapcal.state import joined, take_over
 from swapcal.tables.batch import Batch
 from swapcal.tables.records import Records, opening
-from swapcal.tasks.checkpoint import Checkpoint, Fingerprint, RunFiles
+from swapcal.tasks.checkpoint import Checkpoint, Fingerprint, RunFiles, understood
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.contexts import ContextColumns
 from swapcal.tasks.files import regular
-from swapcal.tasks.kept_sums import check_kept, understood
 from swapcal.text.numbers import counted
-from swapcal.typing import Float64Array
 
 # --------
 # The rows of a source, played one batch after the other: forecasts to the output, and a state that can go on.
@@ -264,11 +261,3 @@ def settings_of(question: TaskConfig) -> dict[str, Any]:
     """Plain data: the part of a question that such runs ask."""
     asked = question.settings()
     return {name: asked[name] for name in ("y", "groups", "categories", "low", "high", "limit", "prefix")}
-
-
-def resume(parts: dict[str, Any], arrays: dict[str, Float64Array], n_functions: int) -> None:
-    """Let the parts of a run go on from what was kept; a ValueError where that cannot be."""
-    # Means of groups check their own form.
-    kept, fresh = ({k: a for k, a in some.items() if not k.endswith(".means")} for some in (arrays, joined(parts)))
-    check_kept(kept, fresh, n_functions)
-    take_over(parts, arrays)

@@ -18,12 +18,11 @@ from swapcal.hypotheses.numeric import Numeric
 from swapcal.protocols import Hypotheses, Rows
 from swapcal.tables.batch import Batch
 from swapcal.tables.records import Records
-from swapcal.tasks.checkpoint import Checkpoint, Fingerprint, Path_, RunFiles, claim
+from swapcal.tasks.checkpoint import Checkpoint, Fingerprint, Path_, RunFiles, claim, understood
 from swapcal.tasks.columns import Columns, RangeWarning, raw_outcomes
 from swapcal.tasks.config import MOST_BINS, TaskConfig
 from swapcal.tasks.contexts import ContextColumns, ContextRows
 from swapcal.tasks.evaluation import DELTA, Evaluation
-from swapcal.tasks.kept_sums import check_kept, understood
 from swapcal.tasks.outcomes import LateOutcome, OutcomeTable, WaitingRows
 from swapcal.tasks.result import Result, versions
 from swapcal.tasks.runner import run_batches
@@ -139,10 +138,7 @@ class ScalarTask:
         self.n_rows = self.n_missing = self.n_unhinted = 0
         self._last_time = -math.inf
         if saved is not None:
-            most = max(self.audience.groups.n, 0 if self.audience.numeric is None else self.audience.numeric.n)
-            kept = WaitingRows.others(saved.arrays) if blanks is not None else saved.arrays
-            check_kept(kept, self.comparison.arrays(), most)
-            self.comparison.restore(kept)
+            self.comparison.restore(WaitingRows.others(saved.arrays) if blanks is not None else saved.arrays)
             if blanks is not None and not np.array_equal(blanks.waiting, self.forecaster.state.waiting.blank):
                 raise ValueError("the rows that wait for their outcomes are not those of the forecaster")
 
