@@ -11,7 +11,7 @@ from swapcal.audits.groups import ClusterSums, GroupBias, bias_of_group, group_s
 from swapcal.audits.histograms import Histograms
 from swapcal.audits.scores import GroupMeans, ScoreSums
 from swapcal.audits.summary import ColumnSummary, summarize
-from swapcal.audits.sums import PER_CELL, Functions, Positions, Scored, SumTable, Times, added, counted, grown
+from swapcal.audits.sums import PER_CELL, Functions, Part, Positions, Scored, SumTable, Times, added, counted, grown
 from swapcal.audits.timeline import Timeline
 from swapcal.decisions import Decisions
 from swapcal.errors import InvalidInput
@@ -355,7 +355,7 @@ class Column(Stateful):
         return {name: part for name, part in parts.items() if part is not None}
 
 
-class CellForecasts:
+class CellForecasts(Part):
     """P = sum of p over the rows of each cell, for groups of 0 and 1 and rows that count once.
 
     Memory: 8 bytes a cell; a batch costs one count over its entries.
@@ -367,6 +367,8 @@ class CellForecasts:
     >>> sums.table(np.array([1]), 3)
     array([[0.6, 0. , 0.6]])
     """
+
+    saved = ("_sums",)
 
     def __init__(self) -> None:
         self._sums = np.zeros((0, 0))
@@ -386,11 +388,3 @@ class CellForecasts:
     def table(self, slots: IntArray, n: int) -> Float64Array:
         """The sums at some places, for the first `n` groups."""
         return grown(self._sums[slots, :n], (0, n))
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state, as an array that may be saved; `restore` goes on from it."""
-        return {"sums": self._sums}
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        self._sums = arrays["sums"].copy()

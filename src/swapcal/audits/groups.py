@@ -1,5 +1,6 @@
 """How each group fares over all of its rows: bias, an interval, the evidence, and whether it is called off."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from swapcal.audits.intervals import (
     group_bias,
     group_evidence,
 )
-from swapcal.audits.sums import Positions, Scored, SumTable, added, grown
+from swapcal.audits.sums import Part, Positions, Scored, SumTable, added, grown
 from swapcal.errors import InvalidInput
 from swapcal.protocols import Rows
 from swapcal.typing import Float64Array, IntArray
@@ -25,7 +26,7 @@ from swapcal.typing import Float64Array, IntArray
 # Sums over clusters of rows (a day, a patient, a booking), closed one after the other, for clustered intervals.
 
 
-class ClusterSums:
+class ClusterSums(Part):
     """Per group: the number of clusters, the sum of their sums, and the sum of their squared sums.
 
     Rows come sorted by cluster; where the id changes, the cluster is closed. One that comes again later counts as a new
@@ -50,18 +51,21 @@ class ClusterSums:
     (array([2., 1.]), array([-0.25, -1.  ]), array([1.5625, 1.    ]))
     """
 
+    saved = ("terms", "total", "squares", "_open", "_touched", "_id")
+
     def __init__(self, n_groups: int) -> None:
         self.terms, self.total, self.squares = np.zeros(n_groups), np.zeros(n_groups), np.zeros(n_groups)
         self._open = np.zeros(n_groups)
         self._touched = np.zeros(n_groups, dtype=np.bool_)
-        self._id: int | None = None
+        self._id = math.nan
+        """The number of the cluster that is open."""
 
     def add(self, scored: Scored) -> None:
         """Add rows; equal numbers of clusters stand together."""
         clusters = scored.clusters
         if clusters is None or not len(clusters):
             return
-        starts = np.flatnonzero(np.concatenate([[self._id is None or clusters[0] != self._id], np.diff(clusters) != 0]))
+        starts = np.flatnonzero(np.concatenate([[clusters[0] != self._id], np.diff(clusters) != 0]))
         run_of_row = np.zeros(len(clusters), dtype=np.int64)
         run_of_row[starts] = 1
         # Run 0 goes on with the cluster that is open; the last run stays open.
@@ -78,7 +82,7 @@ class ClusterSums:
             np.add.at(self.total, cell[closed], sums[closed])
             np.add.at(self.squares, cell[closed], sums[closed] ** 2)
             self._add_open(cell[run == last], sums[run == last])
-        self._id = int(clusters[-1])
+        self._id = float(clusters[-1])
 
     def close(self) -> None:
         """Close the cluster that is open, as at the end of the stream."""
@@ -88,7 +92,7 @@ class ClusterSums:
         self.squares[cells] += self._open[cells] ** 2
         self._open[cells] = 0.0
         self._touched[cells] = False
-        self._id = None
+        self._id = math.nan
 
     def merge(self, other: "ClusterSums", at: Positions) -> bool:
         """Add another part of the stream; what is open on either side is closed."""
@@ -107,23 +111,6 @@ class ClusterSums:
             setattr(copy, name, getattr(self, name)[:n_groups].copy())
         copy.close()
         return copy
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state, as arrays that may be saved; `restore` goes on from it."""
-        return {
-            "terms": self.terms,
-            "total": self.total,
-            "squares": self.squares,
-            "open": self._open,
-            "touched": self._touched.astype(np.float64),
-            "id": np.array([np.nan if self._id is None else float(self._id)]),
-        }
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        self.terms, self.total, self.squares = (arrays[name].copy() for name in ("terms", "total", "squares"))
-        self._open, self._touched = arrays["open"].copy(), arrays["touched"] > 0
-        self._id = None if np.isnan(arrays["id"][0]) else int(arrays["id"][0])
 
     def _add_open(self, cells: IntArray, sums: Float64Array) -> None:
         self._open[cells] += sums

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from swapcal.audits.cells import adaptive_radius
-from swapcal.audits.sums import Positions, Scored, added, bins_between, counted, grown
+from swapcal.audits.sums import Part, Positions, Scored, added, bins_between, counted, grown
 from swapcal.errors import InvalidInput
 from swapcal.protocols import Elicitable
+from swapcal.state import part_of
 from swapcal.typing import Float64Array, IntArray
 
 # --------
@@ -20,12 +21,14 @@ N_POINTS = 5
 N_HALVINGS = 50
 
 
-class OutcomeBins:
+class OutcomeBins(Part):
     """At most 100 bins of outcomes, settled by the first outcomes; of each bin, the mean and both ends are kept.
 
     Up to 100 different outcomes get a bin each, so that 0/1 and other counts are exact. Otherwise half of the edges
     are quantiles of the first outcomes and half are equally far apart, which suits both the bulk and a long tail.
     """
+
+    saved = ("edges", "count", "total", "least", "most")
 
     def __init__(self, y: Float64Array, low: float, high: float) -> None:
         distinct = np.unique(y)
@@ -81,16 +84,11 @@ class OutcomeBins:
         self.count, self.total = self.count + other.count, self.total + other.total
         self.least, self.most = np.minimum(self.least, other.least), np.maximum(self.most, other.most)
 
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state."""
-        return {name: getattr(self, name) for name in ("edges", "count", "total", "least", "most")}
-
     @classmethod
     def restored(cls, arrays: dict[str, Float64Array]) -> "OutcomeBins":
         """Go on from what `arrays` held."""
-        bins = cls.__new__(cls)
-        for name in ("edges", "count", "total", "least", "most"):
-            setattr(bins, name, np.array(arrays[name], dtype=np.float64))
+        bins = cls(np.zeros(1), 0.0, 0.0)
+        bins.restore(arrays)
         return bins
 
 
@@ -195,7 +193,7 @@ MOST_CURVES = 400
 """Groups whose outcomes are kept in histograms; 16 kB each. The most frequent ones at the first look come first."""
 
 
-class Histograms:
+class Histograms(Part):
     """What reliability curves and skill are read from.
 
     Parameters
@@ -216,6 +214,8 @@ class Histograms:
     forecasts : array, shape (bins,)
         Weight of the forecasts in each bin of the pictures.
     """
+
+    saved = ("by_slot", "_by_group", "forecasts", "_tracks", "_members")
 
     def __init__(self, property: Elicitable, edges: Float64Array, slot_edges: Float64Array | None = None) -> None:
         self.property = property
@@ -315,21 +315,12 @@ class Histograms:
         return True
 
     def arrays(self) -> dict[str, Float64Array]:
-        """The whole state, as arrays that may be saved; `restore` goes on from it."""
-        outcomes = {} if self.outcomes is None else {f"outcomes.{k}": v for k, v in self.outcomes.arrays().items()}
-        return {
-            **outcomes,
-            "by_slot": self.by_slot,
-            "by_group": self._by_group,
-            "forecasts": self.forecasts,
-            "tracks": self._tracks.astype(np.float64),
-            "members": self._members,
-        }
+        """The whole state; `restore` goes on from it."""
+        outcomes = {} if self.outcomes is None else self.outcomes.arrays()
+        return {**super().arrays(), **{f"outcomes.{name}": array for name, array in outcomes.items()}}
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Take the state of `arrays` over; the edges must be those of the histograms that had it."""
-        kept = {name.removeprefix("outcomes."): each for name, each in arrays.items() if name.startswith("outcomes.")}
-        self.outcomes = OutcomeBins.restored(kept) if kept else None
-        self.by_slot, self._by_group = arrays["by_slot"].copy(), arrays["by_group"].copy()
-        self.forecasts, self._members = arrays["forecasts"].copy(), arrays["members"].copy()
-        self._tracks = arrays["tracks"].astype(np.int64)
+        """Go on from what `arrays` held; the edges must be those of the histograms that had it."""
+        super().restore(arrays)
+        outcomes = part_of(arrays, "outcomes.")
+        self.outcomes = OutcomeBins.restored(outcomes) if outcomes else None

@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from swapcal.audits.sums import Positions, Scored, added, bins_between
+from swapcal.audits.sums import Part, Positions, Scored, added, bins_between
 from swapcal.typing import Float64Array
 
 SMALLEST = 1e-15
@@ -46,11 +46,13 @@ def fine_edges(p: Float64Array) -> Float64Array:
     return edges
 
 
-class ScoreSums:
+class ScoreSums(Part):
     """What the scores are read from: per fine bin of forecasts, weight and ones; and sums of losses, which are exact.
 
     Where every forecast value has its bin, so are AUC and the parts; else they are within about 0.0001.
     """
+
+    saved = ("sums", "losses", "edges")
 
     def __init__(self, edges: Float64Array) -> None:
         self.edges = edges
@@ -103,15 +105,6 @@ class ScoreSums:
             base_rate=rate,
         )
 
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state, as arrays that may be saved; `restore` goes on from it."""
-        return {"sums": self.sums, "losses": self.losses, "edges": self.edges}
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        self.sums, self.losses = arrays["sums"].copy(), arrays["losses"].copy()
-        self.edges = arrays["edges"].copy()
-
 
 def pooled(means: Float64Array, weights: Float64Array) -> Float64Array:
     """Isotonic regression: the nondecreasing sequence nearest to `means` (pool adjacent violators).
@@ -152,7 +145,7 @@ class Paired:
     confidence: float
 
 
-class PairedLosses:
+class PairedLosses(Part):
     """Sums of losses over blocks of neighboring rounds; when the blocks run out, neighbors are joined in pairs.
 
     Memory: at most 1,024 blocks, whatever the length of the stream.
@@ -170,6 +163,8 @@ class PairedLosses:
     >>> round(pair.difference, 4), pair.low <= pair.difference <= pair.high < 0
     (-0.045, True)
     """
+
+    saved = ("sums", "length")
 
     def __init__(self) -> None:
         self.length = 1
@@ -216,14 +211,6 @@ class PairedLosses:
             confidence=confidence,
         )
 
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state."""
-        return {"sums": self.sums, "length": np.array([float(self.length)])}
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        self.sums, self.length = arrays["sums"].copy(), int(arrays["length"][0])
-
 
 def _joined(sums: Float64Array, factor: int) -> Float64Array:
     joined: Float64Array = np.add.reduceat(sums, np.arange(0, sums.shape[1], factor), axis=1)
@@ -250,7 +237,7 @@ def student_quantile(share: float, degrees: int) -> float:
     return float(z + sum(term / degrees ** (k + 1) for k, term in enumerate(terms)))
 
 
-class GroupMeans:
+class GroupMeans(Part):
     """Sums that can be kept: of each number over a group's rows, and how many rows those are.
 
     Parameters
@@ -269,6 +256,8 @@ class GroupMeans:
     >>> means.of("width"), means.rows
     (array([2., 3.]), array([2., 1.]))
     """
+
+    saved = ("sums",)
 
     def __init__(self, n: int, names: tuple[str, ...]) -> None:
         self.names = names
@@ -297,14 +286,3 @@ class GroupMeans:
         total: Float64Array = self.sums[1 + self.names.index(name)]
         means: Float64Array = np.divide(total, self.rows, out=np.full(len(total), np.nan), where=self.rows > 0)
         return means
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state."""
-        return {"means": self.sums}
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        kept = arrays["means"]
-        if kept.shape != self.sums.shape or (kept[0] < 0).any():
-            raise ValueError(f"the sums of groups have shape {kept.shape}")
-        self.sums = kept.copy()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -77,6 +77,23 @@ class Scored:
         keys: IntArray = np.repeat(places * width, self.lengths)
         keys += self.rows.indices
         return keys
+
+
+class Part:
+    """Sums over rounds that are saved by the names of their arrays and numbers; `add` and `merge` are their own."""
+
+    saved: ClassVar[tuple[str, ...]]
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """The whole state; `restore` goes on from it."""
+        values = {name.strip("_"): np.asarray(getattr(self, name), dtype=np.float64) for name in self.saved}
+        return {name: np.atleast_1d(value) for name, value in values.items()}
+
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Go on from what `arrays` held; the settings must be those of the part that had it."""
+        for name in self.saved:
+            now, array = getattr(self, name), arrays[name.strip("_")]
+            setattr(self, name, array.astype(now.dtype) if isinstance(now, np.ndarray) else type(now)(array[0]))
 
 
 def counted(keys: IntArray, weights: Float64Array | None, shape: tuple[int, ...]) -> Float64Array:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from swapcal.audits.sums import Positions, Scored, added, counted, grown
+from swapcal.audits.sums import Part, Positions, Scored, added, counted, grown
 from swapcal.typing import Float64Array
 
 N_BLOCKS = 64
@@ -33,7 +33,7 @@ class GroupHistory:
         return mean
 
 
-class Timeline:
+class Timeline(Part):
     """Sums of w f V and w |f| of every group over at most 64 blocks; when they run out, neighbors are joined in pairs.
 
     Memory: 1 kB a group, whatever the number of rows. A batch costs two counts over its entries.
@@ -48,6 +48,8 @@ class Timeline:
     >>> history.start[:3], history.mean[:26:25]
     (array([0., 2., 4.]), array([0. , 0.5]))
     """
+
+    saved = ("_sums", "length", "n_rows")
 
     def __init__(self) -> None:
         self.length = 1
@@ -90,15 +92,6 @@ class Timeline:
         n = -(-self.n_rows // self.length)
         column = self._sums[:, :n, j] if j < self._sums.shape[2] else np.zeros((2, n))
         return GroupHistory(self.length * np.arange(n, dtype=np.float64), column[0].copy(), column[1].copy())
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state but the labels, as arrays that may be saved."""
-        return {"sums": self._sums, "rows": np.array([float(self.length), float(self.n_rows)])}
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        self._sums = arrays["sums"].copy()
-        self.length, self.n_rows = (int(each) for each in arrays["rows"])
 
     def _join(self) -> None:
         joined = self._sums[:, 0::2] + self._sums[:, 1::2]
