@@ -239,7 +239,7 @@ def test_sparse_input_with_repeated_unordered_and_zero_entries() -> None:
     one.update_many([0, 1], [0.5, 0.5], rows)
     two.update_many([0, 1], [0.5, 0.5], dense)
     three.update_many([0, 1], [0.5, 0.5], sparse.coo_matrix(dense))
-    assert one.to_dict() == two.to_dict() == three.to_dict()
+    assert one.to_bytes() == two.to_bytes() == three.to_bytes()
 
 
 # Intervals

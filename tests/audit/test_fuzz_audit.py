@@ -1,7 +1,6 @@
 """Odd inputs for the error functions and the audit."""
 
 import functools
-import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -103,7 +102,7 @@ def odd_audit_call(audit: sc.Audit, rng: Rng, n_rows: int) -> tuple[Callable[[],
 
 
 def stored(audit: sc.Audit) -> str:
-    return json.dumps(audit.to_dict())
+    return audit.to_bytes().hex()
 
 
 def test_audit() -> None:

@@ -48,8 +48,8 @@ def audited(property: str, *, weights: bool = False, bins: Any = None, linear: b
     first.update_many(y[:400], p[:400], x[:400], weights=w[:400] if weights else None)
     for t in range(400, T):
         second.update(float(y[t]), float(p[t]), x[t], weight=float(w[t]) if weights else None)
-    first = sc.Audit.from_bytes(first.to_bytes(), part, functions)
-    total = first + sc.Audit.from_dict(second.to_dict(), part, functions)
+    first = sc.Audit.from_bytes(first.to_bytes(), property=part, hypotheses=functions)
+    total = first + sc.Audit.from_bytes(second.to_bytes(), property=part, hypotheses=functions)
     return Played(figures=numbers_of(total, r))
 
 
@@ -85,7 +85,7 @@ def alarms(property: str, promise: dict[str, Any], clusters: bool) -> Played:
         here = slice(start, start + 50)
         ids = (np.arange(T) // 3)[here].tolist() if clusters else None
         found += monitor.update_many(y[here], p[here], member[here], clusters=ids)
-        monitor = sc.Monitor.from_bytes(monitor.to_bytes(), part, groups)
+        monitor = sc.Monitor.from_bytes(monitor.to_bytes(), property=part, groups=groups)
     for t in range(20):
         found += monitor.update(float(y[t]), float(p[t]), member[t], clusters=f"last {t}" if clusters else None)
     found += monitor.close()

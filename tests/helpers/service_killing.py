@@ -171,4 +171,4 @@ def _bits(stream: Stream) -> list[Any]:
     cases = [_case(f"next-{k}", rng) for k in range(50)]
     made = stream.predict([stream.asked(case["context"], case["hint"]) for case in cases])
     bits = [(one.value, one.other, one.probability, one.evidence_at, one.context) for one in made]
-    return [bits, before.to_dict(), after.to_dict(), stream.scores.totals, watch, order]
+    return [bits, before.to_bytes(), after.to_bytes(), stream.scores.totals, watch, order]
