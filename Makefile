@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install check format test test-python thorough bits slow spark kills sanitize soak bench demo trace clean
+.PHONY: install check format quick test test-python thorough bits slow spark kills sanitize soak bench demo trace clean
 
 install: $(STAMP)
 
@@ -27,12 +27,28 @@ format: install
 # session. Files come in their order, which ends with doctests: so no long one is left for one process at the end.
 TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 
-# What has a compiled twin runs on both backends; everything else rests on it and runs once.
-TWINS := tests/engine tests/hints tests/hypotheses tests/audit
+# Under a minute, while one works: the parts, the engine against its oracle, a few of every suite's things, a sample of
+# the remembered bits, and the style of the files that were changed. No documentation is played, no types are checked.
+QUICK := tests/properties tests/hypotheses tests/engine/test_against_naive.py tests/engine/test_native_engine.py \
+	$(wildcard tests/suites)
+CHANGED = $(shell git diff --name-only --diff-filter=d HEAD -- '*.py'; git ls-files --others --exclude-standard -- '*.py')
+
+quick: install
+	$(if $(strip $(CHANGED)),$(BIN)/ruff check $(CHANGED))
+	SWAPCAL_EFFORT=quick $(BIN)/python -m pytest -n 2 -q -x $(QUICK)
+	$(BIN)/python -W ignore tests/bits/runs.py --sample 40
+
+# What compares both backends (test_native_*, bits) plays both by itself; the second one alone meets the oracle and the
+# world.
+ALONE := tests/engine/test_against_naive.py tests/engine/test_backends.py
 
 test: check
 	$(BIN)/python -m pytest $(TOGETHER)
-	SWAPCAL_BACKEND=python $(BIN)/python -m pytest $(TOGETHER) -m "not slow and not once" $(TWINS)
+	SWAPCAL_EFFORT=quick SWAPCAL_BACKEND=python $(BIN)/python -m pytest -n 2 $(ALONE)
+	$(BIN)/python -W ignore tests/bits/runs.py --sample 8
+
+# What has a compiled twin.
+TWINS := tests/engine tests/hints tests/hypotheses tests/audit
 
 # Tests that repeat something play a part of it in `make test`, and all of it here: see tests/helpers/effort.py.
 thorough: install

@@ -2,21 +2,23 @@
 
 import json
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from swapcal import hypotheses, inputs
+from swapcal import hypotheses, inputs, sparse
 from swapcal.engine.arithmetic import seed_for
+from swapcal.engine.composite import Composite
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.properties import Probability, Quantile
 from swapcal.protocols import Hypotheses, LearningHint, Row
-from swapcal.state import Packed, Saved, Stateful
+from swapcal.state import Packed, Saved
 from swapcal.typing import Float64Array
 
 # --------
@@ -89,6 +91,8 @@ class ClassesForecast:
         One for each class: the raw numbers, each calibrated for its class.
     sure : Forecast
         The forecast behind `confidence`.
+    round : int
+        Its number among all that were forecast, from 0.
     """
 
     probabilities: tuple[float, ...]
@@ -96,26 +100,39 @@ class ClassesForecast:
     confidence: float
     parts: tuple[Forecast, ...]
     sure: Forecast
+    round: int = -1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        plain = {name: getattr(self, name) for name in ("probabilities", "top", "confidence", "round")}
+        return {**plain, "parts": [part.to_dict() for part in self.parts], "sure": self.sure.to_dict()}
 
     def to_json(self) -> str:
         """One line of JSON."""
-        plain = {"probabilities": self.probabilities, "top": self.top, "confidence": self.confidence}
-        return json.dumps({**plain, "parts": [p.to_dict() for p in self.parts], "sure": self.sure.to_dict()})
+        return json.dumps(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "ClassesForecast":
         """The forecast that `to_json` wrote down."""
         try:
-            data = json.loads(text)
+            return cls.from_dict(json.loads(text))
+        except ValueError as error:
+            raise UnknownForecast(f"this is not a stored forecast of classes ({error})") from None
+
+    @classmethod
+    def from_dict(cls, data: Any) -> "ClassesForecast":
+        """The forecast that `to_dict` wrote down."""
+        try:
             parts = tuple(Forecast.from_dict(part) for part in data["parts"])
             probabilities = tuple(float(p) for p in data["probabilities"])
             sure = Forecast.from_dict(data["sure"])
-            return cls(probabilities, int(data["top"]), float(data["confidence"]), parts, sure)
+            top, confidence = int(data["top"]), float(data["confidence"])
+            return cls(probabilities, top, confidence, parts, sure, int(data["round"]))
         except (KeyError, TypeError, ValueError) as error:
             raise UnknownForecast(f"this is not a stored forecast of classes ({error})") from None
 
 
-class Classes(Stateful):
+class Classes(Composite[ClassesForecast]):
     r"""Probabilities of K classes: one forecaster per class, and one for the confidence in the likeliest.
 
     What is guaranteed, and of which numbers:
@@ -176,6 +193,7 @@ class Classes(Stateful):
         hint: LearningHint | None = None,
         max_pending: int = 65_536,
     ) -> None:
+        super().__init__(ClassesForecast, max_pending)
         self.n_classes, self.hypotheses = inputs.integer(n_classes, "n_classes", 2), hypotheses
         extended = getattr(hypotheses, "extended", None)
         if extended is None:
@@ -221,7 +239,7 @@ class Classes(Stateful):
         probabilities = shared_out([part.value for part in parts])
         top = int(np.argmax(probabilities))
         sure = self.sure.predict(self._with_top(row, top), hint=float(probabilities[top]))
-        return ClassesForecast(tuple(probabilities.tolist()), top, sure.value, parts, sure)
+        return ClassesForecast(tuple(probabilities.tolist()), top, sure.value, parts, sure, self._open())
 
     def expected(self, x: Any, hints: Any = None) -> Float64Array:
         """The probabilities from the means of what the forecasters would draw from. Changes nothing."""
@@ -229,36 +247,57 @@ class Classes(Stateful):
         pairs = zip(self.forecasters, self._given(hints), strict=True)
         return shared_out([sum(v * p for v, p in f.distribution(row, hint=h).items()) for f, h in pairs])
 
-    def update(self, forecast: ClassesForecast, y: int) -> None:
-        """Learn the class `y` that came up, a number from 0 to K - 1: in any order, once each."""
-        if not isinstance(forecast, ClassesForecast) or len(forecast.parts) != self.n_classes:
-            raise UnknownForecast(f"update takes what predict returned; got {inputs.short_repr(forecast)}")
-        label = inputs.integer(y, "y", 0)
-        if label >= self.n_classes:
-            raise InvalidInput(f"y must be a class from 0 to {self.n_classes - 1}; got {label}")
-        for k, (forecaster, part) in enumerate(zip(self.forecasters, forecast.parts, strict=True)):
-            forecaster.update(part, float(label == k))
-        self.sure.update(forecast.sure, float(label == forecast.top))
+    @property
+    def n_outputs(self) -> int:
+        """The probabilities, the likeliest class, and the confidence in it."""
+        return self.n_classes + 2
 
-    def forget(self, forecast: ClassesForecast) -> None:
-        """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it."""
-        if not isinstance(forecast, ClassesForecast) or len(forecast.parts) != self.n_classes:
-            raise UnknownForecast(f"forget takes what predict returned; got {inputs.short_repr(forecast)}")
+    def outputs(self, forecast: ClassesForecast) -> Sequence[float]:
+        """These numbers."""
+        return (*forecast.probabilities, forecast.top, forecast.confidence)
+
+    def label(self, y: Any) -> int:
+        """A class, from 0 to K - 1."""
+        return _class(y, self.n_classes)
+
+    def _check(self, forecast: Any, verb: str) -> None:
+        super()._check(forecast if len(getattr(forecast, "parts", ())) == self.n_classes else None, verb)
+
+    def _learn(self, forecast: ClassesForecast, y: float) -> None:
+        for k, (forecaster, part) in enumerate(zip(self.forecasters, forecast.parts, strict=True)):
+            forecaster.update(part, float(y == k))
+        self.sure.update(forecast.sure, float(y == forecast.top))
+
+    def _forget(self, forecast: ClassesForecast) -> None:
         for forecaster, part in zip((*self.forecasters, self.sure), (*forecast.parts, forecast.sure), strict=True):
             forecaster.forget(part)
 
-    def run(self, X: Any, y: Any, hints: Any = None) -> Float64Array:
-        """Forecast and update a whole recorded stream; one row of probabilities for each round."""
-        labels = np.asarray(y)
-        rows = self.hypotheses.rows(X, len(labels))
-        out = np.empty((len(labels), self.n_classes))
-        for t, label in enumerate(labels.tolist()):
-            inside = slice(rows.indptr[t], rows.indptr[t + 1])
-            row = Row(rows.indices[inside], rows.values[inside])
-            forecast = self.predict(row, None if hints is None else hints[t])
-            out[t] = forecast.probabilities
-            self.update(forecast, int(label))
-        return out
+    def run(self, X: Any, y: Any, hints: Any = None, **late: Any) -> Float64Array:
+        """Forecast and update a whole recorded stream; one row of probabilities for each round.
+
+        Parameters
+        ----------
+        X : array, sparse rows, frame or list of records
+            One context for each round.
+        y : array
+            Classes, from 0 to K - 1; where one is NaN the round is forecast and not learned from.
+        hints : array, rounds by classes, optional
+            Your own model's probabilities; a row with a NaN is none.
+        **late
+            `weights`, `known`, `times`, `order`, `settle` and `waits`, as for `Forecaster.run`.
+
+        Returns
+        -------
+        array, rounds by classes
+            The probabilities.
+        """
+        return self.run_in_full(X, y, hints, **late)[:, : self.n_classes]
+
+    def run_in_full(self, X: Any, y: Any, hints: Any = None, **late: Any) -> Float64Array:
+        """`run` with two columns more: the likeliest class, and the confidence in it."""
+        given = [None] * sparse.how_many(y) if hints is None else list(np.asarray(hints, dtype=np.float64))
+        rows = [None if each is None or np.isnan(each).any() else each for each in given]
+        return self.play(X, y, lambda row, t: self.predict(row, rows[t]), **late)
 
     def guarantee(self, delta: float = 0.05) -> tuple[float, ...]:
         """Bounds on the swap errors of the K raw numbers and, last, of the confidence; together with 1 - delta."""
@@ -268,6 +307,7 @@ class Classes(Stateful):
     def to_state(self) -> Saved:
         """What it is made of: the forecasters are parts."""
         plain = {"n_classes": self.n_classes, "seed": self.seed, "hypotheses": dict(self.hypotheses.spec())}
+        plain["rounds"] = self.rounds_plain()
         parts = {str(k): forecaster.to_bytes() for k, forecaster in enumerate(self.forecasters)}
         return Saved(plain, {}, {**parts, "sure": self.sure.to_bytes()})
 
@@ -280,6 +320,7 @@ class Classes(Stateful):
         classes = cls(plain["n_classes"], hypotheses.from_spec(plain["hypotheses"]), seed=plain["seed"], horizon=1)
         classes.forecasters = [parts[str(k)] for k in range(classes.n_classes)]
         classes.sure = parts["sure"]
+        classes.restore_rounds(plain["rounds"], classes.sure.rules.max_pending)
         return classes
 
     def _given(self, hints: Any) -> list[float | None]:
@@ -311,6 +352,21 @@ class ClassSetForecast:
     members: tuple[bool, ...]
     scores: tuple[float, ...]
     threshold: Forecast
+    round: int = -1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        plain = {name: getattr(self, name) for name in ("members", "scores", "round")}
+        return {**plain, "threshold": self.threshold.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> "ClassSetForecast":
+        """The forecast that `to_dict` wrote down."""
+        try:
+            members, scores = tuple(map(bool, data["members"])), tuple(map(float, data["scores"]))
+            return cls(members, scores, Forecast.from_dict(data["threshold"]), int(data["round"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise UnknownForecast(f"this is not a stored set of classes ({error})") from None
 
     def __contains__(self, k: object) -> bool:
         return isinstance(k, int) and 0 <= k < len(self.members) and self.members[k]
@@ -319,7 +375,7 @@ class ClassSetForecast:
         return sum(self.members)
 
 
-class PredictionSet(Stateful):
+class PredictionSet(Composite[ClassSetForecast]):
     r"""Sets of classes that contain the outcome in a share `coverage` of the rounds, in every group.
 
     The score of a class is the probability of all classes that your model holds for likelier, plus a uniform share of
@@ -372,6 +428,7 @@ class PredictionSet(Stateful):
         learn: bool = True,
         max_pending: int = 65_536,
     ) -> None:
+        super().__init__(ClassSetForecast, max_pending)
         self.coverage, self.n_classes = inputs.level(coverage), inputs.integer(n_classes, "n_classes", 2)
         self.seed = secrets.randbits(63) if seed is None else inputs.integer(seed, "seed", 0)
         self.threshold = Forecaster(
@@ -383,7 +440,6 @@ class PredictionSet(Stateful):
             max_pending=max_pending,
             stand_back=False,  # the hint is a guess of ours
         )
-        self._made = 0
 
     def __repr__(self) -> str:
         return (
@@ -412,8 +468,8 @@ class PredictionSet(Stateful):
         """
         p = self._checked(probabilities)
         threshold = self.threshold.predict(x, hint=float(_spread(self.coverage)))
-        chance = np.random.Generator(np.random.Philox(key=[self.seed, self._made])).random()
-        self._made += 1
+        number = self._open()
+        chance = np.random.Generator(np.random.Philox(key=[self.seed, number])).random()
         order = np.argsort(-p, kind="stable")
         above = np.cumsum(p[order]) - p[order]
         scores = np.empty(self.n_classes)
@@ -421,40 +477,64 @@ class PredictionSet(Stateful):
         inside = scores <= threshold.value
         if not inside.any():
             inside[order[0]] = True
-        return ClassSetForecast(tuple(inside.tolist()), tuple(scores.tolist()), threshold)
+        return ClassSetForecast(tuple(inside.tolist()), tuple(scores.tolist()), threshold, number)
 
-    def update(self, forecast: ClassSetForecast, y: int) -> None:
-        """Learn the class `y` that came up, a number from 0 to K - 1: in any order, once each."""
-        if not isinstance(forecast, ClassSetForecast) or len(forecast.scores) != self.n_classes:
-            raise UnknownForecast(f"update takes what predict returned; got {inputs.short_repr(forecast)}")
-        label = inputs.integer(y, "y", 0)
-        if label >= self.n_classes:
-            raise InvalidInput(f"y must be a class from 0 to {self.n_classes - 1}; got {label}")
-        self.threshold.update(forecast.threshold, forecast.scores[label])
+    @property
+    def hypotheses(self) -> Hypotheses:  # type: ignore[override]
+        """For whom sets contain the outcome."""
+        return self.threshold.hypotheses
 
-    def run(self, X: Any, y: Any, probabilities: Any) -> npt.NDArray[np.bool_]:
-        """Forecast and update a whole recorded stream; one row of K truth values for each round."""
-        labels = np.asarray(y)
-        rows = self.threshold.hypotheses.rows(X, len(labels))
-        out = np.empty((len(labels), self.n_classes), dtype=bool)
-        for t, label in enumerate(labels.tolist()):
-            inside = slice(rows.indptr[t], rows.indptr[t + 1])
-            forecast = self.predict(Row(rows.indices[inside], rows.values[inside]), probabilities[t])
-            out[t] = forecast.members
-            self.update(forecast, int(label))
-        return out
+    @property
+    def n_outputs(self) -> int:
+        """A truth value for each class."""
+        return self.n_classes
+
+    def outputs(self, forecast: ClassSetForecast) -> Sequence[float]:
+        """These."""
+        return forecast.members
+
+    def label(self, y: Any) -> int:
+        """A class, from 0 to K - 1."""
+        return _class(y, self.n_classes)
+
+    def _check(self, forecast: Any, verb: str) -> None:
+        super()._check(forecast if len(getattr(forecast, "scores", ())) == self.n_classes else None, verb)
+
+    def _learn(self, forecast: ClassSetForecast, y: float) -> None:
+        self.threshold.update(forecast.threshold, forecast.scores[int(y)])
+
+    def _forget(self, forecast: ClassSetForecast) -> None:
+        self.threshold.forget(forecast.threshold)
+
+    def run(self, X: Any, y: Any, probabilities: Any, **late: Any) -> npt.NDArray[np.bool_]:
+        """Forecast and update a whole recorded stream; one row of K truth values for each round.
+
+        Parameters
+        ----------
+        X, y, **late
+            As for `Classes.run`.
+        probabilities : array, rounds by classes
+            Your own model's.
+
+        Returns
+        -------
+        array of bool, rounds by classes
+            Who is in each set.
+        """
+        return self.play(X, y, lambda row, t: self.predict(row, probabilities[t]), **late).astype(np.bool_)
 
     def to_state(self) -> Saved:
         """What it is made of: the forecaster of the threshold is a part."""
         plain = {name: getattr(self, name) for name in ("coverage", "n_classes", "seed")}
-        return Saved({**plain, "made": self._made}, {}, {"threshold": self.threshold.to_bytes()})
+        return Saved({**plain, "rounds": self.rounds_plain()}, {}, {"threshold": self.threshold.to_bytes()})
 
     @classmethod
     def from_state(cls, packed: Packed, *_: Any) -> "PredictionSet":
         """Make it again; see `from_bytes`."""
         plain = packed.plain
         sets = cls(plain["coverage"], plain["n_classes"], hypotheses.Finite(1), seed=plain["seed"], horizon=1)
-        sets.threshold, sets._made = Forecaster.from_bytes(packed.parts["threshold"]), int(plain["made"])
+        sets.threshold = Forecaster.from_bytes(packed.parts["threshold"])
+        sets.restore_rounds(plain["rounds"], sets.threshold.rules.max_pending)
         return sets
 
     def _checked(self, probabilities: Any) -> Float64Array:
@@ -463,3 +543,10 @@ class PredictionSet(Stateful):
         if p.min() < 0.0 or not total > 0.0:
             raise InvalidInput(f"probabilities must be {self.n_classes} numbers, none below 0, not all 0; got {p!r}")
         return p / total
+
+
+def _class(y: Any, n_classes: int) -> int:
+    label = inputs.integer(int(y) if isinstance(y, float) and y.is_integer() else y, "y", 0)
+    if label >= n_classes:
+        raise InvalidInput(f"y must be a class from 0 to {n_classes - 1}; got {label}")
+    return label

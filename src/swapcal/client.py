@@ -7,9 +7,8 @@ sent again, and is never learned twice. The client does that by itself.
 import asyncio
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 from urllib.parse import quote
 
 import httpx
@@ -19,6 +18,7 @@ from swapcal.errors import SwapcalError
 from swapcal.service.schemas import (
     Alarms,
     Answers,
+    AuditView,
     Case,
     Cases,
     Forecasted,
@@ -33,13 +33,11 @@ from swapcal.service.schemas import (
     StreamList,
 )
 from swapcal.service.spec import StreamAnswer, StreamSpec
-from swapcal.service.stream import AuditReading
 
-# --------
-# What a call is: a request, the type of its answer, and when to send it again. Nothing here waits or awaits.
-
-Answer = TypeVar("Answer")
 AGAIN = frozenset({429, 502, 503, 504})
+TIMEOUT = 10.0
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
 
 
 class ServiceError(SwapcalError):
@@ -68,120 +66,139 @@ class Retries(msgspec.Struct, frozen=True):
 
 
 class Call(Generic[Answer]):
-    """One request and how to read its answer.
+    """One request below `/v1/streams`, and how to read its answer: as `kind`, or as the `field` of it.
 
     Parameters
     ----------
     method, path, body
-        The request.
-    answer
-        Type of the answer; None for one without a body.
+        The request; `path` in pieces, which are quoted.
+    kind, field
+        Of the answer; None for one without a body.
     """
 
-    __slots__ = ("answer", "body", "method", "path")
-
-    def __init__(self, method: str, path: str, answer: type[Answer] | None, body: Any = None) -> None:
-        self.method, self.path, self.answer = method, path, answer
+    def __init__(self, method: str, *path: str, kind: Any = None, field: str | None = None, body: Any = None) -> None:
+        self.method, self.kind, self.field = method, kind, field
+        self.path = "/".join(["/v1/streams", *(quote(piece, safe="") for piece in path)])
         self.body = None if body is None else msgspec.json.encode(body)
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """Headers of the request."""
-        return {} if self.body is None else {"content-type": "application/json"}
+    def sent(self, http: Any) -> Any:
+        """What the client of httpx gives for the request: its response, or that to be awaited."""
+        headers = {} if self.body is None else {"content-type": "application/json"}
+        return http.request(self.method, self.path, content=self.body, headers=headers)
 
-    def read(self, response: httpx.Response) -> Answer:
-        """The answer; a `ServiceError` if it is a refusal."""
+    def read(self, response: httpx.Response | None, failure: Exception | None) -> Answer:
+        """The answer; a `ServiceError` if it is a refusal, `Unreachable` if there is none."""
+        if response is None:
+            reason = f"the service does not answer ({type(failure).__name__}); send the same request again later"
+            raise Unreachable(reason) from failure
         if response.is_success:
-            return msgspec.json.decode(response.content, type=self.answer) if self.answer is not None else None  # type: ignore[return-value]
+            answer: Any = None if self.kind is None else msgspec.json.decode(response.content, type=self.kind)
+            return answer if self.field is None else getattr(answer, self.field)  # type: ignore[no-any-return]
         try:
             detail = msgspec.json.decode(response.content, type=Refused).detail
         except msgspec.DecodeError:
             detail = "the answer is not one of swapcal's"
         raise ServiceError(response.status_code, detail)
 
-    @staticmethod
-    def pause_after(response: httpx.Response | None, pause: float) -> float | None:
-        """Seconds to wait before sending the request again; None if the answer is final."""
-        if response is None:
-            return pause
-        if response.status_code not in AGAIN:
-            return None
-        wanted = response.headers.get("retry-after", "")
-        return max(pause, min(float(wanted), 30.0)) if wanted.isdigit() else pause
+
+class _Method(Generic[Arguments, Answer]):
+    """A method of both clients, written as the call that it makes: one waits for the answer, one awaits it."""
+
+    def __init__(self, make: Callable[Concatenate["_Calls", Arguments], Call[Answer]]) -> None:
+        self._make = make
+
+    @overload
+    def __get__(self, client: "Client", kind: type) -> Callable[Arguments, Answer]: ...
+    @overload
+    def __get__(self, client: "AsyncClient", kind: type) -> Callable[Arguments, Coroutine[Any, Any, Answer]]: ...
+    @overload
+    def __get__(self, client: None, kind: type) -> Callable[Concatenate["_Calls", Arguments], Call[Answer]]: ...
+    def __get__(self, client: Any, kind: type) -> Any:
+        if client is None:
+            return self._make
+        return lambda *args, **kwargs: client._send(self._make(client, *args, **kwargs))
 
 
-def forecast(stream: str, id: str, context: Mapping[str, Scalar], hint: float | None) -> Call[Forecasted]:
-    """Ask for one forecast."""
-    return Call("POST", f"{_stream(stream)}/forecasts", Forecasted, Case(id, dict(context), hint))
+class _Calls:
+    """Every call, once for both clients."""
+
+    def __init__(self, retries: Retries | None) -> None:
+        self.retries = Retries() if retries is None else retries
+
+    @_Method
+    def forecast(
+        self, stream: str, id: str, context: Mapping[str, Scalar], hint: float | None = None
+    ) -> Call[Forecasted]:
+        """The forecast of one case; the same id again gives the same answer."""
+        return Call("POST", stream, "forecasts", kind=Forecasted, body=Case(id, dict(context), hint))
+
+    @_Method
+    def forecasts(self, stream: str, cases: Sequence[Case]) -> Call[list[Forecasted | Refused]]:
+        """The forecasts of several cases, in their order; each may be refused by itself."""
+        return Call("POST", stream, "forecasts", kind=Answers, field="forecasts", body=Cases(list(cases)))
+
+    @_Method
+    def outcome(self, stream: str, id: str, y: float) -> Call[Learned]:
+        """Send the outcome of one case; again does no harm."""
+        return Call("POST", stream, "outcomes", kind=Learned, body=Outcome(id, float(y)))
+
+    @_Method
+    def forget(self, stream: str, id: str) -> Call[Forgotten]:
+        """Say that the outcome of a case will never come; again does no harm."""
+        return Call("POST", stream, "outcomes", kind=Forgotten, body=Outcome(id, None))
+
+    @_Method
+    def outcomes(self, stream: str, outcomes: Sequence[Outcome]) -> Call[list[Learned | Forgotten | Refused]]:
+        """Send several outcomes, None for those that will never come; each may be refused by itself."""
+        return Call("POST", stream, "outcomes", kind=Results, field="outcomes", body=Outcomes(list(outcomes)))
+
+    @_Method
+    def case(self, stream: str, id: str) -> Call[StoredCase]:
+        """A case as it is stored."""
+        return Call("GET", stream, "cases", id, kind=StoredCase)
+
+    @_Method
+    def audit(self, stream: str) -> Call[AuditView]:
+        """Errors and groups, before and after."""
+        return Call("GET", stream, "audit", kind=AuditView)
+
+    @_Method
+    def alarms(self, stream: str) -> Call[Alarms]:
+        """The alarms of the stream's monitor."""
+        return Call("GET", stream, "alarms", kind=Alarms)
+
+    @_Method
+    def streams(self) -> Call[list[str]]:
+        """Names of the streams that the token may see."""
+        return Call("GET", kind=StreamList, field="streams")
+
+    @_Method
+    def stream(self, name: str) -> Call[StreamAnswer]:
+        """What a stream is and where it stands."""
+        return Call("GET", name, kind=StreamAnswer)
+
+    @_Method
+    def create_stream(self, name: str, spec: StreamSpec) -> Call[StreamAnswer]:
+        """Make a stream; the same one again changes nothing."""
+        return Call("PUT", name, kind=StreamAnswer, body=spec)
+
+    @_Method
+    def delete_stream(self, name: str) -> Call[None]:
+        """Delete a stream and all that it has learned."""
+        return Call("DELETE", name)
 
 
-def forecasts(stream: str, cases: Sequence[Case]) -> Call[Answers]:
-    """Ask for many forecasts."""
-    return Call("POST", f"{_stream(stream)}/forecasts", Answers, Cases(list(cases)))
+def _pause(response: httpx.Response | None, pause: float | None) -> float | None:
+    """Seconds to wait before sending the request again; None if what came of it is final."""
+    if pause is None or response is None:
+        return pause
+    if response.status_code not in AGAIN:
+        return None
+    wanted = response.headers.get("retry-after", "")
+    return max(pause, min(float(wanted), 30.0)) if wanted.isdigit() else pause
 
 
-def outcome(stream: str, id: str, y: float) -> Call[Learned]:
-    """Tell one outcome."""
-    return Call("POST", f"{_stream(stream)}/outcomes", Learned, Outcome(id, float(y)))
-
-
-def forget(stream: str, id: str) -> Call[Forgotten]:
-    """Say that an outcome will never come."""
-    return Call("POST", f"{_stream(stream)}/outcomes", Forgotten, Outcome(id, None))
-
-
-def outcomes_call(stream: str, outcomes: Sequence[Outcome]) -> Call[Results]:
-    """Tell many outcomes."""
-    return Call("POST", f"{_stream(stream)}/outcomes", Results, Outcomes(list(outcomes)))
-
-
-def case(stream: str, id: str) -> Call[StoredCase]:
-    """One stored case."""
-    return Call("GET", f"{_stream(stream)}/cases/{quote(id, safe='')}", StoredCase)
-
-
-def audit(stream: str) -> Call[AuditReading]:
-    """The audit of a stream."""
-    return Call("GET", f"{_stream(stream)}/audit", AuditReading)
-
-
-def alarms(stream: str) -> Call[Alarms]:
-    """Alarms of a stream."""
-    return Call("GET", f"{_stream(stream)}/alarms", Alarms)
-
-
-def streams() -> Call[StreamList]:
-    """All streams."""
-    return Call("GET", "/v1/streams", StreamList)
-
-
-def stream(name: str) -> Call[StreamAnswer]:
-    """One stream."""
-    return Call("GET", _stream(name), StreamAnswer)
-
-
-def create_stream(name: str, spec: StreamSpec) -> Call[StreamAnswer]:
-    """The request: create_stream."""
-    return Call("PUT", _stream(name), StreamAnswer, spec)
-
-
-def delete_stream(name: str) -> Call[None]:
-    """The request: delete_stream."""
-    return Call("DELETE", _stream(name), None)
-
-
-def _stream(name: str) -> str:
-    return f"/v1/streams/{quote(name, safe='')}"
-
-
-# --------
-# The two clients: the same calls, one waits and one awaits.
-
-Reply = TypeVar("Reply")
-TIMEOUT = 10.0
-
-
-class Client:
+class Client(_Calls):
     """A client that waits for each answer. Use it as a context manager, or call `close`.
 
     Parameters
@@ -205,177 +222,65 @@ class Client:
     def __init__(
         self, url: str, token: str | None = None, *, retries: Retries | None = None, timeout: float = TIMEOUT
     ) -> None:
-        self.retries = Retries() if retries is None else retries
+        super().__init__(retries)
         self._http = httpx.Client(base_url=url, headers=_headers(token), timeout=timeout)
 
     def __enter__(self) -> "Client":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
 
-    def forecast(self, stream: str, id: str, context: Mapping[str, Scalar], hint: float | None = None) -> Forecasted:
-        """The forecast of one case; the same id again gives the same answer."""
-        return self._call(forecast(stream, id, context, hint))
-
-    def forecasts(self, stream: str, cases: Sequence[Case]) -> list[Forecasted | Refused]:
-        """The forecasts of several cases, in their order; each may be refused by itself."""
-        return self._call(forecasts(stream, cases)).forecasts
-
-    def outcome(self, stream: str, id: str, y: float) -> Learned:
-        """Send the outcome of one case; again does no harm."""
-        return self._call(outcome(stream, id, y))
-
-    def forget(self, stream: str, id: str) -> Forgotten:
-        """Say that the outcome of a case will never come; again does no harm."""
-        return self._call(forget(stream, id))
-
-    def outcomes(self, stream: str, outcomes: Sequence[Outcome]) -> list[Learned | Forgotten | Refused]:
-        """Send several outcomes, None for those that will never come; each may be refused by itself."""
-        return self._call(outcomes_call(stream, outcomes)).outcomes
-
-    def case(self, stream: str, id: str) -> StoredCase:
-        """A case as it is stored."""
-        return self._call(case(stream, id))
-
-    def audit(self, stream: str) -> AuditReading:
-        """Errors and groups, before and after."""
-        return self._call(audit(stream))
-
-    def alarms(self, stream: str) -> Alarms:
-        """The alarms of the stream's monitor."""
-        return self._call(alarms(stream))
-
-    def streams(self) -> list[str]:
-        """Names of the streams that the token may see."""
-        return self._call(streams()).streams
-
-    def stream(self, name: str) -> StreamAnswer:
-        """What a stream is and where it stands."""
-        return self._call(stream(name))
-
-    def create_stream(self, name: str, spec: StreamSpec) -> StreamAnswer:
-        """Make a stream; the same one again changes nothing."""
-        return self._call(create_stream(name, spec))
-
-    def delete_stream(self, name: str) -> None:
-        """Delete a stream and all that it has learned."""
-        self._call(delete_stream(name))
-
-    def _call(self, call: Call[Reply]) -> Reply:
-        failure: Exception | None = None
-        for pause in [*self.retries.pauses(), None]:
+    def _send(self, call: Call[Answer]) -> Answer:
+        pauses, failure = self.retries.pauses(), None
+        while True:
             response = None
             try:
-                response = self._http.request(call.method, call.path, content=call.body, headers=call.headers)
+                response = call.sent(self._http)
             except httpx.TransportError as error:
                 failure = error
-            wait = None if pause is None else Call.pause_after(response, pause)
-            if wait is None:
-                if response is None:
-                    break
-                return call.read(response)
-            time.sleep(wait)
-        raise _unreachable(failure) from failure
+            pause = _pause(response, next(pauses, None))
+            if pause is None:
+                return call.read(response, failure)
+            time.sleep(pause)
 
 
-class AsyncClient:
+class AsyncClient(_Calls):
     """A client whose calls are awaited; otherwise as `Client`."""
 
     def __init__(
         self, url: str, token: str | None = None, *, retries: Retries | None = None, timeout: float = TIMEOUT
     ) -> None:
-        self.retries = Retries() if retries is None else retries
+        super().__init__(retries)
         self._http = httpx.AsyncClient(base_url=url, headers=_headers(token), timeout=timeout)
 
     async def __aenter__(self) -> "AsyncClient":
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
 
-    async def forecast(
-        self, stream: str, id: str, context: Mapping[str, Scalar], hint: float | None = None
-    ) -> Forecasted:
-        """The forecast of one case; the same id again gives the same answer."""
-        return await self._call(forecast(stream, id, context, hint))
-
-    async def forecasts(self, stream: str, cases: Sequence[Case]) -> list[Forecasted | Refused]:
-        """The forecasts of several cases, in their order; each may be refused by itself."""
-        return (await self._call(forecasts(stream, cases))).forecasts
-
-    async def outcome(self, stream: str, id: str, y: float) -> Learned:
-        """Send the outcome of one case; again does no harm."""
-        return await self._call(outcome(stream, id, y))
-
-    async def forget(self, stream: str, id: str) -> Forgotten:
-        """Say that the outcome of a case will never come; again does no harm."""
-        return await self._call(forget(stream, id))
-
-    async def outcomes(self, stream: str, outcomes: Sequence[Outcome]) -> list[Learned | Forgotten | Refused]:
-        """Send several outcomes, None for those that will never come; each may be refused by itself."""
-        return (await self._call(outcomes_call(stream, outcomes))).outcomes
-
-    async def case(self, stream: str, id: str) -> StoredCase:
-        """A case as it is stored."""
-        return await self._call(case(stream, id))
-
-    async def audit(self, stream: str) -> AuditReading:
-        """Errors and groups, before and after."""
-        return await self._call(audit(stream))
-
-    async def alarms(self, stream: str) -> Alarms:
-        """The alarms of the stream's monitor."""
-        return await self._call(alarms(stream))
-
-    async def streams(self) -> list[str]:
-        """Names of the streams that the token may see."""
-        return (await self._call(streams())).streams
-
-    async def stream(self, name: str) -> StreamAnswer:
-        """What a stream is and where it stands."""
-        return await self._call(stream(name))
-
-    async def create_stream(self, name: str, spec: StreamSpec) -> StreamAnswer:
-        """Make a stream; the same one again changes nothing."""
-        return await self._call(create_stream(name, spec))
-
-    async def delete_stream(self, name: str) -> None:
-        """Delete a stream and all that it has learned."""
-        await self._call(delete_stream(name))
-
-    async def _call(self, call: Call[Reply]) -> Reply:
-        failure: Exception | None = None
-        for pause in [*self.retries.pauses(), None]:
+    async def _send(self, call: Call[Answer]) -> Answer:
+        pauses, failure = self.retries.pauses(), None
+        while True:
             response = None
             try:
-                response = await self._http.request(call.method, call.path, content=call.body, headers=call.headers)
+                response = await call.sent(self._http)
             except httpx.TransportError as error:
                 failure = error
-            wait = None if pause is None else Call.pause_after(response, pause)
-            if wait is None:
-                if response is None:
-                    break
-                return call.read(response)
-            await asyncio.sleep(wait)
-        raise _unreachable(failure) from failure
+            pause = _pause(response, next(pauses, None))
+            if pause is None:
+                return call.read(response, failure)
+            await asyncio.sleep(pause)
 
 
 def _headers(token: str | None) -> dict[str, str]:
     return {} if token is None else {"authorization": f"Bearer {token}"}
-
-
-def _unreachable(failure: Exception | None) -> Unreachable:
-    return Unreachable(f"the service does not answer ({type(failure).__name__}); send the same request again later")

@@ -439,9 +439,7 @@ class Forecaster(Stateful):
         >>> forecaster.n_rounds, forecaster.n_pending
         (5, 4)
         """
-        late = None if known is None else schedule.DelayRule(known, times, order, settle)
-        if late is None and times is not None:
-            raise InvalidInput("times= says when rows come; say with known= when their outcomes are known")
+        late = schedule.delay_rule(known, times, order, settle)
         with self._turns:
             if weights is not None:
                 X = weighted(self.hypotheses, X, weights, how_many(y))

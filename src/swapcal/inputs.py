@@ -5,6 +5,7 @@ import numbers
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.protocols import Elicitable, Row
@@ -139,6 +140,14 @@ def vector(values: Any, name: str, length: int | None = None, *, missing: bool =
         at = int(np.argmin(allowed))
         raise InvalidInput(f"{name} holds {array[at]} at position {at}; every entry must be finite, so drop or fill it")
     return array
+
+
+def mask(values: Any, name: str, length: int) -> npt.NDArray[np.bool_]:
+    """True or False for each of so many rows."""
+    flags = np.asarray(values)
+    if flags.dtype != np.bool_ or flags.shape != (length,):
+        raise InvalidInput(f"{name} must have True or False for each of the {length} rows; got {short_repr(values)}")
+    return flags
 
 
 def features(values: Any, length: int) -> Float64Array | None:

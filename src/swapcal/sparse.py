@@ -101,6 +101,14 @@ def sliced(rows: Rows, start: int, end: int) -> Rows:
     return Rows(rows.indptr[start : end + 1] - first, rows.indices[first:last], rows.values[first:last])
 
 
+def stacked(parts: Sequence[Rows]) -> Rows:
+    """Several rows after each other."""
+    starts = np.cumsum([0, *(part.indptr[-1] for part in parts)])
+    ends = [part.indptr[1:] + start for part, start in zip(parts, starts, strict=False)]
+    indptr = np.concatenate([np.zeros(1, dtype=np.int64), *ends])
+    return Rows(indptr, np.concatenate([p.indices for p in parts]), np.concatenate([p.values for p in parts]))
+
+
 def taken(rows: Rows, kept: IntArray) -> Rows:
     """The rows with these numbers, in this order.
 

@@ -351,17 +351,21 @@ class Stateful:
 
 def read(path: str | PathLike[str] | BinaryIO) -> bytes:
     """The bytes of a file or stream, if they begin as those of a saved thing do; other files are not read."""
-    if not isinstance(path, (str, PathLike)):
-        return path.read()
     try:
+        if not isinstance(path, (str, PathLike)):
+            return path.read()
         with open(path, "rb") as file:
             begin = file.read(len(_MAGIC))
             _check_begin(begin)
             return begin + file.read()
+    except StateFileError:
+        raise
     except FileNotFoundError:
         raise StateFileError(f"there is no state file at {path!r}") from None
     except OSError as error:
         raise StateFileError(f"{path} cannot be read ({(error.strerror or str(error)).lower()})") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise StateFileError(f"a saved state is read from a path or a binary stream; got {path!r}") from error
 
 
 @contextmanager

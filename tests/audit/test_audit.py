@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import naive_audit as naive
-from audit_streams import Stream, same_sums, simulated
 from effort import crossed, some
+from streams import Stream, same_sums, simulated
 from swapcal.audits import (
     Audit,
     calibration_error,

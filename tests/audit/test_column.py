@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
+from streams import PROPERTIES, rows_of, stream, table
 from swapcal.audits.column import Column
 from swapcal.audits.histograms import OutcomeBins, root
 from swapcal.audits.summary import ColumnSummary, summarize
@@ -19,7 +20,6 @@ from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import Result, to_json
 from swapcal.tasks.survey import binning
 from swapcal.text.verdict import biased
-from verdict_streams import PROPERTIES, rows_of, stream, table
 
 NAMES = ("all", "one", "two", "three")
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import naive_audit
 import swapcal as sc
-from fuzzing import PLAN, Faults, N, Rng, all_mean, attempt, cases, shape_of
-from odd_inputs import Meaning, context, scalar, table, vector
+from fuzzing import PLAN, Faults, Meaning, N, Rng, all_mean, attempt, cases, context, scalar, shape_of, table, vector
 from swapcal.typing import Float64Array
 
 
@@ -101,8 +100,8 @@ def odd_audit_call(audit: sc.Audit, rng: Rng, n_rows: int) -> tuple[Callable[[],
     return lambda: getattr(audit, name)(**named) is not None, (name, named), None
 
 
-def stored(audit: sc.Audit) -> str:
-    return audit.to_bytes().hex()
+def stored(audit: sc.Audit) -> bytes:
+    return audit.to_bytes()
 
 
 def test_audit() -> None:
@@ -119,3 +118,9 @@ def test_audit() -> None:
         if not math.isfinite(audit.swap_multicalibration()):
             faults.note(seed, given, "the audit is no longer finite")
     faults.verdict(PLAN["audit"])
+
+
+def test_a_radius_over_a_tiny_weight_is_finite() -> None:
+    audit = sc.Audit(n=1)
+    audit.update(0.5, 0.25, [1e-310])
+    assert len(audit.cells()) == 1

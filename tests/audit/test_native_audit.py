@@ -207,7 +207,7 @@ def test_a_dense_audit_is_a_sparse_audit(backend: str) -> None:
             with kernels.using(backend):
                 audit = Audit(hypotheses=hypotheses)
                 audit.update_many(y, p, contexts)
-                stored.append([array.tolist() for array in audit.arrays().values()])
+                stored.append({name: array.tolist() for name, array in audit.to_state().arrays.items()})
     assert all(sums == stored[0] for sums in stored)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from audit_streams import same_sums
+from streams import same_sums
 from swapcal.audits import Audit
 from swapcal.audits.sums import bins_between
 from swapcal.engine import kernels
@@ -91,13 +91,13 @@ def test_stored_audits_come_back_and_merge() -> None:
         one.update_many(y[:150], p[:150], x[:150], weights=w[:150])
         two.update_many(y[150:], p[150:], x[150:], weights=w[150:])
         whole.update_many(y, p, x, weights=w)
-        back = Audit.from_bytes(one.to_bytes(), property=Mean(), hypotheses=hypotheses)
+        back = Audit.from_bytes(one.to_bytes(), hypotheses=hypotheses)
         assert back.to_bytes() == one.to_bytes()
         assert same_sums(back + two, whole)
         on = Audit(Mean(), Finite(3) if hypotheses is None else hypotheses, bins=bins)
         on.restore({name: array.copy() for name, array in one.arrays().items()})
         on.update_many(y[150:], p[150:], x[150:], weights=w[150:])
-        assert all(np.array_equal(array, whole.arrays()[name]) for name, array in on.arrays().items())
+        assert on.to_bytes() == whole.to_bytes()
 
 
 def test_groups_that_have_not_come_up_take_no_part() -> None:

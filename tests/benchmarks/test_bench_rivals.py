@@ -13,6 +13,7 @@ import swapcal.rivals
 from swapcal import cli
 from swapcal.errors import InvalidInput
 from swapcal.rivals import all_rivals
+from swapcal_benchmarks.report import Table
 from swapcal_benchmarks.rivals import Settings, TableFile, board_tables, prepare, rivals_command
 from swapcal_benchmarks.rivals.boards import BOARDS
 from swapcal_benchmarks.rivals.command_line import command_line, settings_from
@@ -22,7 +23,7 @@ from swapcal_benchmarks.rivals.match import NO_TRUTH, Match
 from swapcal_benchmarks.rivals.results import LOG, finished
 from swapcal_benchmarks.rivals.rivals_command import compare, report
 from swapcal_benchmarks.rivals.rivals_page import page
-from swapcal_benchmarks.rivals.run_files import to_csv, to_json
+from swapcal_benchmarks.rivals.run_files import to_csv, to_data
 
 TINY = Settings(
     only=("swapcal", "algorithm 1", "raw model", "clairvoyant", "mvp"),
@@ -32,19 +33,14 @@ TINY = Settings(
     seeds=2,
 )
 TOY = """
-from swapcal.rivals.card import Card
-from swapcal.paper.method import Plan, PublishedMethod
+from swapcal.paper.method import Plan
+from swapcal.rivals.card import Card, Rival
 
 
-class Toy(PublishedMethod):
+class Toy(Rival):
     card = Card(
-        name="toy", reference="a test", assumes="nothing", properties=("mean",), classes=("none",), exponent=None,
-        error="", cost="O(1)",
+        name="toy", reference="a test", assumes="nothing", properties=("mean",), classes=("none",), cost="O(1)"
     )
-
-    def __init__(self, property, hypotheses, *, horizon, seed=0):
-        self.card.check(property, hypotheses)
-        super().__init__(property, hypotheses, seed=seed)
 
     def plan(self, row, hint):
         return Plan((0.5,), (1.0,))
@@ -57,7 +53,7 @@ class Toy(PublishedMethod):
 @pytest.fixture
 def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures take most of the time; where they do not matter, there are none."""
-    monkeypatch.setattr(rivals_command, "_draw", lambda *_: None)
+    monkeypatch.setattr(rivals_command, "_draw", lambda *_: {})
 
 
 def test_rows_reasons_and_files(tmp_path: Path) -> None:
@@ -79,7 +75,7 @@ def test_rows_reasons_and_files(tmp_path: Path) -> None:
     assert claims["raw model"] == "-"
     assert claims["Algorithm 1"] in ("yes", "within noise", "above")
     assert any("swapcal + model on" in sentence for sentence in losses(summary))
-    data = json.loads(to_json(summary, results))
+    data = json.loads(json.dumps(to_data(summary, results), allow_nan=False))
     why = {(each["board"], each["method"], each["stream"]): each["reason"] for each in data["refused"]}
     assert "quantile only" in why["probability", "MVP", None]
     assert why["quantile", "clairvoyant", "greedy"] == NO_TRUTH
@@ -89,14 +85,14 @@ def test_rows_reasons_and_files(tmp_path: Path) -> None:
     first = next(each for each in lines if each["method"] == "swapcal" and each["stream"] == "greedy")
     assert first["excess"] == ""
     assert float(first["smcal"]) >= float(first["mcal"]) >= float(first["cal"]) > 0.0
-    report(summary, results, tmp_path, docs=tmp_path / "docs")
+    report(summary, results, pages=True).publish(lambda text: None, docs=tmp_path / "docs")
     text = (tmp_path / "docs" / "benchmark.md").read_text()
     assert "## Where swapcal loses" in text
     assert all((tmp_path / "docs" / link).exists() for link in _links(text))
     assert sum(file.stat().st_size for file in (tmp_path / "docs" / "figures").iterdir()) < 600_000
 
 
-def _tables(summary: Any) -> list[board_tables.TextTable]:
+def _tables(summary: Any) -> list[Table]:
     makers = (board_tables.streams_table, board_tables.scores_table, board_tables.claims_table)
     return [board_tables.cards_table(summary), *(make(summary, board) for board in summary.rows for make in makers)]
 
@@ -198,7 +194,7 @@ def test_a_new_rival_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert "-" not in row[1:3]
     assert any(row[0] == "toy" for row in board_tables.cards_table(summary).rows)
     assert "toy forecasts mean only" in board_tables.reasons(summary, "quantile")[0]
-    assert "toy" in report(summary, results, tmp_path / "out")
+    assert "toy" in report(summary, results).text
 
 
 @pytest.mark.usefixtures("no_figures")
@@ -264,7 +260,7 @@ def test_real_data(tmp_path: Path) -> None:
     assert cells["clairvoyant"] == "-"
     assert cells["raw model"] != "-"
     assert board_tables.reasons(summary, "csv") == [f"clairvoyant: {NO_TRUTH}"]
-    report(summary, results, tmp_path / "out", docs=tmp_path / "docs")
+    report(summary, results, pages=True).publish(lambda text: None, docs=tmp_path / "docs")
     stream = file.read(file.board().property, 40)
     assert stream.x.shape == (40, 3)
     assert stream.hint is not None

@@ -1,6 +1,5 @@
 """`swapcal bench speed` at sizes that take seconds: the yardsticks are what they are said to be, and misses show."""
 
-import io
 import json
 import math
 import re
@@ -9,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 import swapcal as sc
@@ -297,18 +295,11 @@ def test_the_repository_remembers_the_instructions_of_every_workload() -> None:
     assert kept["instructions_per_round"].keys() == driver.WORKLOADS.keys()
 
 
-def shown(rows: list[TargetRow]) -> str:
-    console = Console(width=120, file=io.StringIO())
-    with console.capture() as capture:
-        console.print(speed_tables.tables(rows))
-    return capture.get()
-
-
 def test_tables_show_what_was_missed_and_what_was_left_out() -> None:
-    text = shown([MET, MISSED, SKIPPED])
+    text = speed_tables.text([MET, MISSED, SKIPPED])
     assert "MISSED" in text
     assert "1 of 2 targets met. Missed: a peer (3.00 x, at least 10 x). Not measured: no peer" in " ".join(text.split())
-    assert "MISSED" not in shown([MET])
+    assert "MISSED" not in speed_tables.text([MET])
 
 
 def test_the_page_holds_every_row() -> None:
@@ -363,9 +354,9 @@ def test_wrong_arguments_are_one_sentence(arguments: list[str], sentence: str) -
     assert sentence in result.stderr
 
 
-def test_without_kernels_there_is_nothing_to_measure(tmp_path: Path) -> None:
+def test_without_kernels_there_is_nothing_to_measure() -> None:
     with kernels.using("python"), pytest.raises(sc.InvalidInput, match="without the compiled kernels"):
-        speed_command.speed(tmp_path, echo=lambda text: None)
+        speed_command.speed_report()
 
 
 def test_a_round_is_compared_with_one_of_equal_bins_only_like_with_like() -> None:

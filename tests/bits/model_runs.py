@@ -31,12 +31,16 @@ def labels(seed: int = 4) -> dict[str, Any]:
 
 
 def late(
-    model: Any, predict: Callable[[Any, int], Any], values: Callable[[Any], Any], stream: dict[str, Any]
+    model: Any,
+    predict: Callable[[Any, int], Any],
+    values: Callable[[Any], Any],
+    stream: dict[str, Any],
+    *,
+    forgets: bool = True,
 ) -> Played:
-    """Events: outcomes late and in another order, some forgotten where that is possible, saved in the middle."""
+    """Events: outcomes late and in another order, some forgotten, saved in the middle."""
     due: dict[int, list[tuple[int, Any]]] = {}
     out = []
-    forgets = hasattr(model, "forget")
     for t in range(T):
         forecast = predict(model, t)
         out.append(np.asarray(values(forecast), dtype=float))
@@ -140,6 +144,7 @@ def class_sets_late() -> Played:
         lambda model, t: model.predict(stream["x"][t], stream["p"][t]),
         lambda forecast: (*forecast.members, *forecast.scores, float(forecast.threshold)),
         stream,
+        forgets=False,
     )
 
 

@@ -1,7 +1,5 @@
 """Probabilities of classes, the confidence in the likeliest, and sets of classes."""
 
-import io
-import pickle
 from typing import Any
 
 import numpy as np
@@ -132,18 +130,10 @@ def test_sets_cover_every_group() -> None:
     assert inside.sum(axis=1).mean() < 2.7
 
 
-def test_states_go_on_bit_for_bit_and_errors_name_the_fault() -> None:
-    X, y, sharp, _ = stream(400)
+def test_errors_name_the_fault() -> None:
+    X, _, sharp, _ = stream(400)
     classes = Classes(3, sc.Finite(2), seed=1)
     sets = PredictionSet(0.8, 3, sc.Finite(2), seed=1)
-    for each in (classes, sets):
-        each.run(X[:200], y[:200], sharp[:200])
-        file = io.BytesIO()
-        each.save(file)
-        file.seek(0)
-        twins = [each, type(each).load(file), pickle.loads(pickle.dumps(each))]
-        runs = [twin.run(X[200:], y[200:], sharp[200:]) for twin in twins]
-        assert all(np.array_equal(run, runs[0]) for run in runs)
     forecast = classes.predict(X[0], sharp[0])
     for label in (3, -1, "a", True):
         with pytest.raises(sc.InvalidInput):
@@ -155,8 +145,3 @@ def test_states_go_on_bit_for_bit_and_errors_name_the_fault() -> None:
         Classes(3, sc.Linear(2))
     with pytest.raises(sc.InvalidInput, match="none below 0"):
         sets.predict(X[0], [1.0, -0.5, 0.5])
-    file = io.BytesIO()
-    classes.save(file)
-    file.seek(0)
-    with pytest.raises(sc.StateFileError, match="'Classes'"):
-        PredictionSet.load(file)

@@ -296,7 +296,7 @@ def compare(
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "hints", "bins"), crossed(CLASSES, PROPERTIES, HINTS, [None, "some"]), ids=str
+    ("kind", "name", "hints", "bins"), crossed(CLASSES, PROPERTIES, HINTS, [None, "some"], of=5), ids=str
 )
 def test_every_class_property_and_hint(kind: str, name: str, hints: str, bins: str | None) -> None:
     target = PROPERTIES[name]

@@ -1,8 +1,4 @@
-"""One run, told in several ways: loop or `run`, dense or sparse, saved and loaded, through JSON, late."""
-
-from io import BytesIO
-from pathlib import Path
-from typing import Any
+"""One run, told in several ways: loop or `run`, dense or sparse, through JSON."""
 
 import numpy as np
 import pytest
@@ -129,73 +125,6 @@ def test_distribution_is_what_predict_draws_from(name: str) -> None:
         forecaster.update(forecast, stream.y[t])
     # The draws follow the probabilities: Hoeffding's inequality at 1e-6.
     assert abs(surprise) <= np.sqrt(0.5 * max(drawn, 1) * np.log(2e6))
-
-
-ATOMIC = Setting(sc.Quantile(0.5), sc.Finite(N), {"bins": 5}, True)
-"""No jitter, and few enough equal labels that nothing is said about them, but some are kept."""
-
-SAVED = {**SETTINGS, "atoms": ATOMIC}
-
-
-@pytest.mark.parametrize("to_file", [False, True])
-@pytest.mark.parametrize("name", SAVED)
-def test_a_saved_forecaster_goes_on_bit_for_bit(name: str, to_file: bool, tmp_path: Path) -> None:
-    setting, stream = SAVED[name], stream_of(180, 9)
-    original = setting.forecaster()
-    setting.loop(original, stream, 0, 100)
-    pending = [original.predict(stream.x[t], **setting.feed(stream, t)) for t in range(100, 110)]
-    original.update(pending[4], stream.y[104])
-    place: Any = tmp_path / "state" if to_file else BytesIO()
-    original.save(place)
-    if not to_file:
-        place.seek(0)
-    copy = sc.Forecaster.load(place)
-    assert_same_state(original, copy)
-    if name == "atoms":
-        assert len(original.state.atoms.labels) > 10
-        assert original.state.atoms.labels == copy.state.atoms.labels
-    outcomes = []
-    for forecaster in (original, copy):
-        with pytest.raises(sc.AlreadyUpdated):
-            forecaster.update(pending[4], 0.5)
-        for k in (9, 0, 3):
-            forecaster.update(pending[k], stream.y[100 + k])
-        outcomes.append(setting.loop(forecaster, stream, 110, 180))
-        forecaster.update(pending[7], stream.y[107])
-        assert forecaster.n_pending == 5
-    assert outcomes[0] == outcomes[1]
-    assert_same_state(original, copy)
-    assert original.guarantee(0.1) == copy.guarantee(0.1)
-
-
-@pytest.mark.usefixtures("little_room")
-@pytest.mark.parametrize("kind", CLASSES)
-def test_growth_after_loading(kind: str) -> None:
-    """Saved with a forecast open, more values after loading, saved and loaded again there; the forecast is then due."""
-    setting, stream = Setting(sc.Mean(), hypotheses_of(kind), {}, True), quiet(450)
-    original = setting.forecaster()
-    setting.loop(original, stream, 0, 10)
-    early = original.predict(stream.x[10], **setting.feed(stream, 10))
-    n, copy = len(original.values), reloaded(original)
-    values = [setting.loop(forecaster, stream, 11, 400) for forecaster in (original, copy)]
-    assert values[0] == values[1]
-    assert len(copy.values) > n
-    again = reloaded(copy)
-    slot, counts = again.state.values.find(early.value), again.state.counts.copy()
-    for forecaster in (original, copy, again):
-        forecaster.update(early, stream.y[10])
-    counts[slot] += 1.0
-    assert np.array_equal(again.state.counts, counts)
-    values = [setting.loop(forecaster, stream, 400, 450) for forecaster in (original, copy, again)]
-    assert values[0] == values[1] == values[2]
-    assert_same_state(original, again)
-
-
-def reloaded(forecaster: sc.Forecaster) -> sc.Forecaster:
-    file = BytesIO()
-    forecaster.save(file)
-    file.seek(0)
-    return sc.Forecaster.load(file)
 
 
 @pytest.mark.parametrize("name", SETTINGS)

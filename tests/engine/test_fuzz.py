@@ -23,13 +23,16 @@ from effort import some
 from fuzzing import (
     FULL,
     MAKERS,
+    NOT_NUMBERS,
     PLAN,
     Faults,
+    Meaning,
     N,
     Rng,
     all_mean,
     attempt,
     cases,
+    context,
     digest,
     finite,
     good_context,
@@ -40,10 +43,52 @@ from fuzzing import (
     odd_features,
     odd_hint,
     options,
+    scalar,
     shape_of,
+    table,
+    vector,
 )
-from odd_files import ODD_JSON, bombs, changed
-from odd_inputs import NOT_NUMBERS, Meaning, context, scalar, table, vector
+
+ODD_JSON: list[Any] = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    2,
+    7,
+    1.5,
+    -0.0,
+    1e308,
+    5e-324,
+    float("nan"),
+    float("inf"),
+    10**6,
+    2**31,
+    2**63,
+    10**30,
+    10**400,
+    "",
+    "x",
+    "0",
+    "error",
+    "clip",
+    "\ud800",
+    [],
+    [0],
+    {},
+    {"kind": "Mean"},
+    {"kind": "Finite", "n": 10**9, "potential": {"kind": "Squint"}, "names": None},
+    {"kind": "Finite", "n": 4, "potential": {"kind": "PNorm", "p": 60.0}, "names": None},
+    {"kind": "Linear", "n": 10**12, "radius": 1.0},
+    {"kind": "OnlineRegression", "n_features": 10**12, "rates": None, "link": None},
+    {"kind": "OnlineRegression", "n_features": 0, "rates": [1e308] * 3, "link": None},
+    {"kind": "Quantile", "level": 2},
+    {"kind": "Property", "name": "mine"},
+    {"kind": ["Mean"]},
+    [[[[]]]],
+]
 
 
 def test_the_plan_is_a_hundred_thousand_inputs() -> None:
@@ -215,46 +260,6 @@ def is_usable(forecaster: sc.Forecaster) -> bool:
     return sound and math.isfinite(forecaster.error()) and math.isfinite(forecaster.guarantee(0.05))
 
 
-@pytest.mark.filterwarnings("ignore::swapcal.errors.AtomsWarning")
-def test_load() -> None:
-    faults, files = Faults(), []
-    for make in MAKERS:
-        forecaster, rng = make(), np.random.default_rng(0)
-        for _ in range(50):
-            forecast = forecaster.predict(good_context(rng), **options(forecaster, rng))
-            forecaster.update(forecast, good_label(forecaster, rng))
-        forecaster.predict(good_context(rng), **options(forecaster, rng))
-        buffer = io.BytesIO()
-        forecaster.save(buffer)
-        files.append(buffer.getvalue())
-    for seed, rng in cases("load"):
-        original = files[seed % len(files)]
-        file = original if rng.random() < 0.03 else changed(rng, original)
-        meant = True if file == original else None
-        loaded = attempt(
-            faults, seed, file, tuple, functools.partial(sc.Forecaster.load, io.BytesIO(file)), meant=meant
-        )
-        if loaded is None:
-            continue
-        try:
-            if not is_usable(loaded):
-                faults.note(seed, loaded, "a loaded forecaster is not sound")
-        except Exception as error:
-            faults.note(seed, loaded, f"a loaded forecaster raises {type(error).__name__}: {error}")
-    faults.verdict(PLAN["load"])
-
-
-@pytest.mark.once
-def test_bombs_are_refused_unopened() -> None:
-    for make in (finite, learning):
-        buffer = io.BytesIO()
-        make().save(buffer)
-        for file in bombs(buffer.getvalue()):
-            assert len(file) < 1_000_000
-            with pytest.raises(sc.StateFileError):
-                sc.Forecaster.load(io.BytesIO(file))
-
-
 def test_odd_paths(tmp_path: Path) -> None:
     odd: list[Any] = [
         None,
@@ -340,3 +345,14 @@ def test_no_warning_escapes() -> None:
             with pytest.raises(sc.InvalidInput):
                 forecaster.predict(x)
     assert not raised
+
+
+def test_forecasts_made_by_hand_and_numbers_too_long_to_print() -> None:
+    forecaster = finite()
+    forecast = forecaster.predict([0.5] * N)
+    entries: Any = ("x",) * N
+    with pytest.raises(sc.SwapcalError):
+        dataclasses.replace(forecast, context=entries)
+    for odd in (dataclasses.replace(forecast, context=bytes(15) + b"x" * 17), 10**5000):
+        with pytest.raises(sc.SwapcalError):
+            forecaster.update(odd, 0.5)  # type: ignore[arg-type]

@@ -360,3 +360,16 @@ def test_scaling_refuses_rows_that_do_not_fit() -> None:
         assert (values == 1.0).all()
     with pytest.raises(TypeError):
         kernels.native.scale_rows(np.array([0, 3]), np.ones(3, dtype=np.float32), 1.0)
+
+
+def test_the_kernel_weighs_what_is_read_as_the_potential_does() -> None:
+    assert kernels.native is not None
+    potential = sc.Finite(1).potential
+    rng = np.random.default_rng(5)
+    spreads = rng.random(1000) * 10.0 ** rng.integers(-3, 6, 1000)
+    sums = spreads * rng.uniform(-1.0, 1.0, 1000)
+    weights = np.empty(1000)
+    kernels.native.weigh_adanormalhedge(sums, spreads, weights)
+    assert (weights == potential.weights(sums, spreads)).all()
+    with pytest.raises(ValueError, match="differ in length"):
+        kernels.native.weigh_adanormalhedge(sums, spreads[1:], weights)

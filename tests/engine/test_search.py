@@ -75,14 +75,6 @@ def test_every_search_on_few_values(n: int) -> None:
             searched(phi, [0.0] * n, start)
 
 
-@pytest.mark.parametrize("n", [2, 11, 33])
-def test_an_end_whose_evidence_points_outward_is_played_at_the_end_of_the_domain(n: int) -> None:
-    for sign, start, kind, end in ((1.0, 0, "low", 0.0), (-1.0, n - 1, "high", 1.0)):
-        play, looked = searched([sign] * n, [0.0] * n, start)
-        assert (play.lower, play.upper, play.kind, play.evidence_at) == (start, start, kind, end)
-        assert looked == [start]
-
-
 @pytest.mark.parametrize(
     ("owed_lower", "owed_upper", "point"),
     [(0.0, 0.0, 0.5), (1.0, 0.0, 0.75), (0.0, -1.0, 0.25), (-1.0, 1.0, 0.5), (1.0, -0.1, 0.75), (0.1, -1.0, 0.25)],
@@ -99,13 +91,3 @@ def test_who_is_owed_more_has_its_rounding_healed(owed_lower: float, owed_upper:
         change = x * (sc.Mean().identification(value, y) - sc.Mean().identification(point, y))
         if point != value and point != 0.5:
             assert change * owed <= 0.0
-
-
-def test_ends_are_alike() -> None:
-    """Evidence seen in a mirror is played in a mirror."""
-    for phi in itertools.product((-1.0, 2.0), repeat=6):
-        for start in range(6):
-            one, _ = searched(phi, [0.0] * 6, start)
-            two, _ = searched([-value for value in reversed(phi)], [0.0] * 6, 5 - start)
-            assert (5 - two.upper, 5 - two.lower) == (one.lower, one.upper)
-            assert {one.kind, two.kind} in ({"pair"}, {"zero"}, {"low", "high"})

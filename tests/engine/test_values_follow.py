@@ -8,7 +8,6 @@ from swapcal.engine.theorems import most_values
 from swapcal.protocols import Elicitable
 
 
-@pytest.mark.once
 @pytest.mark.filterwarnings("ignore::swapcal.errors.AtomsWarning")
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("end", ["low", "high"])
@@ -51,7 +50,6 @@ def log_loss(p: np.ndarray, y: np.ndarray) -> float:
     return float(-np.mean(np.where(y == 1.0, np.log(p), np.log1p(-p))))
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("n_rounds", [20_000, pytest.param(200_000, marks=pytest.mark.slow)])
 def test_rare_events(n_rounds: int) -> None:
     """One in 400, with the truth as the hint: the mean forecast is within 5 % of it, the log loss within 0.5 %."""
@@ -61,7 +59,6 @@ def test_rare_events(n_rounds: int) -> None:
     assert log_loss(p, y) <= 1.005 * log_loss(truth, y)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("n_rounds", [20_000, pytest.param(200_000, marks=pytest.mark.slow)])
 def test_quiet_labels(n_rounds: int) -> None:
     """Noise of 0.5 % of the range around a good hint: values come as near as the noise is small."""
@@ -75,7 +72,7 @@ def test_quiet_labels(n_rounds: int) -> None:
     assert 11 < len(forecaster.values) <= most_values(n_rounds)
 
 
-@pytest.mark.parametrize("n_rounds", [100, 3000, pytest.param(30_000, marks=pytest.mark.once)])
+@pytest.mark.parametrize("n_rounds", [100, 3000, 30_000])
 @pytest.mark.parametrize("lure", ["sweep", "uniform", "near an end", "no hint"])
 def test_no_lure_makes_more_values_than_promised(lure: str, n_rounds: int) -> None:
     """Hints that are right and labels without noise: nothing wants more values."""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from commands import ASKED, lines_of, process, refused, swapcal, table
+from commands import ASKED, lines_of, process, refused, run, swapcal, table
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.state import atomic_write
 from swapcal.tables.coded import Coded
@@ -22,7 +22,6 @@ from swapcal.tables.records import read
 from swapcal.tasks import checkpoint, outputs
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.files import StateLock, lock_of
-from swapcal.tasks.scalar import run
 
 parquet: Any = pytest.importorskip("pyarrow.parquet")
 

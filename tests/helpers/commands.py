@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,20 @@ from typer.testing import CliRunner
 from typer.testing import Result as Outcome
 
 from swapcal.cli import app
+from swapcal.tasks import runner
+from swapcal.tasks.config import TaskConfig
 
 ASKED = ("--y", "y", "--hint", "p", "--groups", "g")
+
+
+FIELDS = {each.name for each in fields(TaskConfig)}
+
+
+def run(source: Any, config: TaskConfig, **options: Any) -> Any:
+    """`runner.run` of a config in which some fields are other; without a learning hint, unless that is asked for."""
+    chosen = {"learn": False if config.learn is None else config.learn}
+    chosen |= {name: options.pop(name) for name in list(options) if name in FIELDS}
+    return runner.run(source, replace(config, **chosen), **options)
 
 
 def swapcal(*arguments: str | os.PathLike[str], stdin: bytes | None = None) -> Outcome:

@@ -137,7 +137,7 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
     try:
         for number, (seq, is_outcome, row) in enumerate(store.events("late", 0), start=1):
             assert seq == number, "the log has a gap, or an event twice"
-            asked, stored = row.asked(), row.forecast(reference.identity)
+            asked, stored = row.inputs(), row.forecast(reference.identity)
             reference.begin(row.learned if is_outcome and row.learned is not None else row.created)
             if is_outcome:
                 assert row.id not in learned
@@ -146,12 +146,12 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
             else:
                 assert row.id not in seen
                 seen[row.id] = stored.value
-                [made] = reference.predict([reference.asked(asked.context, asked.used())])
+                [made] = reference.predict([reference.validate(asked.context, asked.used())])
                 assert made == stored
         reference.end()
         acquired = store.acquire("late")
         assert acquired is not None
-        restored = Stream.load("late", stored_spec, acquired.snapshot)
+        restored = Stream.from_bytes(acquired.snapshot, name="late", spec=stored_spec)
         assert restored.seq == reference.seq == acquired.snapshot_seq, "an orderly stop leaves nothing to replay"
         assert _bits(restored) == _bits(reference)
     finally:
@@ -165,10 +165,10 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
 def _bits(stream: Stream) -> list[Any]:
     """What the state comes to: scores, evidence, alarms, held outcomes, and the next forecasts of some cases."""
     before, after = stream.audits()
-    watch = [None if one is None else one.to_dict() for one in (stream.watch, stream.model_watch)]
-    order = None if stream.order is None else stream.order.to_dict(stream.identity)
+    watch = [None if one is None else one.to_bytes() for one in (stream.watch, stream.model_watch)]
+    order = None if stream.order is None else stream.order.to_bytes()
     rng = random.Random(3)
     cases = [_case(f"next-{k}", rng) for k in range(50)]
-    made = stream.predict([stream.asked(case["context"], case["hint"]) for case in cases])
+    made = stream.predict([stream.validate(case["context"], case["hint"]) for case in cases])
     bits = [(one.value, one.other, one.probability, one.evidence_at, one.context) for one in made]
     return [bits, before.to_bytes(), after.to_bytes(), stream.scores.totals, watch, order]

@@ -62,7 +62,7 @@ def main() -> None:
             stream = registry.get(name)
             cases = [_case(k, name) for k in range(1000, 1010)]
             seq, outcomes = stream.seq, stream.scores.totals.outcomes
-            made = stream.predict([stream.asked(case.context, case.hint) for case in cases])
+            made = stream.predict([stream.validate(case.context, case.hint) for case in cases])
             following = [
                 {"context": case.context, "hint": case.hint, "forecast": one.value}
                 for case, one in zip(cases, made, strict=True)

@@ -45,7 +45,6 @@ def compared(property: Elicitable, stream: Stream, seed: int) -> Outcome:
     return Outcome(error(rounded), error(forecasts), loss(alone), loss(rounded), loss(forecasts))
 
 
-@pytest.mark.once
 def test_a_probability_on_short_streams() -> None:
     """A stream starts as its model, and pays for a value for each of its first hints: even on average."""
     outcomes = [compared(sc.Probability(), miscalibrated(12_000, seed), seed) for seed in range(1, 7)]

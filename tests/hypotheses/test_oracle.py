@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from naive import Naive
-from naive_learners import Algorithm, gradient_descent, multiplicative_weights, oracle
 from swapcal import hypotheses
-from swapcal.checks import check_forecaster, check_hypotheses
+from swapcal.checks import check_hypotheses
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Oracle
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
@@ -67,47 +65,6 @@ def stream(n: int, n_rounds: int, seed: int) -> tuple[Float64Array, Float64Array
 
 def dense(x: Float64Array) -> Row:
     return Row(np.arange(len(x)), x)
-
-
-@pytest.mark.parametrize(
-    ("learner", "algorithm"),
-    [(MultiplicativeWeights(3), multiplicative_weights), (GradientDescent(3), gradient_descent)],
-    ids=["weights", "descent"],
-)
-def test_phi_is_that_of_the_paper_read_aloud(learner: Learner, algorithm: Algorithm) -> None:
-    evidence, weights = Oracle(learner).start(BINS), oracle(algorithm, halved=learner.odd)
-    rng = np.random.default_rng(1)
-    past: list[list[list[float]]] = [[[] for _ in range(3)] for _ in range(BINS)]
-    X, _ = stream(3, 160, seed=2)
-    seen_both = set()
-    for t, x in enumerate(X):
-        for i in range(BINS):
-            expected = sum(np.multiply(weights(past[i], len(past[i][0])), x).tolist()) if t % 8 == 0 else None
-            found = evidence.phi(i, dense(x))
-            seen_both.add(np.sign(found))
-            assert expected is None or found == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        played, v = int(rng.integers(BINS)), float(np.clip(x[0] + 0.5 * rng.normal(), -1.0, 1.0))
-        evidence.record(played, dense(x), v)
-        for j in range(3):
-            past[played][j].append(float(x[j] * v))
-    assert seen_both >= {-1.0, 1.0}
-
-
-@pytest.mark.parametrize(
-    ("learner", "algorithm"),
-    [(MultiplicativeWeights(3), multiplicative_weights), (GradientDescent(3), gradient_descent)],
-    ids=["weights", "descent"],
-)
-def test_forecasts_are_those_of_the_naive_forecaster(learner: Learner, algorithm: Algorithm) -> None:
-    forecaster = sc.Forecaster(sc.Mean(), Oracle(learner), bins=5, seed=11)
-    weights = oracle(algorithm, halved=learner.odd)
-    naive = Naive(sc.Mean(), 3, weights, None, seed=11, bins=5, n_levels=0)
-    X, y = stream(3, 120, seed=4)
-    for x, label in zip(X, y, strict=True):
-        forecast, opened = forecaster.predict(x), naive.predict(x.tolist())
-        assert forecast.value == opened.forecast
-        forecaster.update(forecast, float(label))
-        naive.update(opened, float(label))
 
 
 def test_one_copy_of_an_odd_learner_is_worth_half_of_two() -> None:
@@ -175,7 +132,6 @@ GAMES: dict[str, tuple[Learner, Float64Array]] = {
 }
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("strategy", [Greedy, Far, GroupTargeted, Sine])
 @pytest.mark.parametrize("name", GAMES)
 @pytest.mark.parametrize("horizon", [600, None])
@@ -253,17 +209,9 @@ def test_bound_without_rounds_is_zero() -> None:
 # Citizenship: one path, exact files, finer grids.
 
 
-@pytest.mark.parametrize("learner", [*BUILT_IN, Doubled(3), Leader()], ids=["weights", "descent", "doubled", "own"])
+@pytest.mark.parametrize("learner", [Doubled(3), Leader()], ids=["doubled", "own"])
 def test_checks_of_a_class(learner: Learner) -> None:
     check_hypotheses(Oracle(learner))
-
-
-@pytest.mark.once  # an oracle has no kernel
-@pytest.mark.usefixtures("little_room")
-@pytest.mark.parametrize("learner", BUILT_IN, ids=repr)
-@pytest.mark.parametrize("horizon", [3000, None])
-def test_checks_of_a_forecaster(learner: Learner, horizon: int | None) -> None:
-    check_forecaster(lambda: sc.Forecaster(sc.Mean(), Oracle(learner), horizon=horizon, seed=3))
 
 
 def loaded(forecaster: sc.Forecaster, **parts: Any) -> sc.Forecaster:
@@ -271,26 +219,6 @@ def loaded(forecaster: sc.Forecaster, **parts: Any) -> sc.Forecaster:
     forecaster.save(file)
     file.seek(0)
     return sc.Forecaster.load(file, **parts)
-
-
-@pytest.mark.usefixtures("little_room")
-@pytest.mark.parametrize("learner", BUILT_IN, ids=repr)
-def test_run_loop_and_files_agree_while_room_grows(learner: Learner) -> None:
-    X, y = stream(3, 1500, seed=15)
-    whole, again = (sc.Forecaster(sc.Mean(), Oracle(learner), seed=4) for _ in range(2))
-    expected = whole.run(X, y)
-    assert len(whole.values) >= 12
-    found = []
-    for t, (x, label) in enumerate(zip(X, y, strict=True)):
-        if t % 301 == 300:
-            again = loaded(again)
-        forecast = again.predict(x)
-        again.update(forecast, float(label))
-        found.append(forecast.value)
-    assert np.array_equal(expected, found)
-    assert again.hypotheses == Oracle(learner)
-    kept = whole.state.snapshot()[1]
-    assert all(np.array_equal(array, again.state.snapshot()[1][name]) for name, array in kept.items())
 
 
 def test_growing_starts_new_values_with_fresh_learners() -> None:

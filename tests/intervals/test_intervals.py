@@ -1,9 +1,7 @@
 """Quantiles that cannot cross, and the coverage that is proved of them."""
 
-import copy
 import io
 import math
-import pickle
 from typing import Any
 
 import numpy as np
@@ -160,21 +158,6 @@ def test_the_first_outcomes_teach_the_spread() -> None:
     assert bounded.predict([1.0]).width == 1.0
 
 
-@pytest.mark.parametrize("after", [5, 150])
-def test_saved_copied_and_pickled_go_on_bit_for_bit(after: int) -> None:
-    X, y, hints = noisy(600)
-    groups = [{"team": "ab"[int(x[1])]} for x in X]
-    interval = Interval(0.9, sc.Groups(["team"]), seed=1)
-    interval.run(groups[:after], y[:after], hints[:after])
-    file = io.BytesIO()
-    interval.save(file)
-    file.seek(0)
-    twins = [interval, Interval.load(file), copy.deepcopy(interval), pickle.loads(pickle.dumps(interval))]
-    runs = [twin.run(groups[after:], y[after:], hints[after:]) for twin in twins]
-    assert all(np.array_equal(run, runs[0]) for run in runs)
-    assert (file.getvalue()[:2], b"pickle" in file.getvalue()) == (b"PK", False)
-
-
 def test_expected_changes_nothing_and_agrees_on_average() -> None:
     X, y, hints = noisy(500)
     interval = Interval(0.9, sc.Finite(3), seed=1)
@@ -244,13 +227,6 @@ def test_scores_and_wrong_arguments() -> None:
     ahead = MultiHorizon(lambda step, turn: interval, steps=2)
     with pytest.raises(sc.InvalidInput, match="2 contexts"):
         ahead.predict([[1.0]])
-    file = io.BytesIO()
-    Quantiles([0.5], sc.Finite(1), seed=1).save(file)
-    file.seek(0)
-    with pytest.raises(sc.UnknownForecast, match="not an interval"):
-        Interval.load(file)
-    with pytest.raises(sc.StateFileError):
-        Quantiles.load(io.BytesIO(b"nothing"))
 
 
 class _LearnsEverything(Quantiles):

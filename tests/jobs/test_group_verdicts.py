@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from commands import run
 from effort import some
 from swapcal.errors import InvalidInput
 from swapcal.tables.records import RereadableSource, growing_batches, read
 from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import above, parse_threshold
-from swapcal.tasks.scalar import run
 from swapcal.tasks.watch import watch
 
 

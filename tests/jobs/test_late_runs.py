@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 import killed_runs
 import swapcal as sc
+from commands import run
 from swapcal.cli import app
 from swapcal.errors import DataError, InvalidInput
-from swapcal.tasks import scalar
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import from_json, to_json
 
@@ -31,7 +31,7 @@ def table(seed: int = 1) -> dict[str, Any]:
 
 def test_a_delay_in_rows_is_that_of_the_forecaster() -> None:
     columns = table()
-    result = scalar.run(columns, TaskConfig("y", "p", delay="50"), seed=4, out=None)
+    result = run(columns, TaskConfig("y", "p", delay="50"), seed=4, out=None)
     forecaster = sc.Forecaster(sc.Mean(), sc.Groups([]), seed=4)
     known = np.arange(N) + 50.0
     shown = forecaster.run(columns, columns["y"], columns["p"], known=known)
@@ -50,7 +50,7 @@ def test_delay_column_and_rows_are_one_thing(tmp_path: Path) -> None:
         (TaskConfig("y", "p", time="day", delay="1d"), TaskConfig("y", "p", time="day", known="known"))
     ):
         out = tmp_path / f"{k}.csv"
-        scalar.run({**columns, "known": known}, question, seed=4, out=out)
+        run({**columns, "known": known}, question, seed=4, out=out)
         found.append(out.read_bytes())
     assert found[0] == found[1]
 
@@ -60,10 +60,10 @@ def test_sentences_reach_the_verdict_json_and_terminal(tmp_path: Path) -> None:
     path = tmp_path / "in.csv"
     rows = zip(*columns.values(), strict=True)
     path.write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n")
-    at_once = scalar.run(str(path), TaskConfig("y", "p"), seed=1)
+    at_once = run(str(path), TaskConfig("y", "p"), seed=1)
     assert "--time day and --delay 2d" in at_once.verdict.sentences[-1]
     assert "taken as known at once" in at_once.verdict.sentences[-1]
-    late = scalar.run(str(path), TaskConfig("y", "p", delay="880"), seed=1)
+    late = run(str(path), TaskConfig("y", "p", delay="880"), seed=1)
     said = late.verdict.sentences
     assert any(each.startswith("20 outcomes were learned after later rows, after 879 later rows") for each in said)
     assert any(each.startswith("Standing back since row 2:") for each in said)
@@ -76,7 +76,7 @@ def test_sentences_reach_the_verdict_json_and_terminal(tmp_path: Path) -> None:
 def test_dependent_delays_are_said() -> None:
     columns = table()
     known = np.arange(1, N + 1) + np.where(columns["y"] > 0.5, 2.0, 120.0)
-    result = scalar.run({**columns, "k": known}, TaskConfig("y", "p", known="k"), seed=1)
+    result = run({**columns, "k": known}, TaskConfig("y", "p", known="k"), seed=1)
     assert any(each.startswith("Outcomes that come late are not like") for each in result.verdict.sentences)
     assert result.settings["delays_depend_on_outcomes"]
 
@@ -98,13 +98,13 @@ def test_dependent_delays_are_said() -> None:
 )
 def test_impossible_times_get_a_sentence(change: dict[str, Any], question: dict[str, Any], sentence: str) -> None:
     with pytest.raises((DataError, InvalidInput), match=sentence):
-        scalar.run({**table(), **change}, TaskConfig("y", "p", **question), seed=1)
+        run({**table(), **change}, TaskConfig("y", "p", **question), seed=1)
 
 
 def test_unknown_times_wait_and_nothing_is_lost() -> None:
     columns = table()
     known = np.where(np.arange(N) % 7 == 0, np.nan, np.arange(1, N + 1) + 3.0)
-    result = scalar.run({**columns, "k": known}, TaskConfig("y", "p", known="k"), seed=1)
+    result = run({**columns, "k": known}, TaskConfig("y", "p", known="k"), seed=1)
     never = np.count_nonzero(np.isnan(known))
     assert result.settings["outcomes_waiting"] == never + np.count_nonzero(known > N)
     assert result.settings["outcomes_expired"] == 0
@@ -132,7 +132,7 @@ def test_outcomes_are_learned_in_the_order_of_the_forecasts_if_asked(tmp_path: P
     said = {}
     for question in (asked, replace(asked, order="arrival")):
         file = tmp_path / f"{question.order}.csv"
-        found = scalar.run(columns, question, learn=False, seed=3, out=file)
+        found = run(columns, question, learn=False, seed=3, out=file)
         assert found.settings.get("order", "arrival") == question.order
         said[question.order] = np.loadtxt(file, delimiter=",", skiprows=1)[:, 1]
         forecaster = sc.Forecaster(sc.Mean(), sc.Finite(3), seed=3)

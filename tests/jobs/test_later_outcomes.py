@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import killed_runs
 import swapcal as sc
+from commands import run
 from swapcal.cli import app
 from swapcal.errors import DataError, InvalidInput, StateFileError
-from swapcal.tasks import scalar
 from swapcal.tasks.config import TaskConfig
 
 N, MORE = 400, 60
@@ -54,7 +54,7 @@ class Desk:
         self.said = []
         asked = TaskConfig("y", "p", groups=["g"], **{"later": True, **question})
         files: dict[str, Any] = {"out": self.folder / "out.csv", "state": self.folder / "run.state"}
-        return scalar.run(path, asked, learn=True, seed=3, outcomes=outcomes, say=self.hear, horizon=1000, **files)
+        return run(path, asked, learn=True, seed=3, outcomes=outcomes, say=self.hear, horizon=1000, **files)
 
     def hear(self, sentence: str) -> None:
         self.said.append(sentence.replace(f"{self.folder}/", ""))
@@ -217,16 +217,16 @@ def test_weights_clipping_and_moments_go_together(desk: Desk) -> None:
 
     asked = TaskConfig("y", "p", weight="w", known="k", later=True, high=2.0, low=0.0)
     files: dict[str, Any] = {"out": desk.folder / "out.csv", "state": desk.folder / "run.state", "seed": 1}
-    first = scalar.run(write(~desk.blank), asked, **files)
+    first = run(write(~desk.blank), asked, **files)
     counted = (w > 0) & ~desk.blank[:n]
     assert first.n_rounds == np.count_nonzero(counted)
     assert first.settings["outcomes_waiting"] == np.count_nonzero((w > 0) & (desk.blank[:n] | (k > n)))
     with pytest.warns(UserWarning, match="outside"):
-        second = scalar.run(write(np.ones(n, dtype=bool)), asked, **files)
+        second = run(write(np.ones(n, dtype=bool)), asked, **files)
     assert second.n_rounds == np.count_nonzero(w > 0)
     assert second.n_missing == 0
     with pytest.warns(UserWarning, match="outside"):
-        third = scalar.run(path, asked, **files)
+        third = run(path, asked, **files)
     assert third.after is not None
     assert second.after is not None
     assert (third.after.loss, third.after.swap_error) == (second.after.loss, second.after.swap_error)
@@ -236,7 +236,7 @@ def test_weights_clipping_and_moments_go_together(desk: Desk) -> None:
 def test_what_is_missing_is_said(desk: Desk) -> None:
     path = desk.write(~desk.blank)
     with pytest.raises(InvalidInput, match="--state"):
-        scalar.run(path, TaskConfig("y", "p", later=True))
+        run(path, TaskConfig("y", "p", later=True))
     with pytest.raises(InvalidInput, match="--id COLUMN"):
         desk.run(path, desk.tell([0]))
     with pytest.raises(InvalidInput, match="run without it first"):

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from verdict_streams import table
 
 import swapcal as sc
+from commands import run
 from swapcal.audits.sums import PER_CELL
 from swapcal.cli.output import view
 from swapcal.report import page
 from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import from_json, to_json
-from swapcal.tasks.scalar import run
 from swapcal.text.numbers import number
 from swapcal.text.property_words import property_words
-from verdict_streams import table
 
 GROUPS = ["g", "h", ("g", "h")]
 

@@ -15,6 +15,7 @@ import pytest
 
 import killed_runs
 import swapcal as sc
+from commands import run
 from effort import some
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.hypotheses import Groups
@@ -24,7 +25,6 @@ from swapcal.tasks.columns import RangeWarning
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import Result, to_json
 from swapcal.tasks.runner import Stopped
-from swapcal.tasks.scalar import run
 
 Table = dict[str, Any]
 QUESTION = TaskConfig("y", "p", groups=["g", ("g", "h")], prefix=500)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
+from streams import table
 from swapcal.audits.scores import Paired
 from swapcal.errors import DataError, InvalidInput
 from swapcal.tasks.audit import audit
@@ -17,7 +18,6 @@ from swapcal.tasks.config import TaskConfig, parse_groups, parse_property
 from swapcal.tasks.result import from_json, to_json
 from swapcal.text.property_words import NamedProperty, property_words
 from swapcal.text.verdict import explained, verdict
-from verdict_streams import table
 
 # Words.
 
@@ -257,7 +257,7 @@ def test_questions() -> None:
     assert TaskConfig("y", groups={"old": lambda row: row["age"] > 60}).columns is None
     assert TaskConfig("y", groups=[("old", lambda row: row["age"] > 60)]).columns is None
     assert question.settings()["groups"] == ["a", "b", "a*b", "age >= 60"]
-    assert TaskConfig.parse_property("Quantile:0.9", -1.0, 2.0) == sc.Quantile(0.9, low=-1.0, high=2.0)
+    assert parse_property("Quantile:0.9", -1.0, 2.0) == sc.Quantile(0.9, low=-1.0, high=2.0)
     assert parse_property("probability", 0.0, 1.0) == sc.Mean()
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from naive_learners import Algorithm, gradient_descent, multiplicative_weights
 from swapcal import learners
-from swapcal.checks.hints import LEARNER_RULES, check_learner
+from swapcal.checks.hints import LearnerRules, check_learner
 from swapcal.checks.rules import CheckFailed
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
@@ -280,7 +280,7 @@ def test_a_sound_learner_passes() -> None:
     check_learner(Sound(), n_rounds=200)
 
 
-@pytest.mark.parametrize("rule", [each.__name__ for each in LEARNER_RULES])
+@pytest.mark.parametrize("rule", LearnerRules.rules())
 def test_every_rule_catches_somebody(rule: str) -> None:
     with pytest.raises(CheckFailed) as caught:
         check_learner(BROKEN[rule](), n_rounds=200)

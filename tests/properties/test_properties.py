@@ -1,4 +1,4 @@
-"""Properties: identities between identification function, loss and value, which hold for every instance."""
+"""Properties: what they are against each other and other packages. What every one obeys is in `swapcal.checks`."""
 
 import json
 from typing import Any
@@ -37,61 +37,14 @@ levels = st.floats(0.01, 0.99)
 units = st.lists(st.floats(0.0, 1.0).map(lambda u: round(u, 6)), min_size=1, max_size=30).map(np.array)
 
 
-def in_range(property: Elicitable, u: Float64Array) -> Float64Array:
-    """Numbers of the unit interval as labels of the property."""
-    if isinstance(property, Probability):
-        return np.round(u)
-    return np.clip(property.low + (property.high - property.low) * u, property.low, property.high)
-
-
-def grids(property: Elicitable, n: int = 41) -> tuple[Float64Array, Float64Array]:
-    """Forecasts in a column and labels in a row, ends included; off the ends no forecast equals a label."""
-    forecasts = np.linspace(*property.domain, n)
-    return forecasts[:, None], in_range(property, np.concatenate([[0.0], (np.arange(n - 1) + 0.37) / (n - 1), [1.0]]))
-
-
-def is_quantile(property: Elicitable) -> bool:
-    return isinstance(property, Quantile)
-
-
 @every_property
-def test_is_elicitable(property: Elicitable) -> None:
-    assert isinstance(property, Elicitable)
-    assert property.low < property.high
-    assert property.domain[0] < property.domain[1]
-    assert property.assumption.endswith(".")
-    assert property.continuous is not is_quantile(property)
-
-
-@every_property
-def test_identification_stays_in_the_unit_interval(property: Elicitable) -> None:
-    v = property.identification(*grids(property))
-    assert np.abs(v).max() <= 1.0
-
-
-@every_property
-def test_sign_conditions(property: Elicitable) -> None:
-    _, y = grids(property)
-    if is_quantile(property):
-        # The step at p = y is on the wrong side for the one label y = low, which has probability zero.
-        assert property.identification(property.low, property.low) > 0.0
-        y = y[1:]
-    assert np.max(property.identification(property.domain[0], y)) <= 0.0
-    assert np.min(property.identification(property.domain[1], y)) >= 0.0
-
-
-@every_property
-def test_monotone_and_lipschitz_as_claimed(property: Elicitable) -> None:
-    p, y = grids(property, 201)
-    v = np.asarray(property.identification(p, y))
-    rises = np.diff(v, axis=0)
-    assert property.monotone
-    assert rises.min() >= -1e-9
-    if property.lipschitz is not None and not is_quantile(property):
-        steepest = rises.max() * (len(p) - 1)
-        assert steepest <= property.lipschitz * (1.0 + 1e-9)
-        # Claimed constants are not slack either: some slope attains them.
-        assert steepest >= property.lipschitz * 0.9
+def test_claimed_slopes_are_attained(property: Elicitable) -> None:
+    """`checks` asks that no slope is above the constant; here some slope is near it."""
+    p = np.linspace(*property.domain, 201)
+    y = np.array([0.0, 1.0]) if isinstance(property, Probability) else np.linspace(property.low, property.high, 41)
+    steepest = np.diff(np.asarray(property.identification(p[:, None], y)), axis=0).max() * 200
+    assert property.lipschitz is None or not property.continuous or steepest >= 0.9 * property.lipschitz
+    assert property.continuous is not isinstance(property, Quantile)
 
 
 def test_mean_identification_of_a_quantile_is_as_steep_as_the_density() -> None:
@@ -103,62 +56,6 @@ def test_mean_identification_of_a_quantile_is_as_steep_as_the_density() -> None:
     assert np.diff(mean) / (np.diff(p) / 4.0) == pytest.approx(np.full(8, quantile.density), rel=1e-2)
     assert "rho = 2" in quantile.assumption
     assert Quantile(0.3).lipschitz is None
-
-
-@every_property
-def test_loss_has_derivative_weight_times_identification(property: Elicitable) -> None:
-    low, high = property.domain
-    step = 1e-5 * (high - low)
-    y = in_range(property, np.linspace(0.0, 1.0, 15))
-    # Off the ends, where a weight may be infinite, and off the labels, where a loss may have a kink.
-    p = (low + (high - low) * (np.arange(40) + 0.527) / 40)[:, None]
-    derivative = (np.asarray(property.loss(p + step, y)) - property.loss(p - step, y)) / (2.0 * step)
-    expected = property.loss_weight(p) * np.asarray(property.identification(p, y))
-    assert derivative == pytest.approx(expected, rel=2e-5, abs=2e-6 * (1.0 + np.abs(expected).max()))
-    assert np.min(property.loss_weight(p)) >= 0.0
-    assert np.shape(property.loss_weight(p)) == p.shape
-
-
-@every_property
-def test_numbers_give_the_same_as_arrays(property: Elicitable) -> None:
-    p, y = grids(property, 6)
-    p = p[1:-1]
-    v, loss, weight = property.identification(p, y), np.asarray(property.loss(p, y)), property.loss_weight(p)
-    for i, forecast in enumerate(p[:, 0].tolist()):
-        assert type(property.loss_weight(forecast)) is float
-        assert property.loss_weight(forecast) == pytest.approx(np.asarray(weight)[i, 0], rel=1e-12)
-        for j, label in enumerate(y.tolist()):
-            one = property.identification(forecast, label)
-            assert type(one) is float
-            assert one == np.asarray(v)[i, j]
-            assert type(property.loss(forecast, label)) is float
-            assert property.loss(forecast, label) == pytest.approx(loss[i, j], rel=1e-12, abs=1e-15)
-
-
-@every_property
-@settings(max_examples=25, deadline=None)
-@given(u=units)
-def test_value_is_a_root_of_the_mean_identification(property: Elicitable, u: Float64Array) -> None:
-    y = in_range(property, u)
-    value = property.value(y)
-    assert property.domain[0] <= value <= property.domain[1]
-    if is_quantile(property):
-        below = np.nextafter(value, -np.inf)
-        assert np.mean(property.identification(below, y)) < 1e-12
-        assert np.mean(property.identification(value, y)) > -1e-12
-    else:
-        assert np.mean(property.identification(value, y)) == pytest.approx(0.0, abs=1e-9)
-
-
-@every_property
-@settings(max_examples=25, deadline=None)
-@given(u=units)
-def test_value_minimizes_the_mean_loss(property: Elicitable, u: Float64Array) -> None:
-    y = in_range(property, u)
-    rivals = np.linspace(*property.domain, 57)[1:-1]
-    best = np.mean(property.loss(np.array([property.value(y)]), y))
-    others = np.mean(property.loss(rivals[:, None], y), axis=1)
-    assert best <= others.min() + 1e-9 * (1.0 + np.abs(others).max())
 
 
 @given(y=units)

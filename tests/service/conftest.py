@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="the service's packages are not installed: pip install '.[serve]'")
 
-from service_running import Running, Starter, start
+from service_running import GROUPS, Running, Starter, start
 
 POSTGRES_HINT = "PostgreSQL is not installed: apt-get install postgresql"
 
@@ -31,6 +31,28 @@ def serve(tmp_path: Path) -> Iterator[Starter]:
     yield starter
     for one in started:
         one.kill()
+
+
+STREAMS = {
+    "late": {"groups": GROUPS},
+    "small": {"pending": 5},
+    "short": {"delay": "1s"},
+    "ordered": {"outcome_order": "forecast"},
+    "minutes": {
+        "property": "quantile", "level": 0.9, "low": -60, "high": 300, "outside": "clip", "groups": ["carrier"],
+    },
+    "learning": {"hint": "learn", "features": ["hour"], "groups": ["carrier"]},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One server for all tests that only talk to it."""
+    folder: Path = tmp_path_factory.mktemp("server")
+    config = {"streams": STREAMS, "limits": {"body": 65_536, "batch": 200, "streams": 20, "rate": 1e6}}
+    running = start(folder, 0, {"store": str(folder / "swapcal.db"), "config": config})
+    yield running
+    running.kill()
 
 
 @pytest.fixture(scope="session")

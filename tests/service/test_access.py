@@ -3,17 +3,21 @@
 import base64
 import sqlite3
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import httpx
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from service_running import Running, start, toml
 from swapcal.cli.serve import serve as command
+from swapcal.errors import InvalidInput
 from swapcal.service.access import Bucket, Token, create, digest_of, find
+from swapcal.service.config import Config, checked
 from swapcal.service.routes import OPERATIONS
 
 OPEN = {"/v2/health/live", "/v2/health/ready", "/ping"}
@@ -44,13 +48,13 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         "config": {"streams": {"late": {}, "other": {}}, "limits": {"rate": 50.0, "batch": 200}},
     }
     config = folder / "first.toml"
-    config.write_text(toml({"service": {"store": settings["store"]}}))
+    config.write_text(toml({"service": {"store": settings["store"]}, "streams": {"late": {}, "other": {}}}))
     tokens = {
         "predict": _create(config, "--scope", "predict", "--stream", "late"),
         "outcomes": _create(config, "--scope", "outcomes", "--stream", "late"),
-        "read": _create(config, "--scope", "read"),
-        "admin": _create(config, "--scope", "admin", "--name", "boss"),
-        "busy": _create(config, "--scope", "predict"),
+        "read": _create(config, "--scope", "read", "--all-streams"),
+        "admin": _create(config, "--scope", "admin", "--name", "boss", "--all-streams"),
+        "busy": _create(config, "--scope", "predict", "--all-streams"),
     }
     running = start(folder, 0, settings)
     yield Guarded(running, tokens)
@@ -68,7 +72,7 @@ def _paths() -> list[tuple[str, str]]:
 
 
 def test_without_a_token_everything_but_health_is_401(guarded: Guarded) -> None:
-    wrong = create("", ["admin"])[0]
+    wrong = create("", ["admin"], None)[0]
     for method, path in _paths():
         for token in (None, "x", wrong, guarded.tokens["admin"][:-1], guarded.tokens["admin"] + "A"):
             answer = _ask(guarded, token, method, path, {} if method in ("POST", "PUT") else None)
@@ -87,8 +91,6 @@ def test_each_scope_is_good_for_its_own(guarded: Guarded) -> None:
         path = op.path.format(stream="late", id="x")
         for name in ("predict", "outcomes", "read", "admin"):
             body = op.example if op.method in ("POST", "PUT") else None
-            if path == "/invocations":
-                continue
             refused = _ask(guarded, guarded.tokens[name], op.method, path, body).status_code == 403
             assert refused == (name != op.scope), (op.method, path, name)
 
@@ -98,8 +100,6 @@ def test_a_token_for_one_stream_says_nothing_of_others(guarded: Guarded) -> None
         answer = _ask(guarded, guarded.tokens["predict"], "POST", f"/v1/streams/{stream}/forecasts", SECRET_CASE)
         assert answer.status_code == 403
         assert stream not in answer.text
-        body = {"dataframe_records": [{"hint": 0.3}], "params": {"stream": stream}}
-        assert _ask(guarded, guarded.tokens["predict"], "POST", "/invocations", body).status_code == 403
 
 
 def test_browsers_may_read_with_a_password_and_never_write(guarded: Guarded) -> None:
@@ -149,7 +149,7 @@ def test_no_token_and_no_case_is_kept_where_others_read(guarded: Guarded) -> Non
 
 def test_tokens_are_listed_and_revoked_while_it_runs(guarded: Guarded) -> None:
     config, runner = guarded.running.config, CliRunner()
-    gone = _create(config, "--scope", "read", "--name", "short-lived")
+    gone = _create(config, "--scope", "read", "--name", "short-lived", "--all-streams")
     until = time.monotonic() + 20.0
     while _ask(guarded, gone, "GET", "/v1/streams").status_code != 200:
         assert time.monotonic() < until
@@ -163,7 +163,30 @@ def test_tokens_are_listed_and_revoked_while_it_runs(guarded: Guarded) -> None:
         assert time.monotonic() < until
         time.sleep(0.1)
     assert runner.invoke(command, ["token", "revoke", key, "--config", str(config)]).exit_code == 2
-    assert runner.invoke(command, ["token", "create", "--scope", "all", "--config", str(config)]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--stream", ""], "a stream's name is"),
+        (["--stream", "late other"], "a stream's name is"),
+        (["--stream", "late\n"], "a stream's name is"),
+        (["--stream", "late", "--stream", "unknown"], "there is no stream 'unknown'"),
+        (["--stream", "late", "--all-streams"], "say which streams"),
+        ([], "say which streams"),
+        (["--all-streams", "--scope", "all"], "scopes are"),
+    ],
+)
+def test_a_token_for_one_stream_does_not_become_one_for_all(
+    guarded: Guarded, arguments: list[str], sentence: str
+) -> None:
+    config = guarded.running.config
+    for more in ([], ["--print-only"]):
+        runner = CliRunner().invoke(
+            command, ["token", "create", "--config", str(config), "--scope", "read", *arguments, *more]
+        )
+        assert (runner.exit_code, runner.stdout) == (2, "")
+        assert sentence in runner.stderr
 
 
 @pytest.mark.parametrize(("auth", "said"), [("false", "auth = false"), ("true", "no token yet")])
@@ -176,14 +199,21 @@ def test_other_machines_are_not_served_without_tokens(tmp_path: Path, auth: str,
 
 
 def test_tokens_of_the_configuration(tmp_path: Path) -> None:
-    text, row = create("ci", ["predict"], ["late"])
+    text, row = create("ci", ["predict"], ["late"], ["late", "other"])
     token = Token(row.key, "ci", row.digest, frozenset(["predict"]), frozenset(["late"]))
     assert find(text, {row.key: token}) is token
     assert find(text, {}) is None
     assert find(text.replace(row.key, "0" * 12), {row.key: token}) is None
-    made = CliRunner().invoke(command, ["token", "create", "--scope", "read", "--print-only"])
+    made = CliRunner().invoke(command, ["token", "create", "--scope", "read", "--all-streams", "--print-only"])
     assert made.exit_code == 0
     assert digest_of(made.stdout.strip().split("_", 2)[2]) in made.stderr
+    entry = tomllib.loads(made.stderr)
+    [read] = msgspec.convert(entry, Config).tokens
+    assert read.streams == ["*"]
+    for streams in ([], [""], ["late other"]):
+        [entry["tokens"][0]["streams"]] = [streams]
+        with pytest.raises((msgspec.ValidationError, InvalidInput)):
+            checked(msgspec.convert(entry, Config))
 
 
 def test_a_bucket_fills_up_again() -> None:

@@ -34,32 +34,3 @@ def test_alarms_are_the_same_after_a_crash(tmp_path: Path, order: str) -> None:
         assert f'swapcal_stream_alarms{{stream="late"}} {float(len(before["alarms"]))}' in metrics
     finally:
         server.kill()
-
-
-def test_held_outcomes_are_told(tmp_path: Path) -> None:
-    spec = {"outcome_order": "forecast", "settle": 3, "pending": 4}
-    server = start(tmp_path, 0, {"store": str(tmp_path / "swapcal.db"), "config": {"streams": {"late": spec}}})
-    try:
-        for k in range(2):
-            server.forecast(f"c{k}")
-        assert server.outcome("c1", 1.0).json() == {"result": "learned", "id": "c1", "y": 1.0, "replayed": False}
-        assert server.http.get("/v1/streams/late/cases/c1").json()["state"] == "held"
-        assert (server.status()["held"], server.status()["outcomes"]) == (1, 0)
-        assert server.outcome("c1", 1.0).json()["replayed"]
-        assert server.outcome("c1", 0.0).status_code == 409
-        server.forecast("c2")
-        assert server.status()["held"] == 1
-        # The outcome of c0 has had its time when c3 is forecast.
-        server.forecast("c3")
-        assert server.http.get("/v1/streams/late/cases/c1").json()["state"] == "learned"
-        assert (server.status()["held"], server.status()["outcomes"]) == (0, 1)
-        server.forecast("c4")
-        assert server.status()["expired"] == 1
-        assert server.http.get("/v1/streams/late/cases/c0").json()["state"] == "expired"
-        assert server.outcome("c0", 1.0).status_code == 410
-        assert 'swapcal_stream_expired{stream="late"} 1.0' in server.http.get("/metrics").text
-        assert (
-            'swapcal_cases_total{result="expired",stream="late",what="outcome"} 1.0' in server.http.get("/metrics").text
-        )
-    finally:
-        server.kill()

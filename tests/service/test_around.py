@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from service_running import GROUPS, Starter
+from service_running import Starter
 from swapcal.client import Client, Retries, ServiceError
 
 
@@ -103,23 +103,6 @@ def test_a_back_up_made_while_it_runs_goes_on(serve: Starter, tmp_path: Path) ->
     more = [server.forecast(f"later-{k}").json() for k in range(10)]
     restored = serve(store=str(copy))
     assert [restored.forecast(f"later-{k}").json() for k in range(10)] == more
-
-
-def test_a_log_that_does_not_add_up_is_not_served(serve: Starter, tmp_path: Path) -> None:
-    config = {"streams": {"late": {"groups": GROUPS}, "other": {}}}
-    server = serve(config=config)
-    for k in range(20):
-        server.forecast(f"d-{k}")
-        server.forecast(f"d-{k}", stream="other")
-    server.kill()
-    with sqlite3.connect(tmp_path / "swapcal.db") as db:
-        db.execute("DELETE FROM cases WHERE id = 'd-7' AND stream = (SELECT key FROM streams WHERE name = 'late')")
-    db.close()
-    again = serve(config=config)
-    refused = again.forecast("d-1")
-    assert refused.status_code == 503
-    assert "event 8 is missing" in refused.json()["detail"]
-    assert again.forecast("d-1", stream="other").json()["replayed"]
 
 
 def test_other_settings_for_a_stream_that_is_there_end_the_start(serve: Starter) -> None:

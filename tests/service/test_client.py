@@ -7,7 +7,7 @@ import time
 import httpx
 import pytest
 
-from service_running import Starter, start
+from service_running import Running, Starter, start
 from swapcal.client import AsyncClient, Client, Retries, ServiceError, Unreachable
 from swapcal.demo.replay import flights
 from swapcal.service.schemas import Case, Forecasted, Learned, Outcome, Refused
@@ -16,43 +16,41 @@ from swapcal.service.spec import StreamSpec
 QUICK = Retries(attempts=4, first=0.01, longest=0.02)
 
 
-def test_every_call(serve: Starter) -> None:
-    server = serve()
+def test_every_call(server: Running) -> None:
     with Client(server.url) as client:
-        first = client.forecast("late", "c-1", {"carrier": "UA"}, hint=0.3)
+        client.create_stream("mine", StreamSpec(groups=["carrier"]))
+        first = client.forecast("mine", "c-1", {"carrier": "UA"}, hint=0.3)
         assert isinstance(first, Forecasted)
-        assert client.forecast("late", "c-1", {"carrier": "UA"}, hint=0.3).replayed
-        made = client.forecasts("late", [Case("c-2", {}, 0.2), Case("c-3", {}, 7.0)])
-        assert [type(one) for one in made] == [Forecasted, Refused]
-        assert client.outcome("late", "c-1", 1) == Learned("c-1", 1.0)
-        assert [type(one) for one in client.outcomes("late", [Outcome("c-2", 0.0), Outcome("x", 1.0)])] == [
-            Learned,
-            Refused,
-        ]
-        assert client.case("late", "c-1").state == "learned"
-        assert client.audit("late").after.rounds == 2
-        assert client.alarms("late").alarms == []
-        assert client.streams() == ["late"]
-        client.create_stream("mine", StreamSpec(property="median", low=0.0, high=9.0))
-        assert client.stream("mine").status.property.startswith("Quantile(0.5")
-        client.delete_stream("mine")
+        assert client.forecast("mine", "c-1", {"carrier": "UA"}, hint=0.3).replayed
+        answers = client.forecasts("mine", [Case("c-2", {}, 0.2), Case("c-3", {}, 7.0)])
+        assert [type(one) for one in answers] == [Forecasted, Refused]
+        assert client.outcome("mine", "c-1", 1) == Learned("c-1", 1.0)
+        results = client.outcomes("mine", [Outcome("c-2", 0.0), Outcome("x", 1.0)])
+        assert [type(one) for one in results] == [Learned, Refused]
+        assert client.case("mine", "c-1").state == "learned"
+        assert client.audit("mine").after.rounds == 2
+        assert client.alarms("mine").alarms == []
+        assert "mine" in client.streams()
+        assert client.stream("mine").status.property == "Probability()"
         with pytest.raises(ServiceError, match="another context") as refused:
-            client.forecast("late", "c-1", {"carrier": "B6"})
+            client.forecast("mine", "c-1", {"carrier": "B6"})
         assert refused.value.status == 409
 
     async def again() -> None:
         async with AsyncClient(server.url) as client:
-            assert (await client.forecast("late", "c-1", {"carrier": "UA"}, hint=0.3)).forecast == first.forecast
-            answers = await asyncio.gather(*(client.forecast("late", f"a-{k}", {}, 0.5) for k in range(20)))
+            assert (await client.forecast("mine", "c-1", {"carrier": "UA"}, hint=0.3)).forecast == first.forecast
+            answers = await asyncio.gather(*(client.forecast("mine", f"a-{k}", {}, 0.5) for k in range(20)))
             assert sorted(one.round for one in answers) == list(range(2, 22))
-            assert len(await client.outcomes("late", [Outcome(f"a-{k}", 1.0) for k in range(20)])) == 20
-            assert (await client.outcome("late", "a-1", 1.0)).replayed
-            assert (await client.case("late", "a-1")).y == 1.0
-            assert (await client.audit("late")).after.rounds == 22
-            assert (await client.stream("late")).status.outcomes == 22
-            assert await client.streams() == ["late"]
+            assert len(await client.outcomes("mine", [Outcome(f"a-{k}", 1.0) for k in range(20)])) == 20
+            assert (await client.outcome("mine", "a-1", 1.0)).replayed
+            assert (await client.case("mine", "a-1")).y == 1.0
+            assert (await client.audit("mine")).after.rounds == 22
+            assert (await client.stream("mine")).status.outcomes == 22
+            assert "mine" in await client.streams()
             with pytest.raises(ServiceError):
-                await client.outcome("late", "nobody", 1.0)
+                await client.outcome("mine", "nobody", 1.0)
+            await client.delete_stream("mine")
+            assert "mine" not in await client.streams()
 
     asyncio.run(again())
 

@@ -1,8 +1,6 @@
 """Requests made up from the OpenAPI document, right and wrong: no 500, and nothing changed by what was refused."""
 
 import contextlib
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
-from service_running import GROUPS, Running, start
+from service_running import Running
 from swapcal.service.routes import OPERATIONS, Operation, document
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
@@ -18,16 +16,6 @@ schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not i
 CHECKED = [op for op in OPERATIONS if not op.path.endswith("/events")]
 FEW = 150
 MANY = 5000
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder: Path = tmp_path_factory.mktemp("hostile")
-    streams = {"late": {"groups": GROUPS}, "learning": {"hint": "learn", "features": ["hour"]}}
-    config = {"streams": streams, "limits": {"streams": 20, "rate": 1e6}}
-    running = start(folder, 0, {"store": str(folder / "swapcal.db"), "config": config, "default_stream": "late"})
-    yield running
-    running.kill()
 
 
 def _attack(server: Running, requests: int) -> None:
@@ -39,7 +27,7 @@ def _attack(server: Running, requests: int) -> None:
                 if parameter["name"] == "stream" and operation["operationId"] not in ("put_stream", "delete_stream"):
                     parameter["schema"] = {"enum": ["late", "learning"]}
     schema = schemathesis.openapi.from_dict(raw)
-    weights = {"forecast": 8, "learn": 4, "infer": 4, "invocations": 4, "put_stream": 3}
+    weights = {"forecast": 8, "learn": 4, "put_stream": 3}
     total = sum(weights.get(op.name, 1) for op in CHECKED)
     seen: dict[int, int] = {}
     with httpx.Client(base_url=server.url, timeout=30.0) as http:
@@ -131,7 +119,7 @@ ODD_BODIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", ["/v1/streams/late/forecasts", "/v1/streams/late/outcomes", "/invocations"])
+@pytest.mark.parametrize("path", ["/v1/streams/late/forecasts", "/v1/streams/late/outcomes"])
 def test_odd_bodies(server: Running, path: str) -> None:
     with httpx.Client(base_url=server.url) as http:
         before = _state(http)

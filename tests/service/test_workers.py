@@ -1,8 +1,10 @@
 """Several workers: one owner for each stream, requests find it, and when it dies another goes on."""
 
+import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -77,7 +79,7 @@ def test_an_owner_that_comes_back_from_the_dead_writes_nothing(postgres: str) ->
     try:
         old.open()
         new.open()
-        old.create("late", msgspec.json.encode(spec), Stream("late", spec).dump())
+        old.create("late", msgspec.json.encode(spec), Stream("late", spec).to_bytes())
         first = old.acquire("late")
         assert first is not None
         with pytest.raises(NotOwner):
@@ -106,3 +108,66 @@ def test_a_second_server_on_one_file_serves_no_stream_of_it(serve: Starter) -> N
     one.kill()
     _answers(two)
     assert two.forecast("file-1").json()["replayed"]
+
+
+def test_what_postgresql_cannot_write_is_not_taken_for_a_lost_store(postgres: str) -> None:
+    import psycopg
+
+    store = open_store(postgres)
+    store.open()
+    try:
+        with pytest.raises(psycopg.DataError):
+            store.find("late", ["\0"])
+        assert store.find("late", ["a"]) == {}
+    finally:
+        store.close()
+
+
+@contextlib.contextmanager
+def _stopped(postgres: str) -> Iterator[None]:
+    """All connections to a database, stopped as a hung disk would stop them."""
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as db:
+        query = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        pids = [pid for (pid,) in db.execute(query)]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def _locked(postgres: str) -> Iterator[None]:
+    """The stream's row, locked by somebody else."""
+    import psycopg
+
+    with psycopg.connect(postgres) as db:
+        db.execute("SELECT * FROM swapcal_streams FOR UPDATE")
+        yield
+        db.rollback()
+
+
+@pytest.mark.parametrize("hindered", [_stopped, _locked])
+def test_a_database_that_stalls_is_told_and_goes_on_with_nothing_lost(
+    serve: Starter, postgres: str, hindered: Callable[[str], contextlib.AbstractContextManager[None]]
+) -> None:
+    server = serve(store=postgres, store_seconds=1, stop_seconds=3, config=CONFIG)
+    answers = {f"a{k}": server.forecast(f"a{k}").json() for k in range(5)}
+    with hindered(postgres):
+        assert server.forecast("b").status_code == 503
+        assert server.http.get("/v2/health/ready").status_code == 503
+        assert "swapcal_ready 0.0" in server.http.get("/metrics").text
+        assert server.forecast("c").status_code == 503
+    _answers(server)
+    for case, answer in answers.items():
+        assert server.forecast(case).json() == answer | {"replayed": True}
+    assert [server.forecast(case).status_code for case in "bcd"] == [200, 200, 200]
+    with hindered(postgres):
+        assert server.forecast("e").status_code == 503
+        started = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - started < 20.0

@@ -23,6 +23,7 @@ from swapcal.hypotheses import Finite
 from swapcal.monitor import Monitor
 from swapcal.properties import Probability
 from swapcal.typing import Float64Array, IntArray
+from swapcal_benchmarks.report import Table
 
 
 def write(text: str) -> None:
@@ -33,12 +34,9 @@ def write(text: str) -> None:
 
 def table(title: str, head: Iterable[object], rows: Iterable[Iterable[object]]) -> None:
     """Print a table."""
-    head = list(head)
-    write(f"\n**{title}**\n")
-    write("| " + " | ".join(map(str, head)) + " |")
-    write("| " + " | ".join("---" for _ in head) + " |")
-    for row in rows:
-        write("| " + " | ".join(f"{one:.3g}" if isinstance(one, float) else str(one) for one in row) + " |")
+    header = tuple(map(str, head))
+    cells = tuple(tuple(f"{one:.3g}" if isinstance(one, float) else str(one) for one in row) for row in rows)
+    write(f"\n**{title}**\n\n{Table(title, header, cells, align='l' * len(header)).markdown()}")
 
 
 def clopper_pearson(n: Float64Array, ones: Float64Array, delta: float) -> tuple[Float64Array, Float64Array]:

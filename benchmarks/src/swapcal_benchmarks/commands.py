@@ -40,6 +40,7 @@ def bench_paper(
 
     from swapcal_benchmarks import paper
     from swapcal_benchmarks.paper import claim_tables, figure
+    from swapcal_benchmarks.report import Report, progress
 
     sizes = paper.FULL if full else paper.DEFAULT
     jobs = paper.plan(sizes if seeds is None else replace(sizes, n_seeds=seeds))
@@ -47,32 +48,20 @@ def bench_paper(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         stop(f"--out must be a directory that can be written to: {error}")
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = TextColumn("measuring"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn()
     try:
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-            bar = progress.add_task("measuring", total=jobs.cost)
-            report = paper.measure(jobs, workers=workers, done=lambda cost: progress.advance(bar, cost))
+        with progress("measuring", jobs.cost) as done:
+            report = paper.measure(jobs, workers=workers, done=done)
     except KeyboardInterrupt:
         stop("interrupted; nothing was written", code=130)
-    (out / "paper.json").write_text(claim_tables.to_json(report.rows), encoding="utf-8")
-    (out / "paper.csv").write_text(claim_tables.to_csv(report.rows), encoding="utf-8")
-    figure.save(report.curves, out / "paper.png")
-    if json:
-        typer.echo(claim_tables.to_json(report.rows), nl=False)
-        return
-    console = Console()
-    console.print(claim_tables.tables(report.rows))
-    console.print(f"\nWritten to {out}: paper.json, paper.csv, paper.png", highlight=False)
+    shown = [table.text() for table in claim_tables.tables(report.rows)]
+    files: dict[str, str | bytes] = {
+        "paper.json": claim_tables.to_json(report.rows),
+        "paper.csv": claim_tables.to_csv(report.rows),
+        "paper.png": figure.png(report.curves),
+    }
+    Report("\n\n".join(shown), [row.to_dict() for row in report.rows], files=files).publish(
+        typer.echo, json=json, out=out
+    )
 
 
 @bench.command("rivals")
@@ -154,13 +143,11 @@ def bench_speed(
 
     Example: swapcal bench speed --only run,events
     """
-    from swapcal.errors import InvalidInput
-    from swapcal_benchmarks.speed.speed_command import speed
+    with error_boundary():
+        from swapcal_benchmarks.speed.speed_command import speed_report
 
-    try:
-        code = speed(out, only=only, quick=quick, docs=docs, json=json, echo=typer.echo)
-    except InvalidInput as error:
-        stop(str(error))
+        report = speed_report(only=only, quick=quick, pages=docs is not None)
+        code = report.publish(typer.echo, json=json, docs=docs, out=out)
     raise typer.Exit(code)
 
 
@@ -179,9 +166,9 @@ def bench_streams(
     Example: swapcal bench streams data --only fte_games
     """
     with error_boundary():
-        from swapcal_benchmarks.streams.streams_command import chosen, show
+        from swapcal_benchmarks.streams.streams_command import chosen, streams_report
 
-        show(directory, chosen(only), docs=docs, json=json, echo=typer.echo)
+        streams_report(directory, chosen(only)).publish(typer.echo, json=json, docs=docs)
 
 
 @bench.command("grid")
@@ -203,9 +190,9 @@ def bench_grid(
     Example: swapcal bench grid data --docs docs
     """
     with error_boundary():
-        from swapcal_benchmarks.grid.grid_command import show
+        from swapcal_benchmarks.grid.grid_command import grid_report
 
-        show(directory, full=full, workers=workers, docs=docs, json=json, echo=typer.echo)
+        grid_report(directory, full=full, workers=workers).publish(typer.echo, json=json, docs=docs)
 
 
 @bench.command("delay")
@@ -225,9 +212,9 @@ def bench_delay(
     Example: swapcal bench delay data --docs docs
     """
     with error_boundary():
-        from swapcal_benchmarks.delay.delay_command import show_delays
+        from swapcal_benchmarks.delay.delay_command import delay_report
 
-        show_delays(directory, docs=docs, json=json, echo=typer.echo)
+        delay_report(directory).publish(typer.echo, json=json, docs=docs)
 
 
 @bench.command("service")
@@ -253,9 +240,10 @@ def bench_service(
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         stop("the service is not installed: pip install 'swapcal[serve]'")
     with error_boundary():
-        from swapcal_benchmarks.service.service_command import load_service
+        from swapcal_benchmarks.service.service_command import service_report
 
-        code = load_service(store=store, turns=turns, minutes=soak, rate=rate, docs=docs, echo=typer.echo)
+        report = service_report(store=store, turns=turns, minutes=soak, rate=rate, docs=docs)
+        code = report.publish(typer.echo, docs=docs)
     raise typer.Exit(code)
 
 
@@ -275,6 +263,6 @@ def bench_scale(
     Example: swapcal bench scale --docs docs
     """
     with error_boundary():
-        from swapcal_benchmarks.scale.scale_command import show as show_scale
+        from swapcal_benchmarks.scale.scale_command import scale_report
 
-        show_scale(quick=quick, spark=spark, out=out, docs=docs, echo=typer.echo)
+        scale_report(quick=quick, spark=spark, out=out).publish(typer.echo, docs=docs)

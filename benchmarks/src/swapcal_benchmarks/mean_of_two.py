@@ -5,6 +5,7 @@ import numpy as np
 import swapcal as sc
 from swapcal.deterministic import mean_of, smooth_error
 from swapcal.typing import Float64Array
+from swapcal_benchmarks.report import Table
 
 __all__ = ["main", "measured"]
 
@@ -62,10 +63,8 @@ def main() -> None:
     """Print one row for each stream."""
     rows = {stream: measured(stream) for stream in STREAMS}
     names = list(next(iter(rows.values())))
-    print("| outcomes | " + " | ".join(names) + " |")  # noqa: T201
-    print("| --- |" + " ---: |" * len(names))  # noqa: T201
-    for stream, row in rows.items():
-        print(f"| {stream} | " + " | ".join(f"{row[name]:.4g}" for name in names) + " |")  # noqa: T201
+    cells = tuple((stream, *(f"{row[name]:.4g}" for name in names)) for stream, row in rows.items())
+    print(Table("", ("outcomes", *names), cells).markdown())  # noqa: T201
 
 
 if __name__ == "__main__":

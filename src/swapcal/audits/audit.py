@@ -75,6 +75,9 @@ def _text(spec: Spec | None) -> str:
 # --------
 # Rounds in: labels, forecasts and contexts, checked together, become identification values and sparse rows.
 
+_MOST_BINS = 1 << 20
+"""That are taken from a file, where a few bytes ask for all of them."""
+
 _AT_ONCE = 1 << 18
 """Entries of an array that are looked at together, where they must be copied for it."""
 
@@ -659,6 +662,8 @@ class Audit(Stateful):
         plain, spec = packed.plain, packed.plain["hypotheses"]
         bins, (n_values, n_used) = plain["bins"], plain["size"]
         edges = isinstance(bins, list)
+        if not (edges or bins is None or bins <= _MOST_BINS):
+            raise StateFileError(f"this saved state is damaged: it has {bins} bins")
         shapes = {name: Shape((n_values,)) for name in (*PER_VALUE, "forecast" if edges else "value")}
         arrays = packed.arrays({**shapes, **{name: Shape((n_values, n_used)) for name in PER_CELL}})
         functions = hypotheses if spec is None else functions_of(spec, hypotheses)

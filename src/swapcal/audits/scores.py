@@ -272,7 +272,8 @@ class GroupMeans(Part):
     def add(self, scored: Scored) -> None:
         """Add rows, with one of their numbers for each of the names."""
         n, lengths = self.sums.shape[1], scored.lengths
-        for k, each in enumerate((np.ones(len(lengths)), *scored.numbers)):
+        for k, number in enumerate((np.ones(len(lengths)), *scored.numbers)):
+            each = number if scored.weights is None else number * scored.weights
             self.sums[k] += np.bincount(scored.rows.indices, np.repeat(each, lengths), n)
 
     def merge(self, other: "GroupMeans", at: Positions) -> bool:

@@ -17,15 +17,11 @@ from swapcal.learners import Learner
 from swapcal.potentials import Potential
 from swapcal.protocols import Elicitable, Hypotheses, LearningHint
 
-# --------
-# Which checks an object gets: those of the role that it plays.
-
 _ROLES: tuple[tuple[type, Callable[[Any], None]], ...] = (
     (Elicitable, check_property),
     (Potential, check_potential),
     (Hypotheses, check_hypotheses),
     (LearningHint, check_hint),
-    (Learner, check_learner),
     (Learner, check_learner),
 )
 
@@ -56,15 +52,15 @@ def check(part: Any) -> None:
     >>> check(Finite(4))
     >>> check(lambda: Forecaster(Quantile(0.9), Finite(4), seed=3))
     """
-    made = isinstance(part, type)
+    is_class = isinstance(part, type)
     for role, checks in _ROLES:
-        if not made and not missing(part, role):
+        if not is_class and not missing(part, role):
             checks(part)
             return
     forecasts = hasattr(part, "predict") and hasattr(part, "update")
-    if forecasts and not made:
+    if forecasts and not is_class:
         raise InvalidInput("checks need many forecasters; pass a function that makes one, without arguments")
-    if forecasts or (callable(part) and not made):
+    if forecasts or (callable(part) and not is_class):
         check_forecaster(part)
         return
     nearest = min((role for role, _ in _ROLES), key=lambda role: len(missing(part, role)) / len(members(role)))

@@ -7,21 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.checks.rules import Snapshot, Trial, apply, default_stream, expect, saved, state, takes_hints
-from swapcal.errors import SwapcalError
+from swapcal.checks.rules import Rules, Snapshot, Trial, default_stream, expect, refuses, saved, state, takes_hints
 
 _ROUNDS = 60
 _LONG = 300
 """A stream of ten times this length must not make the state larger by a number for each round."""
-
-
-@dataclass(frozen=True)
-class _Tested:
-    """A factory of forecasters, how to load one, and a stream for them."""
-
-    make: Callable[[], Any]
-    load: Callable[[io.BytesIO], Any]
-    stream: Trial
 
 
 def check_forecaster(
@@ -59,227 +49,11 @@ def check_forecaster(
             default_stream(first, 10 * _LONG, hinted=h) for h in ((False, True) if takes_hints(first) else (False,))
         ]
     for each in streams:
-        apply(FORECASTER_RULES, _Tested(make, reader if reader is not None else _unable, each), first)
+        ForecasterRules(first, make, reader if reader is not None else _unable, each).apply()
 
 
 def _unable(file: io.BytesIO) -> Any:
     raise NotImplementedError("there is no load; give one, or say why not in check_exceptions")
-
-
-def predicts_before_learning(case: _Tested) -> None:
-    """The first forecast comes before any outcome, and is a number.
-
-    A stream starts somewhere, and nobody should have to train before the first round.
-    """
-    value = float(case.stream.predict(case.make(), 0))
-    expect(np.isfinite(value), f"it is {value!r}")
-
-
-def forecasts_stay_in_the_domain(case: _Tested) -> None:
-    """Every forecast is a finite number in the property's domain.
-
-    A probability of 1.2 or a quantile beyond the largest label is wrong whatever happens.
-    """
-    forecaster = case.make()
-    low, high = forecaster.property.domain
-    for value in case.stream.play(forecaster, 0, _LONG):
-        expect(low <= value <= high, f"it forecasts {value!r} outside [{low:g}, {high:g}]")
-
-
-def predict_learns_nothing(case: _Tested) -> None:
-    """Predicting again and again does not change what would be forecast, unless the forecaster stands back.
-
-    Forecasts whose outcome never comes must leave no trace in what is said next.
-    """
-    forecaster, stream = case.make(), case.stream
-    stream.play(forecaster, 0, _ROUNDS)
-    before = [stream.distribution(forecaster, t) for t in range(10)]
-    for t in range(20):
-        stream.predict(forecaster, t)
-    after = [stream.distribution(forecaster, t) for t in range(10)]
-    # With outcomes out it may show the caller's own numbers, and says so.
-    stands_back = bool(getattr(forecaster, "standing_back", False))
-    expect(stands_back or after == before, "the distribution of forecasts changed")
-    for chances in before:
-        expect(abs(sum(chances.values()) - 1.0) < 1e-12, f"probabilities do not add up to 1: {chances}")
-
-
-def same_seed_same_path(case: _Tested) -> None:
-    """Two forecasters with the same settings and seed give the same forecasts on the same stream.
-
-    Otherwise nothing can be repeated, neither an experiment nor the search for a fault.
-    """
-    one, two = (case.stream.play(case.make(), 0, _ROUNDS) for _ in range(2))
-    expect(one == two, f"they part in round {_first_difference(one, two)}")
-
-
-def forecasters_share_nothing(case: _Tested) -> None:
-    """What one forecaster learns stays unknown to another that was made from the same parts.
-
-    Many run side by side, one for each product or place.
-    """
-    one, two = case.make(), case.make()
-    before = state(two)
-    case.stream.play(one, 0, _ROUNDS)
-    expect(state(two) == before, "teaching one has changed another from the same factory")
-
-
-def arguments_are_copied(case: _Tested) -> None:
-    """Changing an array after it was passed to `predict` or `run` changes nothing, and no array is written to.
-
-    Callers reuse their arrays, and an outcome may come long after its forecast.
-    """
-    one, two, stream = case.make(), case.make(), case.stream
-    for t in range(20):
-        x, options = stream.contexts[t].copy(), stream.options(t)
-        forecast, other = one.predict(x, **options), stream.predict(two, t)
-        expect(np.array_equal(x, stream.contexts[t]), "predict wrote to the context")
-        x[:] = 0.123
-        if "features" in options:
-            options["features"][:] = 0.456
-        one.update(forecast, float(stream.labels[t]))
-        two.update(other, float(stream.labels[t]))
-        expect(float(forecast) == float(other), f"round {t} differs where contexts were changed after predict")
-    handed = Trial(*(None if part is None else part[:_ROUNDS].copy() for part in stream))  # type: ignore[arg-type]
-    handed.run(one, 20, _ROUNDS)
-    for given, kept in zip(handed, stream, strict=True):
-        expect(given is None or np.array_equal(given, kept[:_ROUNDS]), "run wrote to an array")  # type: ignore[index]
-    before = state(one)
-    for part in handed:
-        if part is not None:
-            part[:] = 0.123
-    expect(state(one) == before, "changing an array after run has changed the state")
-
-
-def run_is_the_loop(case: _Tested) -> None:
-    """`run` gives the forecasts of the loop, to the last bit, whole or in parts, and leaves the same state to go on.
-
-    What was tried on a recorded stream has to be what happens in production.
-    """
-    one, two, stream = case.make(), case.make(), case.stream
-    looped = stream.play(one, 0, _LONG)
-    ran = stream.run(two, 0, 40) + stream.run(two, 40, 40) + stream.run(two, 40, _LONG)
-    expect(ran == looped, f"they part in round {_first_difference(looped, ran)}")
-    after = [stream.play(each, _LONG, _LONG + 20) for each in (one, two)]
-    expect(after[0] == after[1], "forecasts after the run differ from those after the loop")
-
-
-def saving_is_exact(case: _Tested) -> None:
-    """A loaded forecaster continues as the saved one does, to the last bit, at every round, open forecasts included.
-
-    A service restarts at any time, and nothing may depend on when.
-    """
-    forecaster, stream = case.make(), case.stream
-    for t in range(30):
-        if t in (0, 1, 2, 3, 5, 8, 13, 21, 29):
-            pending = stream.predict(forecaster, t + 100)
-            again = case.load(io.BytesIO(saved(forecaster)))
-            expect(state(again) == state(forecaster), f"the loaded state is not the saved one after {t} rounds")
-            for each in (forecaster, again):
-                each.update(pending, float(stream.labels[t + 100]))
-            values = [stream.play(each, t + 200, t + 210) for each in (forecaster, again)]
-            expect(values[0] == values[1], f"forecasts differ after saving in round {t}")
-            expect(state(again) == state(forecaster), f"states differ ten rounds after saving in round {t}")
-        stream.play(forecaster, t, t + 1)
-    file = saved(forecaster)
-    first, second = case.load(io.BytesIO(file)), case.load(io.BytesIO(file))
-    before = state(second)
-    stream.play(first, 0, _ROUNDS)
-    expect(state(second) == before, "teaching one has changed another loaded from the same file")
-
-
-def outcomes_come_in_any_order(case: _Tested) -> None:
-    """Outcomes are taken in any order, and some may never come.
-
-    Loans default years later; forecasts do not wait.
-    """
-    forecaster, stream = case.make(), case.stream
-    stream.play(forecaster, 0, 5)
-    forecasts = [stream.predict(forecaster, t) for t in range(20)]
-    for t in [19, 0, 7, 12, 3, 18, 1, 2]:
-        forecaster.update(forecasts[t], float(stream.labels[t]))
-    low, high = forecaster.property.domain
-    for value in stream.play(forecaster, 20, 40):
-        expect(low <= value <= high, f"afterward it forecasts {value!r}")
-
-
-def forecasts_are_updated_once(case: _Tested) -> None:
-    """A second outcome for the same forecast is refused with a `SwapcalError`, and changes nothing.
-
-    A message that is delivered twice must not count twice.
-    """
-    forecaster, stream = case.make(), case.stream
-    forecasts = [stream.predict(forecaster, t) for t in range(3)]
-    for t in (1, 0, 2):
-        forecaster.update(forecasts[t], float(stream.labels[t]))
-    before = state(forecaster)
-    for forecast in forecasts:
-        _expect_refused(forecaster, before, "a second outcome", forecaster.update, forecast, float(stream.labels[0]))
-
-
-def foreign_forecasts_are_refused(case: _Tested) -> None:
-    """A forecast that another forecaster made is refused with a `SwapcalError`, and so is what is no forecast.
-
-    The evidence of one forecaster in the bins of another makes both wrong, and nobody would notice.
-    """
-    forecaster, other, stream = case.make(), case.make(), case.stream
-    stream.predict(forecaster, 0)
-    strangers: list[Any] = [stream.predict(other, 0), None, 0.5, "forecast", {}]
-    before = state(forecaster)
-    for what in strangers:
-        _expect_refused(
-            forecaster, before, f"an outcome for {what!r}", forecaster.update, what, float(stream.labels[0])
-        )
-
-
-def bad_input_changes_nothing(case: _Tested) -> None:
-    """NaN, infinities, wrong lengths and things that are no numbers are refused with a `SwapcalError`; the state stays.
-
-    One NaN in a sum spoils every forecast after it, and a half-taken round breaks the guarantee in silence.
-    """
-    forecaster, stream = case.make(), case.stream
-    predict, update, run = forecaster.predict, forecaster.update, forecaster.run
-    stream.play(forecaster, 0, 10)
-    forecast = stream.predict(forecaster, 10)
-    before = state(forecaster)
-    x, y, options = stream.contexts[:12], stream.labels[:12], stream.options(0)
-    more = {} if stream.hints is None else {"hints": stream.hints[:12]}
-    more |= {} if stream.features is None else {"features": stream.features[:12]}
-    for wrong in (np.nan, np.inf, -np.inf):
-        spoiled, labels = x.copy(), y.copy()
-        spoiled[11, -1], labels[11] = wrong, wrong
-        _expect_refused(forecaster, before, f"a context with {wrong}", predict, spoiled[11], **options)
-        _expect_refused(forecaster, before, f"the label {wrong}", update, forecast, wrong)
-        _expect_refused(forecaster, before, f"a run with {wrong} in a context", run, spoiled, y, **more)
-        _expect_refused(forecaster, before, f"a run with {wrong} as a label", run, x, labels, **more)
-        if stream.hints is not None:
-            _expect_refused(forecaster, before, f"the hint {wrong}", predict, x[0], **options | {"hint": wrong})
-    strange: list[Any] = [None, "x", object()]
-    for bad in [*strange, x[0][:-1], np.append(x[0], 0.0), x]:
-        _expect_refused(forecaster, before, f"the context {bad!r}", predict, bad, **options)
-    for bad in [*strange, y]:
-        _expect_refused(forecaster, before, f"the label {bad!r}", update, forecast, bad)
-    for bad in [*strange, y, x[:-1], np.zeros((len(y), x.shape[1] + 1))]:
-        _expect_refused(forecaster, before, f"a run with the contexts {bad!r}", run, bad, y, **more)
-    for bad in [*strange, x, y[:-1]]:
-        _expect_refused(forecaster, before, f"a run with the labels {bad!r}", run, x, bad, **more)
-    update(forecast, float(y[10]))
-
-
-def memory_is_bounded(case: _Tested) -> None:
-    """On a stream ten times as long the state grows by less than a number a round, or to less than four times.
-
-    A forecaster runs for years; what it keeps is sums, not rounds, of values whose number grows like a cube root.
-    """
-    forecaster = case.make()
-    sizes = []
-    for start, stop in ((0, _LONG), (_LONG, 10 * _LONG)):
-        case.stream.run(forecaster, start, stop)
-        sizes.append(state(forecaster).n_bytes)
-    expect(
-        sizes[1] - sizes[0] < 8 * 9 * _LONG or sizes[1] < 4 * sizes[0],
-        f"after {_LONG} rounds it takes {sizes[0]} bytes, after {10 * _LONG} {sizes[1]}",
-    )
 
 
 def _first_difference(one: list[float], two: list[float]) -> int:
@@ -287,28 +61,221 @@ def _first_difference(one: list[float], two: list[float]) -> int:
 
 
 def _expect_refused(
-    forecaster: Any, before: Snapshot, what: str, call: Callable[..., object], *given: Any, **options: Any
+    forecaster: Any, before: Snapshot, what: str, call: Callable[..., object], *arguments: Any, **options: Any
 ) -> None:
-    try:
-        call(*given, **options)
-    except SwapcalError:
-        expect(state(forecaster) == before, f"{what} was refused, and changed the state")
-    else:
-        expect(False, f"{what} was taken")
+    expect(refuses(call, *arguments, **options), f"{what} was taken")
+    expect(state(forecaster) == before, f"{what} was refused, and changed the state")
 
 
-FORECASTER_RULES = (
-    predicts_before_learning,
-    forecasts_stay_in_the_domain,
-    predict_learns_nothing,
-    same_seed_same_path,
-    forecasters_share_nothing,
-    arguments_are_copied,
-    run_is_the_loop,
-    saving_is_exact,
-    outcomes_come_in_any_order,
-    forecasts_are_updated_once,
-    foreign_forecasts_are_refused,
-    bad_input_changes_nothing,
-    memory_is_bounded,
-)
+@dataclass(frozen=True)
+class ForecasterRules(Rules[Any]):
+    """What every forecaster must be; with a factory of them, how to load one, and a stream."""
+
+    make: Callable[[], Any]
+    load: Callable[[io.BytesIO], Any]
+    stream: Trial
+
+    def predicts_before_learning(self) -> None:
+        """The first forecast comes before any outcome, and is a number.
+
+        A stream starts somewhere, and nobody should have to train before the first round.
+        """
+        value = float(self.stream.predict(self.make(), 0))
+        expect(np.isfinite(value), f"it is {value!r}")
+
+    def forecasts_stay_in_the_domain(self) -> None:
+        """Every forecast is a finite number in the property's domain.
+
+        A probability of 1.2 or a quantile beyond the largest label is wrong whatever happens.
+        """
+        forecaster = self.make()
+        low, high = forecaster.property.domain
+        for value in self.stream.play(forecaster, 0, _LONG):
+            expect(low <= value <= high, f"it forecasts {value!r} outside [{low:g}, {high:g}]")
+
+    def predict_learns_nothing(self) -> None:
+        """Predicting again and again does not change what would be forecast, unless the forecaster stands back.
+
+        Forecasts whose outcome never comes must leave no trace in what is said next.
+        """
+        forecaster, stream = self.make(), self.stream
+        stream.play(forecaster, 0, _ROUNDS)
+        before = [stream.distribution(forecaster, t) for t in range(10)]
+        for t in range(20):
+            stream.predict(forecaster, t)
+        after = [stream.distribution(forecaster, t) for t in range(10)]
+        # With outcomes out it may show the caller's own numbers, and says so.
+        stands_back = bool(getattr(forecaster, "standing_back", False))
+        expect(stands_back or after == before, "the distribution of forecasts changed")
+        for chances in before:
+            expect(abs(sum(chances.values()) - 1.0) < 1e-12, f"probabilities do not add up to 1: {chances}")
+
+    def same_seed_same_path(self) -> None:
+        """Two forecasters with the same settings and seed give the same forecasts on the same stream.
+
+        Otherwise nothing can be repeated, neither an experiment nor the search for a fault.
+        """
+        one, two = (self.stream.play(self.make(), 0, _ROUNDS) for _ in range(2))
+        expect(one == two, f"they part in round {_first_difference(one, two)}")
+
+    def forecasters_share_nothing(self) -> None:
+        """What one forecaster learns stays unknown to another that was made from the same parts.
+
+        Many run side by side, one for each product or place.
+        """
+        one, two = self.make(), self.make()
+        before = state(two)
+        self.stream.play(one, 0, _ROUNDS)
+        expect(state(two) == before, "teaching one has changed another from the same factory")
+
+    def arguments_are_copied(self) -> None:
+        """Changing an array after it was passed to `predict` or `run` changes nothing, and no array is written to.
+
+        Callers reuse their arrays, and an outcome may come long after its forecast.
+        """
+        one, two, stream = self.make(), self.make(), self.stream
+        for t in range(20):
+            x, options = stream.contexts[t].copy(), stream.options(t)
+            forecast, other = one.predict(x, **options), stream.predict(two, t)
+            expect(np.array_equal(x, stream.contexts[t]), "predict wrote to the context")
+            x[:] = 0.123
+            if "features" in options:
+                options["features"][:] = 0.456
+            one.update(forecast, float(stream.labels[t]))
+            two.update(other, float(stream.labels[t]))
+            expect(float(forecast) == float(other), f"round {t} differs where contexts were changed after predict")
+        handed = Trial(*(None if part is None else part[:_ROUNDS].copy() for part in stream))  # type: ignore[arg-type]
+        handed.run(one, 20, _ROUNDS)
+        for given, kept in zip(handed, stream, strict=True):
+            expect(given is None or np.array_equal(given, kept[:_ROUNDS]), "run wrote to an array")  # type: ignore[index]
+        before = state(one)
+        for part in handed:
+            if part is not None:
+                part[:] = 0.123
+        expect(state(one) == before, "changing an array after run has changed the state")
+
+    def run_is_the_loop(self) -> None:
+        """`run` gives the forecasts of the loop, to the last bit, whole or in parts, and leaves the same state.
+
+        What was tried on a recorded stream has to be what happens in production.
+        """
+        one, two, stream = self.make(), self.make(), self.stream
+        looped = stream.play(one, 0, _LONG)
+        ran = stream.run(two, 0, 40) + stream.run(two, 40, 40) + stream.run(two, 40, _LONG)
+        expect(ran == looped, f"they part in round {_first_difference(looped, ran)}")
+        after = [stream.play(each, _LONG, _LONG + 20) for each in (one, two)]
+        expect(after[0] == after[1], "forecasts after the run differ from those after the loop")
+
+    def saving_is_exact(self) -> None:
+        """A loaded forecaster continues as the saved one does, to the last bit, at every round, with open forecasts.
+
+        A service restarts at any time, and nothing may depend on when.
+        """
+        forecaster, stream = self.make(), self.stream
+        for t in range(30):
+            if t in (0, 1, 2, 3, 5, 8, 13, 21, 29):
+                pending = stream.predict(forecaster, t + 100)
+                again = self.load(io.BytesIO(saved(forecaster)))
+                expect(state(again) == state(forecaster), f"the loaded state is not the saved one after {t} rounds")
+                for each in (forecaster, again):
+                    each.update(pending, float(stream.labels[t + 100]))
+                values = [stream.play(each, t + 200, t + 210) for each in (forecaster, again)]
+                expect(values[0] == values[1], f"forecasts differ after saving in round {t}")
+                expect(state(again) == state(forecaster), f"states differ ten rounds after saving in round {t}")
+            stream.play(forecaster, t, t + 1)
+        file = saved(forecaster)
+        first, second = self.load(io.BytesIO(file)), self.load(io.BytesIO(file))
+        before = state(second)
+        stream.play(first, 0, _ROUNDS)
+        expect(state(second) == before, "teaching one has changed another loaded from the same file")
+
+    def outcomes_come_in_any_order(self) -> None:
+        """Outcomes are taken in any order, and some may never come.
+
+        Loans default years later; forecasts do not wait.
+        """
+        forecaster, stream = self.make(), self.stream
+        stream.play(forecaster, 0, 5)
+        forecasts = [stream.predict(forecaster, t) for t in range(20)]
+        for t in [19, 0, 7, 12, 3, 18, 1, 2]:
+            forecaster.update(forecasts[t], float(stream.labels[t]))
+        low, high = forecaster.property.domain
+        for value in stream.play(forecaster, 20, 40):
+            expect(low <= value <= high, f"afterward it forecasts {value!r}")
+
+    def forecasts_are_updated_once(self) -> None:
+        """A second outcome for the same forecast is refused with a `SwapcalError`, and changes nothing.
+
+        A message that is delivered twice must not count twice.
+        """
+        forecaster, stream = self.make(), self.stream
+        forecasts = [stream.predict(forecaster, t) for t in range(3)]
+        for t in (1, 0, 2):
+            forecaster.update(forecasts[t], float(stream.labels[t]))
+        before = state(forecaster)
+        for forecast in forecasts:
+            _expect_refused(
+                forecaster, before, "a second outcome", forecaster.update, forecast, float(stream.labels[0])
+            )
+
+    def foreign_forecasts_are_refused(self) -> None:
+        """A forecast that another forecaster made is refused with a `SwapcalError`, and so is what is no forecast.
+
+        The evidence of one forecaster in the bins of another makes both wrong, and nobody would notice.
+        """
+        forecaster, other, stream = self.make(), self.make(), self.stream
+        stream.predict(forecaster, 0)
+        strangers: list[Any] = [stream.predict(other, 0), None, 0.5, "forecast", {}]
+        before = state(forecaster)
+        for what in strangers:
+            _expect_refused(
+                forecaster, before, f"an outcome for {what!r}", forecaster.update, what, float(stream.labels[0])
+            )
+
+    def bad_input_changes_nothing(self) -> None:
+        """NaN, infinities, wrong lengths and what is no number are refused with a `SwapcalError`; the state stays.
+
+        One NaN in a sum spoils every forecast after it, and a half-taken round breaks the guarantee in silence.
+        """
+        forecaster, stream = self.make(), self.stream
+        predict, update, run = forecaster.predict, forecaster.update, forecaster.run
+        stream.play(forecaster, 0, 10)
+        forecast = stream.predict(forecaster, 10)
+        before = state(forecaster)
+        x, y, options = stream.contexts[:12], stream.labels[:12], stream.options(0)
+        more = {} if stream.hints is None else {"hints": stream.hints[:12]}
+        more |= {} if stream.features is None else {"features": stream.features[:12]}
+        for wrong in (np.nan, np.inf, -np.inf):
+            spoiled, labels = x.copy(), y.copy()
+            spoiled[11, -1], labels[11] = wrong, wrong
+            _expect_refused(forecaster, before, f"a context with {wrong}", predict, spoiled[11], **options)
+            _expect_refused(forecaster, before, f"the label {wrong}", update, forecast, wrong)
+            _expect_refused(forecaster, before, f"a run with {wrong} in a context", run, spoiled, y, **more)
+            _expect_refused(forecaster, before, f"a run with {wrong} as a label", run, x, labels, **more)
+            if stream.hints is not None:
+                _expect_refused(forecaster, before, f"the hint {wrong}", predict, x[0], **options | {"hint": wrong})
+        strange: list[Any] = [None, "x", object()]
+        for bad in [*strange, x[0][:-1], np.append(x[0], 0.0), x]:
+            _expect_refused(forecaster, before, f"the context {bad!r}", predict, bad, **options)
+        for bad in [*strange, y]:
+            _expect_refused(forecaster, before, f"the label {bad!r}", update, forecast, bad)
+        for bad in [*strange, y, x[:-1], np.zeros((len(y), x.shape[1] + 1))]:
+            _expect_refused(forecaster, before, f"a run with the contexts {bad!r}", run, bad, y, **more)
+        for bad in [*strange, x, y[:-1]]:
+            _expect_refused(forecaster, before, f"a run with the labels {bad!r}", run, x, bad, **more)
+        update(forecast, float(y[10]))
+
+    def memory_is_bounded(self) -> None:
+        """On a stream ten times as long the state grows by less than a number a round, or to less than four times.
+
+        A forecaster runs for years; what it keeps is sums, not rounds, of values whose number grows like a cube root.
+        """
+        forecaster = self.make()
+        sizes = []
+        for start, stop in ((0, _LONG), (_LONG, 10 * _LONG)):
+            self.stream.run(forecaster, start, stop)
+            sizes.append(state(forecaster).n_bytes)
+        expect(
+            sizes[1] - sizes[0] < 8 * 9 * _LONG or sizes[1] < 4 * sizes[0],
+            f"after {_LONG} rounds it takes {sizes[0]} bytes, after {10 * _LONG} {sizes[1]}",
+        )

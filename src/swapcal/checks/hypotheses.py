@@ -5,8 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.checks.rules import apply, copied, dense, expect, expect_plain, expect_state, missing, same, sample_rows
-from swapcal.errors import SwapcalError
+from swapcal.checks.rules import (
+    Rules,
+    copied,
+    dense,
+    expect,
+    expect_members,
+    expect_plain,
+    expect_state,
+    refuses,
+    same,
+    sample_rows,
+)
 from swapcal.protocols import Evidence, Hypotheses, Row, Tally
 from swapcal.typing import Float64Array
 
@@ -29,122 +39,11 @@ def check_hypotheses(hypotheses: Hypotheses) -> None:
     >>> check_hypotheses(Finite(3))
     >>> check_hypotheses(Linear(3, radius=2.0))
     """
-    apply(HYPOTHESES_RULES, hypotheses, hypotheses)
-
-
-def _taught(hypotheses: Hypotheses, n_rounds: int = 40) -> Evidence:
-    """Evidence of a few rounds."""
-    evidence, rng = hypotheses.start(_BINS), np.random.default_rng(1)
-    for row in sample_rows(hypotheses.n, n_rounds, seed=1):
-        evidence.record(int(rng.integers(_BINS)), row, float(rng.uniform(-1.0, 1.0)))
-    return evidence
+    HypothesesRules(hypotheses).apply()
 
 
 def _phis(evidence: Evidence, n: int, bins: range = range(_BINS)) -> list[float]:
     return [evidence.phi(i, row) for i in bins for row in sample_rows(n, 8, seed=2)]
-
-
-def has_the_role(hypotheses: Hypotheses) -> None:
-    """A class of functions has every member of `roles.Hypotheses`, and starts evidence with every one of `Evidence`.
-
-    The forecaster, the ledger and the audit each use another part of it.
-    """
-    for part, role in ((hypotheses, Hypotheses), (hypotheses.start(_BINS), Evidence)):
-        lacking = missing(part, role)
-        expect(not lacking, f"{type(part).__name__} has no {', '.join(lacking)}")
-    expect(isinstance(hypotheses.n, int) and hypotheses.n >= 1, f"its length n is {hypotheses.n!r}")
-
-
-def rows_agree_with_row(hypotheses: Hypotheses) -> None:
-    """`rows` reads each context as `row` does, to the last bit.
-
-    `run` reads a whole stream at once, and has to give the numbers of the loop.
-    """
-    n = hypotheses.n
-    X = np.array([dense(row, n) for row in sample_rows(n, 12, seed=3)])
-    rows = hypotheses.rows(X, len(X))
-    expect(len(rows.indptr) == len(X) + 1 and rows.indptr[0] == 0, f"indptr is {rows.indptr!r}")
-    for t, x in enumerate(X):
-        part, one = slice(rows.indptr[t], rows.indptr[t + 1]), hypotheses.row(x)
-        expect(np.array_equal(rows.indices[part], one.indices), f"the positions of {x!r} differ")
-        expect(np.array_equal(rows.values[part], one.values), f"the values of {x!r} differ")
-    expect(len(hypotheses.rows(X[:0], 0).indptr) == 1, "no contexts do not give an indptr of length 1")
-
-
-def rows_are_in_order(hypotheses: Hypotheses) -> None:
-    """A row holds the entries that are not zero, by increasing position, with |f(x)| <= 1 for every function.
-
-    Sums are added up in the order of the positions, which is what makes them the same on every path; and every
-    potential is for gains of size at most 1.
-    """
-    n = hypotheses.n
-    for given in sample_rows(n, 12, seed=4):
-        row = hypotheses.row(dense(given, n))
-        expect((np.diff(row.indices) > 0).all() and (row.values != 0.0).all(), f"it is {row!r}")
-        expect(not row.indices.size or 0 <= row.indices[0] <= row.indices[-1] < n, f"positions are {row.indices!r}")
-        size = float(hypotheses.supremum(dense(row, n)))
-        expect(size <= 1.0 + 1e-12, f"a function has the size {size!r} at {row!r}")
-
-
-def contexts_are_copied(hypotheses: Hypotheses) -> None:
-    """Reading a context leaves it as it is, and what was read does not change with it.
-
-    Callers reuse their arrays, and an outcome may come long after its forecast.
-    """
-    x = np.linspace(-0.3, 0.4, hypotheses.n) / hypotheses.n
-    X, before = x[None, :].copy(), x.copy()
-    row, rows = hypotheses.row(x), hypotheses.rows(X, 1)
-    values = row.values.copy()
-    expect(np.array_equal(x, before) and np.array_equal(X[0], before), "the context was changed")
-    x[:], X[:] = 0.77, 0.77
-    expect(np.array_equal(row.values, values) and np.array_equal(rows.values, values), "a row changed with its context")
-
-
-def bad_contexts_are_refused(hypotheses: Hypotheses) -> None:
-    """NaN, infinities, a wrong length and things that are no numbers are refused with a `SwapcalError`.
-
-    One bad number in a sum spoils the bin for good.
-    """
-    n = hypotheses.n
-    good = np.full(n, 0.1 / n)
-    bad: list[Any] = [None, "x", np.zeros(n + 1), np.zeros((2, n)), [[0.0], [0.0, 0.0]], {n: 1.0}, {-1: 1.0}]
-    for wrong in (np.nan, np.inf, -np.inf):
-        spoiled = good.copy()
-        spoiled[-1] = wrong
-        bad.append(spoiled)
-    for x in bad:
-        expect(_refused(lambda x=x: hypotheses.row(x)), f"row took {x!r}")
-        wide = np.tile(x, (2, 1)) if isinstance(x, np.ndarray) and x.ndim == 1 else x
-        if not (isinstance(x, np.ndarray) and x.ndim == 2):
-            expect(_refused(lambda X=wide: hypotheses.rows(X, 2)), f"rows took {wide!r}")
-    expect(_refused(lambda: hypotheses.rows(np.tile(good, (2, 1)), 3)), "rows took two contexts for three")
-
-
-def _refused(call: Any) -> bool:
-    try:
-        call()
-    except SwapcalError:
-        return True
-    return False
-
-
-def supremum_is_exact(hypotheses: Hypotheses) -> None:
-    """`supremum` is what the best function attains, and no function of the class exceeds it.
-
-    The reported error is a supremum over the class: an estimate would understate or overstate it.
-    """
-    n, rng = hypotheses.n, np.random.default_rng(5)
-    sums = rng.normal(size=(6, n)) * rng.uniform(0.0, 30.0, (6, 1))
-    found = np.asarray(hypotheses.supremum(sums))
-    expect(found.shape == (6,), f"for six vectors it has shape {found.shape}")
-    expect(np.allclose(found, [float(hypotheses.supremum(s)) for s in sums], rtol=1e-14), "one by one it differs")
-    expect(np.allclose(hypotheses.supremum(-2.5 * sums), 2.5 * found, rtol=1e-12), "it does not scale with the sums")
-    together = np.asarray(hypotheses.supremum(sums[:3] + sums[3:]))
-    expect((together <= (found[:3] + found[3:]) * (1.0 + 1e-12)).all(), "that of a sum exceeds the sum of both")
-    attained = _largest(hypotheses.dual, sums, rng)
-    if attained is not None:
-        expect((attained <= found * (1.0 + 1e-12)).all(), f"functions attain {attained!r}, and it says {found!r}")
-        expect((attained >= found * (1.0 - 1e-9)).all(), f"it says {found!r}, and no function exceeds {attained!r}")
 
 
 def _largest(dual: str, sums: Float64Array, rng: np.random.Generator) -> Float64Array | None:
@@ -160,158 +59,239 @@ def _largest(dual: str, sums: Float64Array, rng: np.random.Generator) -> Float64
     return None
 
 
-def phi_is_linear(hypotheses: Hypotheses) -> None:
-    """Phi is linear in the context, zero before any evidence, and a number for every context.
+class HypothesesRules(Rules[Hypotheses]):
+    """What every class of functions must be: one reading of contexts, an exact supremum, evidence that is linear."""
 
-    The proof cancels the evidence of a whole context by one draw between two bins: that needs a linear Phi.
-    """
-    n, evidence = hypotheses.n, _taught(hypotheses)
-    fresh = hypotheses.start(_BINS)
-    rows = sample_rows(n, 8, seed=6)
-    for i in range(_BINS):
-        for a, b in pairwise(rows):
-            expect(fresh.phi(i, a) == 0.0, f"without evidence Phi is {fresh.phi(i, a)!r}")
-            mixed = 0.5 * dense(a, n) - 0.25 * dense(b, n)
-            at = np.flatnonzero(mixed)
-            whole = evidence.phi(i, Row(at, mixed[at]))
-            parts = 0.5 * evidence.phi(i, a) - 0.25 * evidence.phi(i, b)
-            size = abs(evidence.phi(i, a)) + abs(evidence.phi(i, b)) + 1e-300
-            expect(np.isfinite(whole), f"Phi is {whole!r}")
-            expect(abs(whole - parts) <= 1e-9 * size, f"Phi of half a less a quarter b is {whole!r} and not {parts!r}")
+    def has_the_role(self) -> None:
+        """A class of functions has every member of `protocols.Hypotheses`, and its evidence every one of `Evidence`.
 
+        The forecaster, the ledger and the audit each use another part of it.
+        """
+        for part, role in ((self.part, Hypotheses), (self.part.start(_BINS), Evidence)):
+            expect_members(part, role, type(part).__name__)
+        expect(isinstance(self.part.n, int) and self.part.n >= 1, f"its length n is {self.part.n!r}")
 
-def phi_has_the_sign_of_the_bias(hypotheses: Hypotheses) -> None:
-    """Forecasts that were too high (v > 0) make Phi positive in their bin for their context, and leave other bins.
+    def rows_agree_with_row(self) -> None:
+        """`rows` reads each context as `row` does, to the last bit.
 
-    The forecaster moves down where Phi is positive; with the wrong sign it would move away from calibration.
-    """
-    row = Row(np.array([0]), np.array([0.9]))
-    for v in (0.7, -0.7):
-        evidence = hypotheses.start(_BINS)
-        for _ in range(5):
-            evidence.record(2, row, v)
-        expect(evidence.phi(2, row) * v > 0.0, f"after five rounds with v = {v} Phi is {evidence.phi(2, row)!r}")
-        others = [evidence.phi(i, row) for i in range(_BINS) if i != 2]
-        expect(not any(others), f"bins that were not played have Phi = {others}")
-        expect(np.array_equal(evidence.counts, [0, 0, 5, 0, 0]), f"visits are {evidence.counts!r}")
+        `run` reads a whole stream at once, and has to give the numbers of the loop.
+        """
+        n = self.part.n
+        X = np.array([dense(row, n) for row in sample_rows(n, 12, seed=3)])
+        rows = self.part.rows(X, len(X))
+        expect(len(rows.indptr) == len(X) + 1 and rows.indptr[0] == 0, f"indptr is {rows.indptr!r}")
+        for t, x in enumerate(X):
+            part, one = slice(rows.indptr[t], rows.indptr[t + 1]), self.part.row(x)
+            expect(np.array_equal(rows.indices[part], one.indices), f"the positions of {x!r} differ")
+            expect(np.array_equal(rows.values[part], one.values), f"the values of {x!r} differ")
+        expect(len(self.part.rows(X[:0], 0).indptr) == 1, "no contexts do not give an indptr of length 1")
 
+    def rows_are_in_order(self) -> None:
+        """A row holds the entries that are not zero, by increasing position, with |f(x)| <= 1 for every function.
 
-def level_rises_with_the_bias(hypotheses: Hypotheses) -> None:
-    """The level of a value is zero without evidence and rises as bias gathers.
+        Sums are added up in the order of the positions, which is what makes them the same on every path; and every
+        potential is for gains of size at most 1.
+        """
+        n = self.part.n
+        for given in sample_rows(n, 12, seed=4):
+            row = self.part.row(dense(given, n))
+            expect((np.diff(row.indices) > 0).all() and (row.values != 0.0).all(), f"it is {row!r}")
+            expect(not row.indices.size or 0 <= row.indices[0] <= row.indices[-1] < n, f"positions are {row.indices!r}")
+            size = float(self.part.supremum(dense(row, n)))
+            expect(size <= 1.0 + 1e-12, f"a function has the size {size!r} at {row!r}")
 
-    A hint is played at its word while it is low; a class that trusts no hint has infinite levels.
-    """
-    row, evidence = Row(np.array([0]), np.array([0.9])), hypotheses.start(_BINS)
-    if evidence.level(2, row) == np.inf:
-        return
-    levels = [evidence.level(2, row)]
-    for n_rounds in (1, 5, 40):
-        for _ in range(n_rounds):
-            evidence.record(2, row, 0.7)
-        levels.append(evidence.level(2, row))
-    expect(levels[0] == 0.0 and np.isfinite(levels).all(), f"the levels are {levels}")
-    expect((np.diff(levels) > 0.0).all(), f"the levels are {levels} as bias gathers")
-    expect(evidence.level(1, row) == 0.0, "a value without rounds has a level")
+    def contexts_are_copied(self) -> None:
+        """Reading a context leaves it as it is, and what was read does not change with it.
 
+        Callers reuse their arrays, and an outcome may come long after its forecast.
+        """
+        x = np.linspace(-0.3, 0.4, self.part.n) / self.part.n
+        X, before = x[None, :].copy(), x.copy()
+        row, rows = self.part.row(x), self.part.rows(X, 1)
+        values = row.values.copy()
+        expect(np.array_equal(x, before) and np.array_equal(X[0], before), "the context was changed")
+        x[:], X[:] = 0.77, 0.77
+        expect(
+            np.array_equal(row.values, values) and np.array_equal(rows.values, values), "a row changed with its context"
+        )
 
-def growing_keeps_the_evidence(hypotheses: Hypotheses) -> None:
-    """After `grow` every value has its Phi and visits to the last bit, and the new ones have none.
+    def bad_contexts_are_refused(self) -> None:
+        """NaN, infinities, a wrong length and things that are no numbers are refused with a `SwapcalError`.
 
-    The grid follows the forecasts: values are added, and nothing is forgotten.
-    """
-    n, evidence = hypotheses.n, _taught(hypotheses)
-    before, counts = _phis(evidence, n), evidence.counts.copy()
-    evidence.grow(3 * _BINS)
-    expect(_phis(evidence, n, range(_BINS)) == before, "Phi has changed")
-    expect(not any(_phis(evidence, n, range(_BINS, 3 * _BINS))), "a new value has evidence")
-    expect(np.array_equal(evidence.counts[:_BINS], counts) and evidence.counts.sum() == counts.sum(), "visits moved")
-    expect(len(evidence.spread()) == len(evidence.counts) == 3 * _BINS, "there is no room for three times as many")
+        One bad number in a sum spoils the bin for good.
+        """
+        n = self.part.n
+        good = np.full(n, 0.1 / n)
+        bad: list[Any] = [None, "x", np.zeros(n + 1), np.zeros((2, n)), [[0.0], [0.0, 0.0]], {n: 1.0}, {-1: 1.0}]
+        for wrong in (np.nan, np.inf, -np.inf):
+            spoiled = good.copy()
+            spoiled[-1] = wrong
+            bad.append(spoiled)
+        for x in bad:
+            expect(refuses(self.part.row, x), f"row took {x!r}")
+            wide = np.tile(x, (2, 1)) if isinstance(x, np.ndarray) and x.ndim == 1 else x
+            if not (isinstance(x, np.ndarray) and x.ndim == 2):
+                expect(refuses(self.part.rows, wide, 2), f"rows took {wide!r}")
+        expect(refuses(self.part.rows, np.tile(good, (2, 1)), 3), "rows took two contexts for three")
 
+    def supremum_is_exact(self) -> None:
+        """`supremum` is what the best function attains, and no function of the class exceeds it.
 
-def drift_is_zero_at_once(hypotheses: Hypotheses) -> None:
-    """Where nothing was learned between a draw and its outcome, a round does not raise the drift; else it counts.
+        The reported error is a supremum over the class: an estimate would understate or overstate it.
+        """
+        n, rng = self.part.n, np.random.default_rng(5)
+        sums = rng.normal(size=(6, n)) * rng.uniform(0.0, 30.0, (6, 1))
+        found = np.asarray(self.part.supremum(sums))
+        expect(found.shape == (6,), f"for six vectors it has shape {found.shape}")
+        expect(np.allclose(found, [float(self.part.supremum(s)) for s in sums], rtol=1e-14), "one by one it differs")
+        expect(np.allclose(self.part.supremum(-2.5 * sums), 2.5 * found, rtol=1e-12), "it does not scale with the sums")
+        together = np.asarray(self.part.supremum(sums[:3] + sums[3:]))
+        expect((together <= (found[:3] + found[3:]) * (1.0 + 1e-12)).all(), "that of a sum exceeds the sum of both")
+        attained = _largest(self.part.dual, sums, rng)
+        if attained is not None:
+            expect((attained <= found * (1.0 + 1e-12)).all(), f"functions attain {attained!r}, and it says {found!r}")
+            expect((attained >= found * (1.0 - 1e-9)).all(), f"it says {found!r}, and no function exceeds {attained!r}")
 
-    The draw has canceled the evidence; outcomes that come late, and plays that were not drawn, may add to it.
-    """
-    evidence = _taught(hypotheses)
-    for row in sample_rows(hypotheses.n, 10, seed=12):
-        for slot in range(_BINS):
-            phi = evidence.phi(slot, row)
-            for v in (-1.0, -0.3, 0.8):
-                added = evidence.drift(slot, row, phi, v)
-                expect(added <= 1e-12 * (1.0 + abs(phi)), f"the drift rises by {added!r} with Phi {phi!r} and V {v}")
-            expect(evidence.reserve(phi) >= abs(phi), f"a draw at Phi {phi!r} reserves {evidence.reserve(phi)!r}")
-            undrawn = evidence.drift(slot, row, 0.0, 1.0) - evidence.drift(slot, row, 0.0, -1.0)
-            expect(undrawn * phi >= 1.999 * phi * phi, f"outright plays at Phi {phi!r} differ by {undrawn!r} in drift")
+    def phi_is_linear(self) -> None:
+        """Phi is linear in the context, zero before any evidence, and a number for every context.
 
+        The proof cancels the evidence of a whole context by one draw between two bins: that needs a linear Phi.
+        """
+        n, evidence = self.part.n, self._taught()
+        fresh = self.part.start(_BINS)
+        rows = sample_rows(n, 8, seed=6)
+        for i in range(_BINS):
+            for a, b in pairwise(rows):
+                expect(fresh.phi(i, a) == 0.0, f"without evidence Phi is {fresh.phi(i, a)!r}")
+                mixed = 0.5 * dense(a, n) - 0.25 * dense(b, n)
+                at = np.flatnonzero(mixed)
+                whole = evidence.phi(i, Row(at, mixed[at]))
+                parts = 0.5 * evidence.phi(i, a) - 0.25 * evidence.phi(i, b)
+                size = abs(evidence.phi(i, a)) + abs(evidence.phi(i, b)) + 1e-300
+                expect(np.isfinite(whole), f"Phi is {whole!r}")
+                expect(
+                    abs(whole - parts) <= 1e-9 * size, f"Phi of half a less a quarter b is {whole!r} and not {parts!r}"
+                )
 
-def evidence_is_saved_exactly(hypotheses: Hypotheses) -> None:
-    """`restore` continues from `arrays` to the last bit, and shares nothing with them or with the original.
+    def phi_has_the_sign_of_the_bias(self) -> None:
+        """Forecasts that were too high (v > 0) make Phi positive in their bin for their context, and leave other bins.
 
-    A loaded forecaster has to draw the forecasts that the original would have drawn.
-    """
-    n, evidence = hypotheses.n, _taught(hypotheses)
-    expect_state(evidence.arrays())
-    kept = copied(evidence.arrays())
-    again = hypotheses.start(_BINS)
-    handed = copied(kept)
-    again.restore(handed)
-    expect(_phis(again, n) == _phis(evidence, n), "Phi differs after restore")
-    row = Row(np.array([0]), np.array([0.5]))
-    for each in (evidence, again):
-        each.record(1, row, 0.3)
-    expect(same(evidence.arrays(), again.arrays()), "the next round leads to another state")
-    expect(_phis(again, n) == _phis(evidence, n), "Phi differs one round after restore")
-    expect(same(handed, kept), "recording changed the arrays that were restored from")
+        The forecaster moves down where Phi is positive; with the wrong sign it would move away from calibration.
+        """
+        row = Row(np.array([0]), np.array([0.9]))
+        for v in (0.7, -0.7):
+            evidence = self.part.start(_BINS)
+            for _ in range(5):
+                evidence.record(2, row, v)
+            expect(evidence.phi(2, row) * v > 0.0, f"after five rounds with v = {v} Phi is {evidence.phi(2, row)!r}")
+            others = [evidence.phi(i, row) for i in range(_BINS) if i != 2]
+            expect(not any(others), f"bins that were not played have Phi = {others}")
+            expect(np.array_equal(evidence.counts, [0, 0, 5, 0, 0]), f"visits are {evidence.counts!r}")
 
+    def level_rises_with_the_bias(self) -> None:
+        """The level of a value is zero without evidence and rises as bias gathers.
 
-def evidence_is_shared_with_nobody(hypotheses: Hypotheses) -> None:
-    """Evidence from two calls of `start` has nothing in common.
+        A hint is played at its word while it is low; a class that trusts no hint has infinite levels.
+        """
+        row, evidence = Row(np.array([0]), np.array([0.9])), self.part.start(_BINS)
+        if evidence.level(2, row) == np.inf:
+            return
+        levels = [evidence.level(2, row)]
+        for n_rounds in (1, 5, 40):
+            for _ in range(n_rounds):
+                evidence.record(2, row, 0.7)
+            levels.append(evidence.level(2, row))
+        expect(levels[0] == 0.0 and np.isfinite(levels).all(), f"the levels are {levels}")
+        expect((np.diff(levels) > 0.0).all(), f"the levels are {levels} as bias gathers")
+        expect(evidence.level(1, row) == 0.0, "a value without rounds has a level")
 
-    One description of a class serves many forecasters.
-    """
-    one, two = hypotheses.start(_BINS), hypotheses.start(_BINS)
-    before = copied(two.arrays())
-    one.record(0, Row(np.array([0]), np.array([1.0])), 1.0)
-    expect(same(two.arrays(), before), "recording in the one has changed the other")
+    def growing_keeps_the_evidence(self) -> None:
+        """After `grow` every value has its Phi and visits to the last bit, and the new ones have none.
 
+        The grid follows the forecasts: values are added, and nothing is forgotten.
+        """
+        n, evidence = self.part.n, self._taught()
+        before, counts = _phis(evidence, n), evidence.counts.copy()
+        evidence.grow(3 * _BINS)
+        expect(_phis(evidence, n, range(_BINS)) == before, "Phi has changed")
+        expect(not any(_phis(evidence, n, range(_BINS, 3 * _BINS))), "a new value has evidence")
+        expect(
+            np.array_equal(evidence.counts[:_BINS], counts) and evidence.counts.sum() == counts.sum(), "visits moved"
+        )
+        expect(len(evidence.spread()) == len(evidence.counts) == 3 * _BINS, "there is no room for three times as many")
 
-def bound_moves_as_it_should(hypotheses: Hypotheses) -> None:
-    """The bound is finite, grows with rounds, and grows as delta gets smaller; the theorem has a name.
+    def drift_is_zero_at_once(self) -> None:
+        """Where nothing was learned between a draw and its outcome, a round does not raise the drift; else it counts.
 
-    More rounds cannot have a smaller total error, and a promise that is kept more often has to be weaker.
-    """
-    evidence = hypotheses.start(_BINS)
-    expect(isinstance(evidence.theorem, str) and evidence.theorem, "its theorem has no name")
-    by_rounds = [evidence.bound(Tally(_BINS, hypotheses.n, t), 2.0, 0.05) for t in (1, 100, 10_000, 1_000_000)]
-    by_delta = [evidence.bound(Tally(_BINS, hypotheses.n, 10_000), 2.0, delta) for delta in (1.0, 0.05, 1e-9)]
-    for name, values in (("rounds", by_rounds), ("1 / delta", by_delta)):
-        expect(np.isfinite(values).all() and min(values) >= 0.0, f"it is {values}")
-        expect(np.diff(values).min() >= 0.0, f"it falls with {name}: {values}")
+        The draw has canceled the evidence; outcomes that come late, and plays that were not drawn, may add to it.
+        """
+        evidence = self._taught()
+        for row in sample_rows(self.part.n, 10, seed=12):
+            for slot in range(_BINS):
+                phi = evidence.phi(slot, row)
+                for v in (-1.0, -0.3, 0.8):
+                    added = evidence.drift(slot, row, phi, v)
+                    expect(
+                        added <= 1e-12 * (1.0 + abs(phi)), f"the drift rises by {added!r} with Phi {phi!r} and V {v}"
+                    )
+                expect(evidence.reserve(phi) >= abs(phi), f"a draw at Phi {phi!r} reserves {evidence.reserve(phi)!r}")
+                undrawn = evidence.drift(slot, row, 0.0, 1.0) - evidence.drift(slot, row, 0.0, -1.0)
+                expect(
+                    undrawn * phi >= 1.999 * phi * phi, f"outright plays at Phi {phi!r} differ by {undrawn!r} in drift"
+                )
 
+    def evidence_is_shared_with_nobody(self) -> None:
+        """Evidence from two calls of `start` has nothing in common.
 
-def spec_is_plain(hypotheses: Hypotheses) -> None:
-    """`spec` is plain data.
+        One description of a class serves many forecasters.
+        """
+        one, two = self.part.start(_BINS), self.part.start(_BINS)
+        before = copied(two.arrays())
+        one.record(0, Row(np.array([0]), np.array([1.0])), 1.0)
+        expect(same(two.arrays(), before), "recording in the one has changed the other")
 
-    State files hold specs and never code; a class of your own is passed to `load` again and compared by spec.
-    """
-    expect_plain(hypotheses.spec())
+    def evidence_is_saved_exactly(self) -> None:
+        """`restore` continues from `arrays` to the last bit, and shares nothing with them or with the original.
 
+        A loaded forecaster has to draw the forecasts that the original would have drawn.
+        """
+        n, evidence = self.part.n, self._taught()
+        expect_state(evidence.arrays())
+        kept = copied(evidence.arrays())
+        again = self.part.start(_BINS)
+        handed = copied(kept)
+        again.restore(handed)
+        expect(_phis(again, n) == _phis(evidence, n), "Phi differs after restore")
+        row = Row(np.array([0]), np.array([0.5]))
+        for each in (evidence, again):
+            each.record(1, row, 0.3)
+        expect(same(evidence.arrays(), again.arrays()), "the next round leads to another state")
+        expect(_phis(again, n) == _phis(evidence, n), "Phi differs one round after restore")
+        expect(same(handed, kept), "recording changed the arrays that were restored from")
 
-HYPOTHESES_RULES = (
-    has_the_role,
-    rows_agree_with_row,
-    rows_are_in_order,
-    contexts_are_copied,
-    bad_contexts_are_refused,
-    supremum_is_exact,
-    phi_is_linear,
-    phi_has_the_sign_of_the_bias,
-    level_rises_with_the_bias,
-    growing_keeps_the_evidence,
-    drift_is_zero_at_once,
-    evidence_is_shared_with_nobody,
-    evidence_is_saved_exactly,
-    bound_moves_as_it_should,
-    spec_is_plain,
-)
+    def bound_moves_as_it_should(self) -> None:
+        """The bound is finite, grows with rounds, and grows as delta gets smaller; the theorem has a name.
+
+        More rounds cannot have a smaller total error, and a promise that is kept more often has to be weaker.
+        """
+        evidence = self.part.start(_BINS)
+        expect(isinstance(evidence.theorem, str) and evidence.theorem, "its theorem has no name")
+        by_rounds = [evidence.bound(Tally(_BINS, self.part.n, t), 2.0, 0.05) for t in (1, 100, 10_000, 1_000_000)]
+        by_delta = [evidence.bound(Tally(_BINS, self.part.n, 10_000), 2.0, delta) for delta in (1.0, 0.05, 1e-9)]
+        for name, values in (("rounds", by_rounds), ("1 / delta", by_delta)):
+            expect(np.isfinite(values).all() and min(values) >= 0.0, f"it is {values}")
+            expect(np.diff(values).min() >= 0.0, f"it falls with {name}: {values}")
+
+    def spec_is_plain(self) -> None:
+        """`spec` is plain data.
+
+        State files hold specs and never code; a class of your own is passed to `load` again and compared by spec.
+        """
+        expect_plain(self.part.spec())
+
+    def _taught(self, n_rounds: int = 40) -> Evidence:
+        """Evidence of a few rounds."""
+        evidence, rng = self.part.start(_BINS), np.random.default_rng(1)
+        for row in sample_rows(self.part.n, n_rounds, seed=1):
+            evidence.record(int(rng.integers(_BINS)), row, float(rng.uniform(-1.0, 1.0)))
+        return evidence

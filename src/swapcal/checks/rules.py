@@ -1,24 +1,21 @@
-"""A stream on which to check a forecaster, and the state of one as bytes."""
+"""What a rule is, how a broken one is reported, and what rules are tried on."""
 
 import inspect
 import io
 import json
 import pickle
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
-from swapcal.errors import InvalidInput
+from swapcal.errors import InvalidInput, SwapcalError
 from swapcal.protocols import Row
 from swapcal.typing import Float64Array, Spec
 
-# --------
-# What a rule is, and how a broken one is reported.
-
-S = TypeVar("S")
+P = TypeVar("P")
 
 
 class CheckFailed(AssertionError):
@@ -45,24 +42,35 @@ def expect(condition: Any, how: str) -> None:
         raise _Broken(how)
 
 
-def apply(rules: Iterable[Callable[[S], None]], subject: S, part: object) -> None:
-    """Apply rules to a subject made from `part`, and raise `CheckFailed` at the first one that is broken.
+@dataclass(frozen=True)
+class Rules(Generic[P]):
+    """The rules of a role: the public methods of a class, in their order, about the part that it is made with.
 
-    A rule is a function whose docstring says it in one sentence and then why it exists. A part excuses itself from a
-    rule with an attribute `check_exceptions`, a mapping from the rule's name to the reason.
+    A method's docstring says the rule in one sentence and then why it exists. A part excuses itself from a rule with an
+    attribute `check_exceptions`, a mapping from the rule's name to the reason.
     """
-    chosen = list(rules)
-    excused = _excused(part, {rule.__name__ for rule in chosen})
-    for rule in chosen:
-        if rule.__name__ in excused:
-            continue
-        try:
-            rule(subject)
-        except _Broken as broken:
-            _fail(rule, part, str(broken), None)
-        except Exception as error:
-            # Whatever a part raises where it should have worked is the part's failure, not the checker's.
-            _fail(rule, part, f"it raised {type(error).__name__}: {error}", error)
+
+    part: P
+
+    @classmethod
+    def rules(cls) -> dict[str, Callable[[Any], None]]:
+        """The rules by their names."""
+        return {name: rule for name, rule in vars(cls).items() if inspect.isfunction(rule) and name[0] != "_"}
+
+    def apply(self) -> None:
+        """Apply them, and raise `CheckFailed` at the first one that is broken."""
+        rules = self.rules()
+        excused = _excused(self.part, set(rules))
+        for name, rule in rules.items():
+            if name in excused:
+                continue
+            try:
+                rule(self)
+            except _Broken as broken:
+                _fail(rule, self.part, str(broken), None)
+            except Exception as error:
+                # Whatever a part raises where it should have worked is the part's failure, not the checker's.
+                _fail(rule, self.part, f"it raised {type(error).__name__}: {error}", error)
 
 
 def _fail(rule: Callable[..., None], part: object, how: str, cause: Exception | None) -> NoReturn:
@@ -95,8 +103,19 @@ def missing(part: object, role: type) -> list[str]:
     return [name for name in members(role) if not hasattr(part, name)]
 
 
-# --------
-# Plain data and arrays: whether they are, and whether two of them are the same.
+def expect_members(part: object, role: type, who: str = "it") -> None:
+    """A part has every member of its role."""
+    lacking = missing(part, role)
+    expect(not lacking, f"{who} has no {', '.join(lacking)}")
+
+
+def refuses(call: Callable[..., object], *arguments: Any, **options: Any) -> bool:
+    """Whether a call is refused with a `SwapcalError`."""
+    try:
+        call(*arguments, **options)
+    except SwapcalError:
+        return True
+    return False
 
 
 def expect_plain(spec: Spec) -> None:
@@ -202,8 +221,7 @@ class Trial(NamedTuple):
         options = {} if self.hints is None else {"hints": self.hints[part]}
         if self.features is not None:
             options["features"] = self.features[part]
-        found = np.asarray(forecaster.run(self.contexts[part], self.labels[part], **options))
-        return [float(value) for value in found]
+        return [float(value) for value in forecaster.run(self.contexts[part], self.labels[part], **options)]
 
 
 def default_stream(forecaster: Any, n_rounds: int, *, hinted: bool) -> Trial:

@@ -5,39 +5,25 @@ from typing import Annotated, Any
 
 import typer
 
-from swapcal.cli import options
+from swapcal.cli import options as shared
 from swapcal.cli.terminal import error_boundary, listen_alone, needs
 from swapcal.errors import InvalidInput
 from swapcal.text.numbers import counted
 
 
+@shared.configured(
+    "y p groups categories linear property low high positive weight bins r costs limit time cluster",
+    p="Column of forecasts; several (a,b,c) are compared with the first.",
+    linear="Columns of numbers: all linear functions of them.",
+    bins="Round forecasts to so many equal bins; else up to 200 values as they are, or about 48 bins.",
+    time="Column of times, rows sorted by it: since when; rows of a day count together.",
+)
 def audit(
     files: Annotated[
         list[str], typer.Argument(help="CSV, Parquet or JSON lines; - for standard input. With --merge, several.")
     ],
-    y: options.Outcome,
-    p: Annotated[
-        str, typer.Option("--p", "--hint", help="Column of forecasts; several (a,b,c) are compared with the first.")
-    ],
-    groups: options.Groups = None,
-    categories: options.Categories = None,
-    linear: Annotated[str | None, typer.Option(help="Columns of numbers: all linear functions of them.")] = None,
-    property: options.Property = "mean",
-    low: options.Low = None,
-    high: options.High = None,
-    positive: options.Positive = None,
-    weight: options.Weight = None,
-    bins: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Round forecasts to so many equal bins; else up to 200 values as they are, or about 48 bins."
-        ),
-    ] = None,
-    r: options.Power = 2.0,
-    costs: options.Costs = None,
-    limit: options.Limit = 2_500,
-    time: options.Time = None,
-    cluster: options.Cluster = None,
+    options: dict[str, Any],
+    config: shared.ConfigFile = None,
     discover: Annotated[
         bool, typer.Option("--discover", help="Search all columns for subgroups with bias that nobody listed.")
     ] = False,
@@ -47,9 +33,9 @@ def audit(
     save: Annotated[
         Path | None, typer.Option(help="With --merge: keep the sums in a file (.audit) that can be added to others.")
     ] = None,
-    report: options.Page = None,
-    json: options.AsJson = False,
-    fail_above: options.FailAbove = None,
+    report: shared.Page = None,
+    json: shared.AsJson = False,
+    fail_above: shared.FailAbove = None,
 ) -> None:
     """Can these forecasts be trusted for everybody? A verdict in words, and every group with its bias.
 
@@ -72,25 +58,28 @@ def audit(
         from swapcal.tasks import audit as auditing
         from swapcal.tasks import audit as comparing
         from swapcal.tasks.audit import merge_audits, merged_result
-        from swapcal.tasks.config import parse_columns
         from swapcal.tasks.files import check_distinct, check_page
         from swapcal.tasks.result import parse_threshold
 
         listen_alone()
-        asked: dict[str, Any] = {"property": property, "low": low, "high": high, "positive": positive}
-        asked |= {"weight": weight, "r": r, "costs": costs}
-        asked |= {"categories": categories, "bins": bins, "limit": limit, "time": time, "cluster": cluster}
-        models = parse_columns(p)
-        question = options.question(y, models[0], groups, linear, **asked)
+        models = shared.models(config, options)
+        question = shared.task_config(config, options, p=models[0])
         if fail_above is not None:
             parse_threshold(fail_above)
         check_page(report)
         if merge:
-            refused = {"--discover": discover, "--costs": costs, "--time": time, "--cluster": cluster}
+            refused = {
+                "--discover": discover,
+                "--costs": question.costs,
+                "--time": question.time,
+                "--cluster": question.cluster,
+            }
             if given := [name for name, value in refused.items() if value]:
                 raise InvalidInput(f"--merge goes without {', '.join(given)}: sums do not tell that, rows do")
             if len(models) > 1:
-                raise InvalidInput(f"--merge adds up audits of one model at a time; got {p!r}, name one column in --p")
+                raise InvalidInput(
+                    f"--merge adds up audits of one model at a time; got {','.join(models)!r}, name one column in --p"
+                )
             total = merge_audits(files, question, save=save)
             source = files[0] if len(files) == 1 else counted(len(files), "file")
             merged = merged_result(total, source=source, settings=question.settings(), r=question.r)

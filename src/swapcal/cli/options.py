@@ -1,29 +1,19 @@
-"""Options that several commands share, each written once."""
+"""Options of commands: made from the fields of `TaskConfig` with the help that stands there, or written here once."""
 
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import Field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from swapcal.tasks.config import TaskConfig
+from swapcal.errors import InvalidInput
+from swapcal.tasks.config import TaskConfig, parse_columns, read_toml
 
 File = Annotated[str, typer.Argument(help="CSV, Parquet or JSON lines; - for standard input.")]
-Outcome = Annotated[str, typer.Option(help="Column of outcomes.")]
-Groups = Annotated[str | None, typer.Option(help="Columns, intersections, comparisons: sex,race,sex*race,age >= 60.")]
-Categories = Annotated[
-    str | None, typer.Option(help="Columns of --groups whose numbers are names (stores, postcodes): no bands of them.")
-]
-Property = Annotated[
-    str, typer.Option(help="mean, probability (of outcomes 0 and 1), median, quantile:0.9, expectile:0.8 or moment:2.")
-]
-Low = Annotated[float | None, typer.Option(help="Smallest outcome; else that of the file (run: of 10,000 rows).")]
-High = Annotated[float | None, typer.Option(help="Largest outcome; else that of the file (run: of 10,000 rows).")]
-Time = Annotated[
-    str | None, typer.Option(help="Column of times, rows sorted by it: since when; rows of a day count together.")
-]
-Cluster = Annotated[
-    str | None, typer.Option(help="Column by which rows hang together (a day, a person), sorted by it; '' for none.")
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="TOML file with options by name (y = 'late'); those given here win.")
 ]
 FailAbove = Annotated[
     str | None,
@@ -32,21 +22,73 @@ FailAbove = Annotated[
         "units of the outcome. groups:N counts groups off; rms:X takes the root mean square bias of all cells."
     ),
 ]
-Positive = Annotated[str | None, typer.Option(help="The outcome is 1 where the column equals this text.")]
-Weight = Annotated[str | None, typer.Option(help="Column of weights.")]
-Power = Annotated[float, typer.Option(help="Power of the error, 1 or more.")]
-Costs = Annotated[
-    str | None, typer.Option(help="What a false alarm and a missed event cost who acts on the forecasts, as 1:5.")
-]
-Limit = Annotated[int, typer.Option(min=1, help="Largest number of groups.")]
 Page = Annotated[Path | None, typer.Option(help="Also write the page to this HTML file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
+_FIELDS = {each.name: each for each in fields(TaskConfig)}
+_KINDS = {"int | None": int, "float | None": float, "int": int, "float": float, "bool": bool, "bool | None": bool}
 
-def question(y: str, p: str | None, groups: str | None, linear: str | None, **asked: Any) -> "TaskConfig":
-    """The question that the options ask; groups and linear columns as they are written on the command line."""
-    from swapcal.tasks.config import TaskConfig, parse_columns, parse_groups
 
-    asked["categories"] = parse_columns(asked["categories"]) if asked.get("categories") else ()
-    names = () if linear is None else parse_columns(linear)
-    return TaskConfig(y, p, groups=() if groups is None else parse_groups(groups), linear=names, **asked)
+def configured(names: str, **helps: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command take fields of `TaskConfig` as options, in the place of its parameter `options`.
+
+    Parameters
+    ----------
+    names : str
+        The fields, between blanks, in the order of the help.
+    **helps : str
+        Other helps than those of the fields.
+
+    Returns
+    -------
+    callable
+        A decorator. The command gets the options that were given, by name, as its argument `options`.
+    """
+    chosen = [_FIELDS[name] for name in names.split()]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(command).parameters.values())
+        at = next(k for k, each in enumerate(own) if each.name == "options")
+        made = [_parameter(each, helps.get(each.name)) for each in chosen]
+
+        def called(**values: Any) -> None:
+            given = {each.name: values.pop(each.name) for each in chosen}
+            command(**values, options={name: value for name, value in given.items() if value is not None})
+
+        called.__doc__, called.__name__ = command.__doc__, command.__name__
+        parameters = [*own[:at], *made, *own[at + 1 :]]
+        keyword = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+        called.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
+        called.__annotations__ = {each.name: each.annotation for each in keyword}
+        return called
+
+    return decorate
+
+
+def _parameter(field: "Field[Any]", help: str | None) -> inspect.Parameter:
+    """An option that is None where it was not given, so that a file of options can say it."""
+    more = dict(field.metadata)
+    usual = field.default
+    shown = usual if isinstance(usual, (int, float, str)) and not isinstance(usual, bool) else False
+    kind: Any = _KINDS.get(str(getattr(field.type, "__name__", field.type)), _KINDS.get(str(field.type), str))
+    flags = more.pop("flags", (f"--{field.name}",))
+    text = help or more.pop("help")
+    more.pop("help", None)
+    option = typer.Option(*flags, help=text, show_default=str(shown) if shown is not False else False, **more)
+    return inspect.Parameter(
+        field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
+    )
+
+
+def task_config(file: Path | None, options: Mapping[str, Any], **more: Any) -> TaskConfig:
+    """What is asked: by the file, and by the options that were given, which go before it."""
+    return TaskConfig.from_mapping({**read_toml(file), **options, **more})
+
+
+def models(file: Path | None, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns of forecasts that are audited, one or several."""
+    named = {**read_toml(file), **options}
+    p = named.get("p", named.get("hint"))
+    if not p:
+        raise InvalidInput("an audit needs the column of forecasts: give p= (--p)")
+    return parse_columns(p) if isinstance(p, str) else tuple(p)

@@ -91,7 +91,8 @@ def create(
     scope: Annotated[list[str], typer.Option(help="predict, outcomes, read or admin; once for each.")],
     config: _Config = CONFIG,
     name: Annotated[str, typer.Option(help="Whose it is, for the list of tokens.")] = "",
-    stream: Annotated[list[str] | None, typer.Option(help="Good for this stream; once for each. Default: all.")] = None,
+    stream: Annotated[list[str] | None, typer.Option(help="Good for this stream; once for each.")] = None,
+    all_streams: Annotated[bool, typer.Option("--all-streams", help="Good for all streams, also later ones.")] = False,
     print_only: Annotated[
         bool, typer.Option("--print-only", help="Store nothing; print an entry for the configuration as well.")
     ] = False,
@@ -104,7 +105,13 @@ def create(
     with error_boundary():
         from swapcal.service import access as tokens
 
-        text, row = tokens.create(name, scope, stream or ())
+        if all_streams == bool(stream):
+            stop("say which streams the token is good for: --stream for each of them, or --all-streams")
+        known: set[str] = set()
+        if stream:
+            with _store(config) as store:
+                known = {*_read(config).streams, *store.names()}
+        text, row = tokens.create(name, scope, stream, known)
         if print_only:
             import json
 
@@ -125,7 +132,8 @@ def list_tokens(config: _Config = CONFIG) -> None:
     _check_installed()
     with error_boundary(), _store(config) as store:
         for row in store.tokens():
-            typer.echo(f"{row.key}  {row.name or '(no name)'}  {row.scopes}  {row.streams or '(all streams)'}")
+            streams = "(all streams)" if row.streams == "*" else row.streams
+            typer.echo(f"{row.key}  {row.name or '(no name)'}  {row.scopes}  {streams}")
 
 
 @token.command("revoke")

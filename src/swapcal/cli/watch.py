@@ -4,22 +4,22 @@ from typing import Annotated, Any
 
 import typer
 
-from swapcal.cli import options
+from swapcal.cli import options as shared
 from swapcal.cli.terminal import error_boundary
 
 ALARMED = 1
 
 
+@shared.configured(
+    "y p groups categories property low high positive time cluster limit",
+    p="Column of forecasts.",
+    time="Column of times, which alarms then tell.",
+    cluster="Column by which rows hang together (a day), sorted by it.",
+)
 def watch(
-    file: options.File,
-    y: options.Outcome,
-    p: Annotated[str, typer.Option("--p", "--hint", help="Column of forecasts.")],
-    groups: options.Groups = None,
-    categories: options.Categories = None,
-    property: options.Property = "mean",
-    low: options.Low = None,
-    high: options.High = None,
-    positive: options.Positive = None,
+    file: shared.File,
+    options: dict[str, Any],
+    config: shared.ConfigFile = None,
     tolerance: Annotated[
         float, typer.Option(min=0.0, help="Bias that is no matter, in the unit of the outcome (0.02: 2 points).")
     ] = 0.0,
@@ -27,12 +27,7 @@ def watch(
         float | None, typer.Option(help="Probability of ever a false alarm; 0.01 unless --every is given.")
     ] = None,
     every: Annotated[float | None, typer.Option(help="Or: rows in which there is one false alarm on average.")] = None,
-    time: Annotated[str | None, typer.Option(help="Column of times, which alarms then tell.")] = None,
-    cluster: Annotated[
-        str | None, typer.Option(help="Column by which rows hang together (a day), sorted by it.")
-    ] = None,
     settle: Annotated[int, typer.Option(min=1, help="Rows at the start that settle range and groups.")] = 1_000,
-    limit: options.Limit = 2_500,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for lines that are added to the file.")] = False,
     first: Annotated[bool, typer.Option("--first", help="End at the first alarm.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line for each alarm.")] = False,
@@ -51,9 +46,7 @@ def watch(
         from swapcal.tables.records import growing_batches, read
         from swapcal.tasks.watch import watch as alarms_of
 
-        asked: dict[str, Any] = {"property": property, "low": low, "high": high, "positive": positive, "limit": limit}
-        asked |= {"categories": categories}
-        question = options.question(y, p, groups, None, **asked, prefix=settle, time=time, cluster=cluster)
+        question = shared.task_config(config, options, prefix=settle)
         grows = follow or file == "-"
         batches = (
             growing_batches(file, question.columns, follow=follow) if grows else read(file, columns=question.columns)

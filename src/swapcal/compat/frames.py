@@ -50,7 +50,8 @@ def forecaster_for(
     learn : bool
         Put an `OnlineRegression` between the hint and the engine.
     **settings
-        Whatever else `Forecaster` takes: `seed`, `horizon`, `bins`, ...
+        When outcomes are known, and how much rows count, as `swapcal run` takes it: the columns `time`, `known` and
+        `weight`, `delay` and `order`. And whatever else `Forecaster` takes: `seed`, `horizon`, `bins`, ...
 
     Returns
     -------
@@ -129,8 +130,29 @@ def _gone_through(
     hypotheses.fit(frame)
     guide = OnlineRegression() if learn else None
     target = usual if property is None else property
+    late = _late(frame, y, {name: settings.pop(name) for name in _LATE if name in settings})
     forecaster = Forecaster(target, hypotheses, hint=guide, **{"outside": "clip", **settings})
-    return forecaster, forecaster.run(frame, labels, None if hint is None else _column(frame, hint), missing="skip")
+    hints = None if hint is None else _column(frame, hint)
+    return forecaster, forecaster.run(frame, labels, hints, missing="skip", **late)
+
+
+_LATE = ("time", "known", "delay", "order", "weight")
+
+
+def _late(frame: Any, y: str, options: dict[str, Any]) -> dict[str, Any]:
+    """When the outcomes of a frame are known, and weights, as `Forecaster.run` takes them."""
+    from swapcal.tables.records import read
+    from swapcal.tasks.columns import ColumnReader
+    from swapcal.tasks.config import TaskConfig
+
+    if not options:
+        return {}
+    config = TaskConfig(y, **options)
+    with read(frame, columns=config.columns) as records:
+        batches = list(records)
+    reader = ColumnReader(config, "the frame", batches)
+    parts = [{**reader.moments(batch), **reader.weighed(batch)} for batch in batches]
+    return {"order": config.order, **{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}}
 
 
 def audit(frame: Any, *, y: str, p: str, groups: Any = (), **question: Any) -> Any:

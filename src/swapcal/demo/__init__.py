@@ -32,7 +32,7 @@ from swapcal.properties import Mean, Quantile
 from swapcal.report import page
 from swapcal.report.figures import WorstGroups
 from swapcal.simulate import streams
-from swapcal.tasks import scalar
+from swapcal.tasks import runner
 from swapcal.tasks.columns import RangeWarning
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import Result, to_json
@@ -103,7 +103,8 @@ def _run(scene: Scene, task: Task, columns: dict[str, object], who: str, steps: 
         # What is outside the range, or heaps up, is said beside the numbers.
         for said in (RangeWarning, AtomsWarning):
             warnings.simplefilter("ignore", said)
-        result = scalar.run(columns, task.question, learn=learn, jitter=task.jitter, seed=SEED, progress=done)
+        config = replace(task.question, learn=learn, jitter=task.jitter, seed=SEED)
+        result: Result = runner.run(columns, config, progress=done)
     settings = {**result.settings, **scene.about}
     return replace(result, source=f"{scene.source}: {task.subject}", settings=settings)
 

@@ -1,4 +1,4 @@
-"""Which forecasts still wait for their outcome: four bytes for each of the last `window` rounds, and no more."""
+"""Which rounds still wait for their outcome, and what their updates will need where nobody else keeps it."""
 
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -443,3 +443,41 @@ class HeldRounds:
         """Lines, rounds and due moments of all that wait, in the order of their rounds."""
         lines = self.lines
         return lines, self.whole[lines, ROUND], self.numbers[lines, DUE]
+
+
+class HeldForecast(NamedTuple):
+    """A forecast of a model that is made of several forecasters; the outcome is NaN while it is not known."""
+
+    forecast: Any
+    y: float
+    due: float
+
+
+class HeldForecasts(dict[int, HeldForecast]):
+    """`HeldRounds` of a model that is made of several forecasters: its forecasts, by round, in increasing order.
+
+    Examples
+    --------
+    >>> held = HeldForecasts({4: HeldForecast("a", float("nan"), float("nan")), 7: HeldForecast("b", 0.5, 9.0)})
+    >>> held.find(np.array([4.0, 7.0])), held.dues()[1:]
+    (array([ 4, -1]), (array([4, 7]), array([nan,  9.])))
+    """
+
+    def find(self, rounds: Any) -> IntArray:
+        """The rounds themselves where they wait to be filled in, -1 for others."""
+        return np.array([t if t in self and np.isnan(self[t].y) else -1 for t in rounds.tolist()], dtype=np.int64)
+
+    def fill(self, rounds: IntArray, labels: Float64Array, due: Float64Array) -> None:
+        """The outcomes of rounds that had none, and until when they wait."""
+        for t, y, moment in zip(rounds.tolist(), labels.tolist(), due.tolist(), strict=True):
+            self[t] = HeldForecast(self[t].forecast, y, moment)
+
+    def dues(self) -> tuple[IntArray, IntArray, Float64Array]:
+        """As `HeldRounds.dues`; lines are the rounds themselves."""
+        rounds = np.array(list(self), dtype=np.int64)
+        return rounds, rounds, np.array([each.due for each in self.values()], dtype=np.float64)
+
+    def let_go(self, before: int) -> None:
+        """Drop rounds before `before`, which have expired."""
+        for t in [t for t in self if t < before]:
+            del self[t]

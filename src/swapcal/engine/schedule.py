@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from swapcal import inputs
 from swapcal.engine import kernels
-from swapcal.engine.pending import HINT, Chunk, HeldRounds
+from swapcal.engine.pending import HINT, Chunk, HeldForecasts, HeldRounds, OpenRounds, Played, RoundInputs
 from swapcal.engine.round import Round
 from swapcal.engine.rules import Rules
 from swapcal.errors import InvalidInput
@@ -21,7 +21,7 @@ from swapcal.typing import Float64Array, IntArray
 
 NEVER = np.iinfo(np.int64).max
 NOT_YET = 2
-"""In `Arrivals.late`: the outcome is missing, and waited for."""
+"""In `Schedule.late`: the outcome is missing, and waited for."""
 
 
 class Schedule(NamedTuple):
@@ -95,7 +95,7 @@ def schedule(
 
     Returns
     -------
-    Arrivals
+    Schedule
         Whatever is known only after the last row waits for the next stream.
     """
     rows = np.arange(n, dtype=np.int64)
@@ -128,7 +128,7 @@ def schedule(
 
 
 def learn_order(arrive: IntArray, lines: IntArray) -> tuple[IntArray, IntArray, Any]:
-    """Codes, ends and late rows of `Arrivals`; has a compiled twin.
+    """Codes, ends and late rows of `Schedule`; has a compiled twin.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def learn_order(arrive: IntArray, lines: IntArray) -> tuple[IntArray, IntArray, 
     Returns
     -------
     tuple
-        The first three parts of `Arrivals`.
+        The first three parts of `Schedule`.
 
     Examples
     --------
@@ -233,9 +233,11 @@ def run(
     before = state.snapshot() if keep and not fresh else None
     groups = rules.hypotheses.snapshot() if hasattr(rules.hypotheses, "snapshot") else None
     play = play_alone if alone else _each
-    later = None if waits is None else _later(waits, known)
-    state.waiting.let_go(state.pending.issued - state.pending.window)
-    plan = None if late is None and later is None else _plan(round, late, labels, later)
+    plan = None
+    first = state.pending.issued
+    whole = planned(state.pending, state.waiting, labels, late, waits)
+    if whole is not None:
+        plan = ArrivalPlan(whole, first)
     try:
         for start, contexts in _parts(round, X, len(labels), chunk, alone):
             if not start and rules.notices:
@@ -309,35 +311,33 @@ class ArrivalPlan:
         return Schedule(inside, ends[start : stop + 1] - ends[start], late[start:stop], due[start:stop])
 
 
-def _later(waits: Any, known: Any) -> Any:
-    """Which outcomes are missing, and waited for."""
-    given = np.asarray(waits)
-    if given.dtype != np.bool_ or given.shape != known.shape:
-        raise InvalidInput(
-            f"waits must have True or False for each of the {len(known)} rows; got {inputs.short_repr(waits)}"
-        )
-    return given & ~known
-
-
-def _plan(round: Round, late: DelayRule | None, labels: Float64Array, later: Any) -> ArrivalPlan:
+def planned(
+    rounds: OpenRounds, held: HeldRounds | HeldForecasts, labels: Float64Array, late: DelayRule | None, waits: Any
+) -> Schedule | None:
+    """When the outcomes of the next rows are learned, with those that are held; None where nothing is late."""
     n, missing = len(labels), np.isnan(labels)
-    gone = missing if later is None else missing & ~later
+    later = None if waits is None else inputs.mask(waits, "waits", n) & missing
+    held.let_go(rounds.issued - rounds.window)
     if late is None:
-        whole, first = nothing_late(n), round.state.pending.issued
+        if later is None:
+            return None
+        whole = nothing_late(n)
     else:
-        whole, first = _arrivals(round, late, labels, gone)
+        order = inputs.one_of(late.order, "order", ("arrival", "forecast"))
+        settle = None if late.settle is None else inputs.integer(late.settle, "settle", 1)
+        known = np.where(missing, np.nan, to_seconds(late.known, "known", n))
+        gone = missing if later is None else missing & ~later
+        whole = schedule(known, late.times, n, rounds.issued, held.dues(), order, settle, gone)
     if later is not None:
         whole.late[later] = NOT_YET
-    return ArrivalPlan(whole, first)
+    return whole
 
 
-def _arrivals(round: Round, late: DelayRule, labels: Float64Array, gone: Any) -> tuple[Schedule, int]:
-    n = len(labels)
-    order = inputs.one_of(late.order, "order", ("arrival", "forecast"))
-    settle = None if late.settle is None else inputs.integer(late.settle, "settle", 1)
-    first = round.state.pending.issued
-    known = np.where(np.isnan(labels), np.nan, to_seconds(late.known, "known", n))
-    return schedule(known, late.times, n, first, round.state.waiting.dues(), order, settle, gone), first
+def delay_rule(known: Any, times: Any, order: str, settle: int | None) -> DelayRule | None:
+    """The rule of these arguments of `run`; None where every outcome is known before the next row."""
+    if known is None and times is not None:
+        raise InvalidInput("times= says when rows come; say with known= when their outcomes are known")
+    return None if known is None else DelayRule(known, times, order, settle)
 
 
 def fill_in(round: Round, rounds: Any, y: Any, known: Any) -> Float64Array:
@@ -345,13 +345,7 @@ def fill_in(round: Round, rounds: Any, y: Any, known: Any) -> Float64Array:
     rules, state = round.rules, round.state
     numbers = inputs.vector(rounds, "rounds")
     labels = rules.labels(inputs.vector(y, "y", len(numbers)))
-    due = np.full(len(labels), np.nan) if known is None else to_seconds(known, "known", len(labels))
-    lines = state.waiting.find(numbers)
-    for number, line in zip(numbers.tolist(), lines.tolist(), strict=True):
-        if line < 0:
-            _refuse(round, number)
-    if len(np.unique(lines)) < len(lines):
-        raise InvalidInput("rounds must have each round once; an outcome is learned once")
+    lines, due = blanks(state.pending, state.waiting, numbers, known)
     shown = np.array([state.waiting.shown(line, state.values.born) for line in lines.tolist()])
     now = lines[np.isnan(due)]
     before = state.snapshot()
@@ -371,15 +365,23 @@ def fill_in(round: Round, rounds: Any, y: Any, known: Any) -> Float64Array:
     return shown
 
 
-def _refuse(round: Round, number: float) -> None:
-    """Say why the outcome of a round cannot be filled in."""
-    if not number.is_integer():
-        raise InvalidInput(f"rounds are counted in whole numbers from 0; got {number!r}")
-    round.state.pending.check(int(number))
-    raise InvalidInput(
-        f"round {int(number)} does not wait to be filled in: its outcome is known and learned when that is due, or its "
-        "Forecast was given to the caller, for update"
-    )
+def blanks(
+    rounds: OpenRounds, held: HeldRounds | HeldForecasts, numbers: Float64Array, known: Any
+) -> tuple[IntArray, Float64Array]:
+    """The lines of rounds that wait to be filled in, and when the outcomes are due, NaN for now; or why not."""
+    due = np.full(len(numbers), np.nan) if known is None else to_seconds(known, "known", len(numbers))
+    lines = held.find(numbers)
+    for number in numbers[lines < 0].tolist():
+        if not number.is_integer():
+            raise InvalidInput(f"rounds are counted in whole numbers from 0; got {number!r}")
+        rounds.check(int(number))
+        raise InvalidInput(
+            f"round {int(number)} does not wait to be filled in: its outcome is known and learned when that is due, or "
+            "its Forecast was given to the caller, for update"
+        )
+    if len(np.unique(lines)) < len(lines):
+        raise InvalidInput("rounds must have each round once; an outcome is learned once")
+    return lines, due
 
 
 def play(round: Round, part: Chunk) -> None:
@@ -398,35 +400,86 @@ def play_alone(round: Round, part: Chunk) -> None:
         progress[2] = 0
 
 
+class Player(Protocol):
+    """Whatever plays rows one by one: a round in Python, or a model that is made of several forecasters."""
+
+    def predict(self, t: int) -> Any:
+        """Forecast row `t`; all that its update will need."""
+
+    def learn(self, ticket: Any, y: float) -> None:
+        """Its outcome."""
+
+    def drop(self, ticket: Any) -> None:
+        """None will come."""
+
+    def hold(self, ticket: Any, y: float, due: float) -> int:
+        """Keep it until its outcome is due, NaN while it is not known; in which line."""
+
+    def take(self, line: int) -> None:
+        """Learn what was held there, unless it has expired."""
+
+
+def play_each(player: Player, labels: Float64Array, late: Schedule | None) -> None:
+    """Row after row, as the schedule says; the twin of the compiled `run`."""
+    lines: dict[int, int] = {}
+
+    def learn(codes: IntArray) -> None:
+        for code in codes.tolist():
+            line = -1 - code if code < 0 else lines.pop(code, -1)
+            if line >= 0:
+                player.take(line)
+
+    for t, label in enumerate(labels.tolist()):
+        if late is not None:
+            learn(late.codes[late.ends[t] : late.ends[t + 1]])
+        ticket = player.predict(t)
+        if math.isnan(label) and (late is None or late.late[t] != NOT_YET):
+            player.drop(ticket)
+        elif late is not None and late.late[t]:
+            lines[t] = player.hold(ticket, label, float(late.due[t]))
+        else:
+            player.learn(ticket, label)
+    if late is not None:
+        learn(late.codes[late.ends[len(labels)] :])
+
+
+class _RoundTicket(NamedTuple):
+    inputs: RoundInputs
+    played: Played
+    round: int
+    said: float
+
+
+class _RoundPlayer:
+    """A round in Python on some rows."""
+
+    def __init__(self, round: Round, part: Chunk) -> None:
+        assert isinstance(part.contexts, Rows)  # arrays are for kernels
+        self.round, self.part, self.rows = round, part, part.contexts
+        self.hints = [math.nan] * len(part.labels) if part.hints is None else part.hints.tolist()
+        self.take = round.take
+
+    def predict(self, t: int) -> _RoundTicket:
+        playing, part, ends, hint = self.round, self.part, self.rows.indptr, self.hints[t]
+        inside = slice(ends[t], ends[t + 1])
+        row = Row(self.rows.indices[inside], self.rows.values[inside])
+        extra = None if part.features is None else part.features[t]
+        case = playing.see(row, None if math.isnan(hint) else hint, extra)
+        opened, played, _ = playing.play(case)
+        value = float(playing.state.values.born[played.slot])
+        part.out[t] = value if played.followed else case.base
+        return _RoundTicket(case, played, opened, value)
+
+    def learn(self, ticket: _RoundTicket, y: float) -> None:
+        self.round.learn(ticket.inputs, ticket.played, y, ticket.round)
+
+    def drop(self, ticket: _RoundTicket) -> None:
+        self.round.drop(ticket.round, ticket.said, ticket.inputs.base, ticket.played)
+
+    def hold(self, ticket: _RoundTicket, y: float, due: float) -> int:
+        return self.round.state.waiting.add(ticket.inputs, ticket.played, ticket.round, y, due)
+
+
 def _each(round: Round, part: Chunk) -> None:
     """Round after round."""
-    contexts, hints, state, late = part.contexts, part.hints, round.state, part.arrivals
-    assert isinstance(contexts, Rows)  # arrays are for kernels
-    ends, given = contexts.indptr.tolist(), [math.nan] * len(part.labels) if hints is None else hints.tolist()
-    lines: dict[int, int] = {}
-    for t, (label, hint) in enumerate(zip(part.labels.tolist(), given, strict=True)):
-        if late is not None:
-            _learned(round, late.codes[late.ends[t] : late.ends[t + 1]], lines)
-        inside = slice(ends[t], ends[t + 1])
-        row = Row(contexts.indices[inside], contexts.values[inside])
-        extra = None if part.features is None else part.features[t]
-        case = round.see(row, None if math.isnan(hint) else hint, extra)
-        opened, played, _ = round.play(case)
-        value = float(state.values.born[played.slot])
-        part.out[t] = value if played.followed else case.base
-        missing = math.isnan(label)
-        if missing and (late is None or late.late[t] != NOT_YET):
-            round.drop(opened, value, case.base, played)
-        elif late is not None and late.late[t]:
-            lines[t] = state.waiting.add(case, played, opened, label, float(late.due[t]))
-        else:
-            round.learn(case, played, label, opened)
-    if late is not None:
-        _learned(round, late.codes[late.ends[len(part.labels)] :], lines)
-
-
-def _learned(round: Round, codes: IntArray, lines: dict[int, int]) -> None:
-    for code in codes.tolist():
-        line = -1 - code if code < 0 else lines.pop(code, -1)
-        if line >= 0:
-            round.take(line)
+    play_each(_RoundPlayer(round, part), part.labels, part.arrivals)

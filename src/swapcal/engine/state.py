@@ -221,8 +221,9 @@ def read(
         if type(value) is not int or not 0 <= value < _MOST:
             raise StateFileError(f"this saved state is damaged: {name} is {value!r}")
     configuration, learned = _known(bytes(packed.parts["rules"]), property, hypotheses, hint)
-    n, n_values, max_pending = configuration.rules.hypotheses.n, counters["n_values"], configuration.rules.max_pending
+    n_values, max_pending = counters["n_values"], configuration.rules.max_pending
     # What is not stored but follows from the settings is small beside what is, or it is not taken.
+    n = configuration.rules.hypotheses.n + configuration.rules.n_features
     small = 8 * n <= max(_SMALL, packed.size) and 8 * ROOM * n <= _LARGEST_ROOM
     if not small or not 0 < max_pending <= _LARGEST_WINDOW or not 2 <= n_atoms <= _MOST_ATOMS:
         raise StateFileError(_UNFIT)
@@ -356,6 +357,9 @@ def _read(
     shared: bytes, property: Elicitable | None, own: Hypotheses | None, hint: LearningHint | None
 ) -> _Configuration:
     specs = json.loads(shared)
+    for name, spec in (("n", specs[1]), ("n", specs[1].get("learner") or {}), ("n_features", specs[2] or {})):
+        if 8 * ROOM * spec.get(name, 0) > _LARGEST_ROOM:
+            raise StateFileError(_UNFIT)
     resumed = getattr(own, "resumed", None)
     parts = (
         properties.from_spec(specs[0]) if property is None else property,

@@ -108,6 +108,8 @@ class QuantilesForecast:
         What the forecaster of the scale played.
     unit : float
         What the scale is a multiple of, where `predict` was given one; else 1.
+    round : int
+        Its number among all that were forecast, from 0.
     """
 
     levels: tuple[float, ...]
@@ -117,6 +119,7 @@ class QuantilesForecast:
     parts: tuple[Forecast, ...]
     size: Forecast | None
     unit: float = 1.0
+    round: int = -1
 
     @property
     def predictive(self) -> PredictiveDistribution:
@@ -133,6 +136,7 @@ class QuantilesForecast:
             "parts": [part.to_dict() for part in self.parts],
             "size": None if self.size is None else self.size.to_dict(),
             "unit": self.unit,
+            "round": self.round,
         }
 
     def to_json(self) -> str:
@@ -149,7 +153,8 @@ class QuantilesForecast:
             parts = tuple(Forecast.from_dict(part) for part in data["parts"])
             size = None if data["size"] is None else Forecast.from_dict(data["size"])
             center = None if data["center"] is None else float(data["center"])
-            return cls(levels, values, center, float(data["scale"]), parts, size, float(data.get("unit", 1.0)))
+            unit, number = float(data["unit"]), int(data["round"])
+            return cls(levels, values, center, float(data["scale"]), parts, size, unit, number)
         except (KeyError, TypeError, ValueError) as error:
             raise UnknownForecast(f"this is not a stored forecast of quantiles ({error})") from None
 
@@ -181,6 +186,11 @@ class IntervalForecast:
     upper: float
     coverage: float
     quantiles: QuantilesForecast
+
+    @property
+    def round(self) -> int:
+        """Its number among all that were forecast, from 0."""
+        return self.quantiles.round
 
     @property
     def width(self) -> float:

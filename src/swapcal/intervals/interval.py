@@ -89,6 +89,11 @@ class Interval(Stateful):
         """Rounds that have had their outcome, without the first ones that only taught the spread."""
         return self.quantiles.n_rounds
 
+    @property
+    def n_pending(self) -> int:
+        """Forecasts that wait for their outcome."""
+        return self.quantiles.n_pending
+
     def predict(self, x: Any, hint: float | None = None, *, unit: float | None = None) -> IntervalForecast:
         """The interval for context `x`, around `hint`; opens a round, learns nothing about outcomes.
 
@@ -126,9 +131,13 @@ class Interval(Stateful):
             raise UnknownForecast(f"forget takes what predict returned; got {inputs.short_repr(forecast)}")
         self.quantiles.forget(forecast.quantiles)
 
-    def run(self, X: Any, y: Any, hints: Any = None, *, units: Any = None) -> Float64Array:
+    def run(self, X: Any, y: Any, hints: Any = None, *, units: Any = None, **late: Any) -> Float64Array:
         """Forecast and update a whole recorded stream, as `Quantiles.run`; an array with the two ends."""
-        return self.quantiles.run(X, y, hints, units=units)
+        return self.quantiles.run(X, y, hints, units=units, **late)
+
+    def fill_in(self, rounds: Any, y: Any, *, known: Any = None) -> Float64Array:
+        """Learn outcomes that were missing when `run` played their rounds, with `waits`; the two ends of each."""
+        return self.quantiles.fill_in(rounds, y, known=known)
 
     def miscoverage(self, delta: float = 0.05) -> float:
         """What the number of covered rounds differs at most from coverage times rounds, in every group at once.

@@ -2,22 +2,23 @@
 
 import math
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal import hypotheses, inputs
+from swapcal import hypotheses, inputs, sparse
 from swapcal.engine.arithmetic import seed_for
+from swapcal.engine.composite import Composite
 from swapcal.engine.ties import TieDetector
-from swapcal.errors import InvalidInput, UnknownForecast
+from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.intervals.forecasts import QuantilesForecast
 from swapcal.properties import Mean, Quantile
-from swapcal.protocols import Hypotheses, Row, Rows
-from swapcal.state import Packed, Saved, Stateful
+from swapcal.protocols import Hypotheses, Row
+from swapcal.state import Packed, Saved
 from swapcal.typing import Float64Array, Spec
 
 # --------
@@ -178,7 +179,7 @@ _NEAR_END = 0.01
 """Hints keep this far from the ends of a cell."""
 
 
-class Quantiles(Stateful):
+class Quantiles(Composite[QuantilesForecast]):
     r"""Quantiles at several levels that never cross, each calibrated given itself and given every group.
 
     One forecaster per level, in a tree: the middle level is forecast first; a level below it is forecast as a point of
@@ -254,6 +255,7 @@ class Quantiles(Stateful):
         learn: bool = True,
         max_pending: int = 65_536,
     ) -> None:
+        super().__init__(QuantilesForecast, max_pending)
         self.levels = tuple(inputs.level(float(level)) for level in levels)
         if not self.levels or any(b <= a for a, b in zip(self.levels, self.levels[1:], strict=False)):
             raise InvalidInput(f"levels must be numbers between 0 and 1 in increasing order; got {list(levels)!r}")
@@ -295,9 +297,18 @@ class Quantiles(Stateful):
         return f"Quantiles({list(self.levels)}, {self.hypotheses!r}, seed={self.seed}): {self.n_rounds} rounds"
 
     @property
-    def hypotheses(self) -> Hypotheses:
+    def hypotheses(self) -> Hypotheses:  # type: ignore[override]
         """For whom quantiles are calibrated."""
         return self._contexts.hypotheses
+
+    @property
+    def n_outputs(self) -> int:
+        """Levels."""
+        return len(self.levels)
+
+    def outputs(self, forecast: QuantilesForecast) -> Sequence[float]:
+        """The quantiles."""
+        return forecast.values
 
     @property
     def n_rounds(self) -> int:
@@ -335,7 +346,7 @@ class Quantiles(Stateful):
         context = self._contexts.read(x, given, learn=drawn)
         if self.spread is None:
             ends = tuple(self.low if level < 0.5 else self.high for level in self.levels)
-            return QuantilesForecast(self.levels, ends, given, 0.0, (), None, one)
+            return QuantilesForecast(self.levels, ends, given, 0.0, (), None, one, self._open() if drawn else -1)
         center = self.middle if given is None else given
         sized, how_large = _forecast(self._size, context, 0.5, drawn)
         scale = _STRETCH * size_back(how_large, self.spread) * one
@@ -347,23 +358,17 @@ class Quantiles(Stateful):
             parts[node.position], inside = _forecast(forecaster, context, guess, drawn)
             positions[node.position] = _at(inside, start, stop)
         values = tuple(min(max(unit_back(u, center, scale), self.low), self.high) for u in positions)
-        return QuantilesForecast(self.levels, values, center, scale, tuple(parts) if drawn else (), sized, one)
+        number, played = (self._open(), tuple(parts)) if drawn else (-1, ())
+        return QuantilesForecast(self.levels, values, center, scale, played, sized, one, number)
 
-    def update(self, forecast: QuantilesForecast, y: float) -> None:
-        """Learn the outcome `y` of a forecast: in any order, once each.
-
-        Parameters
-        ----------
-        forecast : QuantilesForecast
-            What `predict` returned, or what was stored of it.
-        y : float
-            The outcome.
-        """
-        if not isinstance(forecast, QuantilesForecast):
-            raise UnknownForecast(f"update takes what predict returned; got {inputs.short_repr(forecast)}")
+    def label(self, y: Any) -> float:
+        """An outcome that lies in the range."""
         label = inputs.real(y, "label")
         if not self.low <= label <= self.high:
             raise InvalidInput(f"the label {label:g} is outside [{self.low:g}, {self.high:g}]; widen low and high")
+        return label
+
+    def _learn(self, forecast: QuantilesForecast, label: float) -> None:
         if forecast.size is None or forecast.center is None:
             self._warm_up(label, forecast.center, forecast.unit)
             return
@@ -381,10 +386,7 @@ class Quantiles(Stateful):
         assert self.spread is not None  # there was one when the forecast was made
         self._size.update(forecast.size, size(abs(label - forecast.center) / forecast.unit, self.spread))
 
-    def forget(self, forecast: QuantilesForecast) -> None:
-        """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it."""
-        if not isinstance(forecast, QuantilesForecast):
-            raise UnknownForecast(f"forget takes what predict returned; got {inputs.short_repr(forecast)}")
+    def _forget(self, forecast: QuantilesForecast) -> None:
         if forecast.size is not None:
             for node, forecaster in zip(self._nodes, self._ends, strict=True):
                 forecaster.forget(forecast.parts[node.position])
@@ -401,7 +403,7 @@ class Quantiles(Stateful):
             self.spread = max(1.5 * float(np.median(distances)), 1e-12 * max(1.0, abs(self.middle)))
             self._warm = []
 
-    def run(self, X: Any, y: Any, hints: Any = None, *, units: Any = None) -> Float64Array:
+    def run(self, X: Any, y: Any, hints: Any = None, *, units: Any = None, **late: Any) -> Float64Array:
         """Forecast and update a whole recorded stream; one row of quantiles for each round.
 
         Parameters
@@ -411,28 +413,20 @@ class Quantiles(Stateful):
         y : array
             Outcomes; where one is NaN the round is forecast and not learned from.
         hints : array, optional
-            Your own model's forecasts.
+            Your own model's forecasts; NaN for none.
         units : array, optional
-            How far it expects each outcome from its forecast, as in `predict`.
+            How far it expects each outcome from its forecast, as in `predict`; NaN for no word.
+        **late
+            `weights`, `known`, `times`, `order`, `settle` and `waits`, as for `Forecaster.run`.
 
         Returns
         -------
         array, rounds by levels
             The quantiles.
         """
-        labels = inputs.vector(y, "y", missing=True)
-        given = None if hints is None else inputs.vector(hints, "hints", len(labels)).tolist()
-        sized = None if units is None else inputs.vector(units, "units", len(labels)).tolist()
-        out = np.empty((len(labels), len(self.levels)))
-        for t, context in enumerate(_each(self.hypotheses, X, len(labels))):
-            hint, one = None if given is None else given[t], None if sized is None else sized[t]
-            forecast = self.predict(context, hint, unit=one)
-            out[t] = forecast.values
-            if math.isnan(labels[t]):
-                self.forget(forecast)
-            else:
-                self.update(forecast, float(labels[t]))
-        return out
+        n = sparse.how_many(y)
+        centers, sizes = (_each(values, name, n) for values, name in ((hints, "hints"), (units, "units")))
+        return self.play(X, y, lambda row, t: self.predict(row, centers[t], unit=sizes[t]), **late)
 
     def miscoverage(self, delta: float = 0.05) -> Float64Array:
         """For every level, what the sum over a group's rounds of 1{y <= q} - level stays below, for all groups at once.
@@ -472,6 +466,7 @@ class Quantiles(Stateful):
             "middle": self.middle,
             "warm": self._warm,
             "contexts": self._contexts.plain(),
+            "rounds": self.rounds_plain(),
         }
         parts = {f"level {k}": forecaster.to_bytes() for k, forecaster in enumerate(self._ends)}
         return Saved(plain, {}, {**parts, "size": self._size.to_bytes()})
@@ -488,6 +483,7 @@ class Quantiles(Stateful):
         quantiles._contexts = Contexts.from_plain(plain["contexts"], functions)
         quantiles._size = Forecaster.from_bytes(parts["size"])
         quantiles._ends = [Forecaster.from_bytes(parts[f"level {k}"]) for k in range(len(quantiles._nodes))]
+        quantiles.restore_rounds(plain["rounds"], quantiles._size.rules.max_pending)
         return quantiles
 
 
@@ -531,10 +527,7 @@ def _hypotheses(spec: Any, own: Any) -> Hypotheses:
     return resumed
 
 
-def _each(functions: Hypotheses, X: Any, n_rows: int) -> Iterator[Any]:
-    """The contexts one by one, read together where the class can."""
-    rows: Rows = functions.rows(X, n_rows)
-    ends = rows.indptr.tolist()
-    for t in range(n_rows):
-        inside = slice(ends[t], ends[t + 1])
-        yield Row(rows.indices[inside], rows.values[inside])
+def _each(values: Any, name: str, n: int) -> list[float | None]:
+    """A number or None for each row."""
+    numbers = [math.nan] * n if values is None else inputs.vector(values, name, n, missing=True).tolist()
+    return [None if math.isnan(each) else each for each in numbers]

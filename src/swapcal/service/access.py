@@ -8,8 +8,8 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -19,50 +19,32 @@ from starlette.responses import Response
 import swapcal as sc
 from swapcal.service.config import Config
 from swapcal.service.metrics import Metrics
-from swapcal.service.schemas import Problem
+from swapcal.service.schemas import Problem, check_name
 from swapcal.service.store import TokenRow
-
-# --------
-# Tokens: 256 random bits, shown once, kept as a digest, good for some scopes of some streams.
 
 Scope = Literal["predict", "outcomes", "read", "admin"]
 SCOPES: tuple[Scope, ...] = ("predict", "outcomes", "read", "admin")
+ALL_STREAMS = "*"
+# What anybody may ask: whether the service is there.
+OPEN_PATHS = frozenset({"/v2/health/live", "/v2/health/ready", "/ping"})
 _FORM = re.compile(r"swapcal_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
-
-
-class Bucket:
-    """So many cases a second, and `burst` at once after a pause."""
-
-    __slots__ = ("_at", "_left", "burst", "rate")
-
-    def __init__(self, rate: float, burst: float) -> None:
-        self.rate, self.burst = rate, burst
-        self._left, self._at = self.burst, time.monotonic()
-
-    def take(self, n: int) -> float:
-        """0 if so many may pass, else the seconds until they may."""
-        now = time.monotonic()
-        self._left = min(self.burst, self._left + (now - self._at) * self.rate)
-        self._at = now
-        if n > self._left:
-            return (n - self._left) / self.rate
-        self._left -= n
-        return 0.0
+_encode = msgspec.json.Encoder().encode
+Decoded = TypeVar("Decoded")
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Who may what: `streams` empty means all of them."""
+    """Who may what: 256 random bits, shown once and kept as a digest, good for some scopes of some streams."""
 
     key: str
     name: str
     digest: str
     scopes: frozenset[str]
-    streams: frozenset[str] = field(default_factory=frozenset)
+    streams: frozenset[str]
 
     def may(self, scope: Scope, stream: str | None) -> bool:
         """Whether the token is good for a scope, of a stream or of the service as a whole."""
-        return scope in self.scopes and (not self.streams or stream is None or stream in self.streams)
+        return scope in self.scopes and (stream is None or stream in self.streams or ALL_STREAMS in self.streams)
 
     @classmethod
     def of(cls, row: TokenRow) -> "Token":
@@ -70,13 +52,26 @@ class Token:
         return cls(row.key, row.name, row.digest, frozenset(row.scopes.split()), frozenset(row.streams.split()))
 
 
-def create(name: str, scopes: Iterable[str], streams: Iterable[str] = ()) -> tuple[str, TokenRow]:
-    """A new token, to be shown once, and the row that is kept of it."""
+ANYBODY = Token("", "anybody on this machine", "", frozenset(SCOPES), frozenset([ALL_STREAMS]))
+
+
+def create(
+    name: str, scopes: Iterable[str], streams: Iterable[str] | None, known: Collection[str] = ()
+) -> tuple[str, TokenRow]:
+    """A new token, to be shown once, and the row that is kept of it; for some of the `known` streams, or (None) all."""
     chosen = tuple(dict.fromkeys(scopes))
     if not chosen or any(scope not in SCOPES for scope in chosen):
         raise sc.InvalidInput(f"scopes are {', '.join(SCOPES)}, one or more; got {', '.join(chosen) or 'none'}")
+    names = [ALL_STREAMS] if streams is None else [check_name(one) for one in dict.fromkeys(streams)]
+    if not names:
+        raise sc.InvalidInput("say which streams the token is good for: --stream for each, or --all-streams")
+    unknown = sorted(set(names) - set(known) - {ALL_STREAMS})
+    if unknown:
+        raise sc.InvalidInput(
+            f"there is no stream {unknown[0]!r}; there is {', '.join(sorted(known)) or 'none'}. Make the stream first"
+        )
     key, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    row = TokenRow(key, name, digest_of(secret), " ".join(chosen), " ".join(streams), time.time())
+    row = TokenRow(key, name, digest_of(secret), " ".join(chosen), " ".join(names), time.time())
     return f"swapcal_{key}_{secret}", row
 
 
@@ -91,15 +86,28 @@ def find(text: str, tokens: dict[str, Token]) -> Token | None:
     if form is None:
         return None
     token = tokens.get(form[1])
-    kept = "0" * 64 if token is None else token.digest
-    return token if hmac.compare_digest(digest_of(form[2]), kept) else None
+    digest = "0" * 64 if token is None else token.digest
+    return token if hmac.compare_digest(digest_of(form[2]), digest) else None
 
 
-OPEN_PATHS = frozenset({"/v2/health/live", "/v2/health/ready", "/ping"})
-"""What anybody may ask: whether the service is there."""
+class Bucket:
+    """So many cases a second, and `burst` at once after a pause."""
 
-ANYBODY = Token("", "anybody on this machine", "", frozenset(SCOPES))
-Headers = Iterable[tuple[bytes, bytes]]
+    __slots__ = ("_at", "_left", "burst", "rate")
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self.rate, self.burst = rate, burst
+        self._left, self._at = burst, time.monotonic()
+
+    def take(self, n: int) -> float:
+        """0 if so many may pass, else the seconds until they may."""
+        now = time.monotonic()
+        self._left = min(self.burst, self._left + (now - self._at) * self.rate)
+        self._at = now
+        if n > self._left:
+            return (n - self._left) / self.rate
+        self._left -= n
+        return 0.0
 
 
 class Access:
@@ -124,21 +132,19 @@ class Access:
 
     def refresh(self, rows: Iterable[TokenRow]) -> None:
         """The store's tokens, as they are now."""
-        self._tokens = {**{row.key: Token.of(row) for row in rows}, **self._fixed}
+        self._tokens = {row.key: Token.of(row) for row in rows} | self._fixed
         self._buckets = {key: bucket for key, bucket in self._buckets.items() if key in self._tokens or key == ""}
 
-    def identify(self, method: str, headers: Headers) -> Token:
+    def identify(self, method: str, headers: Iterable[tuple[bytes, bytes]]) -> Token:
         """Whose request it is; a `Problem` if that cannot be told."""
         if not self.needed:
             return ANYBODY
-        for name, value in headers:
-            if name == b"authorization":
-                token = self._token(method, value)
-                if token is not None:
-                    return token
-                break
-        self.metrics.denied += 1
-        raise Problem(401, "this needs a token: send the header  Authorization: Bearer swapcal_...")
+        value = next((value for name, value in headers if name == b"authorization"), b"")
+        token = self._token(method, value)
+        if token is None:
+            self.metrics.denied += 1
+            raise Problem(401, "this needs a token: send the header  Authorization: Bearer swapcal_...")
+        return token
 
     def _token(self, method: str, value: bytes) -> Token | None:
         kind, _, text = value.decode("latin-1").partition(" ")
@@ -168,32 +174,17 @@ class Access:
         wait = bucket.take(cases)
         if wait:
             self.metrics.rate_limited += 1
-            raise Problem(
-                429,
-                f"this token may send {self.rate:g} cases a second; send the same request again in a while",
-                retry_after=max(1, math.ceil(min(wait, 3600.0))),
-            )
-
-
-# --------
-# Reading a request's body: so large and no larger, of the right kind, decoded into structs; and answers as JSON.
-
-_encode = msgspec.json.Encoder().encode
-Decoded = TypeVar("Decoded")
+            slow = f"this token may send {self.rate:g} cases a second; send the same request again in a while"
+            raise Problem(429, slow, retry_after=max(1, math.ceil(min(wait, 3600.0))))
 
 
 async def read_body(request: Request, limit: int) -> bytes:
     """The body; a `Problem` if it is too large, or not JSON by its own account."""
-    length: str | None = None
-    kind = b""
-    for name, value in request.scope["headers"]:
-        if name == b"content-length":
-            length = value.decode("latin-1")
-        elif name == b"content-type":
-            kind = value
-    if not kind.lower().startswith(b"application/json"):
+    headers = dict(request.scope["headers"])
+    if not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
         raise Problem(415, "the body must be JSON; send it with  Content-Type: application/json")
-    if length is not None and length.isdigit() and int(length) > limit:
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length) > limit:
         raise _too_large(limit)
     parts: list[bytes] = []
     left, more = limit, True
@@ -201,15 +192,13 @@ async def read_body(request: Request, limit: int) -> bytes:
         message = await request.receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        part: bytes = message.get("body", b"")
-        left -= len(part)
+        parts.append(message.get("body", b""))
+        left -= len(parts[-1])
         if left < 0:
             raise _too_large(limit)
-        parts.append(part)
         more = message.get("more_body", False)
-    body = parts[0] if len(parts) == 1 else b"".join(parts)
-    # For `forward`: a body can be read once.
-    request.scope["body"] = body
+    # For a request that is passed on: a body can be read once.
+    body = request.scope["body"] = b"".join(parts)
     return body
 
 
@@ -223,9 +212,9 @@ def decode(decoder: msgspec.json.Decoder[Decoded], body: bytes) -> Decoded:
         raise Problem(400, f"the body is not JSON: {error}") from None
 
 
-def json(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def json(content: Any, status: int = 200) -> Response:
     """An answer."""
-    return Response(_encode(content), status, headers, media_type="application/json")
+    return Response(_encode(content), status, media_type="application/json")
 
 
 def _too_large(limit: int) -> Problem:

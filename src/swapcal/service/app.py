@@ -1,4 +1,4 @@
-"""`swapcal serve`: from a configuration to a running server."""
+"""`swapcal serve`: the ASGI application around the table of routes, and the process that runs it."""
 
 import contextlib
 import gc
@@ -22,83 +22,16 @@ from swapcal.service import metrics
 from swapcal.service.access import OPEN_PATHS, json
 from swapcal.service.config import Config, is_loopback
 from swapcal.service.routes import OPERATIONS, Operation, document
-from swapcal.service.schemas import MEDIA_TYPE, Problem, body_of
+from swapcal.service.schemas import MEDIA_TYPE, Problem, body_of, check_name, is_id
 from swapcal.service.server import Server
 from swapcal.service.store import EventStore, NotOwner, open_store, opened
-
-# --------
-# Requests for a stream that another worker owns are passed on to it, once.
-
-MARK = "x-swapcal-passed-on"
-_KEPT = ("authorization", "content-type", "accept")
-
-
-async def pass_on(server: Server, request: Request, elsewhere: NotOwner) -> Response:
-    """The owner's answer; a `Problem` if nobody knows where it is, or if it just died."""
-    retry = Problem(503, f"{elsewhere}; send the same request again", retry_after=1)
-    address = elsewhere.address
-    if address is None or address == server.config.service.advertise or MARK in request.headers:
-        raise retry
-    headers = {name: request.headers[name] for name in _KEPT if name in request.headers} | {MARK: "1"}
-    target = address.rstrip("/") + request.scope["raw_path"].decode("latin-1")
-    if request.url.path.endswith("/events"):
-        raise Problem(503, f"this stream is served by another worker; listen to it at {address}", retry_after=10)
-    try:
-        answer = await server.http.request(request.method, target, headers=headers, content=request.scope.get("body"))
-    except httpx.HTTPError:
-        raise retry from None
-    server.metrics.forwarded += 1
-    kept = {name: answer.headers[name] for name in ("content-type", "retry-after") if name in answer.headers}
-    return Response(answer.content, answer.status_code, kept)
-
-
-# --------
-# OpenTelemetry traces, where the package is installed and the configuration asks for them.
-#
-# Where spans go is OpenTelemetry's own business: its environment variables, or `opentelemetry-instrument`.
-
-
-def traced(app: ASGIApp) -> ASGIApp:
-    """The application with a span around each request; it costs about as much as a small request itself."""
-    if find_spec("opentelemetry") is None:
-        raise sc.MissingExtra("traces = true needs OpenTelemetry: install with  pip install opentelemetry-sdk")
-    import opentelemetry.propagate as propagate
-    import opentelemetry.trace as trace
-
-    tracer = trace.get_tracer("swapcal.service")
-
-    async def spanned(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await app(scope, receive, send)
-            return
-        carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        context = propagate.extract({name: carrier[name] for name in ("traceparent", "tracestate") if name in carrier})
-        with tracer.start_as_current_span(
-            f"{scope['method']} swapcal", context=context, kind=trace.SpanKind.SERVER
-        ) as span:
-
-            async def noted(message: Message) -> None:
-                if message["type"] == "http.response.start":
-                    span.set_attribute("http.response.status_code", message["status"])
-                await send(message)
-
-            span.set_attribute("http.request.method", scope["method"])
-            await app(scope, receive, noted)
-            # Starlette notes the route's pattern while it dispatches: the pattern holds no id.
-            route = scope.get("route")
-            if route is not None:
-                span.set_attribute("http.route", route.path)
-                span.update_name(f"{scope['method']} {route.path}")
-
-    return spanned
-
-
-# --------
-# The ASGI application: routes from the table, behind one gate that asks everybody for a token.
 
 log = logging.getLogger("swapcal.service")
 BASIC = 'Basic realm="swapcal: any name, and a token as the password"'
 _REFUSALS = {404: "there is nothing at this address", 405: "this address does not take this method"}
+# How long one thread may keep the interpreter while the other waits: the writer must not wait 5 ms for its turn.
+SWITCH_SECONDS = 0.001
+PASSED_ON = "x-swapcal-passed-on"
 
 
 class Application:
@@ -116,11 +49,11 @@ class Application:
     def __init__(self, config: Config, store: EventStore) -> None:
         self.config, self.store = config, store
         self._server: Server | None = None
-        described = json(document(OPERATIONS)).body
+        text = json(document(OPERATIONS)).body
 
         async def openapi(server: Server, request: Request) -> Response:
             """The OpenAPI document."""
-            return Response(described, media_type="application/json")
+            return Response(text, media_type="application/json")
 
         spec = Operation("GET", "/openapi.json", "read", "This document", openapi, None, tags=("operation",))
         routes = [Route(op.path, _Endpoint(op, self), methods=[op.method]) for op in (*OPERATIONS, spec)]
@@ -138,11 +71,6 @@ class Application:
         self._server = Server(self.config, self.store)
         async with self._server.running():
             yield
-
-    def begin_stop(self) -> None:
-        """End the event streams, which would else go on for as long as somebody watches."""
-        if self._server is not None:
-            self._server.stopping.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the application's own start and end."""
@@ -166,13 +94,12 @@ class Application:
             # What the router itself refuses.
             self.server.metrics.served("(no route)", error.status_code, 0.0)
             response = refusal(Problem(error.status_code, _REFUSALS.get(error.status_code, str(error.detail))))
-            for name, value in (error.headers or {}).items():
-                response.headers[name] = value
+            response.headers.update(error.headers or {})
             await response(scope, receive, send)
 
 
 class _Endpoint:
-    """A handler with what all of them share: scope, time, problems, passing on."""
+    """A handler with what all of them share: names and ids checked, scope, time, problems, passing on."""
 
     def __init__(self, op: Operation, app: Application) -> None:
         self.op, self.app = op, app
@@ -193,13 +120,21 @@ class _Endpoint:
         server.metrics.served(self.op.path, response.status_code, took)
         if server.config.service.log_requests:
             # The route and not the address: ids and names of cases stay out of the log.
-            told = {"method": self.op.method, "route": self.op.path, "status": response.status_code}
-            log.info("request", extra={**told, "ms": round(1e3 * took, 2)})
+            extra = {"method": self.op.method, "route": self.op.path, "status": response.status_code}
+            log.info("request", extra={**extra, "ms": round(1e3 * took, 2)})
         await response(scope, receive, send)
 
     async def _answer(self, server: Server, request: Request) -> Response:
+        name, case = request.path_params.get("stream"), request.path_params.get("id")
         if self.op.scope is not None:
-            server.access.permit(request.scope["token"], self.op.scope, request.path_params.get("stream"))
+            server.access.permit(request.scope["token"], self.op.scope, name)
+        try:
+            if name is not None:
+                check_name(name)
+        except sc.InvalidInput as error:
+            raise Problem(422 if self.op.method == "PUT" else 404, str(error)) from None
+        if case is not None and not is_id(case):
+            raise Problem(404, "no case can have this id")
         try:
             return await self.op.handler(server, request)
         except NotOwner as elsewhere:
@@ -212,8 +147,61 @@ def refusal(problem: Problem) -> Response:
     return Response(body_of(problem), problem.status, headers, media_type=MEDIA_TYPE)
 
 
-SWITCH_SECONDS = 0.001
-"""How long one thread may keep the interpreter while the other waits: the writer must not wait 5 ms for its turn."""
+async def pass_on(server: Server, request: Request, elsewhere: NotOwner) -> Response:
+    """The answer of the worker that owns the stream; a `Problem` if nobody knows where it is, or if it just died."""
+    retry = Problem(503, f"{elsewhere}; send the same request again", retry_after=1)
+    address = elsewhere.address
+    if address is None or address == server.config.service.advertise or PASSED_ON in request.headers:
+        raise retry
+    if request.url.path.endswith("/events"):
+        raise Problem(503, f"this stream is served by another worker; listen to it at {address}", retry_after=10)
+    names = ("authorization", "content-type", "accept")
+    headers = {name: request.headers[name] for name in names if name in request.headers} | {PASSED_ON: "1"}
+    target = address.rstrip("/") + request.scope["raw_path"].decode("latin-1")
+    try:
+        answer = await server.http.request(request.method, target, headers=headers, content=request.scope.get("body"))
+    except httpx.HTTPError:
+        raise retry from None
+    server.metrics.forwarded += 1
+    headers = {name: answer.headers[name] for name in ("content-type", "retry-after") if name in answer.headers}
+    return Response(answer.content, answer.status_code, headers)
+
+
+def traced(app: ASGIApp) -> ASGIApp:
+    """The application with an OpenTelemetry span around each request, which costs about as much as a small request.
+
+    Where spans go is OpenTelemetry's own business: its environment variables, or `opentelemetry-instrument`.
+    """
+    if find_spec("opentelemetry") is None:
+        raise sc.MissingExtra("traces = true needs OpenTelemetry: install with  pip install opentelemetry-sdk")
+    import opentelemetry.propagate as propagate
+    import opentelemetry.trace as trace
+
+    tracer = trace.get_tracer("swapcal.service")
+
+    async def spanned(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        context = propagate.extract({name: carrier[name] for name in ("traceparent", "tracestate") if name in carrier})
+        name = f"{scope['method']} swapcal"
+        with tracer.start_as_current_span(name, context=context, kind=trace.SpanKind.SERVER) as span:
+
+            async def noted(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    span.set_attribute("http.response.status_code", message["status"])
+                await send(message)
+
+            span.set_attribute("http.request.method", scope["method"])
+            await app(scope, receive, noted)
+            # Starlette notes the route's pattern while it dispatches: the pattern holds no id.
+            route = scope.get("route")
+            if route is not None:
+                span.set_attribute("http.route", route.path)
+                span.update_name(f"{scope['method']} {route.path}")
+
+    return spanned
 
 
 def run(config: Config, *, started: Callable[[int], None] | None = None) -> int:
@@ -222,24 +210,21 @@ def run(config: Config, *, started: Callable[[int], None] | None = None) -> int:
     metrics.configure(service.log)
     if not is_loopback(service.host):
         _needs_tokens(config)
-    app = Application(config, open_store(service.store, owner=service.advertise))
-    server = _Announcing(
-        uvicorn.Config(
-            app,
-            host=service.host,
-            port=service.port,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=service.stop_seconds,
-            timeout_keep_alive=75,
-            lifespan="on",
-        ),
+    app = Application(config, open_store(service.store, owner=service.advertise, seconds=service.store_seconds))
+    settings = uvicorn.Config(
         app,
-        started,
+        host=service.host,
+        port=service.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=service.stop_seconds,
+        timeout_keep_alive=75,
+        lifespan="on",
     )
+    server = _Announcing(settings, app, started)
     sys.setswitchinterval(SWITCH_SECONDS)
     # A batch makes thousands of small objects and no cycles: the collector need not look after every 700 of them.
     gc.freeze()
@@ -254,28 +239,26 @@ def run(config: Config, *, started: Callable[[int], None] | None = None) -> int:
 class _Announcing(uvicorn.Server):
     """Tells which port it got, and tells the application when it is to stop."""
 
-    def __init__(self, config: uvicorn.Config, app: Application, told: Callable[[int], None] | None) -> None:
+    def __init__(self, config: uvicorn.Config, app: Application, tell: Callable[[int], None] | None) -> None:
         super().__init__(config)
-        self._app, self._told = app, told
+        self._app, self._tell = app, tell
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         await super().startup(sockets)  # type: ignore[arg-type]
-        if self.started and self._told is not None:
-            self._told(self.servers[0].sockets[0].getsockname()[1])
+        if self.started and self._tell is not None:
+            self._tell(self.servers[0].sockets[0].getsockname()[1])
 
     async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        self._app.begin_stop()
+        self._app.server.begin_stop()
         await super().shutdown(sockets)  # type: ignore[arg-type]
 
 
 def _needs_tokens(config: Config) -> None:
     """Refuse to listen to other machines while nobody could be told from anybody."""
-    if config.tokens:
-        return
-    with opened(config.service.store) as store:
-        there = store.tokens()
-    if not there:
-        raise sc.InvalidInput(
-            f"{config.service.host} can be reached from other machines, and there is no token yet: make one with  "
-            "swapcal serve token create --config ... --scope admin"
-        )
+    if not config.tokens:
+        with opened(config.service.store) as store:
+            if not store.tokens():
+                raise sc.InvalidInput(
+                    f"{config.service.host} can be reached from other machines, and there is no token yet: make one "
+                    "with  swapcal serve token create --config ... --scope admin --all-streams"
+                )

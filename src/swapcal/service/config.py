@@ -11,11 +11,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 import swapcal as sc
-from swapcal.service.schemas import NAME
+from swapcal.service.schemas import check_name
 from swapcal.service.spec import StreamSpec
 from swapcal.service.stream import check
-
-_Name = Annotated[str, Meta(pattern=NAME)]
 
 
 class Service(Struct, frozen=True, forbid_unknown_fields=True):
@@ -26,13 +24,13 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     store: str = "swapcal.db"
     auth: bool = True
     when_down: Literal["refuse", "hint"] = "refuse"
-    default_stream: str | None = None
     advertise: str | None = None
     snapshot_every: Annotated[int, Meta(ge=1, le=1_000_000)] = 20_000
     log: Literal["debug", "info", "warning", "error"] = "info"
     log_requests: bool = False
     traces: bool = False
     stop_seconds: Annotated[int, Meta(ge=1, le=600)] = 10
+    store_seconds: Annotated[int, Meta(ge=1, le=600)] = 10
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,13 +55,16 @@ class Upstream(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TokenConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """[[tokens]]: a token kept in the configuration, as `swapcal serve token create --print-only` prints it."""
+    """[[tokens]]: a token kept in the configuration, as `swapcal serve token create --print-only` prints it.
+
+    `streams` are names, or "*" for all.
+    """
 
     key: Annotated[str, Meta(pattern="^[0-9a-f]{12}$")]
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     scopes: list[Literal["predict", "outcomes", "read", "admin"]]
+    streams: Annotated[list[str], Meta(min_length=1)]
     name: str = ""
-    streams: list[str] = []
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,8 +72,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
     service: Service = Service()
     limits: Limits = Limits()
-    streams: dict[_Name, StreamSpec] = {}
-    upstream: dict[_Name, Upstream] = {}
+    streams: dict[str, StreamSpec] = {}
+    upstream: dict[str, Upstream] = {}
     tokens: list[TokenConfig] = []
 
 
@@ -108,9 +109,13 @@ def checked(config: Config, path: Path | None = None) -> Config:
     where = "" if path is None else f"{path}: "
     for name, spec in config.streams.items():
         try:
+            check_name(name)
             check(spec)
         except sc.SwapcalError as error:
             raise sc.InvalidInput(f"{where}stream {name!r}: {error}") from error
+    for token in config.tokens:
+        for name in set(token.streams) - {"*"}:
+            check_name(name)
     unknown = set(config.upstream) - set(config.streams)
     if unknown:
         raise sc.InvalidInput(f"{where}[upstream.{min(unknown)}] names a stream that is not in the file")

@@ -33,21 +33,19 @@ from swapcal.service.server import Server
 from swapcal.service.store import CaseRow
 from swapcal.service.stream import Stream
 
-# --------
-# Hints from a model server, where the client sends none. Its address comes from the configuration and nowhere else.
-
 
 async def fetch_hints(
     http: httpx.AsyncClient, upstream: Upstream, cases: Sequence[Case], known: Collection[str]
 ) -> list[float | None]:
     """A hint for each new case that has none, in one call; None for the others and for those whose id is `known`.
 
-    A `Problem` if the server gives none.
+    A `Problem` if the server gives none. Its address comes from the configuration and nowhere else.
     """
-    asked = [case for case in cases if case.hint is None and case.id not in known]
-    if not asked:
+    contexts = [case.context for case in cases if case.hint is None and case.id not in known]
+    if not contexts:
         return [None] * len(cases)
-    records = [_record(case, upstream.columns) for case in asked]
+    columns = upstream.columns
+    records = [one if columns is None else {name: one.get(name) for name in columns} for one in contexts]
     body = {"dataframe_records": records} if upstream.kind == "mlflow" else _tensors(records)
     try:
         response = await http.post(upstream.url, json=body, timeout=upstream.timeout)
@@ -57,14 +55,10 @@ async def fetch_hints(
         raise Problem(
             502, f"the model server gave no hint ({type(error).__name__}); nothing was stored", retry_after=1
         ) from error
-    if len(hints) != len(asked):
-        raise Problem(502, f"the model server gave {len(hints)} hints for {len(asked)} cases; nothing was stored")
+    if len(hints) != len(records):
+        raise Problem(502, f"the model server gave {len(hints)} hints for {len(records)} cases; nothing was stored")
     rest = iter(hints)
     return [next(rest) if case.hint is None and case.id not in known else None for case in cases]
-
-
-def _record(case: Case, columns: list[str] | None) -> dict[str, Any]:
-    return dict(case.context) if columns is None else {name: case.context.get(name) for name in columns}
 
 
 def _tensors(records: list[dict[str, Any]]) -> dict[str, Any]:
@@ -73,42 +67,39 @@ def _tensors(records: list[dict[str, Any]]) -> dict[str, Any]:
     for name in dict.fromkeys(name for record in records for name in record):
         data = [record.get(name) for record in records]
         numbers = [float(value) for value in data if isinstance(value, (int, float))]
-        whole = len(numbers) == len(data)
-        kind, column = (
-            ("FP64", numbers) if whole else ("BYTES", ["" if value is None else str(value) for value in data])
-        )
-        inputs.append({"name": name, "shape": [len(data)], "datatype": kind, "data": column})
+        column: dict[str, Any] = {"datatype": "FP64", "data": numbers}
+        if len(numbers) < len(data):
+            column = {"datatype": "BYTES", "data": ["" if value is None else str(value) for value in data]}
+        inputs.append({"name": name, "shape": [len(data)], **column})
     return {"inputs": inputs}
 
 
 def _hints(answer: Any, upstream: Upstream) -> list[float]:
     if upstream.kind == "mlflow":
-        found = answer["predictions"]
+        numbers = answer["predictions"]
         if upstream.output is not None:
-            found = [one[upstream.output] for one in found]
+            numbers = [one[upstream.output] for one in numbers]
     else:
-        [found, *_] = [one["data"] for one in answer["outputs"] if upstream.output in (None, one["name"])]
-    return [float(one[0] if isinstance(one, list) else one) for one in found]
+        [numbers, *_] = [one["data"] for one in answer["outputs"] if upstream.output in (None, one["name"])]
+    return [float(one[0] if isinstance(one, list) else one) for one in numbers]
 
 
 _CASE, _CASES = msgspec.json.Decoder(Case), msgspec.json.Decoder(Cases)
 _OUTCOME, _OUTCOMES = msgspec.json.Decoder(Outcome), msgspec.json.Decoder(Outcomes)
+Entry = Forecasted | Learned | Forgotten | Refused
 
 
 async def forecast(server: Server, request: Request) -> Response:
     """Forecast one case, or several."""
-    name: str = request.path_params["stream"]
-    body = await read_body(request, server.config.limits.body)
-    if b'"cases"' not in body:
-        case = decode(_CASE, body)
-        server.access.charge(request.scope["token"], 1)
-        [answer] = await forecast_all(server, name, [case])
-        return _single(answer)
-    cases = decode(_CASES, body).cases
-    _check_size(server, len(cases))
-    server.access.charge(request.scope["token"], len(cases))
-    answers = await forecast_all(server, name, cases)
-    return json(Answers(answers), _status(answers))
+    name, body = request.path_params["stream"], await read_body(request, server.config.limits.body)
+    if b'"cases"' in body:
+        cases = decode(_CASES, body).cases
+        _charge(server, request, len(cases))
+        answers = await forecast_all(server, name, cases)
+        return json(Answers(answers), _status(answers))
+    case = decode(_CASE, body)
+    _charge(server, request, 1)
+    return _single(await forecast_all(server, name, [case]))
 
 
 async def forecast_all(server: Server, name: str, cases: Sequence[Case]) -> list[Forecasted | Refused]:
@@ -121,12 +112,11 @@ async def forecast_all(server: Server, name: str, cases: Sequence[Case]) -> list
         answers: list[Forecasted | Refused] = await server.writer.submit(ForecastJob(name, cases, fetched), len(cases))
         return answers
     except Problem as problem:
-        if not problem.store_down or server.config.service.when_down != "hint":
-            raise
         hints = [
-            case.hint if fetched is None or case.hint is not None else hint for case, hint in _paired(cases, fetched)
+            hint if case.hint is None else case.hint
+            for case, hint in zip(cases, fetched or [None] * len(cases), strict=True)
         ]
-        if any(hint is None for hint in hints):
+        if not problem.store_down or server.config.service.when_down != "hint" or None in hints:
             raise
         server.metrics.raw_hints += len(cases)
         return [
@@ -137,12 +127,12 @@ async def forecast_all(server: Server, name: str, cases: Sequence[Case]) -> list
 async def _known(server: Server, name: str, cases: Sequence[Case]) -> set[str]:
     """Which of the cases are stored: they keep the hint that they had, and the model server is not asked again."""
 
-    def look(registry: Registry) -> set[str]:
+    def find(registry: Registry) -> set[str]:
         registry.get(name)
         return set(registry.store.find(name, [case.id for case in cases]))
 
     try:
-        return await server.look(look)
+        return await server.query(find)
     except Problem as problem:
         if not problem.store_down:
             raise
@@ -151,69 +141,64 @@ async def _known(server: Server, name: str, cases: Sequence[Case]) -> set[str]:
 
 async def learn(server: Server, request: Request) -> Response:
     """Learn the outcome of one case, or of several; null says that it will never come."""
-    name: str = request.path_params["stream"]
-    body = await read_body(request, server.config.limits.body)
-    if b'"outcomes"' not in body:
-        outcome = decode(_OUTCOME, body)
-        server.access.charge(request.scope["token"], 1)
-        [answer] = await server.writer.submit(OutcomeJob(name, [outcome]))
-        return _single(answer)
-    outcomes = decode(_OUTCOMES, body).outcomes
-    _check_size(server, len(outcomes))
-    server.access.charge(request.scope["token"], len(outcomes))
-    answers: list[Learned | Forgotten | Refused] = await server.writer.submit(OutcomeJob(name, outcomes), len(outcomes))
-    return json(Results(answers), _status(answers))
+    name, body = request.path_params["stream"], await read_body(request, server.config.limits.body)
+    if b'"outcomes"' in body:
+        outcomes = decode(_OUTCOMES, body).outcomes
+        _charge(server, request, len(outcomes))
+        answers = await server.writer.submit(OutcomeJob(name, outcomes), len(outcomes))
+        return json(Results(answers), _status(answers))
+    outcome = decode(_OUTCOME, body)
+    _charge(server, request, 1)
+    return _single(await server.writer.submit(OutcomeJob(name, [outcome])))
 
 
 async def stored_case(server: Server, request: Request) -> Response:
     """A case as it is stored."""
-    name, wanted = request.path_params["stream"], request.path_params["id"]
+    name, case = request.path_params["stream"], request.path_params["id"]
 
-    def look(registry: object) -> StoredCase:
-        stream = server.writer.registry.get(name)
-        row = server.writer.store.find(name, [wanted]).get(wanted)
+    def read(registry: Registry) -> StoredCase:
+        stream = registry.get(name)
+        row = registry.store.find(name, [case]).get(case)
         if row is None:
             raise Problem(404, "no such case was forecast in this stream, or it was too long ago to be kept")
-        asked, made = row.asked(), row.forecast(stream.identity)
+        inputs, forecast = row.inputs(), row.forecast(stream.identity)
         return StoredCase(
-            id=row.id,
-            context=asked.context,
-            hint=asked.used(),
-            forecast=made.value,
-            round=made.round,
+            id=case,
+            context=inputs.context,
+            hint=inputs.used(),
+            forecast=forecast.value,
+            round=forecast.round,
             y=row.y,
-            state=_state(stream, row, made),
+            state=_state(stream, row, forecast),
             created=row.created,
             learned=row.learned,
         )
 
-    return json(await server.look(look))
+    return json(await server.query(read))
 
 
-def _state(stream: Stream, row: CaseRow, made: Forecast) -> CaseState:
+def _state(stream: Stream, row: CaseRow, forecast: Forecast) -> CaseState:
     if row.y is not None:
-        return "held" if stream.is_held(made) else "learned"
+        return "held" if stream.is_held(forecast) else "learned"
     if row.is_closed:
         return "forgotten"
-    return "expired" if row.created < time.time() - stream.delay or stream.is_expired(made) else "pending"
+    return "expired" if row.created < time.time() - stream.delay or stream.is_expired(forecast) else "pending"
 
 
-def _single(answer: Forecasted | Learned | Forgotten | Refused) -> Response:
+def _single(answers: Sequence[Entry]) -> Response:
+    [answer] = answers
     if isinstance(answer, Refused):
         raise Problem(answer.status, answer.detail)
     return json(answer)
 
 
-def _status(answers: Sequence[Forecasted | Learned | Forgotten | Refused]) -> int:
+def _status(answers: Sequence[Entry]) -> int:
     """207 says: look at the entries, some of them were refused."""
     return 207 if any(isinstance(answer, Refused) for answer in answers) else 200
 
 
-def _check_size(server: Server, n: int) -> None:
+def _charge(server: Server, request: Request, n: int) -> None:
     limit = server.config.limits.batch
     if n > limit:
         raise Problem(413, f"a request holds at most {limit} cases; got {n}")
-
-
-def _paired(cases: Sequence[Case], fetched: Sequence[float | None] | None) -> list[tuple[Case, float | None]]:
-    return list(zip(cases, fetched or [None] * len(cases), strict=True))
+    server.access.charge(request.scope["token"], n)

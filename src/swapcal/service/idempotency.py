@@ -9,7 +9,7 @@ import swapcal as sc
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import Case, Forecasted, Forgotten, Learned, Outcome, Problem, Refused
 from swapcal.service.store import CaseRow, Commit, NotOwner, Request, pack
-from swapcal.service.stream import Asked, Stream
+from swapcal.service.stream import Stream, ValidCase
 
 
 class ForecastJob(NamedTuple):
@@ -71,7 +71,7 @@ class _Fresh(NamedTuple):
     """A case that waits for its forecast, and the place in an answer where that goes."""
 
     case: Case
-    asked: Asked
+    asked: ValidCase
     fetched: float | None
     answers: list[Any]
     place: int
@@ -107,12 +107,12 @@ class _Turn:
             self.settle()
         row = self.known.get(case.id)
         if row is not None:
-            asked = row.asked()
+            asked = row.inputs()
             if not asked.same_as(case):
                 return _refused(409, case.id, "this id was forecast with another context or hint; take a new id")
             return _answer(case.id, row.forecast(self.stream.identity), asked.used(), replayed=True)
         try:
-            ready = self.stream.asked(case.context, fetched if case.hint is None else case.hint)
+            ready = self.stream.validate(case.context, fetched if case.hint is None else case.hint)
         except sc.SwapcalError as error:
             return _refused(422, case.id, str(error))
         self._fresh[case.id] = _Fresh(case, ready, fetched, answers, place)
@@ -149,7 +149,7 @@ class _Turn:
         if too_old or self.stream.is_expired(forecast):
             return _refused(410, wanted, "this case has waited too long; raise `delay` or `pending` of the stream")
         try:
-            self.stream.close(forecast, row.asked().used(), outcome.y)
+            self.stream.close(forecast, row.inputs().used(), outcome.y)
         except sc.SwapcalError as error:
             return _refused(422, wanted, str(error))
         row.y, row.y_seq, row.learned = outcome.y, self.stream.seq, self.now

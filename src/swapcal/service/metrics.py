@@ -7,6 +7,7 @@ import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -57,6 +58,40 @@ SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
 
+HISTOGRAMS = {
+    "commit_seconds": "Time of a transaction",
+    "round_seconds": "Time of a round of the writer",
+    "commit_cases": "New cases that shared a transaction",
+}
+COUNTERS = {
+    "snapshots": "Snapshots written",
+    "store_losses": "Times that the store failed",
+    "failures": "Requests that failed for a reason nobody foresaw",
+    "pruned": "Old cases deleted",
+    "queue_full": "Requests refused as the queue was full",
+    "rate_limited": "Requests refused as their token sent too many",
+    "denied": "Requests without a token that may",
+    "forwarded": "Requests passed on to the stream's owner",
+    "raw_hints": "Answers with the raw hint, as the store was down",
+}
+GAUGES = {
+    "pending": "Cases that wait for their outcome",
+    "room": "Cases that can wait before the oldest expire",
+    "held": "Outcomes that wait for those of earlier cases",
+    "expired": "Cases that had no outcome before their room was needed",
+    "forgotten": "Cases of which it was said that no outcome will come",
+    "late": "Outcomes that came after a later case was forecast",
+    "standing_back": "Whether hints are shown as they are, as outcomes come late",
+    "stood_back": "Cases whose hint was shown as it is for that",
+    "groups": "Groups found",
+    "alarms": "Alarms raised",
+    "groups_alarmed": "Groups in the alarms that are kept",
+    "model_alarms": "Alarms that the model's own numbers raised",
+    "loss_before": "Mean loss of the hints",
+    "loss_after": "Mean loss of the forecasts on the same cases",
+}
+
+
 class Histogram:
     """Counts of numbers up to each border, and their sum."""
 
@@ -72,11 +107,8 @@ class Histogram:
 
     def buckets(self) -> list[tuple[str, float]]:
         """Cumulated counts, as Prometheus wants them."""
-        done, found = 0, []
-        for border, count in zip([*map(str, self.borders), "+Inf"], self.counts, strict=True):
-            done += count
-            found.append((border, float(done)))
-        return found
+        borders = [*map(str, self.borders), "+Inf"]
+        return list(zip(borders, map(float, accumulate(self.counts)), strict=True))
 
 
 class Metrics:
@@ -85,11 +117,8 @@ class Metrics:
     def __init__(self) -> None:
         # Written by the writer's thread.
         self.cases: Counter[tuple[str, str, str]] = Counter()
-        self.commit_seconds, self.play_seconds, self.commit_cases = (
-            Histogram(SECONDS),
-            Histogram(SECONDS),
-            Histogram(SIZES),
-        )
+        self.commit_seconds, self.round_seconds = Histogram(SECONDS), Histogram(SECONDS)
+        self.commit_cases = Histogram(SIZES)
         self.snapshots = self.store_losses = self.failures = self.pruned = 0
         # Written by the event loop.
         self.requests: Counter[tuple[str, int]] = Counter()
@@ -108,15 +137,6 @@ class Metrics:
         for answer in refused:
             result = {404: "unknown", 409: "contradiction", 410: "expired"}.get(answer.status, "invalid")
             self.cases[stream, what, result] += 1
-
-    def committed(self, seconds: float, cases: int) -> None:
-        """A transaction."""
-        self.commit_seconds.add(seconds)
-        self.commit_cases.add(cases)
-
-    def played(self, seconds: float) -> None:
-        """A round of the writer, with its transaction."""
-        self.play_seconds.add(seconds)
 
     def served(self, route: str, status: int, seconds: float) -> None:
         """A request."""
@@ -154,47 +174,19 @@ class _Snapshot(Collector):
         for route, histogram in sorted(metrics.request_seconds.items()):
             latency.add_metric([route], histogram.buckets(), histogram.total)
         yield latency
-        for name, histogram, text in (
-            ("swapcal_commit_seconds", metrics.commit_seconds, "Time of a transaction"),
-            ("swapcal_round_seconds", metrics.play_seconds, "Time of a round of the writer"),
-            ("swapcal_commit_cases", metrics.commit_cases, "New cases that shared a transaction"),
-        ):
-            family = HistogramMetricFamily(name, text)
+        for name, text in HISTOGRAMS.items():
+            histogram = getattr(metrics, name)
+            family = HistogramMetricFamily(f"swapcal_{name}", text)
             family.add_metric([], histogram.buckets(), histogram.total)
             yield family
-        for name, count, text in (
-            ("swapcal_snapshots", metrics.snapshots, "Snapshots written"),
-            ("swapcal_store_losses", metrics.store_losses, "Times that the store failed"),
-            ("swapcal_failures", metrics.failures, "Requests that failed for a reason nobody foresaw"),
-            ("swapcal_pruned", metrics.pruned, "Old cases deleted"),
-            ("swapcal_queue_full", metrics.queue_full, "Requests refused as the queue was full"),
-            ("swapcal_rate_limited", metrics.rate_limited, "Requests refused as their token sent too many"),
-            ("swapcal_denied", metrics.denied, "Requests without a token that may"),
-            ("swapcal_forwarded", metrics.forwarded, "Requests passed on to the stream's owner"),
-            ("swapcal_raw_hints", metrics.raw_hints, "Answers with the raw hint, as the store was down"),
-        ):
-            yield CounterMetricFamily(name, text, value=count)
+        for name, text in COUNTERS.items():
+            yield CounterMetricFamily(f"swapcal_{name}", text, value=getattr(metrics, name))
         yield GaugeMetricFamily("swapcal_queued", "Cases that wait to be stored", value=self.queued)
         yield GaugeMetricFamily("swapcal_ready", "Whether the store works", value=float(self.ready))
         yield from self._streams()
 
     def _streams(self) -> Iterator[Metric]:
-        for field, text in (
-            ("pending", "Cases that wait for their outcome"),
-            ("room", "Cases that can wait before the oldest expire"),
-            ("held", "Outcomes that wait for those of earlier cases"),
-            ("expired", "Cases that had no outcome before their room was needed"),
-            ("forgotten", "Cases of which it was said that no outcome will come"),
-            ("late", "Outcomes that came after a later case was forecast"),
-            ("standing_back", "Whether hints are shown as they are, as outcomes come late"),
-            ("stood_back", "Cases whose hint was shown as it is for that"),
-            ("groups", "Groups found"),
-            ("alarms", "Alarms raised"),
-            ("groups_alarmed", "Groups in the alarms that are kept"),
-            ("model_alarms", "Alarms that the model's own numbers raised"),
-            ("loss_before", "Mean loss of the hints"),
-            ("loss_after", "Mean loss of the forecasts on the same cases"),
-        ):
+        for field, text in GAUGES.items():
             family = GaugeMetricFamily(f"swapcal_stream_{field}", text, labels=["stream"])
             for status in self.statuses:
                 number = getattr(status, field)

@@ -1,4 +1,4 @@
-"""Streams for administrators: make, look at, delete; and the list of them."""
+"""What there is to read, streams for administrators, and health."""
 
 import asyncio
 import re
@@ -15,17 +15,14 @@ import swapcal as sc
 from swapcal.service.access import decode, json, read_body
 from swapcal.service.metrics import CONTENT_TYPE
 from swapcal.service.registry import Registry
-from swapcal.service.report import asked_of
-from swapcal.service.schemas import Alarms, Problem, StreamList, StreamStatus
+from swapcal.service.report import page_request
+from swapcal.service.schemas import Alarms, Health, Problem, StreamList
 from swapcal.service.server import Server
 from swapcal.service.spec import StreamAnswer, StreamSpec
-from swapcal.service.stream import AuditReading, Stream, check, read_audits
+from swapcal.service.stream import check
 from swapcal.text.numbers import counted
 
-# --------
-# What there is to read: audit, report, alarms, events, metrics, and the live page.
-
-_encode = msgspec.json.Encoder().encode
+_SPEC = msgspec.json.Decoder(StreamSpec)
 _SCRIPT = re.compile(r"'(sha256-[A-Za-z0-9+/=]{44})'")
 KEEP_ALIVE = 15.0
 SECURITY = {
@@ -39,28 +36,24 @@ SECURITY = {
 
 async def audit(server: Server, request: Request) -> Response:
     """The errors of hints and forecasts, and every group's bias."""
-    return json(await _reading(server, request.path_params["stream"]))
+    return json(await server.audit(request.path_params["stream"]))
 
 
 async def report(server: Server, request: Request) -> Response:
     """The verdict on the latest cases, as a page that can be kept: the one that `swapcal run` writes."""
     name, store = request.path_params["stream"], server.config.service.store
-    page = await server.pages.page(await server.look(lambda registry: asked_of(registry.get(name), store)))
+    page = await server.pages.page(await server.query(lambda registry: page_request(registry.get(name), store)))
     # The page says by its hash which script is its own.
     own = _SCRIPT.search(page)
     return _page(page, f"script-src '{own[1]}'; " if own else "")
-
-
-async def _reading(server: Server, name: str) -> AuditReading:
-    before, after = await server.look(lambda registry: registry.get(name).audits())
-    return await asyncio.to_thread(read_audits, name, before, after)
 
 
 async def alarms(server: Server, request: Request) -> Response:
     """The alarms of the stream's monitor."""
     name: str = request.path_params["stream"]
 
-    def look(stream: Stream) -> Alarms:
+    def read(registry: Registry) -> Alarms:
+        stream = registry.get(name)
         watch, model = stream.watch, stream.model_watch
         if watch is None or model is None:
             return Alarms([], [], "this stream has no monitor, so nothing raises alarms; leave out `monitor = false`")
@@ -71,59 +64,52 @@ async def alarms(server: Server, request: Request) -> Response:
         )
         return Alarms(watch.alarms.copy(), model.alarms.copy(), note)
 
-    return json(await server.look(lambda registry: look(registry.get(name))))
+    return json(await server.query(read))
 
 
 async def events(server: Server, request: Request) -> Response:
     """Server-sent events: the last minutes at once, and then a pulse every second."""
     name: str = request.path_params["stream"]
-    await server.look(lambda registry: registry.get(name).name)
-    if server.pulses.n_listeners >= server.config.limits.listeners:
+    await server.query(lambda registry: registry.get(name).name)
+    if server.live.n_listeners >= server.config.limits.listeners:
         raise Problem(503, "too many listen already; close a page, or raise `listeners` under [limits]", retry_after=10)
-    return StreamingResponse(
-        _stream(server, name),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_events(server, name), media_type="text/event-stream", headers=headers)
 
 
-async def _stream(server: Server, name: str) -> AsyncIterator[bytes]:
-    listener = server.pulses.listen(name)
-    stopping = asyncio.create_task(server.stopping.wait())
-    pulse: asyncio.Task[Any] | None = None
-    try:
-        yield _event("history", server.pulses.history(name))
-        while not stopping.done():
-            pulse = asyncio.create_task(listener.get())
-            done, _ = await asyncio.wait({pulse, stopping}, timeout=KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)
-            if pulse in done:
-                yield _event("pulse", pulse.result())
-            else:
-                pulse.cancel()
-                yield b": still here\n\n"
-    finally:
-        # The listener may leave at any of the points above.
-        for task in (stopping, pulse):
-            if task is not None:
-                task.cancel()
-        server.pulses.leave(name, listener)
+async def _events(server: Server, name: str) -> AsyncIterator[bytes]:
+    with server.live.listen(name) as listener:
+        stopping = asyncio.create_task(server.stopping.wait())
+        line: asyncio.Task[Any] | None = None
+        try:
+            yield _event("history", server.live.history(name))
+            while not stopping.done():
+                line = asyncio.create_task(listener.get())
+                done, _ = await asyncio.wait({line, stopping}, timeout=KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)
+                if line in done:
+                    yield _event("pulse", line.result())
+                else:
+                    line.cancel()
+                    yield b": still here\n\n"
+        finally:
+            # The listener may leave at any of the points above.
+            for task in (stopping, line):
+                if task is not None:
+                    task.cancel()
 
 
 def _event(kind: str, data: Any) -> bytes:
-    return b"event: %s\ndata: %s\n\n" % (kind.encode(), _encode(data))
+    return b"event: %s\ndata: %s\n\n" % (kind.encode(), msgspec.json.encode(data))
 
 
 async def metrics(server: Server, request: Request) -> Response:
     """Counters and gauges for Prometheus."""
-    token = request.scope["token"]
     try:
-        statuses: list[StreamStatus] = await server.look(
-            lambda registry: [stream.status() for stream in registry.streams.values()]
-        )
+        statuses = await server.query(lambda registry: [stream.status() for stream in registry.streams.values()])
     except Problem:
         # Counters are wanted most when the store is down.
         statuses = []
-    seen = [status for status in statuses if token.may("read", status.name)]
+    seen = [status for status in statuses if request.scope["token"].may("read", status.name)]
     text = await asyncio.to_thread(server.metrics.text, seen, queued=server.writer.queued, ready=server.writer.ready)
     return Response(text, media_type=CONTENT_TYPE)
 
@@ -135,20 +121,16 @@ async def live_page(server: Server, request: Request) -> Response:
     return _page(page.replace("{{nonce}}", nonce), f"script-src 'nonce-{nonce}'; ")
 
 
-def _page(html: str, script: str = "") -> Response:
+def _page(html: str, script: str) -> Response:
     """A page that loads nothing from elsewhere and runs no script but the one that `script` allows."""
     headers = {name: value.replace("{script}", script) for name, value in SECURITY.items()}
     return Response(html, media_type="text/html; charset=utf-8", headers=headers)
 
 
-_SPEC = msgspec.json.Decoder(StreamSpec)
-
-
 async def list_streams(server: Server, request: Request) -> Response:
     """The streams that the token may see."""
-    token = request.scope["token"]
-    names = await server.look(lambda registry: registry.store.names())
-    return json(StreamList([name for name in names if token.may("read", name)]))
+    names = await server.query(lambda registry: registry.store.names())
+    return json(StreamList([name for name in names if request.scope["token"].may("read", name)]))
 
 
 async def put_stream(server: Server, request: Request) -> Response:
@@ -157,16 +139,20 @@ async def put_stream(server: Server, request: Request) -> Response:
     spec = decode(_SPEC, await read_body(request, server.config.limits.body))
     try:
         check(spec)
-        made = await server.look(lambda registry: registry.create(name, spec))
+        created = await server.query(lambda registry: registry.create(name, spec))
     except sc.SwapcalError as error:
         raise Problem(422, str(error)) from error
-    return json(await server.look(lambda registry: _answer(registry, name)), 201 if made else 200)
+    return json(await server.query(lambda registry: _stream(registry, name)), 201 if created else 200)
 
 
 async def get_stream(server: Server, request: Request) -> Response:
     """What a stream is and where it stands."""
-    name: str = request.path_params["stream"]
-    return json(await server.look(lambda registry: _answer(registry, name)))
+    return json(await server.query(lambda registry: _stream(registry, request.path_params["stream"])))
+
+
+def _stream(registry: Registry, name: str) -> StreamAnswer:
+    stream = registry.get(name)
+    return StreamAnswer(msgspec.structs.replace(stream.spec, seed=None), stream.status())
 
 
 async def delete_stream(server: Server, request: Request) -> Response:
@@ -174,14 +160,21 @@ async def delete_stream(server: Server, request: Request) -> Response:
     name: str = request.path_params["stream"]
     if name in server.config.streams:
         raise Problem(409, f"stream {name!r} is in the configuration and would come back; take it out there first")
-
-    def drop(registry: Registry) -> Any:
-        registry.drop(name)
-
-    await server.look(drop)
+    await server.query(lambda registry: registry.drop(name))
     return Response(status_code=204)
 
 
-def _answer(registry: Registry, name: str) -> StreamAnswer:
-    stream = registry.get(name)
-    return StreamAnswer(msgspec.structs.replace(stream.spec, seed=None), stream.status())
+async def live(server: Server, request: Request) -> Response:
+    """Whether the process answers."""
+    return json(Health(live=True, ready=server.writer.ready))
+
+
+async def ready(server: Server, request: Request) -> Response:
+    """Whether the store works and streams are loaded."""
+    good = server.writer.ready and not server.stopping.is_set()
+    return json(Health(live=True, ready=good), 200 if good else 503)
+
+
+async def ping(server: Server, request: Request) -> Response:
+    """The same, where MLflow's server has it."""
+    return await ready(server, request)

@@ -5,16 +5,15 @@ import time
 
 import msgspec
 
-import swapcal as sc
-from swapcal.service.schemas import Problem, StoreDown
+from swapcal.service.schemas import Problem, StoreDown, check_name
 from swapcal.service.spec import StreamSpec
 from swapcal.service.store import CaseRow, EventStore, NotOwner
 from swapcal.service.stream import ReplayMismatch, Stream
 
 log = logging.getLogger("swapcal.service")
 AT_ONCE = 500
+# Seconds before a stream that could not be loaded, or is another worker's, is asked for again.
 ASK_AGAIN = 0.3
-"""Seconds before another worker's stream is asked for again."""
 
 
 class Registry:
@@ -34,7 +33,7 @@ class Registry:
         self._refused: dict[str, tuple[float, Exception]] = {}
 
     def get(self, name: str) -> Stream:
-        """The stream; a `Problem` if there is none, `Elsewhere` if another worker has it."""
+        """The stream; a `Problem` if there is none or it is closed, `NotOwner` if another worker has it."""
         stream = self.streams.get(name)
         if stream is not None:
             return stream
@@ -42,17 +41,17 @@ class Registry:
         if refusal is not None and time.monotonic() < until:
             raise refusal
         try:
-            stream = self._load(name)
-        except (NotOwner, Problem, sc.SwapcalError) as error:
+            stream = self.streams[name] = self._load(name)
+        except (NotOwner, Problem) as error:
             if len(self._refused) > 1000:
                 self._refused.clear()
             self._refused[name] = (time.monotonic() + ASK_AGAIN, error)
             raise
         self._refused.pop(name, None)
-        self.streams[name] = stream
         return stream
 
     def _load(self, name: str) -> Stream:
+        """The stream as it is stored. Whatever is wrong with it closes this stream, and no other."""
         started = time.monotonic()
         row = self.store.acquire(name)
         if row is None:
@@ -66,24 +65,21 @@ class Registry:
                 raise ReplayMismatch(
                     f"the log of stream {name!r} ends at event {stream.seq} and should end at {row.seq}"
                 )
-        except (sc.SwapcalError, msgspec.ValidationError) as error:
-            self.store.release(name)
-            log.error("stream cannot be loaded", extra={"stream": name, "reason": str(error)})
-            raise Problem(503, f"stream {name!r} cannot be loaded: {error}") from error
-        except BaseException:
-            self._released(name)
+        except StoreDown:
             raise
-        took = time.monotonic() - started
-        replayed = stream.seq - row.snapshot_seq
-        log.info("stream loaded", extra={"stream": name, "epoch": row.epoch, "replayed": replayed, "seconds": took})
+        except Exception as error:
+            self._release(name)
+            log.error("stream cannot be loaded", extra={"stream": name, "reason": f"{type(error).__name__}: {error}"})
+            raise Problem(503, f"stream {name!r} cannot be loaded: {error}") from error
+        extra = {"stream": name, "epoch": row.epoch, "replayed": stream.seq - row.snapshot_seq}
+        log.info("stream loaded", extra=extra | {"seconds": time.monotonic() - started})
         return stream
 
     def create(self, name: str, spec: StreamSpec) -> bool:
         """Make a stream; False if there is the same one already, a `Problem` if there is another of that name."""
         names = self.store.names()
         if name in names:
-            stream = self.get(name)
-            if spec.asks_for(stream.spec):
+            if spec.asks_for(self.get(name).spec):
                 return False
             raise Problem(409, f"there is a stream {name!r} with other settings; delete it first, or take another name")
         if len(names) >= self.limit:
@@ -92,29 +88,28 @@ class Registry:
             )
         seeded = spec.seeded()
         fresh = Stream(name, seeded)
-        made = self.store.create(name, msgspec.json.encode(seeded), fresh.to_bytes())
+        created = self.store.create(check_name(name), msgspec.json.encode(seeded), fresh.to_bytes())
         self._refused.pop(name, None)
         self.get(name)
-        return made
+        return created
 
     def drop(self, name: str) -> None:
         """Delete a stream and its cases."""
-        stream = self.get(name)
-        self.store.drop(name, stream.epoch)
-        self.forget(name)
+        self.store.drop(name, self.get(name).epoch)
+        self.streams.pop(name)
 
     def forget(self, *names: str) -> None:
         """Drop streams from memory; they are loaded again when they are needed."""
         for name in names:
             if self.streams.pop(name, None) is not None:
-                self._released(name)
+                self._release(name)
 
     def forget_all(self) -> None:
         """Drop everything from memory, without a word to the store: it may be gone."""
         self.streams.clear()
         self._refused.clear()
 
-    def _released(self, name: str) -> None:
+    def _release(self, name: str) -> None:
         try:
             self.store.release(name)
         except StoreDown as error:
@@ -128,10 +123,8 @@ def replay(stream: Stream, store: EventStore) -> None:
 
     def forecast() -> None:
         rows, waiting[:] = list(waiting), []
-        if not rows:
-            return
-        asked = [stream.asked(one.context, one.used()) for one in (row.asked() for row in rows)]
-        for row, made in zip(rows, stream.predict(asked), strict=True):
+        cases = [stream.validate(one.context, one.used()) for one in (row.inputs() for row in rows)]
+        for row, made in zip(rows, stream.predict(cases), strict=True):
             if made != row.forecast(stream.identity):
                 raise ReplayMismatch(
                     f"forecast {row.seq} of stream {stream.name!r} comes out differently from how it was stored: start "
@@ -144,12 +137,12 @@ def replay(stream: Stream, store: EventStore) -> None:
         if number != last + 1:
             raise ReplayMismatch(f"event {last + 1} is missing in the log of stream {stream.name!r}; restore a back-up")
         last = number
-        time = row.learned if is_outcome and row.learned is not None else row.created
+        time = float(row.learned if is_outcome and row.learned is not None else row.created)
         if is_outcome or (stream.counts_transactions and time != stream.time):
             forecast()
         stream.begin(time)
         if is_outcome:
-            stream.close(row.forecast(stream.identity), row.asked().used(), row.y)
+            stream.close(row.forecast(stream.identity), row.inputs().used(), row.y)
         else:
             waiting.append(row)
             if len(waiting) >= AT_ONCE:

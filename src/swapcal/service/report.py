@@ -56,7 +56,7 @@ def learned_cases(events: Iterable[Event], spec: StreamSpec, n_groups: int, iden
     for _, is_outcome, row in events:
         if not is_outcome or row.y is None:
             continue
-        made, hint = row.forecast(identity), row.asked().used()
+        made, hint = row.forecast(identity), row.inputs().used()
         hint = np.nan if hint is None else min(max(hint, low), high)
         numbers.append((min(max(row.y, spec.low), spec.high), hint, made.value))
         here = np.array(made.indices, dtype=np.int64)
@@ -154,7 +154,7 @@ class PageRequest(msgspec.Struct, frozen=True):
     status: StreamStatus
 
 
-def asked_of(stream: Stream, store: str) -> PageRequest:
+def page_request(stream: Stream, store: str) -> PageRequest:
     """What is asked of the process for a stream, as it is now."""
     who = stream.identity
     spec = msgspec.structs.replace(stream.spec, seed=None)

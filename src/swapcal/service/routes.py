@@ -1,7 +1,7 @@
-"""Every route, with who may, what it takes and what it answers."""
+"""Every route, with who may, what it takes and what it answers: what OpenAPI describes is what is served."""
 
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Literal
 
@@ -9,35 +9,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from swapcal.service import handlers, inference, reads
+from swapcal.service import handlers, reads, schemas
 from swapcal.service.access import Scope
-from swapcal.service.schemas import (
-    ID,
-    MEDIA_TYPE,
-    NAME,
-    Alarms,
-    Answers,
-    Case,
-    Cases,
-    Forecasted,
-    Forgotten,
-    Learned,
-    Outcome,
-    Outcomes,
-    Refused,
-    Results,
-    StoredCase,
-    StreamList,
-)
 from swapcal.service.server import Server
 from swapcal.service.spec import StreamAnswer, StreamSpec
-from swapcal.service.stream import AuditReading
 from swapcal.version import __version__
-
-# --------
-# The table of routes: what OpenAPI describes is what is served, as both are read from it.
-
-Handler = Callable[[Server, Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +28,14 @@ class Operation:
     path: str
     scope: Scope | None
     summary: str
-    handler: Handler
+    handler: Callable[[Server, Request], Awaitable[Response]]
     answer: Any
     bodies: tuple[type, ...] = ()
     statuses: tuple[int, ...] = ()
     success: tuple[int, ...] = (200,)
     example: Any = None
     answer_example: Any = None
-    tags: tuple[str, ...] = field(default=("streams",))
+    tags: tuple[str, ...] = ("streams",)
 
     @property
     def name(self) -> str:
@@ -67,19 +43,60 @@ class Operation:
         return self.handler.__name__
 
 
-# --------
-# The OpenAPI document, generated from the table of routes and the structs that the routes decode.
+_S = "/v1/streams/{stream}"
+_CASE = {"id": "flight-1545", "context": {"carrier": "UA", "origin": "EWR", "hour": 5}, "hint": 0.21}
+_FORECAST = {
+    "result": "forecast", "id": "flight-1545", "forecast": 0.1818, "hint": 0.21, "other": 0.1818, "probability": 1.0,
+    "round": 0, "calibrated": True, "replayed": False,
+}  # fmt: skip
+_OUTCOME = {"id": "flight-1545", "y": 0.0}
+_LEARNED = {"result": "learned", "id": "flight-1545", "y": 0.0, "replayed": False}
+_SPEC = {"property": "probability", "groups": ["carrier", "origin", ["carrier", "origin"]], "delay": "7d"}
+_HEALTH: dict[str, Any] = {"answer": (schemas.Health,), "success": (200, 503), "tags": ("health",)}
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "POST", f"{_S}/forecasts", "predict", "Forecast one case or several", handlers.forecast,
+        (schemas.Forecasted, schemas.Answers), (schemas.Case, schemas.Cases), (409, 502), (200, 207), _CASE, _FORECAST,
+        ("cases",),
+    ),
+    Operation(
+        "POST", f"{_S}/outcomes", "outcomes", "Learn one outcome or several", handlers.learn,
+        (schemas.Learned, schemas.Forgotten, schemas.Results), (schemas.Outcome, schemas.Outcomes), (409, 410),
+        (200, 207), _OUTCOME, _LEARNED, ("cases",),
+    ),
+    Operation(
+        "GET", f"{_S}/cases/{{id}}", "read", "A case as it is stored", handlers.stored_case, (schemas.StoredCase,),
+        tags=("cases",),
+    ),
+    Operation("GET", f"{_S}/audit", "read", "Errors and groups", reads.audit, (schemas.AuditView,)),
+    Operation("GET", f"{_S}/report", "read", "The audit as a page", reads.report, "text/html"),
+    Operation("GET", f"{_S}/alarms", "read", "Alarms", reads.alarms, (schemas.Alarms,)),
+    Operation("GET", f"{_S}/events", "read", "Pulses as they come", reads.events, "text/event-stream"),
+    Operation("GET", "/v1/streams", "read", "The streams", reads.list_streams, (schemas.StreamList,)),
+    Operation(
+        "PUT", _S, "admin", "Make a stream", reads.put_stream, (StreamAnswer,), (StreamSpec,), (409,), (200, 201), _SPEC
+    ),
+    Operation("GET", _S, "read", "A stream", reads.get_stream, (StreamAnswer,)),
+    Operation("DELETE", _S, "admin", "Delete a stream", reads.delete_stream, None, statuses=(409,), success=(204,)),
+    Operation("GET", "/v2/health/live", None, "Alive", reads.live, (schemas.Health,), tags=("health",)),
+    Operation("GET", "/v2/health/ready", None, "Ready", reads.ready, **_HEALTH),
+    Operation("GET", "/ping", None, "Ready, MLflow", reads.ping, **_HEALTH),
+    Operation("GET", "/metrics", "read", "Prometheus metrics", reads.metrics, "text/plain", tags=("operation",)),
+    Operation("GET", "/", "read", "The live page", reads.live_page, "text/html", tags=("operation",)),
+)  # fmt: skip
 
 _REF = "#/components/schemas/{name}"
+_PROBLEM = {schemas.MEDIA_TYPE: {"schema": {"$ref": _REF.format(name="Refused")}}}
+_PARAMETERS = {"stream": schemas.NAME, "id": schemas.ID}
 
 
-def document(operations: Iterable[Operation]) -> dict[str, Any]:
-    """The document, OpenAPI 3.1."""
-    listed = list(operations)
-    structs = list(dict.fromkeys([*(one for op in listed for one in (*op.bodies, *_structs(op))), Refused]))
-    _, components = msgspec.json.schema_components(structs, ref_template=_REF)
+def document(operations: Sequence[Operation]) -> dict[str, Any]:
+    """The OpenAPI document, version 3.1."""
+    structs = [one for op in operations for one in (*op.bodies, *(op.answer if isinstance(op.answer, tuple) else ()))]
+    _, components = msgspec.json.schema_components(dict.fromkeys([*structs, schemas.Refused]), ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
-    for op in listed:
+    for op in operations:
         paths.setdefault(op.path, {})[op.method.lower()] = _operation(op)
     return {
         "openapi": "3.1.0",
@@ -90,152 +107,51 @@ def document(operations: Iterable[Operation]) -> dict[str, Any]:
             "with an id can be sent again: they are answered as before, and nothing is learned twice.",
         },
         "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
     }
 
 
-def _structs(op: Operation) -> tuple[type, ...]:
-    return op.answer if isinstance(op.answer, tuple) else ()
-
-
 def _operation(op: Operation) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "operationId": op.name,
         "summary": op.summary,
         "description": (op.handler.__doc__ or "").strip(),
         "tags": list(op.tags),
         "responses": _responses(op),
     }
-    parameters = [_parameter(name) for name in ("stream", "id") if f"{{{name}}}" in op.path]
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "pattern": pattern}}
+        for name, pattern in _PARAMETERS.items()
+        if f"{{{name}}}" in op.path
+    ]
     if parameters:
-        made["parameters"] = parameters
+        entry["parameters"] = parameters
     if op.bodies:
-        content: dict[str, Any] = {"schema": _one_of(op.bodies)}
-        if op.example is not None:
-            content["example"] = op.example
-        made["requestBody"] = {"required": True, "content": {"application/json": content}}
+        entry["requestBody"] = {"required": True, "content": _json(op.bodies, op.example)}
     if op.scope is not None:
-        made["security"] = [{"token": []}]
-        made["description"] += f" Needs the scope `{op.scope}`."
-    return made
+        entry["security"] = [{"token": []}]
+        entry["description"] += f" Needs the scope `{op.scope}`."
+    return entry
 
 
 def _responses(op: Operation) -> dict[str, Any]:
-    content: dict[str, Any] = {}
-    if isinstance(op.answer, tuple):
-        answer: dict[str, Any] = {"schema": _one_of(op.answer)}
-        if op.answer_example is not None:
-            answer["example"] = op.answer_example
-        content = {"application/json": answer}
-    elif op.answer is not None:
-        content = {op.answer: {"schema": {"type": "string"}}}
-    responses: dict[str, Any] = {}
-    for status in op.success:
-        responses[str(status)] = {"description": HTTPStatus(status).phrase, **({"content": content} if content else {})}
-    refusals = set(op.statuses)
-    if op.scope is not None:
-        refusals |= {401, 403, 503}
-    if "{stream}" in op.path or "{id}" in op.path:
-        refusals |= {404}
+    responses: dict[str, Any] = {str(status): {"description": HTTPStatus(status).phrase} for status in op.success}
+    if op.answer is not None:
+        is_json = isinstance(op.answer, tuple)
+        content = _json(op.answer, op.answer_example) if is_json else {op.answer: {"schema": {"type": "string"}}}
+        for entry in responses.values():
+            entry["content"] = content
+    refusals = {*op.statuses, *((401, 403, 503) if op.scope else ()), *((404,) if "{stream}" in op.path else ())}
     if op.bodies:
         refusals |= {400, 413, 415, 422, 429}
-    problem = {MEDIA_TYPE: {"schema": {"$ref": _REF.format(name="Refused")}}}
     for status in sorted(refusals - set(op.success)):
-        responses[str(status)] = {"description": HTTPStatus(status).phrase, "content": problem}
+        responses[str(status)] = {"description": HTTPStatus(status).phrase, "content": _PROBLEM}
         if status in (429, 502, 503):
             responses[str(status)]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
     return responses
 
 
-def _parameter(name: str) -> dict[str, Any]:
-    pattern = NAME if name == "stream" else ID
-    schema = {"type": "string", "pattern": pattern}
-    return {"name": name, "in": "path", "required": True, "schema": schema}
-
-
-def _one_of(types: tuple[type, ...]) -> dict[str, Any]:
+def _json(types: tuple[type, ...], example: Any) -> dict[str, Any]:
     refs = [{"$ref": _REF.format(name=one.__name__)} for one in types]
-    return refs[0] if len(refs) == 1 else {"anyOf": refs}
-
-
-S = "/v1/streams/{stream}"
-_CASE = {"id": "flight-1545", "context": {"carrier": "UA", "origin": "EWR", "hour": 5}, "hint": 0.21}
-_FORECAST = {
-    "result": "forecast",
-    "id": "flight-1545",
-    "forecast": 0.1818,
-    "hint": 0.21,
-    "other": 0.1818,
-    "probability": 1.0,
-    "round": 0,
-    "calibrated": True,
-    "replayed": False,
-}
-_SPEC = {"property": "probability", "groups": ["carrier", "origin", ["carrier", "origin"]], "delay": "7d"}
-_INFER = {
-    "id": "flight-1546",
-    "inputs": [
-        {"name": "carrier", "shape": [1], "datatype": "BYTES", "data": ["UA"]},
-        {"name": "hint", "shape": [1], "datatype": "FP64", "data": [0.21]},
-    ],
-}
-_INVOKE = {"dataframe_records": [{"id": "flight-1547", "carrier": "UA", "hint": 0.21}], "params": {"stream": "late"}}
-
-OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        "POST", f"{S}/forecasts", "predict", "Forecast one case or several", handlers.forecast,
-        (Forecasted, Answers), (Case, Cases), (404, 409, 502), (200, 207), _CASE, _FORECAST, ("cases",),
-    ),
-    Operation(
-        "POST", f"{S}/outcomes", "outcomes", "Learn one outcome or several", handlers.learn,
-        (Learned, Forgotten, Results), (Outcome, Outcomes), (404, 409, 410), (200, 207),
-        {"id": "flight-1545", "y": 0.0},
-        {"result": "learned", "id": "flight-1545", "y": 0.0, "replayed": False}, ("cases",),
-    ),
-    Operation(
-        "GET", f"{S}/cases/{{id}}", "read", "A case as it is stored", handlers.stored_case, (StoredCase,),
-        statuses=(404,), tags=("cases",),
-    ),
-    Operation("GET", f"{S}/audit", "read", "Errors and groups", reads.audit, (AuditReading,), statuses=(404,)),
-    Operation("GET", f"{S}/report", "read", "The audit as a page", reads.report, "text/html", statuses=(404,)),
-    Operation("GET", f"{S}/alarms", "read", "Alarms", reads.alarms, (Alarms,), statuses=(404,)),
-    Operation("GET", f"{S}/events", "read", "Pulses as they come", reads.events, "text/event-stream", statuses=(404,)),
-    Operation("GET", "/v1/streams", "read", "The streams", reads.list_streams, (StreamList,)),
-    Operation(
-        "PUT", S, "admin", "Make a stream", reads.put_stream, (StreamAnswer,), (StreamSpec,), (409,),
-        (200, 201), _SPEC,
-    ),
-    Operation("GET", S, "read", "A stream", reads.get_stream, (StreamAnswer,), statuses=(404,)),
-    Operation(
-        "DELETE", S, "admin", "Delete a stream", reads.delete_stream, None, statuses=(404, 409), success=(204,)
-    ),
-    Operation(
-        "POST", "/v2/models/{stream}/infer", "predict", "Forecast, Open Inference Protocol", inference.infer,
-        (inference.InferResponse,), (inference.InferRequest,), (404, 409, 502), (200,), _INFER, tags=("inference",),
-    ),
-    Operation(
-        "GET", "/v2/models/{stream}", "predict", "A stream as a model", inference.model, (inference.ModelMetadata,),
-        statuses=(404,), tags=("inference",),
-    ),
-    Operation(
-        "GET", "/v2/models/{stream}/ready", "predict", "Whether a stream can forecast", inference.model_ready,
-        (inference.Live,), statuses=(404,), tags=("inference",),
-    ),
-    Operation(
-        "POST", "/invocations", "predict", "Forecast, as MLflow's server", inference.invocations, (inference.Invoked,),
-        (inference.Invocation,), (404, 409, 502), (200,), _INVOKE, tags=("inference",),
-    ),
-    Operation("GET", "/v2/health/live", None, "Alive", inference.live, (inference.Live,), tags=("health",)),
-    Operation(
-        "GET", "/v2/health/ready", None, "Ready", inference.ready, (inference.Live,), success=(200, 503),
-        tags=("health",),
-    ),
-    Operation(
-        "GET", "/ping", None, "Ready, MLflow", inference.ping, (inference.Live,), success=(200, 503), tags=("health",)
-    ),
-    Operation("GET", "/metrics", "read", "Prometheus metrics", reads.metrics, "text/plain", tags=("operation",)),
-    Operation("GET", "/", "read", "The live page", reads.live_page, "text/html", tags=("operation",)),
-)  # fmt: skip
+    schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
+    return {"application/json": {"schema": schema} | ({} if example is None else {"example": example})}

@@ -1,6 +1,7 @@
 """What goes over the wire: requests and answers, checked while they are decoded."""
 
 import math
+import re
 from http import HTTPStatus
 from typing import Annotated, Literal
 
@@ -17,7 +18,6 @@ Id = Annotated[
     str,
     Meta(pattern=ID, min_length=1, max_length=200, description="Your name for the case, the same for its outcome."),
 ]
-StreamName = Annotated[str, Meta(pattern=NAME, max_length=63, description="The stream's name.")]
 Whole = Annotated[int, Meta(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
 Text = Annotated[str, Meta(max_length=500)]
 Scalar = Text | Whole | float | bool | None
@@ -190,10 +190,70 @@ class Alarms(Struct, frozen=True):
     note: str
 
 
+class SideErrors(Struct, frozen=True):
+    """The errors of one side, as totals over its rounds; see `Audit`."""
+
+    rounds: int
+    calibration: float
+    multicalibration: float
+    swap_multicalibration: float
+    groups_off: Annotated[int, Meta(description="Groups that are biased over all their rounds, beyond doubt.")]
+    witness: str | None
+
+
+class SideBias(Struct, frozen=True):
+    """One group on one side: its mean identification, where positive says that forecasts are too high."""
+
+    bias: float
+    low: Annotated[float, Meta(description="Of an interval; those of all groups hold together with 97 %.")]
+    high: float
+    off: Annotated[bool, Meta(description="Biased beyond doubt.")]
+
+
+class GroupView(Struct, frozen=True):
+    """One group: the hints (`before`) and the forecasts (`after`); "all" is everybody."""
+
+    name: str
+    rounds: int
+    before: SideBias | None
+    after: SideBias | None
+
+
+class AuditView(Struct, frozen=True):
+    """The model's hints (`before`) and the forecasts (`after`), over the same groups and bins."""
+
+    stream: str
+    property: str
+    before: SideErrors
+    after: SideErrors
+    groups: list[GroupView]
+
+
+class Health(Struct, frozen=True):
+    """Whether the service is there."""
+
+    live: bool
+    ready: bool
+
+
 class StreamList(Struct, frozen=True):
     """The streams that the token may see."""
 
     streams: list[str]
+
+
+def check_name(name: str) -> str:
+    """The same name, if a stream can have it; an `InvalidInput` otherwise. The one check, wherever names come in."""
+    if re.fullmatch(NAME, name) is None or name.endswith("\n"):
+        raise InvalidInput(
+            f"a stream's name is a small letter and up to 62 small letters, digits, '_' and '-'; got {name[:80]!r}"
+        )
+    return name
+
+
+def is_id(text: str) -> bool:
+    """Whether a case can have this id."""
+    return re.fullmatch(ID, text) is not None and not text.endswith("\n")
 
 
 def _one_line(id: str) -> None:

@@ -5,152 +5,34 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
 import httpx
+import msgspec
 
 import swapcal as sc
-from swapcal.audits.column import Column
 from swapcal.service.access import Access
 from swapcal.service.config import Config
 from swapcal.service.metrics import Metrics
 from swapcal.service.registry import Registry
 from swapcal.service.report import ReportPages
-from swapcal.service.schemas import Problem, StreamStatus
+from swapcal.service.schemas import AuditView, Problem
 from swapcal.service.store import EventStore, NotOwner
-from swapcal.service.stream import AuditReading, Stream, read_audits
+from swapcal.service.stream import Stream, audit_view
 from swapcal.service.writer import Writer
 
-# --------
-# The pulse of each stream, once a second: what the live page shows. Dear numbers only while somebody watches.
-
-EVERY = 1.0
-HISTORY = 300
+log = logging.getLogger("swapcal.service")
+STALL_EVERY = 0.1
+TOKENS_EVERY = 2.0
+LIVE_EVERY = 1.0
 AUDIT_EVERY = 2.0
+HISTORY = 300
 ALARMS_SHOWN = 10
 GROUPS_SHOWN = 20
+# Groups with fewer rounds are not shown on the page while there are others.
 FEW = 30
-"""Groups with fewer rounds are not shown on the page while there are others."""
-
-Pulse = dict[str, Any]
-
-
-class Pulses:
-    """A short history of every stream, and whoever listens to it."""
-
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
-        self._history: dict[str, deque[Pulse]] = {}
-        self._listeners: dict[str, set[asyncio.Queue[Pulse]]] = {}
-        self._audits: dict[str, tuple[float, AuditReading]] = {}
-
-    @property
-    def n_listeners(self) -> int:
-        """How many listen now."""
-        return sum(map(len, self._listeners.values()))
-
-    def history(self, name: str) -> list[Pulse]:
-        """The last minutes of a stream."""
-        return list(self._history.get(name, ()))
-
-    def listen(self, name: str) -> asyncio.Queue[Pulse]:
-        """A queue that gets the pulses to come; give it back to `leave`."""
-        listener: asyncio.Queue[Pulse] = asyncio.Queue(maxsize=10)
-        self._listeners.setdefault(name, set()).add(listener)
-        return listener
-
-    def leave(self, name: str, listener: asyncio.Queue[Pulse]) -> None:
-        """Stop listening."""
-        self._listeners.get(name, set()).discard(listener)
-
-    async def run(self) -> None:
-        """Until it is canceled."""
-        while True:
-            started = time.monotonic()
-            try:
-                await self._beat()
-            except Problem:
-                # The store is down, or the queue is full: no pulse, and no page that says otherwise.
-                self._audits.clear()
-            await asyncio.sleep(max(0.1, EVERY - (time.monotonic() - started)))
-
-    async def _beat(self) -> None:
-        watched = {name for name, listeners in self._listeners.items() if listeners}
-        statuses = await self._writer.submit(lambda registry: [_look(one) for one in registry.streams.values()])
-        for status, recent_before, recent_after, alarms in statuses:
-            name = status.name
-            pulse = self._pulse(status, recent_before, recent_after, alarms)
-            self._history.setdefault(name, deque(maxlen=HISTORY)).append(pulse)
-            if name in watched:
-                full = pulse | await self._audited(name)
-                for listener in self._listeners.get(name, set()):
-                    # A listener that does not keep up misses pulses, and nobody waits for it.
-                    if not listener.full():
-                        listener.put_nowait(full)
-        for name in set(self._history) - {status.name for status, *_ in statuses}:
-            del self._history[name]
-
-    def _pulse(
-        self, status: StreamStatus, recent_before: float | None, recent_after: float | None, alarms: list[Any]
-    ) -> Pulse:
-        now, history = time.time(), self._history.get(status.name)
-        last = history[-1] if history else None
-        gap = now - last["at"] if last else 0.0
-        return {
-            "at": now,
-            "forecasts": status.forecasts,
-            "outcomes": status.outcomes,
-            "forecast_rate": (status.forecasts - last["forecasts"]) / gap if last and gap > 0 else 0.0,
-            "outcome_rate": (status.outcomes - last["outcomes"]) / gap if last and gap > 0 else 0.0,
-            "pending": status.pending,
-            "held": status.held,
-            "expired": status.expired,
-            "forgotten": status.forgotten,
-            "late": status.late,
-            "lateness": status.lateness,
-            "room": status.room,
-            "groups": status.groups,
-            "loss_before": recent_before,
-            "loss_after": recent_after,
-            "total_before": status.loss_before,
-            "total_after": status.loss_after,
-            "n_alarms": status.alarms,
-            "groups_alarmed": status.groups_alarmed,
-            "model_alarms": status.model_alarms,
-            "model_groups_alarmed": status.model_groups_alarmed,
-            "watched": status.watched,
-            "alarms": alarms,
-        }
-
-    async def _audited(self, name: str) -> Pulse:
-        """What the audits say; a few seconds old at most."""
-        at, reading = self._audits.get(name, (0.0, None))
-        if reading is None or time.monotonic() - at > AUDIT_EVERY:
-            before, after = await self._writer.submit(lambda registry: _audits(registry, name))
-            reading = await asyncio.to_thread(read_audits, name, before, after)
-            self._audits[name] = (time.monotonic(), reading)
-        return {
-            "swap_before": reading.before.swap_multicalibration,
-            "swap_after": reading.after.swap_multicalibration,
-            "off_before": reading.before.groups_off,
-            "off_after": reading.after.groups_off,
-            "worst": ([one for one in reading.groups if one.rounds >= FEW] or reading.groups)[:GROUPS_SHOWN],
-        }
-
-
-def _look(stream: Stream) -> tuple[StreamStatus, float | None, float | None, list[Any]]:
-    scores, alarms = stream.scores, [] if stream.watch is None else stream.watch.alarms[-ALARMS_SHOWN:]
-    return stream.status(), scores.recent_before.mean(), scores.recent_after.mean(), alarms
-
-
-def _audits(registry: Registry, name: str) -> tuple[Column, Column]:
-    return registry.get(name).audits()
-
-
-log = logging.getLogger("swapcal.service")
-TOKENS_EVERY = 2.0
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 class Server:
@@ -161,7 +43,7 @@ class Server:
     config
         As `config.read` gives it.
     store
-        As `event_store.open_store` gives it; the writer opens and closes it.
+        As `open_store` gives it; the writer opens and closes it.
     """
 
     def __init__(self, config: Config, store: EventStore) -> None:
@@ -174,58 +56,174 @@ class Server:
             snapshot_every=config.service.snapshot_every,
             max_streams=config.limits.streams,
         )
-        self.pulses = Pulses(self.writer)
+        self.live = LiveNumbers(self)
         self.pages = ReportPages()
         self.stopping = asyncio.Event()
+        self.stop_at = 0.0
         self.http = httpx.AsyncClient(timeout=10.0, limits=httpx.Limits(max_connections=64))
+        self._missing = dict(config.streams)
 
-    async def look(self, look: Callable[[Registry], Found]) -> Found:
+    async def query(self, query: Callable[[Registry], Result]) -> Result:
         """Something read or done in the writer's thread."""
-        found: Found = await self.writer.submit(look)
-        return found
+        result: Result = await self.writer.submit(query)
+        return result
+
+    async def audit(self, name: str) -> AuditView:
+        """The errors of a stream's hints and forecasts, and every group's bias."""
+        before, after = await self.query(lambda registry: registry.get(name).audits())
+        return await asyncio.to_thread(audit_view, name, before, after)
+
+    def begin_stop(self) -> None:
+        """End what would go on for as long as somebody watches; `stop_seconds` run from now."""
+        self.stopping.set()
+        self.stop_at = self.stop_at or time.monotonic() + self.config.service.stop_seconds
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """From the first request to the last: streams of the configuration are made, and nothing taken is lost."""
         self.writer.start(asyncio.get_running_loop())
-        tasks: list[asyncio.Task[None]] = []
+        tasks = [asyncio.create_task(_again_and_again(self._stalled, STALL_EVERY))]
         try:
-            await self._prepare()
-            tasks = [asyncio.create_task(self._tokens()), asyncio.create_task(self.pulses.run())]
+            await self._refresh(starting=True)
+            for work, pause in ((self._refresh, TOKENS_EVERY), (self.live.refresh, LIVE_EVERY)):
+                tasks.append(asyncio.create_task(_again_and_again(work, pause)))
             yield
         finally:
-            self.stopping.set()
+            self.begin_stop()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self.writer.stop()
+            await self.writer.stop(max(0.5, self.stop_at - time.monotonic()))
             await self.http.aclose()
 
-    async def _prepare(self) -> None:
-        """Make the streams of the configuration; one that is there with other settings ends the start."""
-        for name, spec in self.config.streams.items():
+    async def _stalled(self) -> None:
+        self.writer.give_up()
+
+    async def _refresh(self, *, starting: bool = False) -> None:
+        """Make what is missing of the configuration's streams, and read the tokens; those known so far stay good.
+
+        A stream that is there with other settings ends the start.
+        """
+        for name, spec in list(self._missing.items()):
             try:
-                made = await self.look(lambda registry, name=name, spec=spec: registry.create(name, spec))  # type: ignore[misc]
-                log.info("stream made" if made else "stream there", extra={"stream": name})
+                created = await self.query(lambda registry, name=name, spec=spec: registry.create(name, spec))  # type: ignore[misc]
+                log.info("stream made" if created else "stream there", extra={"stream": name})
             except NotOwner:
                 log.info("stream elsewhere", extra={"stream": name})
             except Problem as problem:
-                if problem.status == 503:
-                    log.warning("stream not ready", extra={"stream": name, "reason": problem.detail})
-                else:
+                if starting and problem.status != 503:
                     raise sc.InvalidInput(f"stream {name!r}: {problem.detail}") from problem
-        await self._refresh()
-        if self.writer.refusal is not None:
+                log.warning("stream not ready", extra={"stream": name, "reason": problem.detail})
+                if problem.store_down:
+                    break
+            del self._missing[name]
+        try:
+            self.access.refresh(await self.query(lambda registry: registry.store.tokens()))
+        except Problem as problem:
+            log.warning("tokens not read", extra={"reason": problem.detail})
+        if starting and self.writer.refusal is not None:
             raise sc.InvalidInput(f"the store cannot be used: {self.writer.refusal}") from self.writer.refusal
 
-    async def _refresh(self) -> None:
-        try:
-            self.access.refresh(await self.look(lambda registry: registry.store.tokens()))
-        except Problem as problem:
-            # The tokens known so far stay good.
-            log.warning("tokens not read", extra={"reason": problem.detail})
 
-    async def _tokens(self) -> None:
-        while True:
-            await asyncio.sleep(TOKENS_EVERY)
-            await self._refresh()
+class LiveNumbers:
+    """What the live page shows: a short history of every stream, a line a second, and whoever listens to it.
+
+    Dear numbers, those of the audits, are there only while somebody listens.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._history: dict[str, deque[dict[str, Any]]] = {}
+        self._listeners: dict[str, set[asyncio.Queue[dict[str, Any]]]] = {}
+        self._audits: dict[str, tuple[float, AuditView]] = {}
+
+    @property
+    def n_listeners(self) -> int:
+        """How many listen now."""
+        return sum(map(len, self._listeners.values()))
+
+    def history(self, name: str) -> list[dict[str, Any]]:
+        """The last minutes of a stream."""
+        return list(self._history.get(name, ()))
+
+    @contextlib.contextmanager
+    def listen(self, name: str) -> Iterator[asyncio.Queue[dict[str, Any]]]:
+        """A queue that gets the lines to come."""
+        listener: asyncio.Queue[dict[str, Any]] = asyncio.Queue(maxsize=10)
+        self._listeners.setdefault(name, set()).add(listener)
+        try:
+            yield listener
+        finally:
+            self._listeners[name].discard(listener)
+
+    async def refresh(self) -> None:
+        """One more line for every stream."""
+        try:
+            lines = await self._server.query(_lines)
+            for name, line in lines.items():
+                history = self._history.setdefault(name, deque(maxlen=HISTORY))
+                history.append(_with_rates(line, history))
+                listeners = self._listeners.get(name)
+                if listeners:
+                    full = line | await self._audited(name)
+                    for listener in listeners:
+                        # A listener that does not keep up misses lines, and nobody waits for it.
+                        if not listener.full():
+                            listener.put_nowait(full)
+            self._history = {name: self._history[name] for name in lines}
+        except Problem:
+            # The store is down, or the queue is full: no line, and no page that says otherwise.
+            self._audits.clear()
+
+    async def _audited(self, name: str) -> dict[str, Any]:
+        """What the audits say; a few seconds old at most."""
+        at, audit = self._audits.get(name, (0.0, None))
+        if audit is None or time.monotonic() - at > AUDIT_EVERY:
+            audit = await self._server.audit(name)
+            self._audits[name] = (time.monotonic(), audit)
+        return {
+            "swap_before": audit.before.swap_multicalibration,
+            "swap_after": audit.after.swap_multicalibration,
+            "off_before": audit.before.groups_off,
+            "off_after": audit.after.groups_off,
+            "worst": ([one for one in audit.groups if one.rounds >= FEW] or audit.groups)[:GROUPS_SHOWN],
+        }
+
+
+def _lines(registry: Registry) -> dict[str, dict[str, Any]]:
+    return {name: _line(stream) for name, stream in registry.streams.items()}
+
+
+def _line(stream: Stream) -> dict[str, Any]:
+    status = stream.status()
+    return msgspec.structs.asdict(status) | {
+        "at": time.time(),
+        "loss_before": _mean(stream.scores.recent_before),
+        "loss_after": _mean(stream.scores.recent_after),
+        "total_before": status.loss_before,
+        "total_after": status.loss_after,
+        "n_alarms": status.alarms,
+        "alarms": [] if stream.watch is None else stream.watch.alarms[-ALARMS_SHOWN:],
+    }
+
+
+def _mean(numbers: deque[float]) -> float | None:
+    return sum(numbers) / len(numbers) if numbers else None
+
+
+def _with_rates(line: dict[str, Any], history: deque[dict[str, Any]]) -> dict[str, Any]:
+    last = history[-1] if history else line
+    gap = line["at"] - last["at"]
+    for rate, count in (("forecast_rate", "forecasts"), ("outcome_rate", "outcomes")):
+        line[rate] = (line[count] - last[count]) / gap if gap > 0 else 0.0
+    return line
+
+
+async def _again_and_again(work: Callable[[], Awaitable[None]], pause: float) -> None:
+    """Until it is canceled; a failure is told, and does not end it."""
+    while True:
+        await asyncio.sleep(pause)
+        try:
+            await work()
+        except Exception:
+            log.exception("background work failed")

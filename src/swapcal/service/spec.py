@@ -16,37 +16,35 @@ Span = Annotated[str, Meta(pattern=r"^[0-9]{1,6}[smhd]$", description="A time: 9
 Column = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
+_TOLERANCE = (
+    "Bias that is no matter, in units of the outcome; for quantiles, in shares of outcomes. 2 % of the range if not"
+    " given."
+)
+_ALPHA = "Probability of a false alarm ever; 0.05 if not given."
+_EVERY = (
+    "Instead of alpha: at most one false alarm in so many outcomes on average; an alarm then comes again for as long "
+    "as the bias lasts."
+)
+_STAND_BACK = (
+    "Where outcomes come late: show the model's own number while the record does not speak for a correction; learning "
+    "goes on."
+)
+_OUTCOME_ORDER = (
+    "'forecast': an outcome is learned once those of all earlier cases have come or `settle` is over; for delays that "
+    "depend on the outcome."
+)
+_SETTLE = (
+    "With outcome_order = 'forecast': after so many further cases nobody waits for an outcome. As many as can wait, if "
+    "not given."
+)
+
+
 class MonitorSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """When to raise an alarm: where a group's bias is beyond `tolerance`, at whatever moment one looks."""
 
-    tolerance: (
-        Annotated[
-            float,
-            Meta(
-                ge=0.0,
-                le=1e12,
-                description="Bias that is no matter, in units of the outcome; for quantiles, in shares of outcomes. "
-                "2 % of the range if not given.",
-            ),
-        ]
-        | None
-    ) = None
-    alpha: (
-        Annotated[float, Meta(gt=0.0, lt=1.0, description="Probability of a false alarm ever; 0.05 if not given.")]
-        | None
-    ) = None
-    every: (
-        Annotated[
-            float,
-            Meta(
-                ge=1.0,
-                le=1e15,
-                description="Instead of alpha: at most one false alarm in so many outcomes on average; an alarm then "
-                "comes again for as long as the bias lasts.",
-            ),
-        ]
-        | None
-    ) = None
+    tolerance: Annotated[float, Meta(description=_TOLERANCE, ge=0.0, le=1e12)] | None = None
+    alpha: Annotated[float, Meta(description=_ALPHA, gt=0.0, lt=1.0)] | None = None
+    every: Annotated[float, Meta(description=_EVERY, ge=1.0, le=1e15)] | None = None
 
 
 class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -82,38 +80,15 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     delay: Annotated[Span, Meta(description="Outcomes may come so late; then the case has expired.")] = "30d"
     cases_per_day: Annotated[int, Meta(ge=1, le=10**9, description="With `delay`, gives `pending`.")] | None = None
     keep: Annotated[Span, Meta(description="Cases are deleted when they are older.")] = "90d"
-    stand_back: Annotated[
-        bool,
-        Meta(
-            description="Where outcomes come late: show the model's own number while the record does not speak for a "
-            "correction; learning goes on."
-        ),
-    ] = True
-    outcome_order: Annotated[
-        Literal["arrival", "forecast"],
-        Meta(
-            description="'forecast': an outcome is learned once those of all earlier cases have come or `settle` is "
-            "over; for delays that depend on the outcome."
-        ),
-    ] = "arrival"
-    settle: (
-        Annotated[
-            int,
-            Meta(
-                ge=1,
-                le=100_000_000,
-                description="With outcome_order = 'forecast': after so many further cases nobody waits for an outcome. "
-                "As many as can wait, if not given.",
-            ),
-        ]
-        | None
-    ) = None
+    stand_back: Annotated[bool, Meta(description=_STAND_BACK)] = True
+    outcome_order: Annotated[Literal["arrival", "forecast"], Meta(description=_OUTCOME_ORDER)] = "arrival"
+    settle: Annotated[int, Meta(description=_SETTLE, ge=1, le=100_000_000)] | None = None
     monitor: Annotated[
         MonitorSpec | bool, Meta(description="Watches every group for bias; false: nothing raises alarms.")
     ] = True
     seed: Annotated[int, Meta(ge=0, le=2**53, description="Of the draws; secret, if not given.")] | None = None
 
-    def room(self) -> int:
+    def max_pending(self) -> int:
         """How many cases can wait: given, or twice what comes within `delay`, or a million."""
         if self.pending is not None:
             return self.pending
@@ -138,7 +113,7 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         """After how many cases an outcome is waited for no more; None where outcomes are learned as they come."""
         if self.outcome_order == "arrival":
             return None
-        return self.room() if self.settle is None else self.settle
+        return self.max_pending() if self.settle is None else self.settle
 
     def inputs(self, context: dict[str, Scalar]) -> list[float] | None:
         """The features of a case, or None where the stream has none."""

@@ -5,12 +5,14 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import swapcal as sc
 from swapcal.service.schemas import StoreDown
-from swapcal.service.store import CaseRow, Commit, Event, NotOwner, StoredStream, TokenRow
+from swapcal.service.store import CASE, CaseRow, Commit, EventStore, NotOwner, StoredStream
 
 SCHEMA_VERSION = 1
 _TABLES = """
@@ -28,39 +30,42 @@ CREATE TABLE IF NOT EXISTS tokens (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL, scopes TEXT NOT NULL, streams TEXT NOT NULL,
     created REAL NOT NULL);
 """
-_CASE = "id, seq, request, forecast, created, y, y_seq, learned"
-BUSY_SECONDS = 10.0
+_PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 4000", "cache_size = -16384")
 
 
-class Sqlite:
+class Sqlite(EventStore):
     """One file, one owner: whoever first takes a stream locks the file's name, so that a second server is refused.
 
     Parameters
     ----------
     path
         Of the file. The lock is a file beside it; WAL and shared memory are SQLite's own.
+    seconds
+        How long to wait for somebody else who writes to the file.
     """
 
-    kind = "sqlite"
+    errors = (sqlite3.Error, OSError)
+    not_down = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.NotSupportedError)
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, seconds: float = 10.0) -> None:
+        super().__init__(seconds)
         self.path = Path(path)
         self._db: sqlite3.Connection | None = None
         self._lock: int | None = None
-        self._keys: dict[str, int] = {}
+        self._files: list[tuple[int, int] | None] = []
 
     def open(self) -> None:
         """Connect and make tables that are missing."""
         if self._db is not None:
             self._db.close()
-        with _named(self.path):
+            self._db = None
+        with self._guard():
+            self._check_file()
             # Cases hold personal data: nobody else on the machine reads them.
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-            db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = FULL")
-            db.execute("PRAGMA wal_autocheckpoint = 4000")
-            db.execute("PRAGMA cache_size = -16384")
+            db = sqlite3.connect(self.path, timeout=self.seconds, isolation_level=None, check_same_thread=False)
+            for pragma in _PRAGMAS:
+                db.execute(f"PRAGMA {pragma}")
             version = db.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, SCHEMA_VERSION):
                 db.close()
@@ -69,7 +74,7 @@ class Sqlite:
                 )
             db.executescript(_TABLES)
             db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        self._db, self._keys = db, {}
+        self._db, self._keys, self._files = db, {}, [_file(self.path), _file(f"{self.path}-wal")]
 
     def close(self) -> None:
         """Let go of file and lock."""
@@ -79,6 +84,39 @@ class Sqlite:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def _check(self) -> None:
+        if self._db is not None:
+            self._check_file(f"{self.path}-wal")
+
+    def _check_file(self, *beside: str) -> None:
+        """What is written to a file that has lost its name is lost; and another file is another service's."""
+        now = [_file(self.path), *map(_file, beside)]
+        if self._files and now != self._files[: len(now)]:
+            raise StoreDown(
+                f"{self.path} was deleted or replaced while it was in use; put it back, or start the service again"
+            )
+
+    def _reason(self, error: Exception) -> str:
+        return f"{self.path} cannot be used ({error})"
+
+    def _execute(self, statement: str, *parameters: Any) -> sqlite3.Cursor:
+        return self._connection.execute(_dialect(statement), parameters)
+
+    def _cursor(self, statement: str, *parameters: Any) -> AbstractContextManager[sqlite3.Cursor]:
+        return nullcontext(self._execute(statement, *parameters))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        db = self._connection
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
 
     @property
     def _connection(self) -> sqlite3.Connection:
@@ -97,141 +135,65 @@ class Sqlite:
             raise NotOwner(name, None) from None
         self._lock = lock
 
-    def names(self) -> list[str]:
-        """The streams that there are."""
-        with _named(self.path):
-            return [name for (name,) in self._connection.execute("SELECT name FROM streams ORDER BY name")]
-
     def create(self, name: str, spec: bytes, snapshot: bytes) -> bool:
         """Add a stream; False if there is one of that name."""
-        self._own(name)
-        with self._transaction() as db:
-            found = db.execute("SELECT 1 FROM streams WHERE name = ?", (name,)).fetchone()
-            if found is None:
-                made = db.execute("INSERT INTO streams (name, spec, seq, epoch) VALUES (?, ?, 0, 0)", (name, spec))
-                db.execute("INSERT INTO snapshots VALUES (?, 0, ?)", (made.lastrowid, snapshot))
-        return found is None
+        with self._guard():
+            self._own(name)
+            with self._transaction():
+                if self._key(name) >= 0:
+                    return False
+                self._execute("INSERT INTO streams (name, spec, seq, epoch) VALUES (?, ?, 0, 0)", name, spec)
+                self._execute("INSERT INTO snapshots VALUES (?, 0, ?)", self._key(name), snapshot)
+                return True
 
-    def drop(self, name: str, epoch: int) -> None:
-        """Delete a stream and its cases."""
-        with self._transaction() as db:
-            key = self._key(name)
-            db.execute("DELETE FROM cases WHERE stream = ?", (key,))
-            db.execute("DELETE FROM snapshots WHERE stream = ?", (key,))
-            db.execute("DELETE FROM streams WHERE key = ?", (key,))
-        self._keys.pop(name, None)
+    def _delete(self, key: int) -> None:
+        super()._delete(key)
+        self._execute("DELETE FROM snapshots WHERE stream = ?", key)
 
     def acquire(self, name: str) -> StoredStream | None:
         """Become the owner under a new epoch."""
-        self._own(name)
-        with self._transaction() as db:
-            db.execute("UPDATE streams SET epoch = epoch + 1 WHERE name = ?", (name,))
-            row = db.execute(
-                "SELECT name, spec, streams.seq, snapshot, snapshots.seq, epoch FROM streams JOIN snapshots "
-                "ON stream = key WHERE name = ?",
-                (name,),
-            ).fetchone()
+        with self._guard():
+            self._own(name)
+            with self._transaction():
+                self._execute("UPDATE streams SET epoch = epoch + 1 WHERE name = ?", name)
+                row = self._execute(
+                    "SELECT name, spec, streams.seq, snapshot, snapshots.seq, epoch FROM streams JOIN snapshots "
+                    "ON stream = key WHERE name = ?",
+                    name,
+                ).fetchone()
         return None if row is None else StoredStream(*row)
-
-    def release(self, name: str) -> None:
-        """Nothing to do: the file as a whole has one owner until it is closed."""
 
     def find(self, name: str, ids: Sequence[str]) -> dict[str, CaseRow]:
         """Those of the cases that there are."""
-        with _named(self.path):
-            # One statement for any number of ids: it is compiled once, and an id is never part of it.
-            rows = self._connection.execute(
-                f"SELECT {_CASE} FROM cases WHERE stream = ? AND id IN (SELECT value FROM json_each(?))",
-                (self._key(name), json.dumps(list(ids))),
-            )
-            return {row[0]: CaseRow(*row) for row in rows}
+        # One statement for any number of ids: it is compiled once, and an id is never part of it.
+        statement = f"SELECT {CASE} FROM cases WHERE stream = ? AND id IN (SELECT value FROM json_each(?))"
+        with self._guard():
+            return {row[0]: CaseRow(*row) for row in self._execute(statement, self._key(name), json.dumps(list(ids)))}
 
-    def events(self, name: str, after: int) -> Iterator[Event]:
-        """The log behind event number `after`, in order."""
-        query = (
-            f"SELECT seq AS number, 0 AS outcome, {_CASE} FROM cases WHERE stream = :stream AND seq > :after "
-            f"UNION ALL SELECT y_seq, 1, {_CASE} FROM cases WHERE stream = :stream AND y_seq > :after ORDER BY number"
+    def _write(self, key: int, commit: Commit) -> None:
+        self._connection.executemany(
+            "INSERT INTO cases (stream, id, seq, request, forecast, created) VALUES (?, ?, ?, ?, ?, ?)",
+            [(key, row.id, row.seq, row.request, row.packed, row.created) for row in commit.cases],
         )
-        with _named(self.path):
-            for row in self._connection.execute(query, {"stream": self._key(name), "after": after}):
-                yield Event(row[0], bool(row[1]), CaseRow(*row[2:]))
-
-    def commit(self, commits: Sequence[Commit]) -> None:
-        """All of it in one transaction."""
-        with self._transaction() as db:
-            for one in commits:
-                key = self._key(one.name)
-                fenced = db.execute("UPDATE streams SET seq = ? WHERE key = ? AND epoch = ?", (one.seq, key, one.epoch))
-                if fenced.rowcount != 1:
-                    raise NotOwner(one.name, None)
-                db.executemany(
-                    "INSERT INTO cases (stream, id, seq, request, forecast, created) VALUES (?, ?, ?, ?, ?, ?)",
-                    [(key, row.id, row.seq, row.request, row.packed, row.created) for row in one.cases],
-                )
-                db.executemany(
-                    "UPDATE cases SET y = ?, y_seq = ?, learned = ? WHERE stream = ? AND id = ?",
-                    [(row.y, row.y_seq, row.learned, key, row.id) for row in one.outcomes],
-                )
-                if one.snapshot is not None:
-                    db.execute(
-                        "UPDATE snapshots SET snapshot = ?, seq = ? WHERE stream = ?", (one.snapshot, one.seq, key)
-                    )
-
-    def prune(self, name: str, before: float, seq: int, limit: int) -> int:
-        """Delete old cases whose events are all in the snapshot."""
-        with self._transaction() as db:
-            done = db.execute(
-                "DELETE FROM cases WHERE rowid IN (SELECT rowid FROM cases WHERE stream = ? AND seq <= ? "
-                "AND created < ? AND (y_seq IS NULL OR y_seq <= ?) ORDER BY seq LIMIT ?)",
-                (self._key(name), seq, before, seq, limit),
+        self._connection.executemany(
+            "UPDATE cases SET y = ?, y_seq = ?, learned = ? WHERE stream = ? AND id = ?",
+            [(row.y, row.y_seq, row.learned, key, row.id) for row in commit.outcomes],
+        )
+        if commit.snapshot is not None:
+            self._execute(
+                "UPDATE snapshots SET snapshot = ?, seq = ? WHERE stream = ?", commit.snapshot, commit.seq, key
             )
-        return done.rowcount
-
-    def tokens(self) -> list[TokenRow]:
-        """The tokens that there are."""
-        with _named(self.path):
-            rows = self._connection.execute(
-                "SELECT key, name, digest, scopes, streams, created FROM tokens ORDER BY created"
-            )
-            return [TokenRow(*row) for row in rows]
-
-    def add_token(self, token: TokenRow) -> None:
-        """Add a token."""
-        with self._transaction() as db:
-            db.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?)", token)
-
-    def remove_token(self, key: str) -> bool:
-        """Delete a token; False if there is none."""
-        with self._transaction() as db:
-            return db.execute("DELETE FROM tokens WHERE key = ?", (key,)).rowcount == 1
-
-    def _key(self, name: str) -> int:
-        """The number that stands for a stream in its cases; none where there is no such stream."""
-        if name not in self._keys:
-            row = self._connection.execute("SELECT key FROM streams WHERE name = ?", (name,)).fetchone()
-            if row is None:
-                return -1
-            self._keys[name] = row[0]
-        return self._keys[name]
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        db = self._connection
-        with _named(self.path):
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-                db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
 
 
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """SQLite's errors, and the system's, as one."""
+def _file(path: str | Path) -> tuple[int, int] | None:
+    """Which file a path leads to; None if there is none."""
     try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        raise StoreDown(f"{path} cannot be used ({error})") from error
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+@cache
+def _dialect(statement: str) -> str:
+    return statement.replace("swapcal_", "")

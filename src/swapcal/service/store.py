@@ -7,12 +7,14 @@ there after it returns, also after a crash, or none of it is.
 """
 
 import hmac
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 from hashlib import blake2b
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -25,8 +27,7 @@ from swapcal.service.schemas import Case, Context, StoreDown
 #
 # `Forecast.outside` has a seal too, for forecasts that travel as JSON. Those of a service never leave it but for the
 # store; one keyed hash over the packed bytes says the same at a tenth of the cost, and what comes back goes straight
-# to
-# the compiled update.
+# to the compiled update.
 
 SEAL_BYTES = 16
 _FIELDS = tuple(one.name for one in fields(sc.Forecast) if one.name not in ("forecaster", "seal"))
@@ -110,9 +111,12 @@ class CaseRow:
         """Whether its outcome has come, or the word that none will."""
         return self.y_seq is not None
 
-    def asked(self) -> Request:
-        """The request."""
-        return _REQUEST.decode(self.request)
+    def inputs(self) -> Request:
+        """The request; a `StateFileError` where the row is damaged."""
+        try:
+            return _REQUEST.decode(self.request)
+        except (msgspec.DecodeError, TypeError) as error:
+            raise sc.StateFileError(f"event {self.seq} of the log is damaged ({error}); restore a back-up") from error
 
     def forecast(self, identity: Identity) -> sc.Forecast:
         """The forecast, which the forecaster of this identity has made."""
@@ -173,65 +177,182 @@ class NotOwner(Exception):
         self.name, self.address = name, address
 
 
-class EventStore(Protocol):
-    """Where everything is kept. One thread uses it; every method may raise `StoreDown`, and then changed nothing."""
+AT_ONCE = 5000
+CASE = "id, seq, request, forecast, created, y, y_seq, learned"
+_EVENTS = (
+    f"SELECT seq AS number, FALSE, {CASE} FROM swapcal_cases WHERE stream = ? AND seq > ? UNION ALL "
+    f"SELECT y_seq, TRUE, {CASE} FROM swapcal_cases WHERE stream = ? AND y_seq > ? ORDER BY number"
+)
+_PRUNE = (
+    "DELETE FROM swapcal_cases WHERE stream = ? AND id IN (SELECT id FROM swapcal_cases WHERE stream = ? AND seq <= ? "
+    "AND created < ? AND (y_seq IS NULL OR y_seq <= ?) ORDER BY seq LIMIT ?)"
+)
 
-    kind: str
 
+class EventStore(ABC):
+    """Where everything is kept. One thread uses it; every method may raise `StoreDown`, and then changed nothing.
+
+    Statements are written with PostgreSQL's names of tables and `?` for a parameter; each store has its own dialect.
+
+    Parameters
+    ----------
+    seconds
+        How long the store may take for one statement, or wait for somebody else's.
+    """
+
+    # What the store's library raises, and which of it says that a statement is wrong and not that the store is down.
+    errors: tuple[type[Exception], ...]
+    not_down: tuple[type[Exception], ...]
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        # When what is asked of it now began; None while nothing is. Other threads may read it.
+        self.since: float | None = None
+        self._keys: dict[str, int] = {}
+
+    @abstractmethod
     def open(self) -> None:
         """Connect, make tables that are missing, and check that this version can read them; again after `StoreDown`."""
 
+    @abstractmethod
     def close(self) -> None:
         """Let go of everything."""
 
     def names(self) -> list[str]:
         """The streams that there are."""
+        with self._guard():
+            return [name for (name,) in self._execute("SELECT name FROM swapcal_streams ORDER BY name")]
 
+    @abstractmethod
     def create(self, name: str, spec: bytes, snapshot: bytes) -> bool:
         """Add a stream; False if there is one of that name."""
 
     def drop(self, name: str, epoch: int) -> None:
         """Delete a stream and its cases; its owner may."""
+        with self._guard(), self._transaction():
+            self._delete(self._key(name))
+            if self._execute("DELETE FROM swapcal_streams WHERE name = ? AND epoch = ?", name, epoch).rowcount != 1:
+                raise NotOwner(name, None)
+        self.release(name)
 
+    @abstractmethod
     def acquire(self, name: str) -> StoredStream | None:
-        """Become the owner under a new epoch; None if there is no such stream, `Elsewhere` if it has an owner."""
+        """Become the owner under a new epoch; None if there is no such stream, `NotOwner` if it has an owner."""
 
     def release(self, name: str) -> None:
         """Let others own the stream."""
+        self._keys.pop(name, None)
 
+    @abstractmethod
     def find(self, name: str, ids: Sequence[str]) -> dict[str, CaseRow]:
         """Those of the cases that there are."""
 
     def events(self, name: str, after: int) -> Iterator[Event]:
         """The log behind event number `after`, in order."""
+        with self._guard():
+            key = self._key(name)
+            with self._cursor(_EVENTS, key, after, key, after) as cursor:
+                while rows := cursor.fetchmany(AT_ONCE):
+                    # What is done with the rows takes no time of the store's.
+                    self.since = None
+                    for number, is_outcome, *row in rows:
+                        yield Event(number, bool(is_outcome), CaseRow(*row))
+                    self.since = time.monotonic()
 
     def commit(self, commits: Sequence[Commit]) -> None:
-        """All of it in one transaction; `Elsewhere` if a stream has a newer owner, and then nothing is written."""
+        """All of it in one transaction; `NotOwner` if a stream has a newer owner, and then nothing is written."""
+        with self._guard(), self._transaction():
+            for one in commits:
+                key = self._key(one.name)
+                fence = "UPDATE swapcal_streams SET seq = ? WHERE key = ? AND epoch = ?"
+                if self._execute(fence, one.seq, key, one.epoch).rowcount != 1:
+                    raise NotOwner(one.name, None)
+                self._write(key, one)
 
     def prune(self, name: str, before: float, seq: int, limit: int) -> int:
         """Delete up to `limit` cases older than `before`, all of whose events are at most `seq`; says how many."""
+        with self._guard(), self._transaction():
+            key = self._key(name)
+            return int(self._execute(_PRUNE, key, key, seq, before, seq, limit).rowcount)
 
     def tokens(self) -> list[TokenRow]:
         """The tokens that there are."""
+        columns = ", ".join(TokenRow._fields)
+        with self._guard():
+            return [TokenRow(*row) for row in self._execute(f"SELECT {columns} FROM swapcal_tokens ORDER BY created")]
 
     def add_token(self, token: TokenRow) -> None:
         """Add a token."""
+        with self._guard(), self._transaction():
+            self._execute("INSERT INTO swapcal_tokens VALUES (?, ?, ?, ?, ?, ?)", *token)
 
     def remove_token(self, key: str) -> bool:
         """Delete a token; False if there is none."""
+        with self._guard(), self._transaction():
+            return bool(self._execute("DELETE FROM swapcal_tokens WHERE key = ?", key).rowcount)
+
+    @abstractmethod
+    def _execute(self, statement: str, *parameters: Any) -> Any:
+        """A cursor with what a statement gives."""
+
+    @abstractmethod
+    def _cursor(self, statement: str, *parameters: Any) -> AbstractContextManager[Any]:
+        """A cursor for a long result."""
+
+    @abstractmethod
+    def _transaction(self) -> AbstractContextManager[object]:
+        """All or nothing."""
+
+    @abstractmethod
+    def _write(self, key: int, commit: Commit) -> None:
+        """Cases, outcomes and snapshot of a commit, within its transaction."""
+
+    @abstractmethod
+    def _reason(self, error: Exception) -> str:
+        """Why the store is down."""
+
+    def _delete(self, key: int) -> None:
+        self._execute("DELETE FROM swapcal_cases WHERE stream = ?", key)
+
+    def _check(self) -> None:  # noqa: B027
+        """Raise `StoreDown` where what was just done will not last."""
+
+    def _key(self, name: str) -> int:
+        """The number that stands for a stream in its cases; -1 where there is no such stream."""
+        key = self._keys.get(name)
+        if key is None:
+            row = self._execute("SELECT key FROM swapcal_streams WHERE name = ?", name).fetchone()
+            if row is None:
+                return -1
+            key = self._keys[name] = row[0]
+        return key
+
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        """Around everything that is asked of the store: notes since when, and tells its failures as one."""
+        outer, self.since = self.since, self.since or time.monotonic()
+        try:
+            yield
+            self._check()
+        except self.errors as error:
+            if isinstance(error, self.not_down):
+                raise
+            raise StoreDown(self._reason(error)) from error
+        finally:
+            self.since = outer
 
 
-def open_store(address: str, *, owner: str | None = None) -> EventStore:
+def open_store(address: str, *, owner: str | None = None, seconds: float = 10.0) -> EventStore:
     """The store at an address: `postgresql://...`, or the path of a SQLite file."""
     if address.startswith(("postgresql://", "postgres://")):
         try:
             from swapcal.service.postgres import Postgres
         except ImportError as error:
             raise sc.MissingExtra("PostgreSQL needs psycopg: install with  pip install 'swapcal[postgres]'") from error
-        return Postgres(address, owner)
+        return Postgres(address, owner, seconds=seconds)
     from swapcal.service.sqlite import Sqlite
 
-    return Sqlite(address.removeprefix("sqlite://"))
+    return Sqlite(address.removeprefix("sqlite://"), seconds=seconds)
 
 
 @contextmanager

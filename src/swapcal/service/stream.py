@@ -6,14 +6,14 @@ one by one, in batches, or from the store after a crash. Only the writer's threa
 
 import hmac
 import math
+from collections import deque
 from collections.abc import Sequence
 from hashlib import sha256
 from itertools import pairwise
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
-from msgspec import Meta, Struct
 
 import swapcal as sc
 from swapcal.audits.column import Column
@@ -21,7 +21,7 @@ from swapcal.forecast import Identity
 from swapcal.monitor import Alarm, Monitor
 from swapcal.protocols import Row, Rows
 from swapcal.service.outcome_order import HeldOutcome, OutcomeOrder
-from swapcal.service.schemas import RaisedAlarm, Scalar, StreamStatus
+from swapcal.service.schemas import AuditView, GroupView, RaisedAlarm, Scalar, SideBias, SideErrors, StreamStatus
 from swapcal.service.spec import MonitorSpec, StreamSpec, seconds
 from swapcal.state import Packed, Saved, Stateful
 from swapcal.text.numbers import counted
@@ -135,46 +135,7 @@ GROUPS_SHOWN = 1000
 EVERYBODY = "all"
 
 
-class SideErrors(Struct, frozen=True):
-    """The errors of one side, as totals over its rounds; see `Audit`."""
-
-    rounds: int
-    calibration: float
-    multicalibration: float
-    swap_multicalibration: float
-    groups_off: Annotated[int, Meta(description="Groups that are biased over all their rounds, beyond doubt.")]
-    witness: str | None
-
-
-class SideBias(Struct, frozen=True):
-    """One group on one side: its mean identification, where positive says that forecasts are too high."""
-
-    bias: float
-    low: Annotated[float, Meta(description="Of an interval; those of all groups hold together with 97 %.")]
-    high: float
-    off: Annotated[bool, Meta(description="Biased beyond doubt.")]
-
-
-class GroupReading(Struct, frozen=True):
-    """One group: the hints (`before`) and the forecasts (`after`); "all" is everybody."""
-
-    name: str
-    rounds: int
-    before: SideBias | None
-    after: SideBias | None
-
-
-class AuditReading(Struct, frozen=True):
-    """The model's hints (`before`) and the forecasts (`after`), over the same groups and bins."""
-
-    stream: str
-    property: str
-    before: SideErrors
-    after: SideErrors
-    groups: list[GroupReading]
-
-
-def read_audits(stream: str, before: Column, after: Column) -> AuditReading:
+def audit_view(stream: str, before: Column, after: Column) -> AuditView:
     """Both columns as numbers; the groups for which there is most evidence against the model come first."""
     sides = [_groups(before), _groups(after)]
     ranked = {name: -evidence for name, (_, _, evidence) in reversed([*sides[1].items(), *sides[0].items()])}
@@ -182,8 +143,8 @@ def read_audits(stream: str, before: Column, after: Column) -> AuditReading:
     for name in sorted(ranked, key=lambda name: ranked[name])[:GROUPS_SHOWN]:
         model, ours = (side.get(name) for side in sides)
         rounds = max(one[0] for one in (model, ours) if one is not None)
-        groups.append(GroupReading(name, rounds, model and model[1], ours and ours[1]))
-    return AuditReading(
+        groups.append(GroupView(name, rounds, model and model[1], ours and ours[1]))
+    return AuditView(
         stream=stream,
         property=repr(after.property),
         before=_errors(before, sides[0]),
@@ -246,7 +207,7 @@ class Totals(msgspec.Struct):
     loss_after: float = 0.0
 
 
-class StreamScores(Stateful):
+class StreamEvaluation(Stateful):
     """Audits before and after, totals, and recent losses.
 
     Parameters
@@ -260,7 +221,8 @@ class StreamScores(Stateful):
     def __init__(self, property: Any, groups: sc.Groups, bins: int | None) -> None:
         self.property, self.groups, self.bins = property, groups, bins or AUDIT_BINS
         self.before, self.after, self.totals = self._column(), self._column(), Totals()
-        self.recent_before, self.recent_after = _Recent(RECENT), _Recent(RECENT)
+        # For the eye only: they start empty after a restart.
+        self.recent_before, self.recent_after = deque[float](maxlen=RECENT), deque[float](maxlen=RECENT)
         self._waiting: list[tuple[float, float | None, float, Row]] = []
 
     def add(self, y: float, hint: float | None, forecast: float, row: Row) -> None:
@@ -275,8 +237,8 @@ class StreamScores(Stateful):
             totals.compared += 1
             totals.loss_before += before
             totals.loss_after += after
-            self.recent_before.add(before)
-            self.recent_after.add(after)
+            self.recent_before.append(before)
+            self.recent_after.append(after)
 
     def bring_up_to_date(self) -> None:
         """Add what waits to the audits: many rounds at once cost a tenth, and give the same bits."""
@@ -305,34 +267,14 @@ class StreamScores(Stateful):
         return Saved(plain, {}, {"before": self.before.to_bytes(), "after": self.after.to_bytes()})
 
     @classmethod
-    def from_state(cls, packed: Packed, *, property: Any = None, groups: sc.Groups | None = None) -> "StreamScores":
+    def from_state(cls, packed: Packed, *, property: Any = None, groups: sc.Groups | None = None) -> "StreamEvaluation":
         """Make it again, over the groups of the stream."""
         scores = cls(property, cast(sc.Groups, groups), packed.plain["bins"])
         scores.before, scores.after = (
-            Column.from_bytes(packed.parts[name], property=property, hypotheses=groups)
-            for name in ("before", "after")
+            Column.from_bytes(packed.parts[name], property=property, hypotheses=groups) for name in ("before", "after")
         )
         scores.totals = msgspec.convert(packed.plain["totals"], Totals)
         return scores
-
-
-class _Recent:
-    """The mean of the last so many numbers. For the eye only: it starts empty after a restart."""
-
-    __slots__ = ("_at", "_kept", "_n")
-
-    def __init__(self, n: int) -> None:
-        self._kept, self._at, self._n = np.zeros(n), 0, 0
-
-    def add(self, number: float) -> None:
-        """One more."""
-        self._kept[self._at] = number
-        self._at = (self._at + 1) % len(self._kept)
-        self._n = min(self._n + 1, len(self._kept))
-
-    def mean(self) -> float | None:
-        """Their mean, or None without any."""
-        return float(self._kept[: self._n].mean()) if self._n else None
 
 
 # --------
@@ -381,9 +323,10 @@ def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
         raise sc.InvalidInput("features are for a hint that learns; give hint = 'learn', or leave them out")
     if spec.jitter > spec.high - spec.low:
         raise sc.InvalidInput(f"jitter must be at most the width of the range, {spec.high - spec.low:g}")
-    if spec.settle is not None and (spec.outcome_order == "arrival" or spec.settle > spec.room()):
+    most = spec.max_pending()
+    if spec.settle is not None and (spec.outcome_order == "arrival" or spec.settle > most):
         raise sc.InvalidInput(
-            f"settle goes with outcome_order = 'forecast' and is at most `pending`, {spec.room()}; got {spec.settle}"
+            f"settle goes with outcome_order = 'forecast' and is at most `pending`, {most}; got {spec.settle}"
         )
     key = sha256(f"swapcal stream {name} {spec.seed}".encode())
     made = sc.Forecaster(
@@ -395,7 +338,7 @@ def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
         hint=sc.OnlineRegression(n_features=len(spec.features)) if spec.hint == "learn" else None,
         outside=spec.outside,
         jitter=spec.jitter,
-        max_pending=spec.room(),
+        max_pending=most,
         stand_back=spec.stand_back,
         identity=sha256(key.digest()).hexdigest()[:16],
     )
@@ -427,7 +370,7 @@ class ReplayMismatch(sc.StateFileError):
     """A log that does not lead to the forecasts that were stored."""
 
 
-class Asked(NamedTuple):
+class ValidCase(NamedTuple):
     """A case that can be forecast: its columns, the hint, and the features of a hint that learns."""
 
     context: dict[str, Scalar]
@@ -458,11 +401,11 @@ class Stream(Stateful):
     def _assemble(self, name: str, spec: StreamSpec, forecaster: sc.Forecaster, groups: sc.Groups) -> None:
         self.name, self.spec, self.forecaster, self.groups = name, spec, forecaster, groups
         self.property = property_of(spec)
-        self.scores = StreamScores(self.property, groups, spec.bins)
+        self.scores = StreamEvaluation(self.property, groups, spec.bins)
         self.seq = self.snapshot_seq = self.epoch = 0
         self.time = 0.0
         """Of the transaction that the last events belong to."""
-        self._room, self.delay = spec.room(), seconds(spec.delay)
+        self._room, self.delay = spec.max_pending(), seconds(spec.delay)
         self._dense = np.zeros(groups.n)
 
     @property
@@ -491,14 +434,14 @@ class Stream(Stateful):
         """Whether the next event, in another transaction, would not do the same as in this one."""
         return self.order is not None or (self.watch is not None and self.watch.is_open)
 
-    def asked(self, context: dict[str, Scalar], hint: float | None) -> "Asked":
+    def validate(self, context: dict[str, Scalar], hint: float | None) -> ValidCase:
         """A case that can be forecast; an `InvalidInput` if it cannot, before anything is learned from it."""
         low, high = self.property.domain
         if hint is not None and self.spec.outside == "error" and not low <= hint <= high:
             raise sc.InvalidInput(f"the hint {hint:g} is outside [{low:g}, {high:g}]")
-        return Asked(context, hint, self.spec.inputs(context))
+        return ValidCase(context, hint, self.spec.inputs(context))
 
-    def predict(self, cases: Sequence["Asked"]) -> list[sc.Forecast]:
+    def predict(self, cases: Sequence[ValidCase]) -> list[sc.Forecast]:
         """The next events: a forecast for each case, in order. One call for many gives what one for each would."""
         dense, predict = self._dense, self.forecaster.predict
         made = []
@@ -512,7 +455,7 @@ class Stream(Stateful):
         self.scores.totals.forecasts += len(made)
         return made
 
-    def _places(self, cases: Sequence["Asked"]) -> list[Row]:
+    def _places(self, cases: Sequence[ValidCase]) -> list[Row]:
         """The groups of each case; learns values that were not seen before."""
         if len(cases) < TOGETHER:
             return [self.groups.row(case.context) for case in cases]
@@ -628,7 +571,7 @@ class Stream(Stateful):
         stream, parts, groups = cls.__new__(cls), packed.parts, sc.Groups.from_spec(packed.plain["groups"])
         stream._assemble(name, cast(StreamSpec, spec), sc.Forecaster.from_bytes(parts["forecaster"]), groups)
         own = {"property": stream.property, "groups": groups}
-        stream.scores = StreamScores.from_bytes(parts["scores"], **own)
+        stream.scores = StreamEvaluation.from_bytes(parts["scores"], **own)
         stream.watch, stream.model_watch = (
             GroupMonitor.from_bytes(parts[name], **own) if name in parts else None for name in ("watch", "model_watch")
         )

@@ -1,6 +1,7 @@
 """One thread owns all state: it plays what waits, stores it in one transaction, and then answers.
 
 Requests that arrive while a transaction is written wait and share the next one: the disk is asked once for many.
+Whatever happens here or in the store, every request is answered.
 """
 
 import asyncio
@@ -21,20 +22,21 @@ from swapcal.service.store import Commit, EventStore, NotOwner
 
 log = logging.getLogger("swapcal.service")
 
+# Cases that share a transaction, at most; what comes later has the next.
 AT_ONCE = 4096
-"""Cases that share a transaction, at most; what comes later has the next."""
 IDLE = 0.25
 REOPEN_EVERY = 0.5
 PRUNE_EVERY = 60.0
 PRUNE_AT_ONCE = 5000
 UNAVAILABLE = "the store cannot write now, and nothing was changed; send the same request again"
+STALLED = "the store does not answer, and may or may not have changed; send the same request again"
 
-Look = Callable[[Registry], Any]
-"""Something done in the writer's thread, after what was sent before it has been stored."""
+# Something done in the writer's thread, after what was sent before it has been stored.
+Query = Callable[[Registry], Any]
 
 
 class _Waiting(NamedTuple):
-    job: ForecastJob | OutcomeJob | Look
+    job: ForecastJob | OutcomeJob | Query
     size: int
     future: asyncio.Future[Any]
 
@@ -59,27 +61,45 @@ class Writer:
     ) -> None:
         self.registry, self.metrics = Registry(store, max_streams), metrics
         self.store, self.room, self.snapshot_every = store, room, snapshot_every
-        self.ready, self.queued = False, 0
+        self.queued = 0
         self.refusal: sc.SwapcalError | None = None
         self._queue: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
         self._gathered: list[_Waiting] = []
-        self._thread = threading.Thread(target=self._run, name="swapcal-writer")
+        # Those that have no answer yet, with their sizes. The event loop's own.
+        self._unanswered: dict[asyncio.Future[Any], int] = {}
+        # At the end of its time a store that does not answer is left alone.
+        self._thread = threading.Thread(target=self._run, name="swapcal-writer", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._opened = self._tried = self._pruned = 0.0
+        self._is_open = False
+        self._tried = self._pruned = 0.0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start the thread; answers come back on `loop`."""
         self._loop = loop
         self._thread.start()
 
-    async def submit(self, job: ForecastJob | OutcomeJob | Look, size: int = 1) -> Any:
-        """What became of a job; raises `Problem` or `Elsewhere` where it was refused as a whole."""
+    @property
+    def is_stalled(self) -> bool:
+        """Whether the store has not answered for longer than it may."""
+        since = self.store.since
+        return since is not None and time.monotonic() - since > self.store.seconds
+
+    @property
+    def ready(self) -> bool:
+        """Whether streams are loaded, and the store works."""
+        return self._is_open and not self.is_stalled and self._thread.is_alive()
+
+    async def submit(self, job: ForecastJob | OutcomeJob | Query, size: int = 1) -> Any:
+        """What became of a job; raises `Problem` or `NotOwner` where it was refused as a whole."""
+        if self.is_stalled:
+            raise _down(UNAVAILABLE)
         if self.queued + size > self.room:
             self.metrics.queue_full += 1
             raise Problem(503, "too much waits to be stored; send the same request again", retry_after=1)
         assert self._loop is not None
         future: asyncio.Future[Any] = self._loop.create_future()
         self.queued += size
+        self._unanswered[future] = size
         # Whatever the loop reads in one turn goes over together: the thread wakes once, and they share a transaction.
         if not self._gathered:
             self._loop.call_soon(self._hand_over)
@@ -93,31 +113,40 @@ class Writer:
         gathered, self._gathered = self._gathered, []
         self._queue.put(gathered)
 
-    async def stop(self) -> None:
-        """Finish what waits, write snapshots, and let go of the store."""
+    def give_up(self) -> None:
+        """Answer all that waits while the store is stalled; the event loop asks for it now and then."""
+        if self.is_stalled and self._unanswered:
+            log.error("store stalled", extra={"waiting": self.queued})
+            self._resolve([(future, _down(STALLED)) for future in self._unanswered])
+
+    async def stop(self, within: float) -> None:
+        """Finish what waits, write snapshots, and let go of the store; or leave it, where that takes too long."""
         self._hand_over()
         self._queue.put(None)
-        await asyncio.to_thread(self._thread.join)
-
-    def is_alive(self) -> bool:
-        """Whether the thread runs."""
-        return self._thread.is_alive()
+        await asyncio.to_thread(self._thread.join, within)
+        if self._thread.is_alive():
+            log.error("no snapshot at the end", extra={"reason": "the store does not answer"})
 
     def _run(self) -> None:
         going = True
-        self._reopen()
         while going:
-            taken, going = self._take()
-            if not self.ready:
-                self._reopen()
-            if taken:
-                self._round(taken)
-            self._prune()
+            taken: list[_Waiting] = []
+            try:
+                if not self._is_open:
+                    self._reopen()
+                going = self._take(taken)
+                self._answer(taken, self._round([one for one in taken if not one.future.done()]))
+                self._prune()
+            except Exception as error:
+                log.exception("the writer failed")
+                self.metrics.failures += 1
+                self._lost(error)
+                problem = f"something unforeseen happened ({type(error).__name__}); send the same request again"
+                self._answer(taken, {one.future: Problem(500, problem) for one in taken})
         self._finish()
 
-    def _take(self) -> tuple[list[_Waiting], bool]:
-        """All that waits, after waiting a moment for the first; and whether to go on."""
-        taken: list[_Waiting] = []
+    def _take(self, taken: list[_Waiting]) -> bool:
+        """Add all that waits, after waiting a moment for the first; whether to go on."""
         size = 0
         try:
             some = self._queue.get(timeout=IDLE)
@@ -125,42 +154,38 @@ class Writer:
                 taken += some
                 size += sum(one.size for one in some)
                 if size >= AT_ONCE:
-                    return taken, True
+                    return True
                 some = self._queue.get_nowait()
         except queue.Empty:
-            return taken, True
-        return taken, False
+            return True
+        return False
 
-    def _round(self, taken: list[_Waiting]) -> None:
-        jobs = [one for one in taken if isinstance(one.job, (ForecastJob, OutcomeJob))]
-        results: list[tuple[_Waiting, Any]] = []
-        if jobs:
-            results = list(zip(jobs, self._store([one.job for one in jobs]), strict=True))  # type: ignore[misc]
-        for one in taken:
-            if callable(one.job):
-                results.append((one, self._look(one.job)))
-        self._answer(results)
+    def _round(self, taken: list[_Waiting]) -> dict[asyncio.Future[Any], Any]:
+        """What became of each job; queries come last."""
+        jobs = [one for one in taken if not callable(one.job)]
+        played = self._store([one.job for one in jobs]) if jobs else []  # type: ignore[misc]
+        results = dict(zip((one.future for one in jobs), played, strict=True))
+        return results | {one.future: self._query(one.job) for one in taken if callable(one.job)}
 
     def _store(self, jobs: Sequence[ForecastJob | OutcomeJob]) -> list[Any]:
         """Play jobs and store what they did; where that fails, nothing has happened."""
-        if not self.ready:
-            return [self._down()] * len(jobs)
+        if not self._is_open:
+            return [_down(UNAVAILABLE)] * len(jobs)
         started = time.perf_counter()
         try:
             played = play(jobs, self.registry, time.time(), self.snapshot_every)
             if played.commits:
                 committing = time.perf_counter()
                 self.store.commit(played.commits)
-                self.metrics.committed(time.perf_counter() - committing, sum(len(c.cases) for c in played.commits))
+                self.metrics.commit_seconds.add(time.perf_counter() - committing)
+                self.metrics.commit_cases.add(sum(len(one.cases) for one in played.commits))
         except StoreDown as error:
             self._lost(error)
-            return [self._down()] * len(jobs)
+            return [_down(UNAVAILABLE)] * len(jobs)
         except NotOwner as error:
             self.registry.forget(*{job.stream for job in jobs}, error.name)
-            retry = Problem(
-                503, "this stream has just moved to another worker; send the same request again", retry_after=1
-            )
-            return [retry] * len(jobs)
+            moved = "this stream has just moved to another worker; send the same request again"
+            return [Problem(503, moved, retry_after=1)] * len(jobs)
         except Exception as error:
             self.registry.forget(*{job.stream for job in jobs})
             if len(jobs) > 1:
@@ -171,54 +196,44 @@ class Writer:
             log.exception("a request failed", extra={"stream": jobs[0].stream})
             self.metrics.failures += 1
             return [Problem(500, f"something unforeseen happened ({type(error).__name__}); nothing was changed")]
-        self._count(jobs, played.answers, played.commits)
-        self.metrics.played(time.perf_counter() - started)
-        return list(played.answers)
-
-    def _count(
-        self, jobs: Sequence[ForecastJob | OutcomeJob], answers: Sequence[Any], commits: Sequence[Commit]
-    ) -> None:
-        for one in commits:
-            stream = self.registry.streams[one.name]
+        for one in played.commits:
             if one.snapshot is not None:
-                stream.snapshot_seq = one.seq
+                self.registry.streams[one.name].snapshot_seq = one.seq
                 self.metrics.snapshots += 1
-        for job, answer in zip(jobs, answers, strict=True):
+        for job, answer in zip(jobs, played.answers, strict=True):
             if isinstance(answer, list):
                 self.metrics.answered(job.stream, "forecast" if isinstance(job, ForecastJob) else "outcome", answer)
+        self.metrics.round_seconds.add(time.perf_counter() - started)
+        return list(played.answers)
 
-    def _look(self, look: Look) -> Any:
-        if not self.ready:
-            return self._down()
+    def _query(self, query: Query) -> Any:
+        if not self._is_open:
+            return _down(UNAVAILABLE)
         try:
-            return look(self.registry)
+            return query(self.registry)
         except StoreDown as error:
             self._lost(error)
-            return self._down()
+            return _down(UNAVAILABLE)
         except Exception as error:
             return error
 
-    def _answer(self, results: list[tuple[_Waiting, Any]]) -> None:
+    def _answer(self, taken: list[_Waiting], results: dict[asyncio.Future[Any], Any]) -> None:
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._resolve, results)
+        if taken and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._resolve, [(one.future, results.get(one.future)) for one in taken])
 
-    def _resolve(self, results: list[tuple[_Waiting, Any]]) -> None:
-        for one, result in results:
-            self.queued -= one.size
-            # Whoever asked may have hung up.
-            if not one.future.done():
-                one.future.set_result(result)
-
-    def _down(self) -> Problem:
-        problem = Problem(503, UNAVAILABLE, retry_after=1)
-        problem.store_down = True
-        return problem
+    def _resolve(self, results: list[tuple[asyncio.Future[Any], Any]]) -> None:
+        for future, result in results:
+            self.queued -= self._unanswered.pop(future, 0)
+            # Whoever asked may have hung up, or was answered when the store stalled.
+            if not future.done():
+                future.set_result(result)
 
     def _lost(self, error: Exception) -> None:
         """The store failed: memory may be ahead of it, so memory goes."""
         log.error("store lost", extra={"reason": str(error)})
         self.metrics.store_losses += 1
-        self.ready = False
+        self._is_open = False
         self._tried = time.monotonic()
         self.registry.forget_all()
 
@@ -233,7 +248,7 @@ class Writer:
                     self.registry.get(name)
                 except (NotOwner, Problem) as refusal:
                     log.warning("stream not taken", extra={"stream": name, "reason": str(refusal)})
-            self.ready = True
+            self._is_open = True
         except StoreDown as error:
             log.error("store not open", extra={"reason": str(error)})
         except sc.SwapcalError as error:
@@ -243,7 +258,7 @@ class Writer:
 
     def _prune(self) -> None:
         """Now and then, delete cases that are older than the stream keeps them; a few at a time."""
-        if not self.ready or time.monotonic() - self._pruned < PRUNE_EVERY:
+        if not self._is_open or time.monotonic() - self._pruned < PRUNE_EVERY:
             return
         self._pruned = time.monotonic()
         try:
@@ -261,5 +276,11 @@ class Writer:
                     self.store.commit([Commit(name, stream.epoch, stream.seq, (), (), stream.to_bytes())])
             self.registry.forget(*list(self.registry.streams))
             self.store.close()
-        except (StoreDown, NotOwner) as error:
+        except Exception as error:
             log.error("no snapshot at the end", extra={"reason": str(error)})
+
+
+def _down(detail: str) -> Problem:
+    problem = Problem(503, detail, retry_after=1)
+    problem.store_down = True
+    return problem

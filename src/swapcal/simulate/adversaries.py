@@ -7,12 +7,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.forecast import Forecast
 from swapcal.protocols import Elicitable
+from swapcal.simulate.streams import check_period
 from swapcal.typing import Float64Array
 
-# --------
 # Within which limits an adversary plays: a pool of contexts, a kind of label, a kind of hint.
 
 HINTS = ("constant", "alternating", "random")
@@ -62,8 +63,7 @@ class Arena:
             raise InvalidInput(f"width is a share of the label range above 0 and up to 1, or None; got {self.width!r}")
         if self.hints not in (None, *HINTS):
             raise InvalidInput(f"hints must be None or one of {', '.join(HINTS)}; got {self.hints!r}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise InvalidInput(f"seed must be a whole number, 0 or more; got {self.seed!r}")
+        inputs.integer(self.seed, "seed", 0)
         object.__setattr__(self, "contexts", pool)
 
     def row(self, u: float) -> int:
@@ -175,7 +175,6 @@ def ball(n: int, seed: int, n_rows: int = 256) -> Float64Array:
     return pool * (rng.random((n_rows, 1)) ** (1.0 / n) * (1.0 - 1e-12))
 
 
-# --------
 # What an adversary knows of the past: for each value that was forecast, how often, and how badly for whom.
 
 
@@ -233,9 +232,9 @@ class Books:
         i = self.places[value] = len(self.values)
         self.values.append(value)
         if i == len(self.counts):
-            self.sums = np.concatenate([self.sums, np.zeros_like(self.sums)])
-            self.counts = np.concatenate([self.counts, np.zeros_like(self.counts)])
-            self.errors = np.concatenate([self.errors, np.zeros_like(self.errors)])
+            for name in ("sums", "counts", "errors"):
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
         return i
 
     def record(self, value: float, x: Float64Array, y: float) -> None:
@@ -264,7 +263,6 @@ class Books:
         return float(np.sum(self.errors))
 
 
-# --------
 # The game: an adversary against a forecaster, round by round.
 
 
@@ -401,8 +399,7 @@ def rounds(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Iterato
     >>> sum(each.y for each in rounds(forecaster, Sweep(Arena(groups(2, seed=0))), 10))
     0.0
     """
-    if isinstance(n_rounds, bool) or not isinstance(n_rounds, int) or n_rounds < 1:
-        raise InvalidInput(f"n_rounds must be a whole number, 1 or more; got {n_rounds!r}")
+    inputs.integer(n_rounds, "n_rounds", 1)
     arena, sought = adversary.arena, forecaster.property
     books = Books(sought, forecaster.hypotheses, arena.contexts.shape[1])
     dice = np.random.default_rng(arena.seed).random((n_rounds, 3))
@@ -453,20 +450,26 @@ def play(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Played:
     """
     history = list(rounds(forecaster, adversary, n_rounds))
     hints = None if history[0].hint is None else np.array([each.hint for each in history], dtype=np.float64)
-    return Played(
-        np.array([each.x for each in history]),
-        np.array([each.y for each in history]),
-        np.array([each.forecast.value for each in history]),
-        hints,
-    )
+    x, y = (np.array([getattr(each, name) for each in history]) for name in ("x", "y"))
+    return Played(x, y, np.array([each.forecast.value for each in history]), hints)
 
 
-# --------
 # How adversaries choose. Each is a few lines: what it wants, and how it finds a context and a label for it.
 
 
 @dataclass(frozen=True, slots=True)
-class Greedy:
+class _Strategy:
+    """Contexts at random, within the limits of an arena."""
+
+    arena: Arena
+
+    def context(self, t: int, books: Books, u: float) -> int:
+        """At random."""
+        return self.arena.row(u)
+
+
+@dataclass(frozen=True, slots=True)
+class Greedy(_Strategy):
     """The location that raises the swap error most, in expectation over the draw; contexts at random.
 
     The error sup_f (S_f + f(x) V)^2 / (n + 1) is convex in V, so labels below both forecasts, above both, or around
@@ -487,12 +490,6 @@ class Greedy:
     0.445
     """
 
-    arena: Arena
-
-    def context(self, t: int, books: Books, u: float) -> int:
-        """At random."""
-        return self.arena.row(u)
-
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
         """The best of the candidates."""
         low, high = books.property.low, books.property.high
@@ -509,7 +506,7 @@ class Greedy:
 
 
 @dataclass(frozen=True, slots=True)
-class Far:
+class Far(_Strategy):
     """The end of the label range that is farther from the expected forecast; contexts at random.
 
     Parameters
@@ -527,12 +524,6 @@ class Far:
     0.5
     """
 
-    arena: Arena
-
-    def context(self, t: int, books: Books, u: float) -> int:
-        """At random."""
-        return self.arena.row(u)
-
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
         """Low if the expected forecast is in the upper half."""
         expected = odds.p_lower * odds.lower + (1.0 - odds.p_lower) * odds.upper
@@ -540,7 +531,7 @@ class Far:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupTargeted:
+class GroupTargeted(_Strategy):
     """The function and forecast value that fare worst: cases of that function, with labels on the side that hurts.
 
     The label lies `reach` of the range below the worst value if the forecasts there were too high for the function's
@@ -564,7 +555,6 @@ class GroupTargeted:
     0.505
     """
 
-    arena: Arena
     reach: float = field(default=0.3, kw_only=True)
     _members: list[list[int]] = field(init=False, repr=False, compare=False)
 
@@ -596,7 +586,7 @@ class GroupTargeted:
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(_Strategy):
     """The location goes slowly up and down the label range, one way in `period` rounds, so that every bin is used.
 
     Parameters
@@ -616,15 +606,10 @@ class Sweep:
     0.015
     """
 
-    arena: Arena
     period: float = field(default=5000.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        _check_period(self.period)
-
-    def context(self, t: int, books: Books, u: float) -> int:
-        """At random."""
-        return self.arena.row(u)
+        check_period(self.period)
 
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
         """A triangular wave of time."""
@@ -632,7 +617,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
-class Sine:
+class Sine(_Strategy):
     """The location swings around the middle of the label range, once in `period` rounds.
 
     Parameters
@@ -652,15 +637,10 @@ class Sine:
     0.7
     """
 
-    arena: Arena
     period: float = field(default=1000.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        _check_period(self.period)
-
-    def context(self, t: int, books: Books, u: float) -> int:
-        """At random."""
-        return self.arena.row(u)
+        check_period(self.period)
 
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
         """A sine of time."""
@@ -668,7 +648,7 @@ class Sine:
 
 
 @dataclass(frozen=True, slots=True)
-class AntiHint:
+class AntiHint(_Strategy):
     """Whatever the hint says, the label is at the other end; contexts at random. The arena must give hints.
 
     Parameters
@@ -686,21 +666,10 @@ class AntiHint:
     0.5
     """
 
-    arena: Arena
-
     def __post_init__(self) -> None:
         if self.arena.hints is None:
             raise InvalidInput("AntiHint contradicts hints; give its arena hints='constant', 'alternating' or 'random'")
 
-    def context(self, t: int, books: Books, u: float) -> int:
-        """At random."""
-        return self.arena.row(u)
-
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
         """Low if the hint is in the upper half."""
         return books.location(0.0 if hint is not None and books.share(hint) > 0.5 else 1.0)
-
-
-def _check_period(period: float) -> None:
-    if not (math.isfinite(period) and period > 0.0):
-        raise InvalidInput(f"period must be a positive number of rounds; got {period!r}")

@@ -1,6 +1,8 @@
-"""When outcomes are known: row numbers for `Forecaster.run(known=...)`, as they come about in the field.
+"""Recorded streams whose truth is known, and delays of their outcomes.
 
-Entry t is the row before which the outcome of row t is learned: t + 1 where it is known at once, and never less.
+The truth is known so that the best possible forecaster can be scored beside the real ones. All streams share one
+context: ten standard normal features and overlapping groups cut out of the feature space by half-spaces and their
+intersections, with the all-ones group first. What differs is how the label depends on them.
 """
 
 import math
@@ -9,14 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array
-
-# --------
-# Recorded streams whose truth is known, so that the best possible forecaster can be scored beside the real ones.
-#
-# All of them share one context: ten standard normal features and overlapping groups cut out of the feature space by
-# half-spaces and their intersections, with the all-ones group first. What differs is how the label depends on them.
 
 N_FEATURES = 10
 
@@ -146,8 +143,7 @@ def miscalibrated(n_rounds: int, seed: int, n_groups: int = 20) -> Stream:
     still = _centered(features @ slopes + x @ tilts)
     odds = still + _wave(rng, features, 0.08, cycles=1.0) + _wave(rng, x, 0.2, cycles=1.0)
     hint = _sigmoid(1.9 * (features @ slopes) + x @ (0.5 * tilts + rng.normal(0.0, 0.3, x.shape[1])))
-    mean = _sigmoid(odds)
-    return Stream(x, _bernoulli(rng, mean), hint, features, mean, None)
+    return _binary(rng, features, x, odds, hint)
 
 
 def noisy(n_rounds: int, seed: int, n_groups: int = 20) -> Stream:
@@ -205,9 +201,7 @@ def interacting(n_rounds: int, seed: int, n_groups: int = 20) -> Stream:
     exclusive = np.abs(x[:, 1:4] - x[:, 4:7]) - 0.5
     still = _centered(features @ slopes + x @ tilts)
     odds = still + exclusive @ np.array([1.6, -1.6, 1.6]) + _wave(rng, x, 0.15, cycles=1.0)
-    hint = _sigmoid(1.6 * (features @ slopes) + x @ (0.5 * tilts + rng.normal(0.0, 0.2, x.shape[1])))
-    mean = _sigmoid(odds)
-    return Stream(x, _bernoulli(rng, mean), hint, features, mean, None)
+    return _binary(rng, features, x, odds, _overconfident(rng, features, x, slopes, tilts))
 
 
 def oscillating(n_rounds: int, seed: int, n_groups: int = 20, *, period: float = 2000.0) -> Stream:
@@ -230,14 +224,11 @@ def oscillating(n_rounds: int, seed: int, n_groups: int = 20, *, period: float =
     >>> oscillating(100, seed=0, period=50.0).truth_mean.shape
     (100,)
     """
-    if not (math.isfinite(period) and period > 0.0):
-        raise InvalidInput(f"period must be a positive number of rounds; got {period!r}")
+    check_period(period)
     rng, features, x = context(n_rounds, seed, n_groups)
     slopes, tilts = rng.normal(0.0, 0.35, N_FEATURES), rng.normal(0.0, 0.25, x.shape[1])
     odds = _centered(features @ slopes + x @ tilts) + _wave(rng, x, 0.7, cycles=n_rounds / period)
-    hint = _sigmoid(1.6 * (features @ slopes) + x @ (0.5 * tilts + rng.normal(0.0, 0.2, x.shape[1])))
-    mean = _sigmoid(odds)
-    return Stream(x, _bernoulli(rng, mean), hint, features, mean, None)
+    return _binary(rng, features, x, odds, _overconfident(rng, features, x, slopes, tilts))
 
 
 def context(n_rounds: int, seed: int, n_groups: int) -> tuple[np.random.Generator, Float64Array, Float64Array]:
@@ -256,11 +247,8 @@ def context(n_rounds: int, seed: int, n_groups: int) -> tuple[np.random.Generato
     >>> features.shape, x.shape
     ((100, 10), (100, 5))
     """
-    for name, value in (("n_rounds", n_rounds), ("n_groups", n_groups)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidInput(f"{name} must be a whole number, 1 or more; got {value!r}")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InvalidInput(f"seed must be a whole number, 0 or more; got {seed!r}")
+    for name, value, least in (("n_rounds", n_rounds, 1), ("n_groups", n_groups, 1), ("seed", seed, 0)):
+        inputs.integer(value, name, least)
     rng = np.random.default_rng(seed)
     features = rng.standard_normal((n_rounds, N_FEATURES))
     # About two thirds of the groups are half-spaces; the others are intersections of neighboring half-spaces.
@@ -275,6 +263,25 @@ def context(n_rounds: int, seed: int, n_groups: int) -> tuple[np.random.Generato
         a = first[(j - 1) % n_half]
         x[:, j] = half[:, a] * half[:, (a + 1) % n_half]
     return rng, features, x
+
+
+def check_period(period: float) -> None:
+    """Refuse what is no number of rounds."""
+    if not (math.isfinite(period) and period > 0.0):
+        raise InvalidInput(f"period must be a positive number of rounds; got {period!r}")
+
+
+def _binary(
+    rng: np.random.Generator, features: Float64Array, x: Float64Array, odds: Float64Array, hint: Float64Array
+) -> Stream:
+    """Labels 0 and 1 with these log-odds."""
+    mean = _sigmoid(odds)
+    return Stream(x, _bernoulli(rng, mean), hint, features, mean, None)
+
+
+def _overconfident(rng: np.random.Generator, features: Float64Array, x: Float64Array, slopes: Any, tilts: Any) -> Any:
+    """A frozen model with too large slopes and half of the groups' effects, shifted."""
+    return _sigmoid(1.6 * (features @ slopes) + x @ (0.5 * tilts + rng.normal(0.0, 0.2, x.shape[1])))
 
 
 def _wave(rng: np.random.Generator, columns: Float64Array, amplitude: float, *, cycles: float) -> Float64Array:
@@ -327,6 +334,10 @@ def _unit_expectile(level: float) -> float:
         else:
             high = c
     return 0.5 * (low + high)
+
+
+# When outcomes are known: row numbers for `Forecaster.run(known=...)`, as they come about in the field. Entry t is the
+# row before which the outcome of row t is learned: t + 1 where it is known at once, and never less.
 
 
 def at_once(n_rounds: int) -> Float64Array:
@@ -473,7 +484,7 @@ def by_outcome(y: Float64Array, high: float, low: float, seed: int) -> Float64Ar
     >>> bool(late[::2].mean() < 25.0), bool(late[1::2].mean() > 2800.0)
     (True, True)
     """
-    mean = np.where(np.nan_to_num(y) > np.nanmean(y), _positive(high, "high"), _positive(low, "low"))
+    mean = np.where(_above_mean(y), _positive(high, "high"), _positive(low, "low"))
     spread = np.random.default_rng(seed).gamma(4.0, 0.25, len(y))
     return _from_start(len(y), 1.0 + np.floor(mean * spread))
 
@@ -504,9 +515,7 @@ def lead_times(y: Float64Array, median: float, seed: int) -> Float64Array:
     """
     rng = np.random.default_rng(seed)
     lead = _positive(median, "median") * np.exp(rng.normal(0.0, 0.8, len(y)))
-    return _from_start(
-        len(y), 1.0 + np.floor(np.where(np.nan_to_num(y) > np.nanmean(y), lead * rng.random(len(y)), lead))
-    )
+    return _from_start(len(y), 1.0 + np.floor(np.where(_above_mean(y), lead * rng.random(len(y)), lead)))
 
 
 def drift_meanwhile(n_rounds: int, seed: int, delay: int) -> tuple[Stream, Float64Array]:
@@ -532,6 +541,10 @@ def drift_meanwhile(n_rounds: int, seed: int, delay: int) -> tuple[Stream, Float
     """
     known = fixed(n_rounds, delay)
     return oscillating(n_rounds, seed, period=2.0 * delay), known
+
+
+def _above_mean(y: Float64Array) -> Any:
+    return np.nan_to_num(y) > np.nanmean(y)
 
 
 def _from_start(n_rounds: int, delays: Any) -> Float64Array:

@@ -1,5 +1,1 @@
-"""From records to a verdict: what an audit or a run has found, in numbers and in words."""
-
-from swapcal.tasks.by_key import ByKey, run_by_key
-
-__all__ = ["ByKey", "run_by_key"]
+"""From records to a verdict: runner.run, by_key.run_by_key, audit.audit and watch.watch, each of a TaskConfig."""

@@ -350,7 +350,7 @@ def _constant(values: Columns, survey: Survey) -> float | None:
     known = np.clip(survey.y, values.low, values.high)
     if not len(known):
         return None
-    if values.question.weight is None:
+    if values.config.weight is None:
         return float(values.property.value(known))
     weights = survey.weights
     return float(root(values.property, weights[None, :], known[:, None])[0]) if weights.any() else None

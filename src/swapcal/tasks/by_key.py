@@ -1,7 +1,6 @@
 """`swapcal run --by`: every key's rows forecast from the rows of that key before them, on all cores."""
 
 import contextlib
-import math
 import multiprocessing
 import os
 import sys
@@ -15,30 +14,38 @@ from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from swapcal import hypotheses
 from swapcal.audits.column import Column
+from swapcal.classes import Classes
+from swapcal.engine.arithmetic import seed_for
 from swapcal.errors import DataError, InvalidInput, StateFileError, SwapcalError
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite
 from swapcal.inputs import integer
+from swapcal.intervals.interval import Interval
 from swapcal.keyed.keyed import forecaster_for_key, key_text
 from swapcal.keyed.store import StateStore, Store
 from swapcal.protocols import Hypotheses
 from swapcal.tables.batch import Batch
 from swapcal.tables.coded import Coded, taken, text
-from swapcal.tables.records import Records, opening, read
+from swapcal.tables.records import opening, read
 from swapcal.tasks.audit import BINS, mergeable_column, merged_result
-from swapcal.tasks.checkpoint import Fingerprint
-from swapcal.tasks.columns import Columns, known_outcomes
+from swapcal.tasks.checkpoint import Checkpoint, Fingerprint
+from swapcal.tasks.classes import ClassesTask
+from swapcal.tasks.columns import known_outcomes
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.contexts import ContextColumns
+from swapcal.tasks.interval import IntervalTask
 from swapcal.tasks.outputs import Output, open_output
 from swapcal.tasks.result import Result
-from swapcal.tasks.runner import Stopped
+from swapcal.tasks.runner import TASKS, Stopped, behind
+from swapcal.tasks.scalar import ScalarTask
+from swapcal.tasks.task import Inputs, Task
 from swapcal.text.numbers import counted
 from swapcal.typing import Float64Array, IntArray
 
@@ -101,6 +108,11 @@ class Part(NamedTuple):
     columns: dict[str, Coded | Float64Array]
     more: dict[str, Any]
 
+    @property
+    def contexts(self) -> Any:
+        """As a model takes them: the columns of the groups, or everybody."""
+        return self.columns if self.columns else np.ones((len(self.y), 1))
+
     def taken(self, rows: IntArray) -> "Part":
         """Some of the rows."""
         columns = {name: taken(column, rows) for name, column in self.columns.items()}
@@ -109,82 +121,151 @@ class Part(NamedTuple):
         return Part(Coded(self.keys.codes[rows], self.keys.values), self.y[rows], hints, columns, more)
 
 
+class KeyModels(NamedTuple):
+    """How the model of a key is made: all have one configuration, and seeds that follow from one seed and the key.
+
+    task: what a row gets. plain: for intervals and classes, what their constructor takes. template: for one number, the
+    bytes of a forecaster that plays no round. column: the bytes of a column without rows, as which its forecasts are
+    scored. functions: the class of functions, as plain data. order: in which late outcomes are learned.
+    """
+
+    task: str
+    seed: int
+    plain: dict[str, Any]
+    template: str
+    column: str
+    functions: dict[str, Any]
+    order: str
+
+    @classmethod
+    def of(cls, task: Task, first: list[Batch]) -> "KeyModels":
+        """For the keys of a task."""
+        config, functions = task.config, cast(Hypotheses, Finite(1, names=["all"]))
+        if config.groups:
+            contexts = ContextColumns.fitted(config, first)
+            functions = contexts.limited(config, min(config.limit, len(contexts.groups.names) + 15)).groups
+        plain: dict[str, Any] = {"max_pending": config.max_pending}
+        template, column, seed = "", "", 0
+        if isinstance(task, ScalarTask):
+            plain |= {name: getattr(config, name) for name in ("seed", "r", "levels")}
+            plain |= {} if config.trust is None else {"trust": config.trust}
+            plain |= {"hint": OnlineRegression()} if config.learns else {}
+            one = Forecaster(task.columns.property, functions, **plain)
+            template, seed, plain = one.to_bytes().hex(), one.rules.seed, {}
+            known = np.concatenate([known_outcomes(config, batch, task.source) for batch in first])
+            groups = forecaster_for_key(one, "audit").hypotheses
+            column = mergeable_column(one.property, groups, BINS, known).to_bytes().hex()
+        elif isinstance(task, IntervalTask):
+            quantiles, seed = task.model.quantiles, task.model.quantiles.seed
+            plain |= {"coverage": task.model.coverage, "spread": quantiles.spread, "learn": config.learns}
+            plain |= {"low": config.low, "high": config.high}
+        elif isinstance(task, ClassesTask):
+            seed = task.model.seed
+            plain |= {"n_classes": task.model.n_classes, "learn": config.learns}
+        return cls(config.task, seed, plain, template, column, dict(functions.spec()), config.order)
+
+    def columns(self) -> list[Column]:
+        """For one number, the columns of hints and of forecasts, without rows."""
+        return [Column.from_bytes(bytes.fromhex(self.column)) for _ in range(2)] if self.column else []
+
+    def forecaster(self) -> Forecaster | None:
+        """For one number, the forecaster whose settings every key has."""
+        return Forecaster.from_bytes(bytes.fromhex(self.template)) if self.template else None
+
+    def fresh(self, key: str, template: Forecaster | None) -> Any:
+        """The model of a key that has seen nothing; `template` is what `forecaster` gave."""
+        if template is not None:
+            return forecaster_for_key(template, "key", key_text(key))
+        plain = {**self.plain, "seed": seed_for(self.seed, "key", key_text(key))}
+        functions = hypotheses.from_spec(self.functions)
+        if self.task == "interval":
+            return Interval(plain.pop("coverage"), functions, **plain)
+        learn = plain.pop("learn")
+        return Classes(plain.pop("n_classes"), functions, hint=OnlineRegression() if learn else None, **plain)
+
+    def load(self, data: bytes) -> Any:
+        """The model whose bytes these are."""
+        kinds: dict[str, Any] = {"scalar": Forecaster, "interval": Interval, "classes": Classes}
+        return kinds[self.task].from_bytes(data)
+
+    def run(self, model: Any, part: "Part") -> Float64Array:
+        """The forecasts of some rows of one key, which are learned from."""
+        if self.task == "scalar":
+            part.more["missing"] = "skip"
+        play = model.run_in_full if self.task == "classes" else model.run
+        forecasts: Float64Array = play(part.contexts, part.y, part.hints, order=self.order, **part.more)
+        return forecasts
+
+
 class KeyWorker:
-    """Forecasters by key, the ones used longest ago as bytes on disk; and the audits of what was played.
+    """Models by key, the ones used longest ago as bytes on disk; and for one number the audits of what was played.
 
     Parameters
     ----------
-    template : bytes
-        The configuration of every key.
+    models : KeyModels
+        How the model of a key is made.
     folder : path
         For states that do not stay in memory; what is in it ends with the process.
     number : int
         Which process this is.
     resident : int
         How many keys stay in memory.
-    empty : bytes
-        A column without rows, as which forecasts are scored.
     """
 
-    def __init__(self, template: bytes, folder: Path, number: int, resident: int, empty: bytes) -> None:
-        self._template, self._resident, self._empty = Forecaster.from_bytes(template), resident, empty
-        self._entries: OrderedDict[str, Forecaster] = OrderedDict()
+    def __init__(self, models: KeyModels, folder: Path, number: int, resident: int) -> None:
+        self._models, self._resident = models, resident
+        self._entries: OrderedDict[str, Any] = OrderedDict()
         self._store, self._dirty = Store(folder / f"{number}.db"), dict[str, None]()
-        self._before, self._after = Column.from_bytes(empty), Column.from_bytes(empty)
+        self._template = models.forecaster()
+        self._columns = models.columns()
 
     def play(self, part: Part, states: list[tuple[str, bytes]]) -> Float64Array:
         """The forecasts of some rows, in their order; keys that come for the first time may have states from before."""
         if states:
             self._store.put([(key, 0.0, state) for key, state in states])
-        out = np.empty(len(part.y))
         order = np.argsort(part.keys.codes, kind="stable")
         codes = part.keys.codes[order]
         starts = np.flatnonzero(np.diff(codes, prepend=-2))
-        for rows in np.split(order, starts[1:]):
+        forecasts = []
+        for rows in np.split(order, starts[1:]) if len(order) else ():
             key = str(part.keys.values[part.keys.codes[rows[0]]])
-            own = part.taken(rows)
-            x: Any = own.columns if own.columns else np.ones((len(rows), 1))
-            out[rows] = self._forecaster(key).run(x, own.y, own.hints, missing="skip", **own.more)
+            forecasts.append(self._models.run(self._model(key), part.taken(rows)))
             self._dirty[key] = None
-        known = np.flatnonzero(~np.isnan(part.y))
-        if len(known):
-            whole = part.taken(known)
-            _score(self._after, whole, out[known])
-            if whole.hints is not None:
-                hinted = np.flatnonzero(~np.isnan(whole.hints))
-                _score(self._before, whole.taken(hinted), whole.hints[hinted])
+        if not forecasts:
+            return np.empty(0)
+        out = np.empty_like(np.concatenate(forecasts))
+        out[order] = np.concatenate(forecasts)
+        for column, p in zip(self._columns, (part.hints, out), strict=False):
+            if p is not None:
+                known = part.taken(np.flatnonzero(~np.isnan(part.y) & ~np.isnan(p)))
+                p = p[~np.isnan(part.y) & ~np.isnan(p)]
+                if len(p):
+                    groups = column.functions.rows(known.contexts, len(p))
+                    column.add(known.y, column.audit.rounded(p), groups, weights=known.more.get("weights"))
         return out
 
-    def commit(self) -> tuple[list[tuple[str, bytes]], bytes, bytes, float]:
-        """The states that have changed since the last commit, the audits of the rows since, and processor seconds."""
+    def commit(self, keep: bool) -> tuple[list[tuple[str, bytes]], list[bytes], float]:
+        """The states that have changed since, if somebody keeps them, audits of the rows since, processor seconds."""
         states = []
-        for key in self._dirty:
-            own = self._entries.get(key)
-            found = self._store.get(key) if own is None else None
-            states.append((key, own.to_bytes() if own is not None else b"" if found is None else found[1]))
+        for key in self._dirty if keep else ():
+            model = self._entries.get(key)
+            stored = self._store.get(key) if model is None else None
+            states.append((key, model.to_bytes() if model is not None else b"" if stored is None else stored[1]))
         self._dirty = {}
-        columns = self._before.to_bytes(), self._after.to_bytes()
-        self._before, self._after = Column.from_bytes(self._empty), Column.from_bytes(self._empty)
-        return states, *columns, time.process_time()
+        columns = [column.to_bytes() for column in self._columns]
+        self._columns = self._models.columns()
+        return states, columns, time.process_time()
 
-    def _forecaster(self, key: str) -> Forecaster:
-        found = self._entries.pop(key, None)
-        if found is None:
+    def _model(self, key: str) -> Any:
+        model = self._entries.pop(key, None)
+        if model is None:
             stored = self._store.get(key)
-            if stored is None:
-                found = forecaster_for_key(self._template, "key", key_text(key))
-            else:
-                found = Forecaster.from_bytes(stored[1])
-        self._entries[key] = found
+            model = self._models.fresh(key, self._template) if stored is None else self._models.load(stored[1])
+        self._entries[key] = model
         while len(self._entries) > self._resident:
             oldest, left = self._entries.popitem(last=False)
             self._store.put([(oldest, 0.0, left.to_bytes())])
-        return found
-
-
-def _score(column: Column, part: Part, forecasts: Float64Array) -> None:
-    rows = column.functions.rows(part.columns if part.columns else np.ones((len(part.y), 1)), len(part.y))
-    column.add(part.y, column.audit.rounded(forecasts), rows, weights=part.more.get("weights"))
+        return model
 
 
 def serve(pipe: Connection) -> None:
@@ -197,7 +278,7 @@ def serve(pipe: Connection) -> None:
         player = None if settings is None else KeyWorker(*settings)
         while player is not None and (question := waiting.get()) is not None:
             what, argument = question
-            pipe.send(player.play(*argument) if what == "play" else player.commit())
+            pipe.send(player.play(*argument) if what == "play" else player.commit(argument))
     except KeyboardInterrupt:
         return
     except Exception as error:
@@ -245,10 +326,10 @@ class WorkerPool:
     def __len__(self) -> int:
         return len(self._pipes)
 
-    def begin(self, template: bytes, resident: int, empty: bytes) -> None:
+    def begin(self, models: KeyModels, resident: int) -> None:
         """Tell every process what to play; comes first, and has no answer."""
         for number, pipe in enumerate(self._pipes):
-            pipe.send((template, Path(self._folder.name), number, resident, empty))
+            pipe.send((models, Path(self._folder.name), number, resident))
 
     def ask(self, what: str, arguments: Sequence[Any]) -> None:
         """Send a question to each process; `answers` must follow."""
@@ -291,16 +372,17 @@ class WorkerPool:
         self.close()
 
 
-_TOGETHER = 1 << 17
+TOGETHER, PAUSE = 1 << 17, 10.0
+"""Rows that are handed out together, and seconds between commits."""
 _AHEAD = 2
-"""Rows that are handed out together, and how many such parts are out at a time."""
+"""How many such parts are out at a time."""
 
 Path_ = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
 class ByKey:
-    """What a run by key has come to: rows and keys, the seed, and the columns of hints and forecasts over all keys.
+    """What a run by key has come to: rows and keys, the seed, and the audits of hints and forecasts over all keys.
 
     `seconds` are those of processors, of this process and of all that it has started.
     """
@@ -311,7 +393,7 @@ class ByKey:
     seconds: float
     seed: int
     before: Column | None
-    after: Column
+    after: Column | None
 
     def result(self, source: str, settings: dict[str, Any], r: float = 2.0) -> Result:
         """For JSON and a page: what the audits of all keys together come to, before and after."""
@@ -333,76 +415,60 @@ class ByKey:
 
 def run_by_key(
     source: Path_,
-    question: TaskConfig,
-    by: str,
+    config: TaskConfig,
     *,
     out: Path_ | None = None,
     state: Path_ | None = None,
-    seed: int | None = None,
+    outcomes: Any = None,
     processes: int | None = None,
     resident: int = 2000,
-    learn: bool = False,
-    max_pending: int | None = None,
-    trust: float | None = None,
-    levels: int = 10,
     fresh: bool = False,
     overwrite: bool = False,
-    pause: float = 10.0,
+    pause: float | None = None,
     progress: Callable[[int], None] | None = None,
     stop: Callable[[], bool] | None = None,
     say: Callable[[str], None] | None = None,
-) -> ByKey:
+) -> Any:
     """Forecast a table as one stream for each key, on all cores.
 
     Parameters
     ----------
     source : path
         A file.
-    question : Question
-        Which columns, which groups, which property; `p` is the hint.
-    by : str
-        The column of the keys; a row without one is an error.
+    config : TaskConfig
+        Which columns, which groups, which property; `by` is the column of the keys. The seed of a key is a hash of the
+        seed and the key.
     out : path, optional
         Forecasts of all rows in the order of the file: .csv, .jsonl or .parquet.
     state : path, optional
         A SQLite file that keeps how far the run has come; the same call then goes on.
-    seed : int, optional
-        Of the whole; that of a key is a hash of it and the key. None: drawn.
+    outcomes
+        Refused: keys have no rows that are named.
     processes : int, optional
         How many; one for each core that may be used by default.
     resident : int
         Keys that a process keeps in memory; others are on disk, in the folder for temporary files.
-    learn : bool
-        Put a model that learns between a key's hint and its engine.
-    max_pending : int, optional
-        How many rows of a key can wait for their outcomes. None: 64, or 4,096 where outcomes are known late.
-    trust, levels
-        As for `Forecaster`.
     fresh, overwrite, progress, stop, say
-        As for `running.run`.
+        As for `runner.run`.
     pause : float
-        Seconds between commits.
+        Seconds between commits; default `PAUSE`.
 
     Returns
     -------
     ByKey
-        The audits of all keys together.
+        The audits of all keys together; of intervals and classes, what `runner.run` returns.
 
     Notes
     -----
-    The forecasts of a key are those of a `Forecaster` alone with its rows, `keyed.sibling` of one template, whatever
-    the number of processes. Memory: `resident` states a process, and a few hundred thousand rows.
+    The forecasts of a key are those of a `Forecaster` alone with its rows, `forecaster_for_key` of one template,
+    whatever the number of processes. Memory: `resident` states a process, and a few hundred thousand rows.
     """
-    if question.linear:
-        raise InvalidInput(
-            "--by plays groups of columns, without --linear: the scales of these columns would be those of a few rows "
-            "of each key; cut them into bands, as --groups does"
-        )
-    if question.order != "arrival":
-        raise InvalidInput("--by learns outcomes as they come, key by key; leave out --order forecast")
-    if max_pending is None:
-        max_pending = 4096 if question.late.given else 64
-    columns = None if question.columns is None else (*dict.fromkeys((by, *question.columns)),)
+    if config.by is None:
+        raise InvalidInput("a run by key needs the column of the keys: give by= (--by)")
+    if outcomes is not None:
+        raise InvalidInput("--by goes without --outcomes: keys have no rows that are named")
+    if config.max_pending is None:
+        config = replace(config, max_pending=4096 if config.late else 64)
     n_processes = integer(len(_cores()) if processes is None else processes, "processes", 1)
     kept = StateStore(state)
     team = None
@@ -413,23 +479,18 @@ def run_by_key(
             os.remove(state)
             kept = StateStore(state)
         begun = kept.begun()
-        asked = {**question.settings(), "by": by, "levels": levels, "trust": trust, "max_pending": max_pending}
-        asked["learn"] = learn
+        asked = config.settings()
         if begun is not None and begun["asked"] != asked:
             raise StateFileError(
                 f"{state} was made with other settings; give another --state, or --fresh to start over"
             )
-        with read(source, columns=columns) as records:
-            first, rest = opening(records, question.prefix)
-            template = _template(question, first, records.name, begun, seed, trust, levels, max_pending, learn)
-            scores = [Column.from_bytes(each) for each in kept.audits()]
-            if not scores:
-                known = np.concatenate([known_outcomes(question, batch, records.name) for batch in first])
-                functions = forecaster_for_key(template, "audit").hypotheses
-                scores = [mergeable_column(template.property, functions, BINS, known) for _ in range(2)]
-            team.begin(template.to_bytes(), resident, scores[0].emptied().to_bytes())
-            job = _Job(question, by, columns, first, records, template, asked, kept, team, scores)
-            return job.run(chain(first, rest), out, begun, overwrite, pause, progress, stop, say)
+        with read(source, columns=config.columns) as records:
+            first, rest = opening(records, config.prefix)
+            task, batches = _resumed(config, first, rest, records.name, begun, kept)
+            models = KeyModels.of(task, first) if begun is None else KeyModels(**begun["models"])
+            team.begin(models, resident)
+            job = _Job(task, models, asked, kept, team, resumed=begun is not None)
+            return job.run(batches, out, begun, overwrite, PAUSE if pause is None else pause, progress, stop, say)
     finally:
         kept.close()
         if team is not None:
@@ -456,63 +517,52 @@ def _keys(batch: Batch, by: str) -> Coded:
     return Coded(column.codes, tuple(str(each) for each in texts))
 
 
-def _template(
-    question: TaskConfig,
+def _resumed(
+    config: TaskConfig,
     first: list[Batch],
+    rest: Iterator[Batch],
     source: str,
     begun: dict[str, Any] | None,
-    seed: int | None,
-    trust: float | None,
-    levels: int,
-    max_pending: int,
-    learn: bool,
-) -> Forecaster:
-    if begun is not None:
-        return Forecaster.from_bytes(bytes.fromhex(begun["template"]))
-    hypotheses: Hypotheses = Finite(1, names=["all"])
-    if question.groups:
-        audience = ContextColumns.fitted(question, first)
-        n = len(audience.groups.names) - 1
-        hypotheses = audience.limited(question, min(question.limit, n + 16)).groups
-    given: dict[str, Any] = {} if trust is None else {"trust": trust}
-    given |= {"hint": OnlineRegression()} if learn else {}
-    target = Columns(question, first, source).property
-    return Forecaster(target, hypotheses, seed=seed, r=question.r, levels=levels, max_pending=max_pending, **given)
+    kept: StateStore,
+) -> tuple[Task, Iterator[Batch]]:
+    """The task as it was left, and the batches behind the rows that are done."""
+    kind, batches = TASKS[config.task], chain(first, rest)
+    if begun is None:
+        task = kind(config, first, source)
+        if kept.path is None:
+            task.fingerprint = Fingerprint(())  # only who goes on later compares rows with those of before
+        return task, batches
+    saved = Checkpoint.from_bytes(kept.audits()[1]) if config.task != "scalar" else None
+    task = kind(config, first, source, saved)
+    batches = behind(batches, task, begun["rows"], kept.path, source)
+    if task.digest() != begun["digest"]:
+        raise StateFileError(
+            f"the first {begun['rows']:,} rows are not those that {kept.path} has seen; give the file it was "
+            "made with, another --state, or --fresh to start over"
+        )
+    return task, batches
 
 
 class _Asked(NamedTuple):
-    """Batches that the processes play: as one part, and which of its rows each process has."""
+    """Batches that the processes play: as numbers and as one part, and which of its rows each process has."""
 
     batches: list[Batch]
+    inputs: list[Inputs]
     part: Part
     where: list[IntArray]
 
 
 class _Job:
+    """A run by key: rows are read and scored here, and played by the processes."""
+
     def __init__(
-        self,
-        question: TaskConfig,
-        by: str,
-        columns: tuple[str, ...] | None,
-        first: list[Batch],
-        records: Records,
-        template: Forecaster,
-        asked: dict[str, Any],
-        kept: StateStore,
-        team: WorkerPool,
-        scores: list[Column],
+        self, task: Task, models: KeyModels, asked: dict[str, Any], kept: StateStore, team: WorkerPool, *, resumed: bool
     ) -> None:
-        self.question, self.by, self.template, self.kept, self.team = question, by, template, kept, team
-        self.scores = scores
-        self.asked, self.owners, self.resumed, self.seconds = asked, KeyAssignment(len(team)), False, 0.0
-        settled = min(sum(batch.n for batch in first), question.prefix)
-        self.values = Columns(replace(question, prefix=settled), first, records.name)
-        # Only who goes on later compares rows with those of before.
-        self.fingerprint, self.n_rows = None if kept.path is None else Fingerprint(columns), 0
-        self.last_time = -math.inf
-        hypotheses: Any = template.hypotheses
-        self.group_columns = tuple(getattr(hypotheses, "columns", ()))
-        self.names = ("row", "forecast") if question.p is None else ("row", "before", "forecast")
+        self.task, self.models, self.asked, self.kept, self.team = task, models, asked, kept, team
+        self.owners, self.resumed, self.seconds = KeyAssignment(len(team)), resumed, 0.0
+        self.done = task.n_rows
+        self.columns = models.columns()
+        self.group_columns = tuple(getattr(hypotheses.from_spec(models.functions), "columns", ()))
 
     def run(
         self,
@@ -524,17 +574,18 @@ class _Job:
         progress: Callable[[int], None] | None,
         stop: Callable[[], bool] | None,
         say: Callable[[str], None] | None,
-    ) -> ByKey:
-        if begun is not None:
-            self.resumed, batches = True, self._behind(batches, begun)
-            if say is not None:
-                say(f"going on after row {self.n_rows:,}")
+    ) -> Any:
+        if self.models.task == "scalar" and begun is not None:
+            self.columns = [Column.from_bytes(each) for each in self.kept.audits()]
+        if begun is not None and say is not None:
+            say(f"going on after row {self.done:,}")
         output = None
         if out is not None:
             position = None if begun is None else begun["output"]
-            output = open_output(out, self.names, position, replace=overwrite)
+            output = open_output(out, self.task.outputs, position, replace=overwrite)
             if begun is not None and begun["finished"]:
-                self.kept.commit([], {**begun, "output": output.reopened(), "finished": False}, self._saved())
+                plain = {**begun, "output": output.reopened(), "finished": False}
+                self.kept.commit([], plain, cast(tuple[bytes, bytes], tuple(self.kept.audits())))
         try:
             last, parts, more, pressed = time.monotonic(), _together(batches), True, False
             waiting: deque[_Asked] = deque()
@@ -550,25 +601,30 @@ class _Job:
                 if waiting:
                     self._take(waiting.popleft(), output)
                 if progress is not None:
-                    progress(self.n_rows)
+                    progress(self.done)
                 if due and not waiting:
                     self._commit(output)
                     last = time.monotonic()
                     if pressed:
-                        raise Stopped(self.n_rows)
+                        raise Stopped(self.done)
             self._commit(output, last=True)
         finally:
             if output is not None:
                 output.close()
-        before, after = self.scores
-        sides = None if self.question.p is None else before, after
         n_keys = len(self.owners) if self.kept.path is None else len(self.kept)
-        seed = self.template.rules.seed
-        return ByKey(self.n_rows, n_keys, len(self.team), self.seconds, seed, *sides)
+        before, after = self.columns if self.columns else (None, None)
+        before = before if self.task.config.model else None
+        by_key = ByKey(self.done, n_keys, len(self.team), self.seconds, self.models.seed, before, after)
+        if self.models.task == "scalar":
+            return by_key
+        if say is not None:
+            say(by_key.sentences()[0])
+        return self.task.result({**self.asked, "keys": n_keys}, None)
 
     def _ask(self, some: list[Batch]) -> _Asked:
         """Hand out some rows: to each process those of its keys, and the states from before of keys that are new."""
-        part = _joined([self._part(batch) for batch in some])
+        inputs = [self._read(batch) for batch in some]
+        part = _joined([self._part(batch, each) for batch, each in zip(some, inputs, strict=True)])
         owners, fresh = self.owners.deal(part.keys)
         owner = owners[part.keys.codes]
         where = [np.flatnonzero(owner == process) for process in range(len(self.team))]
@@ -578,79 +634,66 @@ class _Job:
             for key, state in self.kept.states(fresh):
                 states[places[key]].append((key, state))
         self.team.ask("play", [(part.taken(rows), old) for rows, old in zip(where, states, strict=True)])
-        return _Asked(some, part, where)
+        return _Asked(some, inputs, part, where)
+
+    def _read(self, batch: Batch) -> Inputs:
+        inputs = self.task.count(batch)
+        if inputs.weights is not None:  # rows of no weight are forecast, and not learned from
+            inputs = inputs._replace(y=np.where(inputs.weights > 0.0, inputs.y, np.nan))
+        return inputs
 
     def _take(self, asked: _Asked, output: Output | None) -> None:
         """The answers to what was asked first."""
-        forecasts = np.empty(len(asked.part.y))
-        for rows, found in zip(asked.where, self.team.answers(), strict=True):
-            forecasts[rows] = found
-        if output is not None:
-            first = asked.batches[0].first + 1
-            before = {} if asked.part.hints is None else {"before": asked.part.hints}
-            output.append({"row": np.arange(first, first + len(forecasts)), **before, "forecast": forecasts})
-        self.n_rows += len(forecasts)
-        if self.fingerprint is not None:
-            for batch in asked.batches:
-                self.fingerprint.add(batch)
+        forecasts: Float64Array | None = None
+        for rows, answer in zip(asked.where, self.team.answers(), strict=True):
+            if forecasts is None and len(answer):
+                forecasts = np.empty((len(asked.part.y), *answer.shape[1:]))
+            if forecasts is not None and len(answer):
+                forecasts[rows] = answer
+        assert forecasts is not None
+        start = 0
+        for batch, inputs in zip(asked.batches, asked.inputs, strict=True):
+            own = forecasts[start : start + batch.n]
+            start += batch.n
+            if self.models.task != "scalar":
+                own = self.task.scored(inputs._replace(contexts=self.task.contexts.rows(batch)), own)
+            if output is not None:
+                output.append({"row": inputs.numbers + 1, **self.task.output(inputs, own)})
+        self.done += len(forecasts)
 
-    def _part(self, batch: Batch) -> Part:
-        p = self.question.p
-        hints = None if p is None else self.values.forecasts(batch, p)
-        y, weights, more = self.values.labels(batch), self.values.weights(batch), dict[str, Float64Array]()
-        if weights is not None:
-            y = np.where(weights > 0.0, y, np.nan)  # rows of no weight are forecast, and not learned from
-            more["weights"] = weights
-        if self.question.late.given:
-            more["times"], more["known"] = self.question.late.moments(batch, self.last_time)
-            self.last_time = float(more["times"][-1]) if batch.n else self.last_time
-        return Part(_keys(batch, self.by), y, hints, {n: batch[n] for n in self.group_columns}, more)
-
-    def _saved(self) -> tuple[bytes, bytes]:
-        before, after = self.scores
-        return before.to_bytes(), after.to_bytes()
+    def _part(self, batch: Batch, inputs: Inputs) -> Part:
+        more = {**inputs.more, **self.task.more(batch, inputs)}
+        more |= {} if inputs.weights is None else {"weights": inputs.weights}
+        columns = {name: batch[name] for name in self.group_columns}
+        return Part(_keys(batch, self.task.config.by or ""), inputs.y, inputs.hints, columns, more)
 
     def _commit(self, output: Output | None, *, last: bool = False) -> None:
-        self.team.ask("commit", [None] * len(self.team))
+        self.team.ask("commit", [self.kept.path is not None] * len(self.team))
         position = None if output is None else output.finish() if last else output.commit()
         states: list[tuple[str, bytes]] = []
         self.seconds = time.process_time()
-        for some, *parts, seconds in self.team.answers():
+        for some, parts, seconds in self.team.answers():
             states += some
             self.seconds += seconds
-            for total, part in zip(self.scores, parts, strict=True):
+            for total, part in zip(self.columns, parts, strict=True):
                 total.merge(Column.from_bytes(part))
-        digest = None if self.fingerprint is None else self.fingerprint.value()
-        plain = {"asked": self.asked, "rows": self.n_rows, "digest": digest, "output": position}
-        plain["finished"] = last
-        plain["template"] = self.template.to_bytes().hex()
-        self.kept.commit(states, plain, self._saved())
-
-    def _behind(self, batches: Iterator[Batch], begun: dict[str, Any]) -> Iterator[Batch]:
-        """The batches behind the rows that are done, which must be the same rows as then."""
-        ahead: list[Batch] = []
-        while self.n_rows < begun["rows"] and (batch := next(batches, None)) is not None:
-            left = min(begun["rows"] - self.n_rows, batch.n)
-            assert self.fingerprint is not None
-            self.fingerprint.add(batch.cut(0, left))
-            if self.question.late.given:
-                self.last_time = float(self.question.late.moments(batch.cut(0, left), self.last_time)[0][-1])
-            self.n_rows += left
-            if left < batch.n:
-                ahead.append(batch.cut(left, batch.n))
-        if self.n_rows < begun["rows"] or self.fingerprint is None or self.fingerprint.value() != begun["digest"]:
-            raise StateFileError(
-                f"the first {begun['rows']:,} rows are not those that {self.kept.path} has seen; give the file it was "
-                "made with, another --state, or --fresh to start over"
-            )
-        return chain(ahead, batches)
+        if self.kept.path is None:
+            return
+        plain = {"asked": self.asked, "rows": self.done, "digest": self.task.digest(), "output": position}
+        plain |= {"finished": last, "models": self.models._asdict()}
+        blobs = b"", b""
+        if self.models.task == "scalar":
+            blobs = self.columns[0].to_bytes(), self.columns[1].to_bytes()
+        else:
+            blobs = b"", self.task.save(self.asked, None, position, finished=last).to_bytes()
+        self.kept.commit(states, plain, blobs)
 
 
 def _together(batches: Iterator[Batch]) -> Iterator[list[Batch]]:
     some: list[Batch] = []
     for batch in batches:
         some.append(batch)
-        if sum(each.n for each in some) >= _TOGETHER:
+        if sum(each.n for each in some) >= TOGETHER:
             yield some
             some = []
     if some:

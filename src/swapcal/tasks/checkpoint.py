@@ -275,8 +275,6 @@ class RunFiles:
     ----------
     asked : dict
         The question and the settings, as plain data.
-    names : tuple of str
-        The columns of the output.
     out, state : path, optional
         The files.
     source : path or int, optional
@@ -295,7 +293,6 @@ class RunFiles:
     def __init__(
         self,
         asked: dict[str, Any],
-        names: tuple[str, ...],
         out: Path_ | None,
         state: Path_ | None,
         source: str | int | None = None,
@@ -305,7 +302,7 @@ class RunFiles:
     ) -> None:
         self.out, self.state = None if out is None else Path(out), None if state is None else Path(state)
         check_distinct({"the input": source, "the output": self.out, "the state": self.state})
-        self.names = names
+        self.names: tuple[str, ...] = ()
         self.asked = {**asked, "out": None if self.out is None else self.out.name}
         self._where = None if self.out is None else os.path.realpath(self.out)
         self._output: Output | None = None
@@ -358,7 +355,7 @@ class RunFiles:
         return True
 
     def name_columns(self, names: tuple[str, ...]) -> None:
-        """The columns of the output, where they were not known before the first rows were read; before `open`."""
+        """The columns of the output, which the first rows may have to say; before `open`."""
         self.names = names
 
     def open(self) -> None:
@@ -432,7 +429,6 @@ def claim(
     source: Any,
     columns: Any,
     asked: dict[str, Any],
-    names: tuple[str, ...],
     out: Path_ | None,
     state: Path_ | None,
     *,
@@ -447,11 +443,11 @@ def claim(
         The table.
     columns : sequence of str, optional
         The columns that are read; all if not given.
-    asked, names, out, state, fresh, overwrite
+    asked, out, state, fresh, overwrite
         As for `RunFiles`.
     """
     records = source if isinstance(source, Records) else read(source, columns=columns, whole_lines=state is not None)
     with closing(records):
-        files = RunFiles(asked, names, out, state, records.file, fresh=fresh, overwrite=overwrite)
+        files = RunFiles(asked, out, state, records.file, fresh=fresh, overwrite=overwrite)
         with closing(files):
             yield records, files

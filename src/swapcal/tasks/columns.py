@@ -1,5 +1,11 @@
-"""The columns of a run of intervals: outcomes, a model's forecast, and the ends of its own intervals."""
+"""The columns of a table as numbers: outcomes, a model's forecasts, weights and times, each checked once.
 
+`Columns` reads one number a row, in a range that is settled first and then fixed; `IntervalColumns` the ends of
+intervals; `ClassColumns` probabilities of classes. What all of them have is in `ColumnReader`.
+"""
+
+import datetime
+import math
 import re
 import warnings
 from collections import Counter
@@ -13,7 +19,7 @@ from swapcal.errors import AtomsWarning, DataError, InvalidInput
 from swapcal.protocols import Elicitable
 from swapcal.tables.batch import Batch
 from swapcal.tables.coded import Coded, text
-from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.config import TaskConfig, parse_delay
 from swapcal.typing import Float64Array, IntArray
 
 if TYPE_CHECKING:
@@ -92,6 +98,37 @@ class ClusterNumbers:
         return numbers
 
 
+def read_moments(batch: Batch, name: str) -> Float64Array:
+    """A column of time stamps as seconds, or of numbers as they are; NaN where one is missing."""
+    column = batch.column(name)
+    if not isinstance(column, Coded):
+        return np.asarray(column, dtype=np.float64)
+    seconds = np.array([_moment(batch, name, value) for value in column.values] or [np.nan])
+    return np.where(column.codes >= 0, seconds[np.maximum(column.codes, 0)], np.nan)
+
+
+def _moment(batch: Batch, name: str, value: Any) -> float:
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, datetime.datetime):
+        stamp = value
+    elif isinstance(value, datetime.date):
+        stamp = datetime.datetime(value.year, value.month, value.day)
+    else:
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+        try:
+            stamp = datetime.datetime.fromisoformat(str(value).strip())
+        except ValueError:
+            raise DataError(
+                f"column {name!r} of {batch.name} holds {str(value)[:60]!r}, which is no time; give time stamps "
+                "such as 2026-05-01 14:30, or numbers"
+            ) from None
+    return stamp.replace(tzinfo=stamp.tzinfo or datetime.UTC).timestamp()
+
+
 # --------
 # Outcomes, forecasts and weights as a question wants them: in a range that is settled first, and then fixed.
 
@@ -107,7 +144,120 @@ class RangeWarning(UserWarning):
     """Outcomes, forecasts or weights outside the range that was given or that the first rows had settled."""
 
 
-class Columns:
+class ColumnReader:
+    """What every reader of columns has: weights, when rows come and outcomes are known, and one warning of each kind.
+
+    Attributes
+    ----------
+    n_clipped, n_clipped_weights : int
+        Outcomes and weights so far that were moved to the end of their range.
+    """
+
+    def __init__(self, config: TaskConfig, source: str, first: Sequence["Batch"] = ()) -> None:
+        self.config, self.source = config, source
+        self.heaviest = 1.0
+        self.n_clipped = self.n_clipped_weights = 0
+        self._last_time = -math.inf
+        if first:
+            self._weigh(first)
+
+    def weights(self, batch: "Batch") -> Float64Array | None:
+        """Weights of a batch in [0, 1], a missing one being 0; None if no column was named."""
+        column = self.config.weight
+        if column is None:
+            return None
+        raw = raw_weights(batch, column, self.source)
+        moved = self._outside(raw, 0.0, self.heaviest, batch, column, "weights", self.n_clipped_weights)
+        self.n_clipped_weights += moved
+        return np.minimum(raw / self.heaviest, 1.0)
+
+    def weighed(self, batch: "Batch") -> dict[str, Float64Array]:
+        """Weights by the name that `run` has for them; nothing where there are none."""
+        weights = self.weights(batch)
+        return {} if weights is None else {"weights": weights}
+
+    def moments(self, batch: "Batch") -> dict[str, Float64Array]:
+        """The times of a batch's rows, and when their outcomes are known; nothing where that is at once."""
+        config = self.config
+        if not config.timed:
+            return {}
+        rows = batch.first + np.arange(batch.n, dtype=np.float64)
+        times = rows if config.time is None else read_moments(batch, config.time)
+        if config.time is not None:
+            wrong = np.isnan(times) | (times < np.concatenate([[self._last_time], times[:-1]]))
+            if wrong.any():
+                at = batch.first + int(np.argmax(wrong)) + 1
+                raise DataError(
+                    f"row {at:,} of {batch.name} has no time in column {config.time!r}, or an earlier one than the row "
+                    "above; sort the file by time, and drop rows without one"
+                )
+        if config.known is not None:
+            known = read_moments(batch, config.known) - (0.0 if config.time is not None else 1.0)
+        else:
+            number, timed = parse_delay(config.delay or "1")
+            known = times + number if timed else rows + max(number, 1.0)
+            times = times if timed else rows
+        early = known < times
+        if early.any():
+            at = batch.first + int(np.argmax(early)) + 1
+            raise DataError(
+                f"the outcome of row {at:,} of {batch.name} is known before the row itself: "
+                f"{config.known!r} is earlier; check the two columns"
+            )
+        self._last_time = float(times[-1]) if batch.n else self._last_time
+        return {"times": times, "known": known}
+
+    def raw(self, batch: "Batch") -> Float64Array:
+        """Outcomes as the file has them; NaN where there is none."""
+        raise NotImplementedError
+
+    def inside(self, raw: Float64Array) -> Float64Array:
+        """Outcomes as they are learned: moved into the range, NaN where nothing can be learned from one."""
+        raise NotImplementedError
+
+    def clipped(self, rows: IntArray, y: Float64Array) -> None:
+        """Count outcomes of rows that were forecast before, as they are in the file."""
+
+    def _weigh(self, batches: Sequence["Batch"]) -> None:
+        """Settle the largest weight by the first rows."""
+        column = self.config.weight
+        if column is not None:
+            first = np.concatenate([raw_weights(batch, column, self.source) for batch in batches] or [np.zeros(0)])
+            self._heaviest(float(first[: self.config.prefix].max(initial=0.0)))
+
+    def _heaviest(self, heaviest: float) -> None:
+        if self.config.weight is not None:
+            if heaviest <= 0.0:
+                raise DataError(
+                    f"all weights in column {self.config.weight!r} of {self.source} are 0 or missing; leave weight out"
+                )
+            self.heaviest = heaviest
+
+    def _outside(
+        self, values: Float64Array, low: float, high: float, batch: "Batch", column: str, what: str, before: int
+    ) -> int:
+        """How many entries are outside [low, high]; the first time, a warning."""
+        outside: npt.NDArray[np.bool_] = (values < low) | (values > high)
+        count = int(np.count_nonzero(outside))
+        if count and not before:
+            at = int(np.argmax(outside))
+            self._warn_outside(batch.first + at + 1, values[at], column, low, high, what)
+        return count
+
+    def _warn_outside(self, row: int, value: float, column: str, low: float, high: float, what: str) -> None:
+        warnings.warn(
+            f"row {row} of {self.source} has {value:g} in column {column!r}, outside [{low:g}, {high:g}]; such {what} "
+            "count as the nearest end",
+            RangeWarning,
+            stacklevel=5,
+        )
+
+    def _warn(self, batch: "Batch", rows: npt.NDArray[np.bool_], what: str) -> None:
+        row = batch.first + int(np.argmax(rows)) + 1
+        warnings.warn(f"row {row} of {self.source} {what}", RangeWarning, stacklevel=5)
+
+
+class Columns(ColumnReader):
     """How a question's columns become numbers.
 
     Parameters
@@ -136,9 +286,8 @@ class Columns:
     def __init__(
         self, question: TaskConfig, batches: Sequence["Batch"], source: str, survey: "Survey | None" = None
     ) -> None:
-        self.question = question
-        self.source = source
-        self.n_clipped = self.n_clipped_forecasts = self.n_clipped_weights = 0
+        super().__init__(question, source)
+        self.n_clipped_forecasts = 0
         if survey is None:
             first = np.concatenate([known_outcomes(question, batch, source) for batch in batches] or [np.zeros(0)])
             first, rows = first[: question.prefix], f"the first {min(len(first), question.prefix):,} rows"
@@ -164,25 +313,40 @@ class Columns:
         self.heap = self.spacing = 0.0
         if not self.property.continuous:
             self._look_for_heaps(known)
-        self.heaviest = self._heaviest(batches) if survey is None else self._positive(survey.heaviest)
+        if survey is None:
+            self._weigh(batches)
+        else:
+            self._heaviest(survey.heaviest)
         if question.p is not None:
             columns = (batch.numbers(question.p) for batch in batches)
             first = np.concatenate([*columns] or [np.zeros(0)])[: question.prefix] if survey is None else survey.p
             self._check_units(first[~np.isnan(first)], question.p)
 
+    def raw(self, batch: "Batch") -> Float64Array:
+        """Outcomes as the file has them; NaN where there is none."""
+        return raw_outcomes(self.config, batch, self.source)
+
     def labels(self, batch: "Batch") -> Float64Array:
         """Outcomes of a batch: NaN where there is none, and inside the range."""
-        y = raw_outcomes(self.question, batch, self.source)
-        moved = self._outside(y, self.low, self.high, batch, self.question.y, "outcomes", self.n_clipped)
+        y = self.raw(batch)
+        moved = self._outside(y, self.low, self.high, batch, self.config.y, "outcomes", self.n_clipped)
         self.n_clipped += moved
         return np.clip(y, self.low, self.high) if moved else y
+
+    def inside(self, raw: Float64Array) -> Float64Array:
+        """Outcomes with those outside the range at its ends."""
+        return np.clip(raw, self.low, self.high)
 
     def clipped(self, rows: IntArray, y: Float64Array) -> None:
         """Count outcomes of rows that were forecast before, as they are in the file, as `labels` does."""
         outside = np.flatnonzero((y < self.low) | (y > self.high))
         if len(outside) and not self.n_clipped:
-            self._warn_outside(rows[outside[0]] + 1, y[outside[0]], self.question.y, self.low, self.high, "outcomes")
+            self._warn_outside(rows[outside[0]] + 1, y[outside[0]], self.config.y, self.low, self.high, "outcomes")
         self.n_clipped += len(outside)
+
+    def hints(self, batch: "Batch") -> Float64Array:
+        """The model's forecasts in a batch."""
+        return self.forecasts(batch, self.config.p)
 
     def forecasts(self, batch: "Batch", column: str) -> Float64Array:
         """Forecasts of a batch: NaN where there is none, and inside the property's domain."""
@@ -192,19 +356,9 @@ class Columns:
         self.n_clipped_forecasts += moved
         return np.clip(p, low, high) if moved else p
 
-    def weights(self, batch: "Batch") -> Float64Array | None:
-        """Weights of a batch in [0, 1], a missing one being 0; None if no column was named."""
-        column = self.question.weight
-        if column is None:
-            return None
-        raw = raw_weights(batch, column, self.source)
-        moved = self._outside(raw, 0.0, self.heaviest, batch, column, "weights", self.n_clipped_weights)
-        self.n_clipped_weights += moved
-        return np.minimum(raw / self.heaviest, 1.0)
-
     def _range(self, seen: "_Outcomes") -> tuple[float, float, str]:
         """Smallest and largest outcome, and where that is from."""
-        asked, rows = self.question, seen.rows
+        asked, rows = self.config, seen.rows
         if not isinstance(asked.property, str):
             return asked.property.low, asked.property.high, "of the property that was given"
         if asked.positive is not None:
@@ -246,31 +400,16 @@ class Columns:
         """Say that coverage cannot be exact where many outcomes are equal."""
         if self.heap:
             warnings.warn(
-                f"{100 * self.heap:.0f} % of the outcomes {self.question.y!r} in {self.source} equal "
+                f"{100 * self.heap:.0f} % of the outcomes {self.config.y!r} in {self.source} equal "
                 f"{self.heaped_at:g}; where outcomes heap up, no forecast has exactly the share below it that "
                 "a quantile asks for, and that much bias is left whatever one does",
                 AtomsWarning,
                 stacklevel=4,
             )
 
-    def _heaviest(self, batches: Sequence["Batch"]) -> float:
-        column = self.question.weight
-        if column is None:
-            return 1.0
-        first = np.concatenate([raw_weights(batch, column, self.source) for batch in batches] or [np.zeros(0)])
-        return self._positive(float(first[: self.question.prefix].max(initial=0.0)))
-
-    def _positive(self, heaviest: float) -> float:
-        column = self.question.weight
-        if column is None:
-            return 1.0
-        if heaviest <= 0.0:
-            raise DataError(f"all weights in column {column!r} of {self.source} are 0 or missing; leave weight out")
-        return heaviest
-
     def _check_units(self, first: Float64Array, column: str, ends: tuple[float, float] | None = None) -> None:
         """Refuse forecasts most of which are outside the range: they are in other units, or of something else."""
-        asked = self.question
+        asked = self.config
         if ends is not None and (
             asked.low is not None or asked.high is not None or not isinstance(asked.property, str)
         ):
@@ -280,28 +419,9 @@ class Columns:
         if len(first) and 2 * np.count_nonzero(outside) > len(first):
             raise DataError(
                 f"most forecasts in column {column!r} of {self.source} are outside [{low:g}, {high:g}], such as "
-                f"{first[outside][0]:g}; bring them to the units of {self.question.y!r} (percent: divide by 100), or "
+                f"{first[outside][0]:g}; bring them to the units of {self.config.y!r} (percent: divide by 100), or "
                 "give low= and high= (--low, --high)"
             )
-
-    def _outside(
-        self, values: Float64Array, low: float, high: float, batch: "Batch", column: str, what: str, before: int
-    ) -> int:
-        """How many entries are outside [low, high]; the first time, a warning."""
-        outside: npt.NDArray[np.bool_] = (values < low) | (values > high)
-        count = int(np.count_nonzero(outside))
-        if count and not before:
-            at = int(np.argmax(outside))
-            self._warn_outside(batch.first + at + 1, values[at], column, low, high, what)
-        return count
-
-    def _warn_outside(self, row: int, value: float, column: str, low: float, high: float, what: str) -> None:
-        warnings.warn(
-            f"row {row} of {self.source} has {value:g} in column {column!r}, outside [{low:g}, {high:g}]; such {what} "
-            "count as the nearest end",
-            RangeWarning,
-            stacklevel=5,
-        )
 
 
 class _Outcomes(NamedTuple):
@@ -415,7 +535,7 @@ N_SHOWN_CLASSES = 6
 MISSING, STRANGE = -1, -2
 
 
-class ClassColumns:
+class ClassColumns(ColumnReader):
     """Reads the columns that a run of classes uses. `settle` comes first, with the first rows.
 
     Parameters
@@ -442,8 +562,9 @@ class ClassColumns:
     (('a', 'b'), array([ 0,  1, -1]))
     """
 
-    def __init__(self, question: TaskConfig, model: Sequence[str] = ()) -> None:
-        self.question = question
+    def __init__(self, config: TaskConfig, first: Sequence[Batch], source: str) -> None:
+        super().__init__(config, source, first)
+        model = config.model
         pairs = [each.split("=", 1) for each in model]
         named = [len(pair) == 2 for pair in pairs]
         if any(named) and not all(named):
@@ -464,21 +585,17 @@ class ClassColumns:
         if len(self.model) > MOST:
             raise InvalidInput(f"--classes takes {MOST} classes at most; got {len(self.model)} columns")
         self.n_strange = self.n_rescaled = 0
+        self._settle(first)
 
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """All columns that are used, each once; None if functions among the groups may look at any."""
-        asked = self.question.columns
-        return None if asked is None else tuple(dict.fromkeys((*asked, *self.model)))
-
-    def settle(self, first: Sequence[Batch], n_rows: int, source: str) -> None:
-        """Find out what the classes are, from the first `n_rows` rows."""
+    def _settle(self, first: Sequence[Batch]) -> None:
+        """Find out what the classes are, from the first rows."""
         seen: Counter[str] = Counter()
+        source, n_rows = self.source, min(sum(batch.n for batch in first), self.config.prefix)
         left = n_rows
         for batch in first:
             seen.update(self._counts(batch if batch.n <= left else batch.cut(0, left)))
             left -= min(batch.n, left)
-        y = self.question.y
+        y = self.config.y
         if not seen:
             raise DataError(f"column {y!r} has no outcome in the first {n_rows:,} rows of {source}; check the column")
         if not self.model:
@@ -492,30 +609,38 @@ class ClassColumns:
                 f"{_listed(self.classes)}; give pairs in --p, such as {strange[0]}={self.model[0]}"
             )
 
-    def labels(self, batch: Batch, source: str) -> IntArray:
-        """The class of each row: -1 where the outcome is missing, -2 where it is none of the classes."""
+    def labels(self, batch: Batch) -> Float64Array:
+        """The number of each row's class; NaN where the outcome is missing, or none of the classes."""
+        return self.inside(self.raw(batch))
+
+    def inside(self, raw: Float64Array) -> Float64Array:
+        """Outcomes with NaN for those that are no class."""
+        return np.where(raw == STRANGE, np.nan, raw)
+
+    def raw(self, batch: Batch) -> Float64Array:
+        """The number of each row's class: NaN where the outcome is missing, -2 where it is none of the classes."""
         place = {name: k for k, name in enumerate(self.classes)}
-        column = batch.column(self.question.y)
+        column = batch.column(self.config.y)
         if not isinstance(column, Coded):
             values, inverse = np.unique(column, return_inverse=True)
             column = Coded(inverse.astype(np.int64), tuple(values.tolist()))
         texts = [text(value) for value in column.values]
-        codes = [MISSING if each is None else place.get(each, STRANGE) for each in texts]
-        labels: IntArray = np.array([*codes, MISSING])[column.codes]
+        codes = [np.nan if each is None else float(place.get(each, STRANGE)) for each in texts]
+        labels: Float64Array = np.array([*codes, np.nan])[column.codes]
         strange = labels == STRANGE
         if strange.any():
             if not self.n_strange:
-                at = int(np.argmax(strange))
-                warnings.warn(
-                    f"row {batch.first + at + 1} of {source} has the outcome {texts[column.codes[at]]!r}, which is "
-                    f"none of the classes {_listed(self.classes)}; such rows are forecast, and not learned from",
-                    RangeWarning,
-                    stacklevel=4,
+                outcome = texts[column.codes[int(np.argmax(strange))]]
+                self._warn(
+                    batch,
+                    strange,
+                    f"has the outcome {outcome!r}, which is none of the classes {_listed(self.classes)}; such rows are "
+                    "forecast, and not learned from",
                 )
             self.n_strange += int(np.count_nonzero(strange))
         return labels
 
-    def probabilities(self, batch: Batch, source: str) -> Float64Array | None:
+    def probabilities(self, batch: Batch) -> Float64Array | None:
         """The model's probabilities, rows by classes, NaN where one is missing; None without a model."""
         if not self.model:
             return None
@@ -525,7 +650,7 @@ class ClassColumns:
             at = int(np.argmax(below))
             column = self.model[int(np.argmax(given[at] < 0))]
             raise DataError(
-                f"row {batch.first + at + 1} of {source} has {np.nanmin(given[at]):g} in column {column!r}, where "
+                f"row {batch.first + at + 1} of {self.source} has {np.nanmin(given[at]):g} in column {column!r}, where "
                 "probabilities must be 0 or more; correct it, or name another column"
             )
         total = given.sum(axis=1)
@@ -536,8 +661,8 @@ class ClassColumns:
             if not self.n_rescaled:
                 at = int(np.argmax(rescaled))
                 warnings.warn(
-                    f"the probabilities in row {batch.first + at + 1} of {source} add up to {total[at]:g}; such rows "
-                    "are divided by their sum",
+                    f"the probabilities in row {batch.first + at + 1} of {self.source} add up to {total[at]:g}; such "
+                    "rows are divided by their sum",
                     RangeWarning,
                     stacklevel=4,
                 )
@@ -546,7 +671,7 @@ class ClassColumns:
         return shares
 
     def _counts(self, batch: Batch) -> Counter[str]:
-        column = batch.column(self.question.y)
+        column = batch.column(self.config.y)
         if isinstance(column, Coded):
             counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values)).tolist()
             values = column.values
@@ -606,15 +731,14 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class IntervalRows(NamedTuple):
-    """Some rows: outcomes, centers, and the model's own ends; NaN is missing, and None was not given at all."""
+    """Of some rows: centers, and the model's own ends; NaN is missing, and None was not given at all."""
 
-    y: Float64Array
     center: Float64Array | None
     lower: Float64Array | None
     upper: Float64Array | None
 
 
-class IntervalColumns:
+class IntervalColumns(ColumnReader):
     """Reads the columns that a run of intervals uses.
 
     Parameters
@@ -631,29 +755,29 @@ class IntervalColumns:
         Outcomes outside the range so far, and rows whose lower end lies above the upper.
     """
 
-    def __init__(self, question: TaskConfig, model: Sequence[str] = ()) -> None:
+    def __init__(self, config: TaskConfig, first: Sequence[Batch], source: str) -> None:
+        super().__init__(config, source, first)
+        model = config.model
         if len(model) > 3:
             raise InvalidInput(
                 f"with --interval, --p names a forecast, or lower,upper, or lower,forecast,upper; got {len(model)} "
                 f"columns ({', '.join(model)})"
             )
-        self.question, self.model = question, tuple(model)
+        self.model = model
         self.center = {1: 0, 3: 1}.get(len(model))
         self.ends = (0, len(model) - 1) if len(model) > 1 else None
-        self.n_clipped = self.n_crossed = 0
+        self.n_crossed = 0
+        self.low = -np.inf if config.low is None else config.low
+        self.high = np.inf if config.high is None else config.high
+        self._check(first)
 
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """All columns that are used, each once; None if functions among the groups may look at any."""
-        asked = self.question.columns
-        return None if asked is None else tuple(dict.fromkeys((*asked, *self.model)))
-
-    def check(self, first: Sequence[Batch], source: str) -> None:
+    def _check(self, first: Sequence[Batch]) -> None:
         """Refuse ends that are the wrong way round, and outcomes without numbers."""
-        known = np.concatenate([known_outcomes(self.question, batch, source) for batch in first])
+        source = self.source
+        known = np.concatenate([known_outcomes(self.config, batch, source) for batch in first])
         if np.isnan(known).all():
             raise DataError(
-                f"column {self.question.y!r} has no outcome in the first {len(known):,} rows of {source}; "
+                f"column {self.config.y!r} has no outcome in the first {len(known):,} rows of {source}; "
                 "give another column"
             )
         if self.ends is None:
@@ -671,36 +795,40 @@ class IntervalColumns:
                 f"name the lower end first: --p {','.join(reversed(self.model))}"
             )
 
-    def read(self, batch: Batch, source: str) -> IntervalRows:
-        """The columns of a batch; outcomes outside the range count as its ends, with one warning."""
-        y = self._outcomes(batch, source)
-        numbers = [finite(batch.numbers(name), batch, name, source) for name in self.model]
+    def ends_of(self, batch: Batch) -> IntervalRows:
+        """The model's forecast and the ends of its intervals in a batch."""
+        numbers = [finite(batch.numbers(name), batch, name, self.source) for name in self.model]
         lower, upper = (None, None) if self.ends is None else (numbers[at] for at in self.ends)
         center = None if self.center is None else numbers[self.center]
         if lower is not None and upper is not None:
             crossed = lower > upper
             if crossed.any() and not self.n_crossed:
-                _warn(batch, crossed, source, "has its lower end above the upper; such an interval covers nothing")
+                self._warn(batch, crossed, "has its lower end above the upper; such an interval covers nothing")
             self.n_crossed += int(np.count_nonzero(crossed))
             center = lower + (upper - lower) / 2 if center is None else center
-        return IntervalRows(y, center, lower, upper)
+        return IntervalRows(center, lower, upper)
 
-    def _outcomes(self, batch: Batch, source: str) -> Float64Array:
-        name = self.question.y
-        y = finite(batch.numbers(name), batch, name, source)
+    def raw(self, batch: Batch) -> Float64Array:
+        """Outcomes as the file has them; NaN where there is none."""
+        name = self.config.y
+        y = finite(batch.numbers(name), batch, name, self.source)
         if (np.abs(y) > LARGEST).any():
-            raise DataError(f"outcomes {name!r} of {source} are larger than {LARGEST:g}; give them in larger units")
-        low, high = self.question.low, self.question.high
-        low, high = -np.inf if low is None else low, np.inf if high is None else high
-        outside = (y < low) | (y > high)
-        if outside.any():
-            if not self.n_clipped:
-                _warn(batch, outside, source, f"has an outcome outside [{low:g}, {high:g}]; it counts as the end")
-            self.n_clipped += int(np.count_nonzero(outside))
-            y = np.clip(y, low, high)
+            raise DataError(
+                f"outcomes {name!r} of {self.source} are larger than {LARGEST:g}; give them in larger units"
+            )
         return y
 
+    def labels(self, batch: Batch) -> Float64Array:
+        """Outcomes of a batch; those outside the range count as its ends, with one warning."""
+        y = self.raw(batch)
+        outside = (y < self.low) | (y > self.high)
+        if outside.any():
+            if not self.n_clipped:
+                what = f"has an outcome outside [{self.low:g}, {self.high:g}]; it counts as the end"
+                self._warn(batch, outside, what)
+            self.n_clipped += int(np.count_nonzero(outside))
+        return self.inside(y)
 
-def _warn(batch: Batch, rows: np.typing.NDArray[np.bool_], source: str, what: str) -> None:
-    row = batch.first + int(np.argmax(rows)) + 1
-    warnings.warn(f"row {row} of {source} {what}", RangeWarning, stacklevel=4)
+    def inside(self, raw: Float64Array) -> Float64Array:
+        """Outcomes with those outside the range at its ends."""
+        return np.clip(raw, self.low, self.high)

@@ -1,31 +1,342 @@
-"""What is asked of a table: which column holds what, for whom forecasts should be right, and of which property."""
+"""What is asked of a table: which column holds what, for whom forecasts should be right, of which property, and how.
+
+One `TaskConfig` is what the command, Python, a TOML file and the service fill in. It says all that a command needs but
+the files; its fields carry the help of the options that are made from them. Nothing here takes time to import, so that
+`--help` answers at once.
+"""
 
 import builtins
-import datetime
 import re
 import shlex
+import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import MISSING, dataclass, field, fields
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import numpy as np
+from swapcal.errors import InvalidInput
 
-from swapcal.decisions import Decisions
-from swapcal.errors import DataError, InvalidInput
-from swapcal.hypotheses.groups import Groups
-from swapcal.inputs import column_names, integer, one_of, real, short_repr
-from swapcal.properties import Expectile, Mean, Moment, Quantile
-from swapcal.protocols import Elicitable
-from swapcal.tables.batch import Batch
-from swapcal.tables.coded import Coded
-from swapcal.tables.grouping import quoted, unquoted
-from swapcal.typing import Float64Array
+if TYPE_CHECKING:
+    from swapcal.hypotheses.groups import Groups
+    from swapcal.protocols import Elicitable
+
+MOST_BINS, MOST_LEVELS = 100_000, 10_000
+PROPERTIES = "mean, median, quantile:0.9, expectile:0.8 or moment:2"
+
+
+def option(help: str, default: Any = None, **limits: Any) -> Any:
+    """A field that the command has as an option, with its help and what else typer is told of it."""
+    return field(default=default, metadata={"help": help, **limits})
+
+
+@dataclass(frozen=True, slots=True)
+class TaskConfig:
+    """What is asked of a table. The help of each field says what it is; here is what that leaves open.
+
+    Parameters
+    ----------
+    y : str
+        Column of outcomes; rows without one are forecast but not scored.
+    p : str or sequence of str, optional
+        Column of a model's forecasts, or those of its intervals or classes.
+    groups : sequence
+        For whom: what `Groups` takes. Column names, tuples of names for intersections, comparisons "age >= 60".
+    property : str or Elicitable
+        Also a property object, whose own range then holds.
+    low, high : float, optional
+        Where not given: (0, 1) if all outcomes are 0 or 1, else their smallest and largest. An audit looks at all rows
+        for it; a run, which may not know what comes, at the first `prefix` rows, and later outcomes outside are moved
+        to its end, counted, and warned about once.
+    weight : str, optional
+        Weights are divided by the largest; in a run by that of the first `prefix` rows, and later ones that are larger
+        count as much as that one.
+    learn : bool, optional
+        None: with groups, intervals and classes, and not with keys. Columns in `linear` are then features.
+    known, delay : str, optional
+        Time stamps or numbers, as in `time`; without `time`, row numbers from 1 on.
+    later : bool
+        For runs with a state file: outcomes that are blank come later, and are learned from when they are there.
+    bins : int, optional
+        Of an audit: round forecasts to the mid-points of so many equal bins. Of a run: values to forecast.
+    by : str, optional
+        Column of keys; a row without one is an error.
+    cluster : str, optional
+        "" takes every row by itself, also where there is a time.
+    prefix : int
+        How many rows at the start of a run settle what is not given: range, bands of numbers, bins.
+    max_pending : int, optional
+        How many rows can wait for their outcomes. None: what the model takes; of a key 64, or 4,096 where they are
+        known late.
+
+    Examples
+    --------
+    >>> TaskConfig("income", "score", parse_groups("sex,race,sex*race")).columns
+    ('income', 'score', 'sex', 'race')
+    >>> TaskConfig("size", interval=0.9, costs="1:5")
+    Traceback (most recent call last):
+        ...
+    swapcal.errors.InvalidInput: --interval goes without --costs: nobody acts on one number
+    """
+
+    y: str = option("Column of outcomes.", MISSING)
+    p: Any = option(  # noqa: RUF009
+        "Column of a model's forecasts, to start from. With --interval also lower,upper or lower,forecast,upper; with "
+        "--classes one column for each class.",
+        flags=("--p", "--hint"),
+    )
+    groups: Any = option("Columns, intersections, comparisons: sex,race,sex*race,age >= 60.", ())  # noqa: RUF009
+    categories: Sequence[str] = option(
+        "Columns of --groups whose numbers are names (stores, postcodes): no bands of them.", ()
+    )
+    linear: Sequence[str] = option("Columns of numbers: all linear functions of them; with --learn, features.", ())
+    property: "str | Elicitable" = option(  # noqa: RUF009
+        "mean, probability (of outcomes 0 and 1), median, quantile:0.9, expectile:0.8 or moment:2.", "mean"
+    )
+    interval: float | None = option("Intervals that cover this share of outcomes, such as 0.9, in every group.")
+    classes: bool = option("The outcome names a class: probabilities of all classes.", False)
+    low: float | None = option("Smallest outcome; else that of the file (run: of 10,000 rows).")
+    high: float | None = option("Largest outcome; else that of the file (run: of 10,000 rows).")
+    positive: str | None = option("The outcome is 1 where the column equals this text.")
+    weight: str | None = option("Column of weights.")
+    learn: bool | None = option(
+        "A model learns between hint and engine; usual with groups.", flags=("--learn/--no-learn",)
+    )
+    horizon: int | None = option("Rows that will come; else what the file says, or any number.", min=1)
+    time: str | None = option("Column of the rows' times, not falling.")
+    known: str | None = option("Column of when each outcome was known; else at once.")
+    delay: str | None = option("Outcomes are known after so long (2d, 6h; needs --time) or so many rows (500).")
+    order: str = option(
+        "Late outcomes are learned by arrival, or by forecast: when all earlier ones are known.", "arrival"
+    )
+    later: bool = option("Blank outcomes come later: learn them when the file has them; with --state.", False)
+    id: str | None = option("Column by which --outcomes names the rows; blank outcomes come later then.")
+    seed: int | None = option("Of the draws between two neighboring forecasts; else drawn, and printed.", min=0)
+    trust: float | None = option("How clean a hint must be to be kept: 0 to 1.", min=0.0)
+    levels: int = option("Level sets of the hint that join the groups.", 10, min=0)
+    jitter: float | None = option(
+        "For quantiles: what to spread equal outcomes over; else the gap where they heap up.", min=0.0
+    )
+    bins: int | None = option("Values to forecast; else what rows and hint suggest.", min=1)
+    r: float = option("Power of the error, 1 or more.", 2.0)
+    costs: str | None = option("What a false alarm and a missed event cost who acts on the forecasts, as 1:5.")
+    limit: int = option("Largest number of groups.", 2_500, min=1)
+    by: str | None = option("Column of keys: one forecaster for each, on all cores. A page: --report.")
+    cluster: str | None = option("Column by which rows hang together (a day, a person), sorted by it; '' for none.")
+    prefix: int = option("Rows at the start that settle range and groups.", 10_000, min=1)
+    max_pending: int | None = option("Rows that can wait for their outcomes.", min=1)
+
+    def __post_init__(self) -> None:
+        from swapcal.inputs import column_names
+
+        object.__setattr__(self, "later", bool(self.later) or self.id is not None)
+        groups = self.groups if isinstance(self.groups, Mapping) else column_names(self.groups, "groups")
+        object.__setattr__(self, "groups", groups)
+        for name in ("linear", "categories"):
+            object.__setattr__(self, name, column_names(getattr(self, name), name))
+        if self.p is not None and not isinstance(self.p, str):
+            names = tuple(self.p)
+            object.__setattr__(self, "p", names if self.task != "scalar" or len(names) > 1 else (*names, None)[0])
+        self.check()
+
+    @classmethod
+    def from_mapping(cls, options: Mapping[str, Any]) -> "TaskConfig":
+        """From options by their names, as the command line or a TOML file has them: columns as one text, or as a list.
+
+        Examples
+        --------
+        >>> TaskConfig.from_mapping({"y": "late", "groups": "sex,sex*race", "interval": 0.9, "p": "lo,hi"}).groups
+        ('sex', ('sex', 'race'))
+        """
+        names = {each.name for each in fields(cls)}
+        values = {name.replace("-", "_"): value for name, value in options.items()}
+        values |= {"p": values.pop("hint")} if "hint" in values else {}
+        if unknown := [name for name in values if name not in names]:
+            raise InvalidInput(f"there is no setting {unknown[0]!r}; there are {', '.join(sorted(names))}")
+        if not values.get("y"):
+            raise InvalidInput("the column of outcomes is missing: give y= (--y)")
+        for name, parse in (("groups", parse_groups), ("linear", parse_columns), ("categories", parse_columns)):
+            if isinstance(values.get(name), str):
+                values[name] = parse(values[name])
+            elif isinstance(values.get(name), list):
+                values[name] = tuple(tuple(each) if isinstance(each, list) else each for each in values[name])
+        if isinstance(values.get("p"), str) and (values.get("interval") is not None or values.get("classes")):
+            values["p"] = parse_columns(values["p"])
+        return cls(**{name: value for name, value in values.items() if value is not None})
+
+    @builtins.property  # `property` is a field here
+    def task(self) -> Literal["scalar", "interval", "classes"]:
+        """What a row gets: one number, an interval, or probabilities of classes."""
+        return "classes" if self.classes else "scalar" if self.interval is None else "interval"
+
+    @builtins.property
+    def model(self) -> tuple[str, ...]:
+        """The columns of the model."""
+        return () if self.p is None else (self.p,) if isinstance(self.p, str) else self.p
+
+    @builtins.property
+    def learns(self) -> bool:
+        """Whether a model learns between hint and engine."""
+        if self.learn is not None:
+            return self.learn
+        return self.task != "scalar" or (bool(self.groups) and self.by is None)
+
+    @builtins.property
+    def timed(self) -> bool:
+        """Whether there is a moment for each outcome."""
+        return self.known is not None or self.delay is not None
+
+    @builtins.property
+    def late(self) -> bool:
+        """Whether anything is said of when outcomes are known."""
+        return self.timed or self.later
+
+    @builtins.property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns that are needed, each once; None if functions among the groups may look at any."""
+        groups = () if isinstance(self.groups, Mapping) else self.groups
+        if isinstance(self.groups, Mapping) or any(callable(part) for each in groups for part in _parts(each)):
+            return None
+        model = [name.split("=", 1)[-1].strip() if self.classes else name for name in self.model]
+        named = [self.y, *model, self.weight, self.time, self.known, self.cluster or None, self.id, self.by]
+        used = [*named, *self.grouping().columns, *self.linear]
+        return tuple(dict.fromkeys(name for name in used if name is not None))
+
+    def check(self) -> None:
+        """Refuse all that needs no file: said now, not after one was opened."""
+        from swapcal.decisions import Decisions
+        from swapcal.inputs import integer, level, one_of, real, short_repr
+
+        for name in ("y", "weight", "time", "cluster", "known", "id", "by"):
+            value = getattr(self, name)
+            if not isinstance(value, str) and not (value is None and name != "y"):
+                raise InvalidInput(f"{name} must be the name of a column; got {short_repr(value)}")
+        for name, values in (("p", self.model), ("linear", self.linear)):
+            if not all(isinstance(value, str) for value in values):
+                what = "names of columns of numbers" if name == "linear" else "the name of a column"
+                raise InvalidInput(f"{name} must be {what}; got {short_repr(getattr(self, name))}")
+        for name in ("low", "high", "r"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, real(getattr(self, name), name))
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            raise InvalidInput(f"low must be smaller than high; got low={self.low:g} and high={self.high:g}")
+        if not 1.0 <= self.r <= 100.0:
+            raise InvalidInput(f"r must be a number from 1 to 100; got {self.r!r}")
+        integer(self.prefix, "prefix", 1)
+        integer(self.limit, "limit", 1)
+        if self.bins is not None and integer(self.bins, "bins", 1) > MOST_BINS:
+            raise InvalidInput(f"bins must be {MOST_BINS:,} at most, more than any page can show; got {self.bins:,}")
+        if isinstance(self.levels, int) and self.levels > MOST_LEVELS:
+            raise InvalidInput(f"levels must be {MOST_LEVELS:,} at most; got {self.levels:,}")
+        if self.interval is not None:
+            level(self.interval)
+        self.grouping()
+        if self.costs is not None:
+            Decisions.parsed(self.costs)
+        if isinstance(self.property, str):
+            parse_property(self.property, 0.0, 1.0)
+        for one, other, sentence in CONFLICTS:
+            if self.has(one) and self.has(other):
+                raise InvalidInput(f"--{one} goes without --{other}: {sentence}")
+        one_of(self.order, "order", ("arrival", "forecast"))
+        if self.order == "forecast" and not self.timed:
+            raise InvalidInput(
+                "the order of forecasts (--order forecast) is about late outcomes: add --known or --delay"
+            )
+        if self.delay is not None and parse_delay(self.delay)[1] and self.time is None:
+            raise InvalidInput(f"a delay of {self.delay} needs the column of the rows' times: add --time COLUMN")
+        if self.task == "scalar" and self.groups and self.linear and self.learn is False:
+            raise InvalidInput(
+                "groups and linear columns together need learn=True (--learn), which makes the linear columns features "
+                "of a model beside the groups; or leave one of them out"
+            )
+
+    def has(self, name: str) -> bool:
+        """Whether something was given that is not there by default."""
+        value = getattr(self, name)
+        return value is not None and value is not False and value != () and value != _DEFAULTS[name]
+
+    def grouping(self) -> "Groups":
+        """The groups that are asked about, which have seen nothing yet."""
+        from swapcal.hypotheses.groups import Groups
+
+        return Groups(self.groups, limit=self.limit, categories=self.categories)
+
+    def property_on(self, low: float, high: float) -> "Elicitable":
+        """The property that is asked about, for outcomes in [low, high]."""
+        return parse_property(self.property, low, high) if isinstance(self.property, str) else self.property
+
+    def settings(self) -> dict[str, Any]:
+        """Plain data: what it takes to ask again."""
+        groups = self.groups if not isinstance(self.groups, Mapping) else tuple(self.groups)
+        plain = {each.name: getattr(self, each.name) for each in fields(self)}
+        plain |= {
+            "p": self.p if self.p is None or isinstance(self.p, str) else list(self.p),
+            "groups": [_group_name(group) for group in groups],
+            "linear": list(self.linear),
+            "categories": list(self.categories),
+            "property": self.property if isinstance(self.property, str) else repr(self.property),
+            "learn": self.learns,
+            "later": self.later or None,
+        }
+        rare = ("interval", "classes", "by", "max_pending", "order")
+        return {name: value for name, value in plain.items() if name not in rare or self.has(name)}
+
+
+class Conflict(NamedTuple):
+    """Two options that do not go together, and why."""
+
+    option: str
+    other: str
+    sentence: str
+
+
+_NUMBER = {
+    "property": "what a row gets is settled by it",
+    "linear": "it is about groups; cut the columns into bands, as --groups does",
+    "positive": "its outcomes are as they are in the file",
+    "costs": "nobody acts on one number",
+    "jitter": "it is for one quantile",
+    "bins": "each of its forecasters has its own values",
+    "trust": "each of its forecasters has a hint of its own",
+    "levels": "each of its forecasters has a hint of its own",
+    "r": "its errors are of the power 2",
+}
+_STREAM = "it would be of one stream, and keys have one each"
+CONFLICTS: tuple[Conflict, ...] = (
+    Conflict("known", "delay", "outcomes are known by a column or after a delay, not both"),
+    Conflict("classes", "interval", "a row gets an interval or probabilities of classes"),
+    Conflict("classes", "low", "classes have no range"),
+    Conflict("classes", "high", "classes have no range"),
+    *(Conflict(task, name, sentence) for task in ("interval", "classes") for name, sentence in _NUMBER.items()),
+    *(Conflict("by", name, _STREAM) for name in ("horizon", "bins", "jitter", "costs", "id", "later")),
+    Conflict(
+        "by",
+        "linear",
+        "the scales of these columns would be those of a few rows of each key; cut them into bands, as --groups does",
+    ),
+)
+"""Every pair of options that is refused; `check` says the sentence of the first that was given."""
+
+_DEFAULTS = {each.name: None if each.default is MISSING else each.default for each in fields(TaskConfig)}
+
+
+def read_toml(path: str | PathLike[str] | None) -> dict[str, Any]:
+    """The settings in a file: names of options with their values; none without a file."""
+    if path is None:
+        return {}
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f'{path} is not TOML ({error}); give lines such as  y = "late"') from None
+
 
 # --------
-# When the outcomes of a table are known: from a column, or after a delay; and the times of its rows.
+# What options say as text.
 
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _DELAY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|min|m|h|d|w)?\s*")
+_SEPARATORS = {sign: re.compile(rf"{re.escape(sign)}(?=(?:[^'\"]|'[^']*'|\"[^\"]*\")*$)") for sign in (",", "*")}
 
 
 def parse_delay(text: str) -> tuple[float, bool]:
@@ -36,336 +347,25 @@ def parse_delay(text: str) -> tuple[float, bool]:
     >>> parse_delay("2d"), parse_delay("6 h"), parse_delay("500")
     ((172800.0, True), (21600.0, True), (500.0, False))
     """
-    found = _DELAY.fullmatch(text)
-    if found is None:
+    match = _DELAY.fullmatch(text)
+    if match is None:
         raise InvalidInput(f"a delay is a number of rows such as 500, or a time such as 2d, 6h or 30min; got {text!r}")
-    number, unit = float(found.group(1)), found.group(2)
+    number, unit = float(match.group(1)), match.group(2)
     if unit is None and not number.is_integer():
         raise InvalidInput(f"a delay in rows is a whole number; got {text!r}, so add a unit: {text}d, {text}h")
     return number * (1.0 if unit is None else _UNITS[unit]), unit is not None
 
 
-@dataclass(frozen=True, slots=True)
-class LateOutcomes:
-    """How a table says when its outcomes are known.
-
-    Parameters
-    ----------
-    time : str, optional
-        Column of the rows' times: time stamps or numbers, not falling.
-    known : str, optional
-        Column of the moments at which outcomes are known, in the same form; blank: not yet. Without `time`, row
-        numbers from 1 on.
-    delay : str, optional
-        Instead of `known`: after so many rows ("500"), or so long ("2d", which needs `time`).
-    later : bool
-        Outcomes that are blank come later, in the same file or another.
-    order : {"arrival", "forecast"}
-        Whether outcomes are learned as they come, or only when those of all earlier rows are known.
+def parse_property(text: str, low: float, high: float) -> "Elicitable":
+    """The property that `text` names, for outcomes in [low, high].
 
     Examples
     --------
-    >>> LateOutcomes(time="booked", known="checked_out").columns
-    ('booked', 'checked_out')
-    """
-
-    time: str | None = None
-    known: str | None = None
-    delay: str | None = None
-    later: bool = False
-    order: str = "arrival"
-
-    def __post_init__(self) -> None:
-        if one_of(self.order, "order", ("arrival", "forecast")) == "forecast" and not self.timed:
-            raise InvalidInput(
-                "the order of forecasts (--order forecast) is about late outcomes: add --known or --delay"
-            )
-        if self.known is not None and self.delay is not None:
-            raise InvalidInput("outcomes are known by a column (--known) or after a delay (--delay), not both")
-        if self.delay is not None:
-            _, timed = parse_delay(self.delay)
-            if timed and self.time is None:
-                raise InvalidInput(f"a delay of {self.delay} needs the column of the rows' times: add --time COLUMN")
-
-    @property
-    def given(self) -> bool:
-        """Whether anything is said of when outcomes are known."""
-        return self.timed or self.later
-
-    @property
-    def timed(self) -> bool:
-        """Whether there is a moment for each outcome."""
-        return self.known is not None or self.delay is not None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that are needed."""
-        return tuple(name for name in (self.time, self.known) if name is not None)
-
-    def moments(self, batch: Batch, last: float) -> tuple[Float64Array, Float64Array]:
-        """The times of a batch's rows, none before `last`, and the moments at which their outcomes are known."""
-        rows = batch.first + np.arange(batch.n, dtype=np.float64)
-        times = rows if self.time is None else read_moments(batch, self.time)
-        if self.time is not None:
-            wrong = np.isnan(times) | (times < np.concatenate([[last], times[:-1]]))
-            if wrong.any():
-                at = batch.first + int(np.argmax(wrong)) + 1
-                raise DataError(
-                    f"row {at:,} of {batch.name} has no time in column {self.time!r}, or an earlier one than the row "
-                    "above; sort the file by time, and drop rows without one"
-                )
-        if self.known is not None:
-            known = read_moments(batch, self.known) - (0.0 if self.time is not None else 1.0)
-        else:
-            number, timed = parse_delay(self.delay or "1")
-            known = times + number if timed else rows + max(number, 1.0)
-            if not timed and self.time is not None:
-                times = rows
-        early = known < times
-        if early.any():
-            at = batch.first + int(np.argmax(early)) + 1
-            raise DataError(
-                f"the outcome of row {at:,} of {batch.name} is known before the row itself: "
-                f"{self.known!r} is earlier; check the two columns"
-            )
-        return times, known
-
-
-def read_moments(batch: Batch, name: str) -> Float64Array:
-    """A column of time stamps as seconds, or of numbers as they are; NaN where one is missing."""
-    column = batch.column(name)
-    if not isinstance(column, Coded):
-        return np.asarray(column, dtype=np.float64)
-    seconds = np.array([_moment(batch, name, value) for value in column.values] or [np.nan])
-    return np.where(column.codes >= 0, seconds[np.maximum(column.codes, 0)], np.nan)
-
-
-def _moment(batch: Batch, name: str, value: Any) -> float:
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
-    if isinstance(value, datetime.datetime):
-        stamp = value
-    elif isinstance(value, datetime.date):
-        stamp = datetime.datetime(value.year, value.month, value.day)
-    else:
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            pass
-        try:
-            stamp = datetime.datetime.fromisoformat(str(value).strip())
-        except ValueError:
-            raise DataError(
-                f"column {name!r} of {batch.name} holds {str(value)[:60]!r}, which is no time; give time stamps "
-                "such as 2026-05-01 14:30, or numbers"
-            ) from None
-    return stamp.replace(tzinfo=stamp.tzinfo or datetime.UTC).timestamp()
-
-
-# --------
-# The next command to type, from the settings of a result.
-
-
-def next_command(source: str, settings: dict[str, Any], what: str) -> str:
-    """The command `swapcal run` (or another one) on the same file with the same columns.
-
-    Examples
-    --------
-    >>> next_command("scores.csv", {"y": "late", "p": "score", "groups": ["sex", "age >= 60"]}, "run")
-    "swapcal run scores.csv --y late --p score --groups 'sex,age >= 60' --out better.csv"
-    """
-    parts = ["swapcal", what, source if source != "standard input" else "-"]
-    for name in ("y", "p", "groups", "categories", "linear", "property", "low", "high", "positive", "weight"):
-        value = settings.get(name)
-        if value in (None, [], "mean"):
-            continue
-        written = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        if name in ("low", "high"):
-            written = f"{value:g}"
-        parts += [f"--{name}", written]
-    if what == "run":
-        parts += ["--out", "better.csv"]
-    return shlex.join(parts)
-
-
-MOST_BINS = 100_000
-PROPERTIES = "mean, median, quantile:0.9, expectile:0.8 or moment:2"
-_SEPARATORS = {sign: re.compile(rf"{re.escape(sign)}(?=(?:[^'\"]|'[^']*'|\"[^\"]*\")*$)") for sign in (",", "*")}
-
-
-@dataclass(frozen=True, slots=True)
-class TaskConfig:
-    """What is asked of a table.
-
-    Parameters
-    ----------
-    y : str
-        Column of outcomes; rows without one are forecast but not scored.
-    p : str, optional
-        Column of a model's forecasts.
-    groups : sequence
-        For whom: what `Groups` takes. Column names, tuples of names for intersections, comparisons "age >= 60".
-    linear : sequence of str
-        Columns of numbers; every bounded linear function of them is looked at.
-    property : str or Elicitable
-        mean, median, quantile:0.9, expectile:0.8 or moment:2; or a property object, whose own range then holds.
-    low, high : float, optional
-        Range of the outcomes. Where not given: (0, 1) if all outcomes are 0 or 1, else their smallest and largest. An
-        audit looks at all rows for it; a run, which may not know what comes, at the first `prefix` rows, and later
-        outcomes outside are moved to its end, counted, and warned about once.
-    positive : str, optional
-        The outcome is 1 where the column equals this text, else 0.
-    weight : str, optional
-        Column of weights, 0 or more. They are divided by the largest; in a run by that of the first `prefix` rows, and
-        later ones that are larger count as much as that one.
-    r : float
-        Power of the error, 1 or more.
-    prefix : int
-        How many rows at the start of a run settle what is not given: range, bands of numbers, bins.
-    bins : int, optional
-        Round forecasts to the mid-points of this many equal bins before the audit. None: see `auditing.audit`.
-    limit : int
-        Largest number of groups.
-    categories : sequence of str
-        Columns of groups whose numbers are names: every value is a group, and no bands are made.
-    time : str, optional
-        Column of times, by which rows are sorted: for "since when", and rows of one day count as one cluster.
-    cluster : str, optional
-        Column by whose values rows hang together, and are sorted: a day, a person, a booking. "" takes every row by
-        itself, also where there is a time.
-    known, delay : str, optional
-        For runs: when outcomes are known, if not at once; see `LateOutcomes`.
-    order : {"arrival", "forecast"}
-        For runs with late outcomes: in which order they are learned.
-    later : bool
-        For runs with a state file: outcomes that are blank come later, and are learned from when they are there.
-    id : str, optional
-        Column by which a second file of outcomes names the rows; implies `later`.
-    costs : str, optional
-        What a false alarm and a missed event cost somebody who acts on the forecasts, as "1:5"; see `Decisions`.
-
-    Examples
-    --------
-    >>> TaskConfig("income", "score", parse_groups("sex,race,sex*race")).columns
-    ('income', 'score', 'sex', 'race')
     >>> parse_property("quantile:0.9", 0.0, 60.0)
     Quantile(0.9, high=60.0)
     """
+    from swapcal.properties import Expectile, Mean, Moment, Quantile
 
-    y: str
-    p: str | None = None
-    groups: Any = ()
-    linear: Sequence[str] = ()
-    property: str | Elicitable = "mean"
-    low: float | None = None
-    high: float | None = None
-    positive: str | None = None
-    weight: str | None = None
-    r: float = 2.0
-    prefix: int = 10_000
-    bins: int | None = None
-    limit: int = 2_500
-    categories: Sequence[str] = ()
-    time: str | None = None
-    cluster: str | None = None
-    known: str | None = None
-    delay: str | None = None
-    costs: str | None = None
-    later: bool = False
-    id: str | None = None
-    order: str = "arrival"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "later", bool(self.later) or self.id is not None)
-        for name in ("y", "p", "weight", "time", "cluster", "known", "id"):
-            value = getattr(self, name)
-            if not isinstance(value, str) and not (value is None and name != "y"):
-                raise InvalidInput(f"{name} must be the name of a column; got {short_repr(value)}")
-        groups = self.groups if isinstance(self.groups, Mapping) else column_names(self.groups, "groups")
-        object.__setattr__(self, "groups", groups)
-        object.__setattr__(self, "linear", column_names(self.linear, "linear"))
-        object.__setattr__(self, "categories", column_names(self.categories, "categories"))
-        if not all(isinstance(name, str) for name in self.linear):
-            raise InvalidInput(f"linear must be names of columns of numbers; got {short_repr(self.linear)}")
-        for name in ("low", "high"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, real(getattr(self, name), name))
-        if self.low is not None and self.high is not None and self.low >= self.high:
-            raise InvalidInput(f"low must be smaller than high; got low={self.low:g} and high={self.high:g}")
-        object.__setattr__(self, "r", real(self.r, "r"))
-        if not 1.0 <= self.r <= 100.0:
-            raise InvalidInput(f"r must be a number from 1 to 100; got {self.r!r}")
-        integer(self.prefix, "prefix", 1)
-        integer(self.limit, "limit", 1)
-        if self.bins is not None and integer(self.bins, "bins", 1) > MOST_BINS:
-            raise InvalidInput(f"bins must be {MOST_BINS:,} at most, more than any page can show; got {self.bins:,}")
-        # What is wrong with these is said now, not after the file was opened.
-        self.grouping()
-        LateOutcomes(self.time, self.known, self.delay, order=self.order)
-        if self.costs is not None:
-            Decisions.parsed(self.costs)
-        if isinstance(self.property, str):
-            parse_property(self.property, 0.0, 1.0)
-
-    def grouping(self) -> Groups:
-        """The groups that are asked about, which have seen nothing yet."""
-        return Groups(self.groups, limit=self.limit, categories=self.categories)
-
-    @builtins.property  # `property` is a field here
-    def columns(self) -> tuple[str, ...] | None:
-        """Names of the columns that are needed, each once; None if functions among the groups may look at any."""
-        groups = () if isinstance(self.groups, Mapping) else self.groups
-        if isinstance(self.groups, Mapping) or any(callable(part) for each in groups for part in _parts(each)):
-            return None
-        named = [self.y, self.p, self.weight, self.time, self.known, self.cluster or None, self.id]
-        used = [*named, *self.grouping().columns, *self.linear]
-        return tuple(dict.fromkeys(name for name in used if name is not None))
-
-    @builtins.property
-    def late(self) -> LateOutcomes:
-        """When outcomes are known."""
-        return LateOutcomes(self.time, self.known, self.delay, self.later, self.order)
-
-    @staticmethod
-    def parse_property(text: str, low: float, high: float) -> Elicitable:
-        """The property that `text` names, for outcomes in [low, high]."""
-        return parse_property(text, low, high)
-
-    def property_on(self, low: float, high: float) -> Elicitable:
-        """The property that is asked about, for outcomes in [low, high]."""
-        return parse_property(self.property, low, high) if isinstance(self.property, str) else self.property
-
-    def settings(self) -> dict[str, Any]:
-        """Plain data: what it takes to ask again."""
-        groups = self.groups if not isinstance(self.groups, Mapping) else tuple(self.groups)
-        return {
-            "y": self.y,
-            "p": self.p,
-            "groups": [_group_name(group) for group in groups],
-            "linear": list(self.linear),
-            "property": self.property if isinstance(self.property, str) else repr(self.property),
-            "low": self.low,
-            "high": self.high,
-            "positive": self.positive,
-            "weight": self.weight,
-            "r": self.r,
-            "costs": self.costs,
-            "prefix": self.prefix,
-            "bins": self.bins,
-            "limit": self.limit,
-            "categories": list(self.categories),
-            "time": self.time,
-            "cluster": self.cluster,
-            "known": self.known,
-            "delay": self.delay,
-            "later": self.later or None,
-            "id": self.id,
-            **({} if self.order == "arrival" else {"order": self.order}),
-        }
-
-
-def parse_property(text: str, low: float, high: float) -> Elicitable:
-    """The property that `text` names, for outcomes in [low, high]."""
     name, colon, number = text.strip().lower().partition(":")
     try:
         level = float(number) if colon else None
@@ -394,6 +394,8 @@ def parse_groups(text: str) -> tuple[str | tuple[str, ...], ...]:
     >>> parse_groups('"a,b", "age >= 60"*sex, "a*b" > 1')
     (('a,b',), ('age >= 60', 'sex'), '"a*b" > 1')
     """
+    from swapcal.tables.grouping import unquoted
+
     groups: list[str | tuple[str, ...]] = []
     for item in _SEPARATORS[","].split(text):
         parts = tuple(part.strip() for part in _SEPARATORS["*"].split(item))
@@ -417,6 +419,8 @@ def parse_columns(text: str) -> tuple[str, ...]:
     >>> parse_columns("age, 'income, net'")
     ('age', 'income, net')
     """
+    from swapcal.tables.grouping import unquoted
+
     return tuple(unquoted(name.strip()) for name in _SEPARATORS[","].split(text))
 
 
@@ -426,5 +430,29 @@ def _parts(group: Any) -> tuple[Any, ...]:
 
 def _group_name(group: Any) -> str:
     if isinstance(group, tuple) and all(isinstance(part, str) for part in group):
+        from swapcal.tables.grouping import quoted
+
         return "*".join(map(quoted, group))
     return group if isinstance(group, str) else str(group[0]) if isinstance(group, tuple) else str(group)
+
+
+def next_command(source: str, settings: dict[str, Any], what: str) -> str:
+    """The command `swapcal run` (or another one) on the same file with the same columns.
+
+    Examples
+    --------
+    >>> next_command("scores.csv", {"y": "late", "p": "score", "groups": ["sex", "age >= 60"]}, "run")
+    "swapcal run scores.csv --y late --p score --groups 'sex,age >= 60' --out better.csv"
+    """
+    parts = ["swapcal", what, source if source != "standard input" else "-"]
+    for name in ("y", "p", "groups", "categories", "linear", "property", "low", "high", "positive", "weight"):
+        value = settings.get(name)
+        if value in (None, [], "mean"):
+            continue
+        written = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        if name in ("low", "high"):
+            written = f"{value:g}"
+        parts += [f"--{name}", written]
+    if what == "run":
+        parts += ["--out", "better.csv"]
+    return shlex.join(parts)

@@ -9,7 +9,7 @@ from swapcal.audits.column import Column
 from swapcal.hypotheses import Groups
 from swapcal.hypotheses.numeric import Numeric
 from swapcal.protocols import Elicitable, Rows
-from swapcal.sparse import sliced, taken
+from swapcal.sparse import sliced, stacked, taken
 from swapcal.tasks.columns import head_columns
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.survey import Binning
@@ -37,6 +37,12 @@ class ContextRows(NamedTuple):
     def taken(self, kept: IntArray) -> "ContextRows":
         """The rows with these numbers."""
         return ContextRows(taken(self.groups, kept), None if self.linear is None else taken(self.linear, kept))
+
+    @classmethod
+    def joined(cls, parts: Sequence["ContextRows"]) -> "ContextRows":
+        """Several in one; of the groups alone where one has no linear class."""
+        linear = [part.linear for part in parts if part.linear is not None]
+        return cls(stacked([part.groups for part in parts]), stacked(linear) if len(linear) == len(parts) else None)
 
 
 class ContextColumns:

@@ -1,8 +1,6 @@
-"""From records to intervals: each row's from the rows before it, with coverage and width of every group."""
+"""Intervals: each row's from the rows before it, with coverage and width of every group."""
 
-import io
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
 from typing import Any
@@ -12,25 +10,167 @@ import numpy as np
 from swapcal.audits.scores import GroupMeans, PairedLosses
 from swapcal.audits.summary import ColumnSummary
 from swapcal.errors import DataError
-from swapcal.inputs import level
 from swapcal.intervals.interval import Interval, interval_score
 from swapcal.properties import Quantile
-from swapcal.protocols import Row, Rows
+from swapcal.protocols import Rows
 from swapcal.sparse import taken
 from swapcal.state import joined, take_over
 from swapcal.tables.batch import Batch
-from swapcal.tasks.checkpoint import Checkpoint, Fingerprint, Path_, claim
-from swapcal.tasks.columns import IntervalColumns, IntervalRows
-from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.checkpoint import Checkpoint
+from swapcal.tasks.columns import IntervalColumns
 from swapcal.tasks.contexts import ContextColumns
 from swapcal.tasks.evaluation import DELTA
 from swapcal.tasks.result import IntervalResult, Result, versions
-from swapcal.tasks.runner import Progress, run_batches, settings_of
+from swapcal.tasks.task import Inputs, Task, numbers_of, weighted
 from swapcal.text.verdict import SCORE, interval_verdict
 from swapcal.typing import Float64Array
 
-# --------
-# Intervals of one origin, the model's or swapcal's: coverage of every group by an audit, widths and scores beside.
+_LEAST, _MOST = 0.02, 50.0
+"""Widths of the model count from a fiftieth to fifty times its usual one."""
+
+
+class IntervalTask(Task):
+    """A run of intervals around the model's forecast, beside its own intervals.
+
+    Where the model has intervals of its own, half of their width, divided by what it would be for a normal distribution
+    with standard deviation 1, is the unit of each row: certain and uncertain rows stay apart as the model sees them.
+    """
+
+    doing = "making intervals"
+    columns: IntervalColumns
+    model: Interval
+    evaluation: "IntervalEvaluation"
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The model's forecast and its own ends beside the ends that are made."""
+        center = ("before",) if self.columns.model else ()
+        own = ("before_lower", "before_upper") if self.columns.ends is not None else ()
+        return ("row", *center, *own, "lower", "upper")
+
+    @property
+    def window(self) -> int:
+        """How many rows can wait for their outcomes."""
+        return self.model.quantiles.rounds.window
+
+    def _reader(self, first: Sequence[Batch]) -> IntervalColumns:
+        return IntervalColumns(self.config, first, self.source)
+
+    def _settle(self, first: Sequence[Batch], saved: Checkpoint | None) -> None:
+        config, groups = self.config, self.contexts.groups
+        coverage = config.interval or 0.0
+        self._usual = self._usual_unit(first)
+        self._deviations = NormalDist().inv_cdf(0.5 + coverage / 2)
+        if saved is not None:
+            self.model = Interval.from_bytes(saved.forecaster, hypotheses=groups)
+        else:
+            settings: dict[str, Any] = {"horizon": config.horizon, "seed": config.seed, "learn": config.learns}
+            settings |= {} if config.max_pending is None else {"max_pending": config.max_pending}
+            spread = None if self._usual is None else 1.0
+            self.model = Interval(coverage, groups, spread=spread, low=config.low, high=config.high, **settings)
+        self.evaluation = IntervalEvaluation(self.contexts, coverage, hinted=self.columns.ends is not None)
+        if saved is not None:
+            self.evaluation.n_early = int(saved.plain["early"])
+
+    def _read(self, batch: Batch) -> Inputs:
+        y, (center, lower, upper) = self.columns.labels(batch), self.columns.ends_of(batch)
+        own = {} if lower is None or upper is None else {"before_lower": lower, "before_upper": upper}
+        return Inputs(numbers_of(batch), y, center, own)
+
+    def more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
+        """How uncertain the model is in each row; its usual width where it has none."""
+        if self._usual is None or not inputs.own:
+            return {}
+        half = (inputs.own["before_upper"] - inputs.own["before_lower"]) / 2
+        half = np.where(half > 0, half, self._usual)  # which a missing one is not, either
+        return {"units": np.clip(half, _LEAST * self._usual, _MOST * self._usual) / self._deviations}
+
+    def play(self, inputs: Inputs) -> Float64Array:
+        """Forecast rows, learn from them, and score them."""
+        rows = weighted(inputs.rows.groups, inputs.weights)
+        settings: dict[str, Any] = {"waits": inputs.waits, "order": self.config.order, **inputs.more}
+        return self.scored(inputs, self.model.run(rows, inputs.y, inputs.hints, **settings))
+
+    def scored(self, inputs: Inputs, forecasts: Float64Array) -> Float64Array:
+        """Count rows that somebody else has played."""
+        return super().scored(inputs, _whole(forecasts))
+
+    def score(self, inputs: Inputs, forecasts: Float64Array) -> None:
+        """Count rows that have an outcome."""
+        self.evaluation.add(inputs, _whole(forecasts))
+
+    def output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
+        """The columns of the output but the first."""
+        center = {} if inputs.hints is None else {"before": inputs.hints}
+        return {**center, **inputs.own, "lower": forecasts[:, 0], "upper": forecasts[:, 1]}
+
+    def result(self, asked: dict[str, Any], time: str | None) -> IntervalResult:
+        """What the run has found."""
+        return _result(self, asked)
+
+    def _plain(self) -> dict[str, Any]:
+        return {"early": self.evaluation.n_early}
+
+    def _usual_unit(self, first: Sequence[Batch]) -> float | None:
+        """The median half-width of the model in the first rows; None where it has no intervals."""
+        if self.columns.ends is None:
+            return None
+        lower, upper = (
+            np.concatenate([batch.numbers(self.columns.model[at]) for batch in first])[: self.settled]
+            for at in self.columns.ends
+        )
+        widths = (upper - lower)[upper > lower]
+        return float(np.median(widths)) / 2 if len(widths) else None
+
+
+def _whole(ends: Float64Array) -> Float64Array:
+    """Intervals with both ends; those with an infinite one are missing."""
+    whole: Float64Array = np.where(np.isfinite(ends).all(axis=1, keepdims=True), ends, np.nan)
+    return whole
+
+
+class IntervalEvaluation:
+    """The intervals of the model and of swapcal beside each other, and their scores in pairs."""
+
+    def __init__(self, contexts: ContextColumns, coverage: float, *, hinted: bool) -> None:
+        self.after = IntervalSide(contexts, coverage, "swapcal")
+        self.before = IntervalSide(contexts, coverage, "the model") if hinted else None
+        self.losses = PairedLosses()
+        self.n_early = 0
+        """Rows with an outcome, and without an interval yet."""
+
+    def add(self, inputs: Inputs, ends: Float64Array) -> None:
+        """Add rows; NaN is a missing outcome or end."""
+        known, ready = ~np.isnan(inputs.y), ~np.isnan(ends[:, 0])
+        self.n_early += int(np.count_nonzero(known & ~ready))
+        after = np.full(len(known), np.nan)
+        at = np.flatnonzero(known & ready)
+        after[at] = self._side(self.after, inputs, ends[:, 0], ends[:, 1], at)
+        if self.before is None:
+            return
+        lower, upper = inputs.own["before_lower"], inputs.own["before_upper"]
+        at = np.flatnonzero(known & ~np.isnan(lower) & ~np.isnan(upper))
+        before, both = self._side(self.before, inputs, lower, upper, at), ~np.isnan(after[at])
+        weights = None if inputs.weights is None else inputs.weights[at][both]
+        self.losses.add(before[both], after[at][both], weights)
+
+    @staticmethod
+    def _side(side: "IntervalSide", inputs: Inputs, lower: Any, upper: Any, at: Any) -> Float64Array:
+        weights = None if inputs.weights is None else inputs.weights[at]
+        return side.add(inputs.y[at], lower[at], upper[at], taken(inputs.rows.groups, at), weights)
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """The whole state."""
+        return joined(self._parts())
+
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Go on from what `arrays` held."""
+        take_over(self._parts(), arrays)
+
+    def _parts(self) -> dict[str, "IntervalSide | PairedLosses"]:
+        before: dict[str, Any] = {} if self.before is None else {"before": self.before}
+        return {"after": self.after, **before, "losses": self.losses}
+
 
 _INSIDE, _OUTSIDE, _EDGE = 0.0, 1.0, 0.5
 
@@ -43,7 +183,7 @@ class IntervalSide:
 
     Parameters
     ----------
-    audience : Audience
+    audience : ContextColumns
         For whom.
     coverage : float
         The share of outcomes that was to be covered.
@@ -56,12 +196,14 @@ class IntervalSide:
         first = np.array([_INSIDE, _OUTSIDE])
         self.column = audience.column(Quantile(coverage), None, label, 2, first=first, means=("width", "score"))
 
-    def add(self, y: Float64Array, lower: Float64Array, upper: Float64Array, rows: Rows) -> Float64Array:
+    def add(
+        self, y: Float64Array, lower: Float64Array, upper: Float64Array, rows: Rows, weights: Float64Array | None
+    ) -> Float64Array:
         """Add rows, nothing missing; their interval scores."""
         scores = interval_score(y, lower, upper, self.coverage)
         inside = (lower <= y) & (y <= upper)
-        numbers = (upper - lower, scores)
-        self.column.add(np.where(inside, _INSIDE, _OUTSIDE), np.full(len(y), _EDGE), rows, numbers=numbers)
+        shown, numbers = np.where(inside, _INSIDE, _OUTSIDE), (upper - lower, scores)
+        self.column.add(shown, np.full(len(y), _EDGE), rows, weights=weights, numbers=numbers)
         return scores
 
     @property
@@ -85,283 +227,25 @@ class IntervalSide:
         self.column.restore(arrays)
 
 
-# --------
-# A run of intervals between two batches; it can be saved, and resumed later.
-
-_LEAST, _MOST = 0.02, 50.0
-"""Widths of the model count from a fiftieth to fifty times its usual one."""
-
-
-class IntervalState:
-    """Everything that changes as rows go by.
-
-    Parameters
-    ----------
-    coverage : float
-        The share of outcomes to cover.
-    columns : IntervalColumns
-        What is read.
-    first : sequence of Batch
-        The first rows of the source.
-    source : str
-        What messages call it.
-    horizon, seed, learn
-        As for `Interval`.
-    saved : Checkpoint, optional
-        Go on from there.
-
-    Notes
-    -----
-    Where the model has intervals of its own, half of their width, divided by what it would be for a normal distribution
-    with standard deviation 1, is the unit of each row: certain and uncertain rows stay apart as the model sees them.
-    """
-
-    def __init__(
-        self,
-        coverage: float,
-        columns: IntervalColumns,
-        first: Sequence[Batch],
-        source: str,
-        *,
-        horizon: int | None = None,
-        seed: int | None = None,
-        learn: bool = True,
-        saved: Checkpoint | None = None,
-    ) -> None:
-        self.columns = columns
-        question: TaskConfig = columns.question
-        self.seen = Progress(question, columns.names, first, source, saved)
-        columns.check(first, source)
-        self._usual = self._usual_unit(first)
-        groups = self.seen.audience.groups
-        if saved is None:
-            settings: dict[str, Any] = {"horizon": horizon, "seed": seed, "learn": learn}
-            spread = None if self._usual is None else 1.0
-            self.interval = Interval(coverage, groups, spread=spread, low=question.low, high=question.high, **settings)
-        else:
-            self.interval = Interval.load(io.BytesIO(saved.forecaster), hypotheses=groups)
-        self._deviations = NormalDist().inv_cdf(0.5 + coverage / 2)
-        audience = self.seen.audience
-        self.after = IntervalSide(audience, coverage, "swapcal")
-        self.before = None if columns.ends is None else IntervalSide(audience, coverage, "the model")
-        self.losses = PairedLosses()
-        self.n_missing = self.n_early = self.n_unhinted = 0
-        if saved is not None:
-            take_over(self._kept(), saved.arrays)
-            self.n_early = int(saved.plain["early"])
-
-    @property
-    def n_rows(self) -> int:
-        """Rows that are done."""
-        return self.seen.n_rows
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """Of these rows."""
-        return self.seen.fingerprint
-
-    def advance(self, batch: Batch) -> dict[str, Any]:
-        """Make an interval for each row of a batch and learn from its outcome; the columns of the output."""
-        given = self._count(batch)
-        rows = self.seen.audience.rows(batch).groups
-        lower, upper = self._played(given, rows)
-        self._score(given, lower, upper, rows)
-        own = {} if given.lower is None else {"before_lower": given.lower, "before_upper": given.upper}
-        center = {} if given.center is None else {"before": given.center}
-        numbers = np.arange(batch.first + 1, batch.first + batch.n + 1)
-        return {"row": numbers, **center, **own, "lower": lower, "upper": upper}
-
-    @staticmethod
-    def output(columns: IntervalColumns) -> tuple[str, ...]:
-        """Names of the columns of the output."""
-        center = ("before",) if columns.model else ()
-        own = ("before_lower", "before_upper") if columns.ends is not None else ()
-        return ("row", *center, *own, "lower", "upper")
-
-    def pass_over(self, batch: Batch) -> None:
-        """Count rows that are done."""
-        self._count(batch)
-
-    def save(
-        self, asked: dict[str, Any], out: str | None, output: dict[str, Any] | None, *, finished: bool
-    ) -> Checkpoint:
-        """All that it takes to go on."""
-        stream = io.BytesIO()
-        self.interval.save(stream)
-        return Checkpoint(
-            asked=asked,
-            rows=self.n_rows,
-            digest=self.fingerprint.value(),
-            out=out,
-            output=output,
-            finished=finished,
-            plain={**self.seen.plain(), "early": self.n_early},
-            forecaster=stream.getvalue(),
-            arrays=joined(self._kept()),
-        )
-
-    def _count(self, batch: Batch) -> IntervalRows:
-        given = self.columns.read(batch, self.seen.source)
-        self.seen.add(batch)
-        self.n_missing += int(np.count_nonzero(np.isnan(given.y)))
-        if given.center is not None:
-            self.n_unhinted += int(np.count_nonzero(np.isnan(given.center)))
-        return given
-
-    def _played(self, given: IntervalRows, rows: Rows) -> tuple[Float64Array, Float64Array]:
-        """The ends of every row, infinite ones as missing."""
-        n = len(given.y)
-        ends, indptr = np.full((n, 2), np.nan), rows.indptr.tolist()
-        labels = given.y.tolist()
-        centers = [None] * n if given.center is None else _or_none(given.center)
-        for t, (y, center, unit) in enumerate(zip(labels, centers, self._units(given), strict=True)):
-            inside = slice(indptr[t], indptr[t + 1])
-            forecast = self.interval.predict(Row(rows.indices[inside], rows.values[inside]), center, unit=unit)
-            ends[t] = forecast.lower, forecast.upper
-            if math.isnan(y):
-                self.interval.forget(forecast)  # or it would wait for ever, as for an outcome that is late
-            else:
-                self.interval.update(forecast, y)
-        whole = np.isfinite(ends).all(axis=1)
-        ends[~whole] = np.nan
-        return ends[:, 0], ends[:, 1]
-
-    def _score(self, given: IntervalRows, lower: Float64Array, upper: Float64Array, rows: Rows) -> None:
-        known, made = ~np.isnan(given.y), ~np.isnan(lower)
-        self.n_early += int(np.count_nonzero(known & ~made))
-        at = np.flatnonzero(known & made)
-        after = np.full(len(known), np.nan)
-        after[at] = self.after.add(given.y[at], lower[at], upper[at], taken(rows, at))
-        if self.before is None or given.lower is None or given.upper is None:
-            return
-        at = np.flatnonzero(known & ~np.isnan(given.lower) & ~np.isnan(given.upper))
-        before = self.before.add(given.y[at], given.lower[at], given.upper[at], taken(rows, at))
-        both = ~np.isnan(after[at])
-        self.losses.add(before[both], after[at][both])
-
-    def _usual_unit(self, first: Sequence[Batch]) -> float | None:
-        """The median half-width of the model in the first rows; None where it has no intervals."""
-        if self.columns.ends is None:
-            return None
-        lower, upper = (
-            np.concatenate([batch.numbers(self.columns.model[at]) for batch in first])[: self.seen.settled]
-            for at in self.columns.ends
-        )
-        widths = (upper - lower)[upper > lower]
-        return float(np.median(widths)) / 2 if len(widths) else None
-
-    def _units(self, given: IntervalRows) -> list[float | None]:
-        """How uncertain the model is in each row; its usual width where it has none."""
-        if self._usual is None or given.lower is None or given.upper is None:
-            return [None] * len(given.y)
-        half = (given.upper - given.lower) / 2
-        half = np.where(half > 0, half, self._usual)  # which a missing one is not, either
-        units: list[float | None] = (
-            np.clip(half, _LEAST * self._usual, _MOST * self._usual) / self._deviations
-        ).tolist()
-        return units
-
-    def _kept(self) -> dict[str, IntervalSide | PairedLosses]:
-        before: dict[str, Any] = {} if self.before is None else {"before": self.before}
-        return {"after": self.after, **before, "losses": self.losses}
-
-
-def _or_none(values: Float64Array) -> list[float | None]:
-    return [None if value != value else value for value in values.tolist()]
-
-
-def run_interval(
-    source: Any,
-    question: TaskConfig,
-    coverage: float,
-    *,
-    model: Sequence[str] = (),
-    learn: bool = True,
-    out: Path_ | None = None,
-    state: Path_ | None = None,
-    horizon: int | None = None,
-    seed: int | None = None,
-    fresh: bool = False,
-    overwrite: bool = False,
-    progress: Callable[[int], None] | None = None,
-    stop: Callable[[], bool] | None = None,
-    say: Callable[[str], None] | None = None,
-) -> IntervalResult:
-    """Intervals that cover a share of outcomes in every group, for a table as a stream, beside the model's own.
-
-    Parameters
-    ----------
-    source : Records or anything that `records.read` takes
-        The table.
-    question : Question
-        Outcomes, groups, and the range of outcomes if there is one (`low`, `high`); its property is not looked at.
-    coverage : float
-        The share of outcomes to cover.
-    model : sequence of str
-        Columns: a forecast; or the lower and the upper end of the model's own intervals; or lower, forecast, upper.
-    learn, horizon, seed
-        As for `Interval`.
-    out : path, optional
-        Intervals of every row: .csv, .jsonl or .parquet, with the columns row, before (the model's forecast),
-        before_lower, before_upper, lower and upper. Before 20 outcomes are known, and without intervals of the model,
-        there is none.
-    state, fresh, overwrite, progress, stop, say
-        As for `running.run`.
-
-    Returns
-    -------
-    IntervalResult
-        Coverage, width and interval score of every group.
-
-    Notes
-    -----
-    An interval covers an outcome that is equal to one of its ends. Cost: three forecasters.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(1)
-    >>> noisy = rng.random(3000) < 0.3
-    >>> table = {"y": rng.normal(0.0, 1.0 + 2.0 * noisy), "noisy": noisy, "low": np.full(3000, -1.6)}
-    >>> table["high"] = -table["low"]
-    >>> found = run_interval(table, TaskConfig("y", groups=["noisy"]), 0.9, model=["low", "high"], seed=1)
-    >>> found.covered.verdict.headline[:30]
-    'Use the recalibrated intervals'
-    """
-    columns = IntervalColumns(question, model)
-    asked_coverage = level(coverage)
-    asked = {**settings_of(question), "interval": asked_coverage, "model": list(model), "learn": learn}
-    asked |= {"horizon": horizon, "seed": seed}
-    names = IntervalState.output(columns)
-    with claim(source, columns.names, asked, names, out, state, fresh=fresh, overwrite=overwrite) as (records, files):
-
-        def make(first: list[Batch], expected: int | None, begun: Checkpoint | None) -> IntervalState:
-            seen = (asked_coverage, columns, first, records.name)
-            return IntervalState(*seen, horizon=expected, seed=seed, learn=learn, saved=begun)
-
-        played = run_batches(
-            records, question.prefix, make, files, horizon=horizon, progress=progress, stop=stop, say=say
-        )
-        return _result(records.name, played.run, asked_coverage, files.asked)
-
-
-def _result(source: str, current: IntervalState, coverage: float, asked: dict[str, Any]) -> IntervalResult:
-    columns, question = current.columns, current.columns.question
-    if not current.after.column.n_rounds:
+def _result(current: IntervalTask, asked: dict[str, Any]) -> IntervalResult:
+    source = current.source
+    columns, question, counted = current.columns, current.config, current.evaluation
+    coverage = question.interval or 0.0
+    if not counted.after.column.n_rounds:
         raise DataError(
             f"{source} has no row with an outcome in {question.y!r} and an interval; at least 21 outcomes are needed"
         )
     before = None
-    if current.before is not None and current.before.column.n_rounds:
-        before = current.before.summary()
-    after = current.after.summary()
-    sides = {"before": current.before, "after": current.after}
+    if counted.before is not None and counted.before.column.n_rounds:
+        before = counted.before.summary()
+    after = counted.after.summary()
+    sides = {"before": counted.before, "after": counted.after}
     used = {which: side for which, side in sides.items() if side is not None and side.column.n_rounds}
     widths = {which: side.means.of("width") for which, side in used.items()}
-    paired = current.losses.paired()
+    paired = counted.losses.paired()
     asked_for = Quantile(coverage)
     said = interval_verdict(before, after, asked_for, paired, {which: float(w[0]) for which, w in widths.items()})
-    quantiles = current.interval.quantiles
+    quantiles = current.model.quantiles
     covered = Result(
         kind="run",
         source=source,
@@ -369,8 +253,8 @@ def _result(source: str, current: IntervalState, coverage: float, asked: dict[st
         loss_name=SCORE,
         low=0.0,
         high=1.0,
-        groups=current.after.column.names,
-        n_rounds=current.after.column.n_rounds,
+        groups=counted.after.column.names,
+        n_rounds=counted.after.column.n_rounds,
         n_missing=current.n_missing,
         n_clipped=columns.n_clipped,
         before=before,
@@ -382,12 +266,12 @@ def _result(source: str, current: IntervalState, coverage: float, asked: dict[st
         settings={
             **asked,
             "seed": quantiles.seed,
-            "miscovered_rows_at_most": current.interval.miscoverage(DELTA),
+            "miscovered_rows_at_most": None if question.by else current.model.miscoverage(DELTA),
             "rows": current.n_rows,
-            "rows_without_interval_yet": current.n_early,
+            "rows_without_interval_yet": counted.n_early,
             "rows_without_hint": current.n_unhinted,
             "intervals_crossed_before": columns.n_crossed,
-            "bands": {name: list(edges) for name, edges in current.seen.audience.groups.edges.items()},
+            "bands": {name: list(edges) for name, edges in current.contexts.groups.edges.items()},
         },
         versions=versions(),
     )

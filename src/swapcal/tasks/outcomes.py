@@ -1,8 +1,7 @@
 """A second file of outcomes, which names the rows they belong to by a column."""
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +10,7 @@ from swapcal.errors import DataError
 from swapcal.tables.batch import Batch
 from swapcal.tables.coded import text
 from swapcal.tables.records import read
-from swapcal.tasks.columns import raw_outcomes
+from swapcal.tasks.columns import ColumnReader
 from swapcal.tasks.config import TaskConfig
 from swapcal.text.numbers import counted
 from swapcal.typing import Float64Array, IntArray
@@ -22,31 +21,6 @@ from swapcal.typing import Float64Array, IntArray
 _PREFIX = "later."
 _ROWS = ("waiting", "told", "expired", "early")
 _NAMES = (*_ROWS, "outcomes")
-
-
-class LateOutcome(NamedTuple):
-    """Outcomes that have come since: rows from 0, and for each the outcome, the model, the weight, and when known."""
-
-    rows: IntArray
-    y: Float64Array
-    hints: Float64Array | None
-    weights: Float64Array | None
-    due: Float64Array | None
-
-    @classmethod
-    def joined(cls, parts: Sequence["LateOutcome"]) -> "LateOutcome":
-        """Several in one."""
-        if not parts:
-            return cls(np.zeros(0, dtype=np.int64), np.zeros(0), None, None, None)
-        rows, y = np.concatenate([each.rows for each in parts]), np.concatenate([each.y for each in parts])
-        others = ([each.hints for each in parts], [each.weights for each in parts], [each.due for each in parts])
-        return cls(rows, y, *map(_joined, others))
-
-    def taken(self, order: IntArray) -> "LateOutcome":
-        """In another order."""
-        return LateOutcome(
-            self.rows[order], self.y[order], *(None if each is None else each[order] for each in self[2:])
-        )
 
 
 class WaitingRows:
@@ -162,11 +136,6 @@ class WaitingRows:
         return inside
 
 
-def _joined(parts: Sequence[Float64Array | None]) -> Float64Array | None:
-    given = [each for each in parts if each is not None]
-    return np.concatenate(given) if given else None
-
-
 def _hash() -> Any:
     return hashlib.blake2b(digest_size=16)
 
@@ -183,20 +152,22 @@ class OutcomeTable:
     Parameters
     ----------
     source : path, or anything that `records.read` takes
-        A table with the columns `question.id` and `question.y`.
-    question : Question
+        A table with the columns `config.id` and `config.y`.
+    config : TaskConfig
         Which columns.
+    reader : ColumnReader
+        What reads outcomes.
     """
 
-    def __init__(self, source: Any, question: TaskConfig) -> None:
-        assert question.id is not None
-        self._id = question.id
+    def __init__(self, source: Any, config: TaskConfig, reader: ColumnReader) -> None:
+        assert config.id is not None
+        self._id = config.id
         self._outcomes: dict[str, float] = {}
         self._rows: dict[str, int] = {}
-        with read(source, columns=[question.id, question.y]) as records:
+        with read(source, columns=[config.id, config.y]) as records:
             self.name = records.name
             for batch in records:
-                self._take(batch, raw_outcomes(question, batch, records.name))
+                self._take(batch, reader.raw(batch))
         self._places = {name: place for place, name in enumerate(self._outcomes)}
 
     def _take(self, batch: Batch, raw: Float64Array) -> None:

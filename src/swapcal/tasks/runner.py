@@ -1,26 +1,33 @@
-"""What a run has seen of its rows: how many, a digest of their cells, and the groups that they are in."""
+"""The rows of a source, played one batch after the other: forecasts to the output, and a state that can go on."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
-from swapcal.errors import StateFileError
+from swapcal.errors import InvalidInput, StateFileError
 from swapcal.inputs import integer
 from swapcal.tables.batch import Batch
 from swapcal.tables.records import Records, opening
-from swapcal.tasks.checkpoint import Checkpoint, Fingerprint, RunFiles, understood
+from swapcal.tasks.checkpoint import Checkpoint, Path_, RunFiles, claim, understood
+from swapcal.tasks.classes import ClassesTask
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.contexts import ContextColumns
 from swapcal.tasks.files import regular
+from swapcal.tasks.interval import IntervalTask
+from swapcal.tasks.scalar import ScalarTask
+from swapcal.tasks.task import LATER, Task
 from swapcal.text.numbers import counted
+from swapcal.text.sentences import time_column
 
-# --------
-# The rows of a source, played one batch after the other: forecasts to the output, and a state that can go on.
+TASKS: dict[str, type[Task]] = {"scalar": ScalarTask, "interval": IntervalTask, "classes": ClassesTask}
 
 _HEAD = 1 << 20
 """Bytes of a file that are looked at to guess its number of rows."""
+
+Progress = Callable[[int], None] | None
+Stop = Callable[[], bool] | None
+Say = Callable[[str], None] | None
 
 
 class Stopped(KeyboardInterrupt):
@@ -31,116 +38,157 @@ class Stopped(KeyboardInterrupt):
         self.rows = rows
 
 
-class Playable(Protocol):
-    """A run between two batches."""
+def run(
+    source: Any,
+    config: TaskConfig,
+    *,
+    out: Path_ | None = None,
+    state: Path_ | None = None,
+    outcomes: Any = None,
+    fresh: bool = False,
+    overwrite: bool = False,
+    progress: Progress = None,
+    stop: Stop = None,
+    say: Say = None,
+) -> Any:
+    """Forecast a table as a stream, each row from the rows before it, and compare with the model's own forecasts.
 
-    @property
-    def n_rows(self) -> int:
-        """Rows that are done."""
+    Parameters
+    ----------
+    source : Records or anything that `records.read` takes
+        The table: a path, a frame, a mapping of arrays, ...
+    config : TaskConfig
+        Which columns, which groups, what a row gets, and how.
+    out : path, optional
+        Forecasts of every row: .csv, .jsonl or .parquet, with the columns row (from 1), before (the model's) and
+        forecast. Of intervals: before, before_lower, before_upper, lower and upper; before 20 outcomes are known, and
+        without intervals of the model, there is none. Of classes: p_<class> for each, top (the likeliest class) and
+        confidence (its probability, which is calibrated by itself and need not be p_<top>).
+    state : path, optional
+        Keeps how far the run has come. With the same file, input and settings it goes on after a stop or a kill; when
+        all is done it goes on with rows that the input has gained since. With `config.later`, outcomes that were
+        blank when their rows were forecast are learned from first, once each, where the input has them by now.
+    outcomes : path, or anything that `records.read` takes, optional
+        A second table of such outcomes, with the columns `config.y` and `config.id`, which names the rows.
+    fresh : bool
+        Start over, whatever is in `state`.
+    overwrite : bool
+        Replace an `out` that is there already and does not belong to `state`.
+    progress : callable, optional
+        Called with the number of rows done after each batch.
+    stop : callable, optional
+        Asked after each batch; True ends the run with `Stopped`, all rows so far committed.
+    say : callable, optional
+        Called with sentences about where the run goes on.
 
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """Of these rows."""
+    Returns
+    -------
+    Result, IntervalResult or ClassResult
+        What came of it, for the model and for swapcal.
 
-    def advance(self, batch: Batch) -> dict[str, Any]:
-        """Forecast the rows of a batch and learn from them; the columns of the output."""
+    Notes
+    -----
+    Rows without an outcome are forecast, and not learned from; rows without a hint are forecast without one. Output is
+    written and synced to disk before the state file is replaced: a kill at any moment loses no row and repeats none.
+    The horizon is what the source says, or for a file of text what its size suggests; where neither is known, as in a
+    pipe, anytime.
 
-    def pass_over(self, batch: Batch) -> None:
-        """Count rows that are done."""
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> score, old = rng.random(4000), rng.random(4000) < 0.3
+    >>> table = {"late": rng.random(4000) < (0.5 + 0.4 * old) * score, "score": score, "old": old}
+    >>> result = run(table, TaskConfig("late", "score", ["old"], learn=False))
+    >>> bool(result.after.swap_error < result.before.swap_error / 3), result.verdict.headline[:30]
+    (True, 'Use the recalibrated forecasts')
+    """
+    if config.by is not None:
+        raise InvalidInput("a run by key (by=) is one of run_by_key")
+    if state is None and config.later:
+        raise InvalidInput(
+            "outcomes that come later (--later, --id) need a state file that remembers the rows: --state"
+        )
+    if outcomes is not None and config.id is None:
+        raise InvalidInput(
+            "a second file of outcomes (--outcomes) names its rows by a column of both files: --id COLUMN"
+        )
+    kind = TASKS[config.task]
+    files_of = claim(source, config.columns, config.settings(), out, state, fresh=fresh, overwrite=overwrite)
+    with files_of as (records, files):
+        if files.begun is None and outcomes is not None:
+            raise InvalidInput(
+                "the outcomes of a second file (--outcomes) are of rows that were forecast before, and here none was; "
+                "run without it first"
+            )
 
-    def save(
-        self, asked: dict[str, Any], out: str | None, output: dict[str, Any] | None, *, finished: bool
-    ) -> Checkpoint:
-        """All that it takes to go on."""
+        def make(first: list[Batch], expected: int | None, begun: Checkpoint | None) -> Task:
+            return kind(replace(config, horizon=expected), first, records.name, begun, outcomes)
 
-
-P = TypeVar("P", bound=Playable)
-
-
-@dataclass(frozen=True, slots=True)
-class RowsPlayed(Generic[P]):
-    """A run whose rows are all done, and the batches that it began with."""
-
-    run: P
-    first: list[Batch]
+        task, first = run_batches(records, config, make, files, progress, stop, say)
+        return task.result(files.asked, time_column(records.file, first, config.time))
 
 
 def run_batches(
     records: Records,
-    prefix: int,
-    make: Callable[[list[Batch], int | None, Checkpoint | None], P],
+    config: TaskConfig,
+    make: Callable[[list[Batch], int | None, Checkpoint | None], Task],
     files: RunFiles,
-    *,
-    horizon: int | None = None,
-    digest: Callable[[P], str] | None = None,
-    fill_in: Callable[[P], tuple[int, tuple[str, ...]]] | None = None,
-    unlike: tuple[str, str] = ("", ""),
-    progress: Callable[[int], None] | None = None,
-    stop: Callable[[], bool] | None = None,
-    say: Callable[[str], None] | None = None,
-) -> RowsPlayed[P]:
-    """Play all rows, from the first or from where the state file stands.
+    progress: Progress = None,
+    stop: Stop = None,
+    say: Say = None,
+) -> tuple[Task, list[Batch]]:
+    """Play all rows, from the first or from where the state file stands; the task, and the batches it began with.
 
     Parameters
     ----------
     records : Records
         The source.
-    prefix : int
-        So many rows settle what is not given.
+    config : TaskConfig
+        How many rows settle what is not given, and how many will come.
     make : callable
-        The run from its first batches, the number of rows that are expected, and what an earlier run has kept.
+        The task from its first batches, the number of rows that are expected, and what an earlier run has kept.
     files : RunFiles
         The output and the state.
-    horizon : int, optional
-        Number of rows that will come; else what the source says, or what the size of a file of text suggests.
-    digest : callable, optional
-        Of the rows that are done, as they were seen first; default: their fingerprint.
-    fill_in : callable, optional
-        Learns outcomes of such rows that have come since: how many, and what there is to say.
-    unlike : pair of str
-        What a sentence about rows that are not the same adds, in the middle and at its end.
     progress, stop, say
-        As for `running.run`.
+        As for `run`.
     """
     begun = files.begun
-    expected = records.n_rows or _expected_rows(records) if horizon is None else horizon
+    tell = (lambda _: None) if say is None else say
+    expected = records.n_rows or _expected_rows(records) if config.horizon is None else config.horizon
     with understood(files.state):
-        settled = prefix if begun is None else integer(begun.plain["settled"], "settled", 1)
-        if settled > prefix:
-            raise ValueError(f"{settled} rows have settled the range, and {prefix} can")
+        settled = config.prefix if begun is None else integer(begun.plain["settled"], "settled", 1)
+        if settled > config.prefix:
+            raise ValueError(f"{settled} rows have settled the range, and {config.prefix} can")
     first, rest = opening(records, settled)
     batches: Iterator[Batch] = chain(first, rest)
+    filled = 0
     if begun is None:
         current = make(first, expected, None)
     else:
         with understood(files.state):
             current = make(first, expected, begun)
-        batches = _behind(batches, current, begun, files, records.name)
-        if (current.fingerprint.value() if digest is None else digest(current)) != begun.digest:
+        batches = behind(batches, current, begun.rows, files.state, records.name)
+        if current.digest(then=True) != begun.digest:
+            aside, hint = ("", LATER) if not config.later else (", blank outcomes that were filled in aside", "")
             raise StateFileError(
                 f"the first {begun.rows:,} rows of {records.name} are not those that the state file {files.state} has "
-                f"seen{unlike[0]}; give the file it was made with, another --state, or --fresh to start over{unlike[1]}"
+                f"seen{aside}; give the file it was made with, another --state, or --fresh to start over{hint}"
             )
-    filled = 0
-    if begun is not None and fill_in is not None:
-        filled, sentences = fill_in(current)
-        learned = (
-            (f"learned from {counted(filled, 'outcome')} that {'has' if filled == 1 else 'have'} come since",)
-            if filled
-            else ()
-        )
-        if say is not None:
-            for sentence in (*learned, *sentences):
-                say(sentence)
+        filled, sentences = current.fill_in()
+        if filled:
+            tell(f"learned from {counted(filled, 'outcome')} that {'has' if filled == 1 else 'have'} come since")
+        for sentence in sentences:
+            tell(sentence)
+    files.name_columns(current.outputs)
     files.open()
     new, between = 0, True
     try:
         for batch in batches:
-            if begun is not None and not new and say is not None:
-                say(f"going on after row {current.n_rows:,}")
+            if begun is not None and not new:
+                tell(f"going on after row {current.n_rows:,}")
             between = False
-            columns = current.advance(batch)
-            files.append(columns)
+            files.append(current.advance(batch))
             new, between = new + batch.n, True
             files.commit(current)
             if progress is not None:
@@ -151,15 +199,15 @@ def run_batches(
             files.commit(current, finished=True)
         elif filled:
             files.keep(current)
-        elif say is not None:
-            say(f"nothing to do: all {current.n_rows:,} rows of {records.name} are done")
+        else:
+            tell(f"nothing to do: all {current.n_rows:,} rows of {records.name} are done")
     except KeyboardInterrupt:
         if between:
             files.commit(current, force=True, finished=files.state is None)
         raise
-    if records.held is not None and say is not None:
-        say(records.held)
-    return RowsPlayed(current, first)
+    if records.held is not None:
+        tell(records.held)
+    return current, first
 
 
 def _expected_rows(records: Records) -> int | None:
@@ -184,80 +232,17 @@ def _expected_rows(records: Records) -> int | None:
     return int(float(f"{rows:.1e}"))
 
 
-def _behind(
-    batches: Iterator[Batch], current: Playable, begun: Checkpoint, files: RunFiles, source: str
-) -> Iterator[Batch]:
+def behind(batches: Iterator[Batch], current: Task, rows: int, state: object, source: str) -> Iterator[Batch]:
     """The batches behind the rows that are done, which must be the same rows as then."""
     ahead: list[Batch] = []
-    for batch in batches:
-        left = begun.rows - current.n_rows
+    while current.n_rows < rows and (batch := next(batches, None)) is not None:
+        left = rows - current.n_rows
+        current.pass_over(batch if batch.n <= left else batch.cut(0, left))
         if batch.n > left:
-            current.pass_over(batch.cut(0, left))
             ahead.append(batch.cut(left, batch.n))
-        else:
-            current.pass_over(batch)
-        if current.n_rows == begun.rows:
-            break
-    if current.n_rows < begun.rows:
+    if current.n_rows < rows:
         raise StateFileError(
-            f"{source} has {counted(current.n_rows)}, and the state file {files.state} has {begun.rows:,} of them "
+            f"{source} has {counted(current.n_rows)}, and the state file {state} has {rows:,} of them "
             "done; give the file it was made with, another --state, or --fresh to start over"
         )
     return chain(ahead, batches)
-
-
-class Progress:
-    """Rows that are done.
-
-    Parameters
-    ----------
-    question : Question
-        Which groups, and how many rows settle them.
-    columns : sequence of str
-        All columns that the run uses; None: it may use any.
-    first : sequence of Batch
-        The first rows of the source.
-    source : str
-        What messages call it.
-    saved : Checkpoint, optional
-        Go on from there; the first rows must be the same as then.
-    """
-
-    def __init__(
-        self,
-        question: TaskConfig,
-        columns: Sequence[str] | None,
-        first: Sequence[Batch],
-        source: str,
-        saved: Checkpoint | None = None,
-    ) -> None:
-        self.source = source
-        self.settled = int(saved.plain["settled"]) if saved else min(sum(batch.n for batch in first), question.prefix)
-        question = replace(question, prefix=self.settled)
-        self._head = Fingerprint.of(first, self.settled, columns)
-        if saved is not None and saved.plain["head"] != self._head:
-            raise StateFileError(
-                f"{source} does not begin with the rows that the state file has seen; give the file it was made with, "
-                "another --state, or --fresh to start over"
-            )
-        if saved is None:
-            self.audience = ContextColumns.fitted(question, first).with_room(question)
-        else:
-            self.audience = ContextColumns.resumed(question, saved.plain["audience"])
-        self.fingerprint = Fingerprint(columns)
-        self.n_rows = 0
-
-    def add(self, batch: Batch) -> None:
-        """Count the rows of a batch, whose cells go into the digest."""
-        self.fingerprint.add(batch)
-        self.n_rows += batch.n
-
-    def plain(self) -> dict[str, Any]:
-        """Plain data: what settled the run, and the groups that have come up."""
-        return {"settled": self.settled, "head": self._head, "audience": self.audience.spec()}
-
-
-def settings_of(question: TaskConfig) -> dict[str, Any]:
-    """Plain data: the part of a question that such runs ask."""
-    asked = question.settings()
-    return {name: asked[name] for name in ("y", "groups", "categories", "low", "high", "limit", "prefix")}

@@ -13,7 +13,6 @@ from swapcal.protocols import Elicitable
 from swapcal.tables.batch import Batch
 from swapcal.tables.coded import Coded
 from swapcal.tasks.columns import day_of
-from swapcal.tasks.config import LateOutcomes
 from swapcal.tasks.files import regular
 from swapcal.text.numbers import count, counted, group_name, number, percent, shortened
 from swapcal.text.property_words import NamedProperty, PropertyWords, property_words
@@ -24,13 +23,13 @@ from swapcal.text.property_words import NamedProperty, PropertyWords, property_w
 _HEAD = 1 << 16
 
 
-def late_sentences(late: LateOutcomes, looked: Lateness, time: str | None) -> tuple[str, ...]:
+def late_sentences(late: bool, looked: Lateness, time: str | None) -> tuple[str, ...]:
     """For the verdict: when outcomes were taken as known, and what the forecaster made of that.
 
     Parameters
     ----------
-    late : LateOutcomes
-        What was said of it.
+    late : bool
+        Whether anything was said of it.
     looked : Lateness
         What the forecaster says.
     time : str or None
@@ -38,11 +37,11 @@ def late_sentences(late: LateOutcomes, looked: Lateness, time: str | None) -> tu
 
     Examples
     --------
-    >>> print(late_sentences(LateOutcomes(), Lateness(0, 0, 0, 0.0, False, None, 0, 0.0, 0.0, None, ()), "booked")[0])
+    >>> print(late_sentences(False, Lateness(0, 0, 0, 0.0, False, None, 0, 0.0, 0.0, None, ()), "booked")[0])
     Outcomes were taken as known at once, each before the next row. If they come later, the numbers above are too good:
     say when with --time booked and --delay 2d, or --known COLUMN.
     """
-    if not late.given:
+    if not late:
         column = "" if time is None else f"--time {time if time.isidentifier() else repr(time)} and "
         return (
             "Outcomes were taken as known at once, each before the next row. If they come later, the numbers above are "

@@ -1,14 +1,10 @@
 """The command `swapcal bench delay`: replay streams with their delays, score, show."""
 
-import json as json_format
 import time
-from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from swapcal import simulate
 from swapcal.forecaster import Forecaster
@@ -19,40 +15,28 @@ from swapcal.simulate import streams
 from swapcal_benchmarks.delay.delay_page import late_page, late_tables, targets
 from swapcal_benchmarks.delay.late_cases import recorded_cases, simulated_cases
 from swapcal_benchmarks.delay.late_scores import measure_late
+from swapcal_benchmarks.report import Report, progress
 
-__all__ = ["show_delays", "slower"]
+__all__ = ["delay_report", "slower"]
 
 _TIMED = 50_000
 
 
-def show_delays(
-    directory: Path | None,
-    *,
-    docs: Path | None,
-    json: bool,
-    echo: Callable[[str], None],
-    seeds: int = 3,
-    n_rounds: int = 20_000,
-) -> None:
-    """Measure all cases and show them; with `docs`, write delay.md there."""
+def delay_report(directory: Path | None, *, seeds: int = 3, n_rounds: int = 20_000) -> Report:
+    """Measure all cases."""
     recorded = iter(()) if directory is None else recorded_cases(directory)
-    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("replaying", total=None)
+    with progress("replaying") as done:
         rows = measure_late(
             chain(recorded, simulated_cases(n_rounds)),
             seeds=seeds,
-            done=lambda case: progress.update(bar, advance=1, description=f"{case.stream}, {case.delay}"),
+            done=lambda case: done(1, what=f"{case.stream}, {case.delay}"),
         )
     ratios = slower(min(_TIMED, 5 * n_rounds))
-    if docs is not None:
-        docs.mkdir(parents=True, exist_ok=True)
-        text = late_page(rows, ratios, "swapcal bench delay DIR --docs docs")
-        (docs / "delay.md").write_text(text, encoding="utf-8")
-    if json:
-        echo(json_format.dumps({"rows": [row.data() for row in rows], "ratios": ratios}, indent=1))
-    else:
-        echo("\n\n".join(each.text() for each in (targets(rows, ratios), *late_tables(rows))))
+    return Report(
+        "\n\n".join(each.text() for each in (targets(rows, ratios), *late_tables(rows))),
+        {"rows": [row.data() for row in rows], "ratios": ratios},
+        {"delay.md": late_page(rows, ratios, "swapcal bench delay DIR --docs docs")},
+    )
 
 
 def slower(n_rounds: int, repeats: int = 5) -> dict[str, float]:

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 
 from swapcal_benchmarks.delay.late_scores import LATE_RATES, N_SEEDS, LateRow, LateScore
-from swapcal_benchmarks.rivals.board_tables import TextTable, table_number
+from swapcal_benchmarks.report import Table, document, table_number
 
 __all__ = ["late_page", "late_tables", "targets"]
 
 INDEPENDENT, DEPENDENT, SHARE, SLOWER = 0.002, 0.005, 2.0 / 3.0, 1.2
 
 
-def targets(rows: Sequence[LateRow], ratios: dict[str, float]) -> TextTable:
+def targets(rows: Sequence[LateRow], ratios: dict[str, float]) -> Table:
     """Each target beside the worst that was measured, and where it is missed."""
     free, bound = [r for r in rows if not r.depends], [r for r in rows if r.depends]
     yardsticks = [r for r in rows if r.kept is not None]
@@ -51,7 +51,7 @@ def targets(rows: Sequence[LateRow], ratios: dict[str, float]) -> TextTable:
     for name, ratio in ratios.items():
         met = "met" if ratio <= SLOWER else "MISSED"
         lines.append((f"`run(known=)`, {name}: at most 1.2 times the time of `run` at once", met, f"{ratio:.2f}", ""))
-    return TextTable("Targets", ("target", "", "met by", "missed in"), tuple(lines))
+    return Table("Targets", ("target", "", "met by", "missed in"), tuple(lines))
 
 
 def _line(
@@ -62,7 +62,7 @@ def _line(
     return target, "met" if not missed else "MISSED", f"{len(rows) - len(missed)} of {len(rows)} rows", where
 
 
-def late_tables(rows: Sequence[LateRow]) -> list[TextTable]:
+def late_tables(rows: Sequence[LateRow]) -> list[Table]:
     """Independent delays, dependent ones, and the best fixed rate at 100 rows."""
     return [
         _table("Delays that do not depend on the outcome", [row for row in rows if not row.depends]),
@@ -77,7 +77,7 @@ _HEAD = (
 )  # fmt: skip
 
 
-def _table(title: str, rows: Sequence[LateRow]) -> TextTable:
+def _table(title: str, rows: Sequence[LateRow]) -> Table:
     lines = []
     for row in rows:
         late = row.learning_late
@@ -94,10 +94,10 @@ def _table(title: str, rows: Sequence[LateRow]) -> TextTable:
                 "no" if row.found is None else f"row {row.found:,}",
             )
         )
-    return TextTable(title, _HEAD, tuple(lines), _NOTE)
+    return Table(title, _HEAD, tuple(lines), _NOTE)
 
 
-def _rates(rows: Sequence[LateRow]) -> TextTable:
+def _rates(rows: Sequence[LateRow]) -> Table:
     lines = tuple(
         (
             row.stream,
@@ -111,7 +111,7 @@ def _rates(rows: Sequence[LateRow]) -> TextTable:
     header = ("stream", "best fixed rate", "its rate", "learning, late", "kept")
     rates = ", ".join(f"{rate:.3g}" for rate in LATE_RATES)
     note = f"Loss in % of the model's at a delay of 100 rows. The best of {rates}, played without standing back."
-    return TextTable("The best fixed rate in hindsight", header, lines, note)
+    return Table("The best fixed rate in hindsight", header, lines, note)
 
 
 def _cell(scored: LateScore) -> str:
@@ -126,23 +126,14 @@ _NOTE = (
 
 def late_page(rows: Sequence[LateRow], ratios: dict[str, float], command: str) -> str:
     """The whole page, in Markdown."""
-    table = targets(rows, ratios)
-    parts = [
-        "# Outcomes that come late",
-        f"Made by `{command}`; every number below comes from that run. The files are not part of this project.",
-        _RULES,
-        "## Targets",
-        table.markdown(),
-    ]
-    for each in late_tables(rows):
-        parts += [f"## {each.title}", each.markdown(), each.note]
     models = {row.stream: (row.n_rounds, row.model_loss, row.model_swap) for row in rows}
-    sizes = TextTable(
+    sizes = Table(
         "The models",
         ("stream", "rounds", "loss", "swap error"),
         tuple((name, f"{n:,}", f"{loss:.4g}", table_number(swap)) for name, (n, loss, swap) in models.items()),
     )
-    return "\n\n".join([*parts, f"## {sizes.title}", sizes.markdown()]) + "\n"
+    about = f"Made by `{command}`; every number below comes from that run. The files are not part of this project."
+    return document("Outcomes that come late", about, _RULES, targets(rows, ratios), *late_tables(rows), sizes)
 
 
 _RULES = f"""A forecast is made with the outcomes known by then, through `Forecaster.run(known=...)`, with its defaults

@@ -4,20 +4,19 @@ from collections.abc import Sequence
 
 from swapcal_benchmarks.grid import kept
 from swapcal_benchmarks.grid.grid_row import HINTS, GridRow
-from swapcal_benchmarks.grid.grid_verdicts import GridVerdict, geometric, verdicts
+from swapcal_benchmarks.grid.grid_verdicts import geometric, verdicts
 from swapcal_benchmarks.grid.measuring import GridResult
-from swapcal_benchmarks.rivals.board_tables import TextTable, table_number
+from swapcal_benchmarks.report import Table, document, table_number, targets_table
 
 __all__ = ["page", "tables", "text"]
 
 
-def tables(result: GridResult) -> list[TextTable]:
+def tables(result: GridResult) -> list[Table]:
     """Targets and means, then all rows, rare events, first forecasts and games."""
-    judged = verdicts(result)
     groups = dict.fromkeys(row.group for row in result.rows)
-    found = [_targets(judged), _means(result.rows)]
-    found += [_rows(group, [row for row in result.rows if row.group == group]) for group in groups]
-    return [*found, _rare(result.rows), _first(result.rows), _games(result)]
+    every = [_rows(group, [row for row in result.rows if row.group == group]) for group in groups]
+    head, rows = targets_table(verdicts(result)), result.rows
+    return [head, _means(rows), *every, _rare(rows), _first(rows), _games(result)]
 
 
 def text(result: GridResult) -> str:
@@ -31,32 +30,20 @@ def text(result: GridResult) -> str:
 
 def page(result: GridResult, command: str) -> str:
     """The whole page, in Markdown."""
-    judged = verdicts(result)
-    parts = [
-        "# The grid follows the forecasts",
-        f"Made by `{command}`; every number of the present engine comes from that run. Beside it stands the engine "
-        f"before. {kept.about()} The numbers and the recipes of the streams are kept with the benchmarks.",
-        _RULES,
-    ]
-    made = tables(result)
-    for table in made[:1]:
-        parts += [f"## {table.title}", table.markdown(), table.note]
-    parts += ["## Misses"]
-    for each in judged:
+    first, *others = tables(result)
+    misses = ["## Misses"]
+    for each in verdicts(result):
         if each.misses:
             head = "missed" if not each.met else "met, but for"
-            parts += [f"**{each.asked}** ({head}):", "\n".join(f"- {name}" for name in each.misses)]
-    for table in made[1:]:
-        parts += [f"## {table.title}", table.markdown(), table.note]
-    return "\n\n".join(part for part in parts if part) + "\n"
+            misses += [f"**{each.asked}** ({head}):", "\n".join(f"- {name}" for name in each.misses)]
+    about = (
+        f"Made by `{command}`; every number of the present engine comes from that run. Beside it stands the engine "
+        f"before. {kept.about()} The numbers and the recipes of the streams are kept with the benchmarks."
+    )
+    return document("The grid follows the forecasts", about, _RULES, first, *misses, *others)
 
 
-def _targets(judged: Sequence[GridVerdict]) -> TextTable:
-    rows = tuple((each.asked, each.measured, "met" if each.met else "MISSED") for each in judged)
-    return TextTable("Targets", ("target", "measured", "verdict"), rows)
-
-
-def _means(rows: Sequence[GridRow]) -> TextTable:
+def _means(rows: Sequence[GridRow]) -> Table:
     lines = []
     for group in dict.fromkeys(row.group for row in rows):
         cells = []
@@ -73,10 +60,10 @@ def _means(rows: Sequence[GridRow]) -> TextTable:
         "with seeds 101 to 109 were first played when they stood. Without a hint, the rows of a file's two models are "
         "one run, counted twice."
     )
-    return TextTable("Means by kind of hint", ("streams", *HINTS), tuple(lines), note)
+    return Table("Means by kind of hint", ("streams", *HINTS), tuple(lines), note)
 
 
-def _rows(group: str, rows: Sequence[GridRow]) -> TextTable:
+def _rows(group: str, rows: Sequence[GridRow]) -> Table:
     header = ("stream", "hint", "swap error, old", "new", "ratio", "loss, old", "new", "values, old", "new")
     lines = []
     for row in rows:
@@ -98,14 +85,14 @@ def _rows(group: str, rows: Sequence[GridRow]) -> TextTable:
         "Swap error: SMCal_2 / T^(1/3). Loss: above the hint's, in percent; without a hint, its change against the old "
         "engine's. The learning hint of the old engine scored its experts by other rules, so its own loss differs."
     )
-    return TextTable(f"Every row: {group}", header, tuple(lines), note)
+    return Table(f"Every row: {group}", header, tuple(lines), note)
 
 
 def _percent(value: float) -> str:
     return f"{value:+.2f} %" if abs(value) < 1000.0 else f"{value:+.0f} %"
 
 
-def _rare(rows: Sequence[GridRow]) -> TextTable:
+def _rare(rows: Sequence[GridRow]) -> Table:
     header = ("stream", "hint", "mean / rate, old", "new", "worst group", "log loss over hint's", "over truth's", "old")
     lines = []
     for row in rows:
@@ -130,17 +117,17 @@ def _rare(rows: Sequence[GridRow]) -> TextTable:
         "worst group: the largest relative error of the mean forecast among groups with 500 events or more. With 50 "
         "events the rate itself is known to 14 %."
     )
-    return TextTable("Rare events", header, tuple(lines), note)
+    return Table("Rare events", header, tuple(lines), note)
 
 
-def _first(rows: Sequence[GridRow]) -> TextTable:
+def _first(rows: Sequence[GridRow]) -> Table:
     shown = [row for row in rows if row.new.near is not None and row.group == kept.FRESH and row.hint != "learning"]
     lines = tuple((row.stream, row.hint, f"{row.new.near:,}") for row in shown)
     note = "Rounds before the first forecast that is farther than 1 % from the hint, relative to the nearer end."
-    return TextTable("First forecasts", ("stream", "hint", "rounds"), lines, note)
+    return Table("First forecasts", ("stream", "hint", "rounds"), lines, note)
 
 
-def _games(result: GridResult) -> TextTable:
+def _games(result: GridResult) -> Table:
     lines = tuple(
         (
             game.name,
@@ -157,7 +144,7 @@ def _games(result: GridResult) -> TextTable:
         "right for half of the rounds and the opposite from then on. lure puts labels at the hint and, for any value "
         "that was played less than twice, at the far end; its labels are 500 times denser than uniform ones."
     )
-    return TextTable("Adversaries", ("game", "old", "new", "ratio", "values, old", "new"), lines, note)
+    return Table("Adversaries", ("game", "old", "new", "ratio", "values, old", "new"), lines, note)
 
 
 _RULES = """- Streams. probability, mean, quantile (0.9), expectile (0.8): a drifting truth, 20 overlapping groups, and

@@ -1,88 +1,63 @@
-"""What a report looks like: a table for a terminal, JSON, CSV."""
+"""The claims as tables, JSON and CSV."""
 
 import csv
 import io
 import json
 from collections.abc import Sequence
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from swapcal.errors import InvalidInput
 from swapcal_benchmarks.measurement import Measurement
 from swapcal_benchmarks.paper.rates import RATE
+from swapcal_benchmarks.report import Table
 
 __all__ = ["from_csv", "from_json", "tables", "to_csv", "to_json"]
 
-_MARKS = {True: Text("yes", "green"), False: Text("NO", "bold red"), None: Text("open", "yellow")}
+_WORDS = {True: "yes", False: "NO", None: "open"}
 _CELLS = {True: "", False: "!", None: "~"}
 _COLUMNS = tuple(Measurement.__dataclass_fields__)
 
 
-def tables(rows: Sequence[Measurement]) -> RenderableType:
-    """The rates as a grid of exponents, the other claims row by row, and the notes; 100 columns wide at most."""
+def tables(rows: Sequence[Measurement]) -> list[Table]:
+    """The rates as a grid of exponents, and the other claims row by row with their notes."""
     rates = [row for row in rows if row.claim == RATE]
-    others = [row for row in rows if row.claim != RATE]
-    parts: list[RenderableType] = []
-    if rates:
-        parts += [_grid(rates), Text("")]
-    table = _plain_table("The other claims")
-    table.add_column("", overflow="fold")
-    for name in ("paper", "measured"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("holds", no_wrap=True)
     notes: dict[str, int] = {}
-    last = ""
-    for row in others:
-        mark = _MARKS[row.holds].copy()
-        if row.note:
-            mark.append(f" [{notes.setdefault(row.note, len(notes) + 1)}]", "default")
+    lines, last = [], ""
+    for row in rows:
+        if row.claim == RATE:
+            continue
         if row.claim != last:
-            table.add_row(Text(row.claim, "bold"))
+            lines.append((row.claim, "", "", ""))
         last = row.claim
-        table.add_row(f" {row.setting}", row.paper, _number(row.measured) + _spread(row), mark)
-    parts.append(table)
-    parts += [Text(f"[{k}] {note}", "dim") for note, k in notes.items()]
-    return Group(*parts)
+        mark = f" [{notes.setdefault(row.note, len(notes) + 1)}]" if row.note else ""
+        measured = _number(row.measured) + _spread(row)
+        lines.append((f" {row.setting}", row.paper, measured, _WORDS[row.holds] + mark))
+    note = "\n".join(f"[{k}] {note}" for note, k in notes.items())
+    others = Table("The other claims", ("", "paper", "measured", "holds"), tuple(lines), note, "lrrl")
+    return [_grid(rates), others] if rates else [others]
 
 
-def _grid(rows: Sequence[Measurement]) -> RenderableType:
+def _grid(rows: Sequence[Measurement]) -> Table:
     """Algorithms and properties down, r across."""
     cells: dict[str, dict[str, Measurement]] = {}
     for row in rows:
         place, r = row.setting.rsplit(", r = ", 1)
         cells.setdefault(place, {})[r] = row
     powers = list(next(iter(cells.values())))
-    table = _plain_table("1 Exponent of SMCal_r against T, and its 95 % interval")
-    table.add_column("", no_wrap=True)
-    for r in powers:
-        table.add_column(Text(f"r = {r}\npaper {rows[powers.index(r)].paper}"), justify="right", no_wrap=True)
-    last = ""
-    for place, by_power in cells.items():
-        algorithm, property_name = place.rsplit(", ", 1)
-        if algorithm != last:
-            table.add_row(Text(algorithm, "bold"))
-        last = algorithm
-        table.add_row(f" {property_name}", *(_cell(by_power[r]) for r in powers))
+    claims = ("paper", *(rows[powers.index(r)].paper for r in powers))
+    lines = [(place, *(_cell(by_power[r]) for r in powers)) for place, by_power in cells.items()]
     marked = {
         "~": "above the bare power at these T, within the logarithms that O~ hides",
         "!": "above the claim at these T, logarithms included",
     }
     used = {_CELLS[row.holds] for row in rows}
-    legend = [Text(f"{mark} {meaning}", "dim") for mark, meaning in marked.items() if mark in used]
-    says = Text("The claims are upper bounds: smaller exponents agree with them.", "dim")
-    return Group(table, says, *legend)
+    legend = [f"{mark} {meaning}" for mark, meaning in marked.items() if mark in used]
+    note = "\n".join(["The claims are upper bounds: smaller exponents agree with them.", *legend])
+    header = ("", *(f"r = {r}" for r in powers))
+    return Table("1 Exponent of SMCal_r against T, and its 95 % interval", header, (claims, *lines), note)
 
 
-def _cell(row: Measurement) -> Text:
-    style = {True: "green", False: "bold red", None: "yellow"}[row.holds]
-    return Text(f"{_CELLS[row.holds]}{row.measured:.2f}{_spread(row)}", style)
-
-
-def _plain_table(title: str) -> Table:
-    return Table(title=title, title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+def _cell(row: Measurement) -> str:
+    return f"{_CELLS[row.holds]}{row.measured:.2f}{_spread(row)}"
 
 
 def _number(value: float) -> str:

@@ -1,7 +1,7 @@
 """The figure: error against T on logarithmic axes, a panel for each algorithm and property."""
 
+import io
 from collections.abc import Sequence
-from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from swapcal_benchmarks.exponents import exponent
 from swapcal_benchmarks.paper.rates import ErrorCurve, claimed_exponent
 
-__all__ = ["draw", "save"]
+__all__ = ["draw", "png"]
 
 # Okabe and Ito's colors, which color-blind readers can tell apart.
 _COLORS = {1.0: "#0072B2", 1.5: "#56B4E9", 2.0: "#009E73", 3.0: "#E69F00", 4.0: "#D55E00"}
@@ -48,9 +48,11 @@ def draw(curves: Sequence[ErrorCurve]) -> Figure:
     return figure
 
 
-def save(curves: Sequence[ErrorCurve], path: Path) -> None:
-    """Write the figure; the ending of `path` sets the format."""
-    draw(curves).savefig(path, dpi=160)
+def png(curves: Sequence[ErrorCurve]) -> bytes:
+    """The figure as a file."""
+    buffer = io.BytesIO()
+    draw(curves).savefig(buffer, dpi=160)
+    return buffer.getvalue()
 
 
 def _panel(axes: Axes, curves: Sequence[ErrorCurve]) -> None:

@@ -1,78 +1,24 @@
 """Tables as lists of strings: what the terminal, the page and the tests show."""
 
-import textwrap
-from dataclasses import dataclass
-
 import numpy as np
 
 from swapcal_benchmarks.exponents import ConfidenceInterval
+from swapcal_benchmarks.report import Table, table_number
 from swapcal_benchmarks.rivals.standings import Standing, Summary, geometric
 
-__all__ = ["TextTable", "cards_table", "claims_table", "reasons", "scores_table", "streams_table"]
-
-WIDTH = 100
+__all__ = ["cards_table", "claims_table", "reasons", "scores_table", "streams_table"]
 
 _ERRORS = {"smcal": "SMCal_2", "mcal": "MCal_2", "mcal_1": "MCal_1", "cal": "Cal_2", "largest": "largest |sum|"}
 
 
-@dataclass(frozen=True, slots=True)
-class TextTable:
-    """A title, a header, rows of cells, and a line of notes."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
-
-    def text(self) -> str:
-        """For a terminal, at most 100 columns wide: long cells are cut."""
-        lines = [self.header, *self.rows]
-        widths = [max(len(line[k]) for line in lines) for k in range(len(self.header))]
-        while sum(widths) + len(widths) - 1 > WIDTH:
-            widths[widths.index(max(widths))] -= 1
-        lines = [tuple(_cut(cell, w) for cell, w in zip(line, widths, strict=True)) for line in lines]
-        gap = "  " if sum(widths) + 2 * len(widths) <= WIDTH else " "
-        body = [
-            gap.join(
-                cell.ljust(w) if k == 0 else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in lines
-        ]
-        rule = "-" * len(body[0])
-        notes = [part for line in self.note.splitlines() for part in textwrap.wrap(line, WIDTH)]
-        return "\n".join([self.title, rule, body[0], rule, *(line.rstrip() for line in body[1:]), rule, *notes])
-
-    def markdown(self) -> str:
-        """For a page."""
-        head = "| " + " | ".join(self.header) + " |"
-        rule = "| --- |" + " ---: |" * (len(self.header) - 1)
-        body = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in self.rows]
-        return "\n".join([head, rule, *body])
-
-
-def _cut(cell: str, width: int) -> str:
-    return cell if len(cell) <= width else cell[: width - 1] + "…"
-
-
-def table_number(value: float | None) -> str:
-    """Three digits, or a dash."""
-    if value is None:
-        return "-"
-    if value == 0.0:
-        return "0"
-    if abs(value) >= 9.995e5:
-        return f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
-    return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:.3g}"
-
-
-def streams_table(summary: Summary, board: str) -> TextTable:
+def streams_table(summary: Summary, board: str) -> Table:
     """SMCal_2 on each stream, at the largest horizon; refused methods have dashes."""
     streams = summary.streams(board)
     rows = [
         (_name(row, summary), *(table_number(row.at(each, "smcal")) for each in streams)) for row in summary.rows[board]
     ]
     top = summary.plan.horizons[-1]
-    return TextTable(
+    return Table(
         f"{_title(summary, board)}: SMCal_2 after {top:,} rounds",
         ("method", *(_short(each) for each in streams)),
         tuple(rows),
@@ -80,7 +26,7 @@ def streams_table(summary: Summary, board: str) -> TextTable:
     )
 
 
-def scores_table(summary: Summary, board: str) -> TextTable:
+def scores_table(summary: Summary, board: str) -> Table:
     """All scores, over all streams."""
     streams = summary.streams(board)
     rows = [
@@ -98,7 +44,7 @@ def scores_table(summary: Summary, board: str) -> TextTable:
         for row in summary.rows[board]
     ]
     gap = "gap" if board == "quantile" else "bias"
-    return TextTable(
+    return Table(
         f"{_title(summary, board)}: all scores",
         ("method", "SMCal", "MCal", "Cal", gap, "loss", "excess", "us", "state"),
         tuple(rows),
@@ -108,7 +54,7 @@ def scores_table(summary: Summary, board: str) -> TextTable:
     )
 
 
-def claims_table(summary: Summary, board: str) -> TextTable:
+def claims_table(summary: Summary, board: str) -> Table:
     """What is claimed of T, of which error, and what was measured of that error and of SMCal_2."""
     streams = summary.streams(board)
     rows = []
@@ -128,7 +74,7 @@ def claims_table(summary: Summary, board: str) -> TextTable:
                 _interval(row.exponent(_played(row, streams), "smcal")),
             )
         )
-    return TextTable(
+    return Table(
         f"{_title(summary, board)}: exponents of T",
         ("method", "claimed", "of", "measured", "agrees", "SMCal_2"),
         tuple(rows),
@@ -137,7 +83,7 @@ def claims_table(summary: Summary, board: str) -> TextTable:
     )
 
 
-def cards_table(summary: Summary) -> TextTable:
+def cards_table(summary: Summary) -> Table:
     """What each method declares, in short, and whether it was seen to use hints; the page has the whole cards."""
     rows = []
     for each in summary.plan.contestants:
@@ -154,7 +100,7 @@ def cards_table(summary: Summary) -> TextTable:
             )
         )
     header = ("method", "for", "classes", "hint", "claims", "rebuilt", "cost")
-    return TextTable("What each method declares", header, tuple(rows), "claims: exponent of T, of its own error.")
+    return Table("What each method declares", header, tuple(rows), "claims: exponent of T, of its own error.")
 
 
 def hint_word(summary: Summary, method: str) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from swapcal_benchmarks.rivals.board_tables import table_number, verdict
+from swapcal_benchmarks.report import table_number
+from swapcal_benchmarks.rivals.board_tables import verdict
 from swapcal_benchmarks.rivals.duels import ADVERSARIES
 from swapcal_benchmarks.rivals.standings import Standing, Summary, geometric
 

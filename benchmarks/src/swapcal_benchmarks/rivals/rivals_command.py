@@ -1,15 +1,14 @@
 """The command `swapcal bench rivals`: play, show, write; and an interruption that loses nothing."""
 
 import io
+import json as json_format
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 from PIL import Image
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from swapcal.errors import InvalidInput
+from swapcal_benchmarks.report import Report, progress
 from swapcal_benchmarks.rivals import board_tables, curves_figure, frontier_figure, run_files
 from swapcal_benchmarks.rivals.command_line import command_line
 from swapcal_benchmarks.rivals.contest import Contest, prepare
@@ -52,27 +51,24 @@ def compare(
         kept = len(finished(log))
         echo(f"interrupted; {kept:,} finished runs are kept in {log}, and the same command goes on from there")
         return 130
-    text = report(summary, results, out, docs=docs, command=command_line(settings, docs))
-    echo(run_files.to_json(summary, results).rstrip() if json else text)
+    made = report(summary, results, command=command_line(settings, docs), pages=docs is not None)
+    made.publish(echo, json=json, docs=docs, out=out)
     return 1 if summary.failures else 0
 
 
 def _play(contest: Contest, workers: int | None) -> tuple[Summary, list[Result]]:
-    columns = TextColumn("playing"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("playing", total=sum(match.cost for match in contest.remaining))
-        return contest.play(workers=workers, done=lambda cost: progress.advance(bar, cost))
+    with progress("playing", sum(match.cost for match in contest.remaining)) as done:
+        return contest.play(workers=workers, done=done)
 
 
 def report(
     summary: Summary,
     results: list[Result],
-    out: Path,
     *,
-    docs: Path | None = None,
     command: str = "swapcal bench rivals",
-) -> str:
-    """Write tables, JSON, CSV and figures into `out`, and the page into `docs`; what the terminal shows."""
+    pages: bool = False,
+) -> Report:
+    """Tables, JSON, CSV and figures, and with `pages` the page."""
     shown = []
     for board in summary.plan.boards:
         name = board.name
@@ -86,32 +82,33 @@ def report(
     shown += [
         f"FAILED {each['key']['method']} on {each['key']['stream']}: {each['failed']}" for each in summary.failures
     ]
-    shown.append(f"Written to {out}: rivals.json (with the reasons for every -), rivals.csv, tables.txt and figures.")
+    shown.append("rivals.json has the reasons for every -.")
     text = "\n\n".join(shown)
-    try:
-        (out / "rivals.json").write_text(run_files.to_json(summary, results), encoding="utf-8")
-        (out / "rivals.csv").write_text(run_files.to_csv(results), encoding="utf-8")
-        (out / "tables.txt").write_text(text + "\n", encoding="utf-8")
-        _draw(summary, out, "", _DPI)
-        if docs is not None:
-            (docs / "figures").mkdir(parents=True, exist_ok=True)
-            _draw(summary, docs / "figures", "rivals_", _DPI_DOCS)
-            n_seeds = len({each["key"]["seed"] for each in results})
-            (docs / "benchmark.md").write_text(page(summary, len(results), n_seeds, command), encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(f"the results cannot be written: {error}; finished runs are kept in {out / LOG}") from error
-    return text
+    data = run_files.to_data(summary, results)
+    files: dict[str, str | bytes] = {
+        "rivals.json": json_format.dumps(data, indent=1, allow_nan=False) + "\n",
+        "rivals.csv": run_files.to_csv(results),
+        "tables.txt": text + "\n",
+        **_draw(summary, "", _DPI),
+    }
+    written: dict[str, str | bytes] = {}
+    if pages:
+        n_seeds = len({each["key"]["seed"] for each in results})
+        written = {"benchmark.md": page(summary, len(results), n_seeds, command)}
+        written |= _draw(summary, "figures/rivals_", _DPI_DOCS)
+    return Report(text, data, written, files)
 
 
-def _draw(summary: Summary, folder: Path, prefix: str, dpi: int) -> None:
+def _draw(summary: Summary, prefix: str, dpi: int) -> dict[str, str | bytes]:
     figures = {"growth": curves_figure.growth_figure(summary), "cost": curves_figure.cost_figure(summary)}
     for board in summary.plan.boards:
         figures[f"frontier_{board.name}"] = frontier_figure.frontier_figure(summary, board.name)
+    files: dict[str, str | bytes] = {}
     for name, figure in figures.items():
-        buffer = io.BytesIO()
-        figure.savefig(buffer, dpi=dpi)
+        drawn, small = io.BytesIO(), io.BytesIO()
+        figure.savefig(drawn, dpi=dpi)
         # A palette makes the files a third as large, and these figures have few colors.
-        with Image.open(buffer) as image:
-            image.convert("RGB").quantize(_COLORS, method=Image.Quantize.MAXCOVERAGE).save(
-                folder / f"{prefix}{name}.png", optimize=True
-            )
+        with Image.open(drawn) as image:
+            image.convert("RGB").quantize(_COLORS, method=Image.Quantize.MAXCOVERAGE).save(small, "png", optimize=True)
+        files[f"{prefix}{name}.png"] = small.getvalue()
+    return files

@@ -1,5 +1,8 @@
 """The page: the tables and figures of a run, what is surprising in them, and where this package loses."""
 
+from dataclasses import replace
+
+from swapcal_benchmarks.report import Table, document
 from swapcal_benchmarks.rivals.board_tables import claims_table, hint_word, reasons, scores_table, streams_table
 from swapcal_benchmarks.rivals.findings import losses, surprises
 from swapcal_benchmarks.rivals.standings import Summary
@@ -10,8 +13,7 @@ __all__ = ["page"]
 def page(summary: Summary, n_runs: int, n_seeds: int, command: str) -> str:
     """The whole page, in Markdown; figures are expected in the folder `figures` beside it."""
     horizons = ", ".join(f"{t:,}" for t in summary.plan.horizons)
-    parts = [
-        "# Every rival, one arena",
+    parts: list[str] = [
         f"Made by `{command}`; every number in tables, lists and figures comes from that run: {n_runs:,} runs, "
         f"horizons {horizons}, "
         f"{n_seeds} seed{'s' if n_seeds > 1 else ''}. `--full` goes to longer horizons, at which rates show better. "
@@ -32,8 +34,8 @@ def page(summary: Summary, n_runs: int, n_seeds: int, command: str) -> str:
     for board in summary.plan.boards:
         parts += [f"## {board.title}", f"![Loss against swap error](figures/rivals_frontier_{board.name}.png)"]
         for table in (streams_table(summary, board.name), scores_table(summary, board.name)):
-            kept = tuple(row for row in table.rows if any(cell != "-" for cell in row[1:]))
-            parts += [f"**{table.title}**", type(table)(table.title, table.header, kept).markdown(), table.note]
+            played = tuple(row for row in table.rows if any(cell != "-" for cell in row[1:]))
+            parts += [f"**{table.title}**", replace(table, rows=played).markdown(), table.note]
         claims = claims_table(summary, board.name)
         parts += [f"**{claims.title}**", claims.markdown(), claims.note]
         refused = reasons(summary, board.name)
@@ -46,7 +48,7 @@ def page(summary: Summary, n_runs: int, n_seeds: int, command: str) -> str:
         _cards(summary),
         _ADD,
     ]
-    return "\n\n".join(parts) + "\n"
+    return document("Every rival, one arena", *parts)
 
 
 _RULES = """## Rules
@@ -92,18 +94,11 @@ def _listed(sentences: list[str], otherwise: str) -> str:
 
 
 def _cards(summary: Summary) -> str:
-    lines = ["| method | reference | assumes | claims | cost | hint | reconstructed |", "| --- |" + " --- |" * 6]
+    rows = []
     for each in summary.plan.contestants:
         card = each.card
         claim = "-" if card.exponent is None else f"T^{card.exponent:.2f} for {card.error}"
-        cells = (
-            each.name,
-            card.reference,
-            card.assumes,
-            claim,
-            card.cost,
-            hint_word(summary, each.name),
-            card.reconstructed or "nothing",
-        )
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines)
+        hint, reconstructed = hint_word(summary, each.name), card.reconstructed or "nothing"
+        rows.append((each.name, card.reference, card.assumes, claim, card.cost, hint, reconstructed))
+    header = ("method", "reference", "assumes", "claims", "cost", "hint", "reconstructed")
+    return Table("", header, tuple(rows), align="l" * len(header)).markdown()

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -11,13 +10,13 @@ from swapcal_benchmarks.rivals.match import Result
 from swapcal_benchmarks.rivals.scores import Scores
 from swapcal_benchmarks.rivals.standings import Summary
 
-__all__ = ["to_csv", "to_json"]
+__all__ = ["to_csv", "to_data"]
 
 _KEYS = ("board", "stream", "method", "horizon", "seed", "groups")
 _SCORES = tuple(Scores.__dataclass_fields__)
 
 
-def to_json(summary: Summary, results: Sequence[Result]) -> str:
+def to_data(summary: Summary, results: Sequence[Result]) -> dict[str, Any]:
     """Cards, exponents, refusals with their reasons, and all runs."""
     boards: dict[str, Any] = {}
     for board in summary.plan.boards:
@@ -34,9 +33,7 @@ def to_json(summary: Summary, results: Sequence[Result]) -> str:
                     "refused": row.refused,
                     "smcal": {each: row.at(each, "smcal") for each in streams},
                     "exponents": {
-                        name: None
-                        if (found := row.exponent(_played(row.cells, streams), name)) is None
-                        else list(found)
+                        name: None if (fit := row.exponent(_played(row.cells, streams), name)) is None else list(fit)
                         for name in ("smcal", "mcal", "cal", "mcal_1", "largest")
                     },
                 }
@@ -44,7 +41,7 @@ def to_json(summary: Summary, results: Sequence[Result]) -> str:
             ],
         }
     plan = summary.plan
-    data = {
+    return {
         "horizons": list(plan.horizons),
         "slow": plan.slow,
         "cards": {each.name: asdict(each.card) for each in plan.contestants},
@@ -56,7 +53,6 @@ def to_json(summary: Summary, results: Sequence[Result]) -> str:
         "boards": boards,
         "runs": [{**each["key"], **(each["scores"] or {}), "notes": each["notes"]} for each in results],
     }
-    return json.dumps(data, indent=1, allow_nan=False) + "\n"
 
 
 def _played(cells: dict[tuple[str, int], Any], streams: Sequence[str]) -> list[str]:

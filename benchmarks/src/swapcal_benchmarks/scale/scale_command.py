@@ -8,19 +8,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from swapcal_benchmarks.report import Report
 from swapcal_benchmarks.scale.cold_keys import ColdKeys, cold_keys
 from swapcal_benchmarks.scale.key_costs import KeyCost, key_cost
 from swapcal_benchmarks.scale.scale_page import scale_page
 from swapcal_benchmarks.scale.spark_costs import SparkCost, spark_cost
 from swapcal_benchmarks.scale.two_cores import TwoCores, two_cores
 
-__all__ = ["measured", "show"]
+__all__ = ["measured", "scale_report"]
 
 SIZES = ((10, 1000), (1000, 1000), (100_000, 1000))
 
 
-def show(*, quick: bool, spark: bool, out: Path | None, docs: Path | None, echo: Callable[[str], None]) -> None:
-    """Measure everything and tell it; `quick` takes fewer keys and rows. What is in `out` is not measured again."""
+def scale_report(*, quick: bool, spark: bool, out: Path | None) -> Report:
+    """Measure everything; `quick` takes fewer keys and rows. What is in `out` is not measured again."""
     able = spark and find_spec("pyspark") is not None and shutil.which("java") is not None
     parts = measured(quick=quick)
     kept = {name: _kept(out, name, call) for name, call in parts.items() if able or not name.startswith("spark")}
@@ -32,10 +33,7 @@ def show(*, quick: bool, spark: bool, out: Path | None, docs: Path | None, echo:
         [SparkCost(*kept[name]) for name in kept if name.startswith("spark")],
         command,
     )
-    if docs is not None:
-        docs.mkdir(parents=True, exist_ok=True)
-        (docs / "scale.md").write_text(text, encoding="utf-8")
-    echo(text)
+    return Report(text, pages={"scale.md": text})
 
 
 def measured(*, quick: bool) -> dict[str, Callable[[], Sequence[Any]]]:

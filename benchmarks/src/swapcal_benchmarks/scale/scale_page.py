@@ -4,6 +4,7 @@ import platform
 from collections.abc import Sequence
 from textwrap import fill
 
+from swapcal_benchmarks.report import Table, document
 from swapcal_benchmarks.scale.cold_keys import ColdKeys
 from swapcal_benchmarks.scale.key_costs import GROUPS, KeyCost
 from swapcal_benchmarks.scale.spark_costs import SparkCost
@@ -21,9 +22,9 @@ def scale_page(
     costs: Sequence[KeyCost], cold: Sequence[ColdKeys], cores: TwoCores, spark: Sequence[SparkCost], command: str
 ) -> str:
     """The whole page."""
-    parts = [_INTRODUCTION.format(command=command, python=platform.python_version(), load=cores.load)]
-    parts += [_cost_table(costs), _on_paper(costs, spark), _cores(cores), _spark(spark), _cold(cold), _HOW]
-    return "\n\n".join(part.strip() for part in parts) + "\n"
+    about = _INTRODUCTION.format(command=command, python=platform.python_version(), load=cores.load)
+    parts = [_cost_table(costs), _on_paper(costs, spark), _cores(cores), _spark(spark), _cold(cold), _HOW]
+    return document("Past one machine: what keys and rows cost", about.strip(), *(part.strip() for part in parts))
 
 
 def _wrapped(*sentences: str) -> str:
@@ -41,15 +42,7 @@ def _cost_table(costs: Sequence[KeyCost]) -> str:
             "bytes, which beyond those are copies of them.",
         ),
         "",
-        f"| {' | '.join(heads)} |",
-        "|" + " ---: |" * len(heads),
-    ]
-    lines += [
-        f"| {c.keys:,} | {c.rows:,} | {c.run:.2f} | {c.step:.1f} | {c.loop:.1f} | {c.state:,.0f} | {c.resident:,.0f} | "
-        f"{c.write:.0f} | {c.read:.0f} |"
-        for c in costs
-    ]
-    lines += [
+        Table("", tuple(heads), tuple(_cost_cells(each) for each in costs), align="r" * len(heads)).markdown(),
         "",
         _wrapped(
             "*run* is `Forecaster.run` over all rows of a key; *step* plays two events a row, case and outcome, in ten",
@@ -61,6 +54,12 @@ def _cost_table(costs: Sequence[KeyCost]) -> str:
     return "\n".join(lines)
 
 
+def _cost_cells(c: KeyCost) -> tuple[str, ...]:
+    times = f"{c.run:.2f}", f"{c.step:.1f}", f"{c.loop:.1f}"
+    sizes = f"{c.state:,.0f}", f"{c.resident:,.0f}"
+    return f"{c.keys:,}", f"{c.rows:,}", *times, *sizes, f"{c.write:.0f}", f"{c.read:.0f}"
+
+
 def _on_paper(costs: Sequence[KeyCost], spark: Sequence[SparkCost]) -> str:
     largest = costs[-1]
     factor = next((s.spark / s.alone for s in spark if s.what == "batch"), 8.0)
@@ -69,6 +68,12 @@ def _on_paper(costs: Sequence[KeyCost], spark: Sequence[SparkCost]) -> str:
         "Spark, batch": (largest.run + _READING) * factor,
         "events, state as bytes": largest.step + _READING,
     }
+    header = ("way", "us a row", "cores that are busy all day", "10 workers of 16 cores", "100 workers of 16 cores")
+    rows = []
+    for way, micros in ways.items():
+        cores = _ROWS * micros / 1e6 / _DAY
+        rows.append((way, f"{micros:.1f}", f"{cores:,.1f}", _within(cores, 160), _within(cores, 1600)))
+    both = largest.write + largest.read
     lines = [
         "## Ten billion rows a day, on paper\n",
         _wrapped(
@@ -77,14 +82,7 @@ def _on_paper(costs: Sequence[KeyCost], spark: Sequence[SparkCost]) -> str:
             f"({'as measured below' if spark else 'the limit that is asked for, not measured here'}):",
         ),
         "",
-        "| way | us a row | cores that are busy all day | 10 workers of 16 cores | 100 workers of 16 cores |",
-        "| --- | ---: | ---: | --- | --- |",
-    ]
-    for way, micros in ways.items():
-        cores = _ROWS * micros / 1e6 / _DAY
-        lines.append(f"| {way} | {micros:.1f} | {cores:,.1f} | {_within(cores, 160)} | {_within(cores, 1600)} |")
-    both = largest.write + largest.read
-    lines += [
+        Table("", header, tuple(rows), align="lrrll").markdown(),
         "",
         _wrapped(
             f"States are {largest.state:,.0f} bytes a key: a million are {1e6 * largest.state / 1e9:,.1f} GB, which",
@@ -121,6 +119,10 @@ def _cores(cores: TwoCores) -> str:
 def _spark(spark: Sequence[SparkCost]) -> str:
     if not spark:
         return "## Spark\n\nNot measured in this run: it was left out, or pyspark or Java is missing."
+    rows = []
+    for s in spark:
+        times = f"{s.spark / s.alone:.1f}" + ("" if s.spark <= s.target * s.alone else " (missed)")
+        rows.append((s.what, f"{s.rows:,}", f"{s.alone:.1f}", f"{s.spark:.1f}", times, f"{s.target:g}"))
     lines = [
         "## Spark\n",
         _wrapped(
@@ -129,35 +131,29 @@ def _spark(spark: Sequence[SparkCost]) -> str:
             "each event, with states and waiting forecasts as bytes.",
         ),
         "",
-        "| way | rows | core alone | Spark | times | at most |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        Table("", ("way", "rows", "core alone", "Spark", "times", "at most"), tuple(rows)).markdown(),
     ]
-    for s in spark:
-        times = f"{s.spark / s.alone:.1f}" + ("" if s.spark <= s.target * s.alone else " (missed)")
-        lines.append(f"| {s.what} | {s.rows:,} | {s.alone:.1f} | {s.spark:.1f} | {times} | {s.target:g} |")
     return "\n".join(lines)
 
 
 def _cold(cold: Sequence[ColdKeys]) -> str:
+    header = ("rows a key", "learning hint", "from nothing", "pooled hint and state", "the true rates", "gap closed")
+    rows = []
+    for c in cold:
+        gap = f"{100 * (c.nothing - c.pooled) / (c.nothing - c.truth):.0f} %"
+        errors = f"{c.nothing:.4f}", f"{c.pooled:.4f}", f"{c.truth:.4f}"
+        rows.append((str(c.rows), "yes" if c.learning else "no", *errors, gap))
     lines = [
         "## Cold keys",
         "",
         "Keys of two groups whose rates differ by 5 points between keys; mean squared error of keys from the 51st on.",
         "",
-        "| rows a key | learning hint | from nothing | pooled hint and state | the true rates | gap closed |",
-        "| ---: | --- | ---: | ---: | ---: | ---: |",
-    ]
-    lines += [
-        f"| {c.rows} | {'yes' if c.learning else 'no'} | {c.nothing:.4f} | {c.pooled:.4f} | {c.truth:.4f} | "
-        f"{100 * (c.nothing - c.pooled) / (c.nothing - c.truth):.0f} % |"
-        for c in cold
+        Table("", header, tuple(rows), align="rlrrrr").markdown(),
     ]
     return "\n".join(lines)
 
 
 _INTRODUCTION = """
-# Past one machine: what keys and rows cost
-
 Made by `{command}` (Python {python}, load of the machine {load:.1f}); every number below is measured by it,
 but for what stands under "on paper". How to use it: `swapcal.compat.spark`, `swapcal run --by`,
 `swapcal audit --merge`.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swapcal.tasks import run_by_key
+from swapcal.tasks.by_key import run_by_key
 from swapcal.tasks.config import TaskConfig
 
 __all__ = ["TwoCores", "two_cores"]
@@ -56,9 +56,9 @@ def _played(path: str, n: int) -> tuple[float, float]:
     """Seconds and processor seconds with `n` processes on `n` cores."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:n])
-    question = TaskConfig("late", "score", ["sex", "age", ("sex", "age")], low=0.0, high=1.0)
+    question = TaskConfig("late", "score", ["sex", "age", ("sex", "age")], low=0.0, high=1.0, by="store", seed=1)
     begun = time.perf_counter()
-    found = run_by_key(path, question, "store", seed=1, processes=n)
+    found = run_by_key(path, question, processes=n)
     return time.perf_counter() - begun, found.seconds
 
 

@@ -2,28 +2,22 @@
 
 import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
 
+from swapcal_benchmarks.report import Report, Table, document
 from swapcal_benchmarks.service.soak import soak
 from swapcal_benchmarks.service.under_load import BATCH, LoadRow, measure
 
-__all__ = ["load_service"]
+__all__ = ["service_report"]
 
 SINGLE_ASKED, BATCH_ASKED = 0.4, 6.0
 """Single forecasts against the empty endpoint, and forecasts in batches against single ones: at least."""
 
 
-def load_service(
-    *,
-    store: str | None,
-    turns: int,
-    minutes: float | None,
-    rate: int,
-    docs: Path | None,
-    echo: Callable[[str], None],
-) -> int:
-    """Measure, print, write; the exit code, which is 1 where a target was missed or a request refused."""
+def service_report(
+    *, store: str | None, turns: int, minutes: float | None, rate: int, docs: Path | None = None
+) -> Report:
+    """Measure; not met where a target was missed or a request refused. The page in `docs` keeps its other sections."""
     kind = "SQLite" if store is None else "PostgreSQL"
     if minutes is not None:
         kind, text = f"{kind}, soak", asyncio.run(soak(store, minutes, rate))
@@ -31,10 +25,8 @@ def load_service(
     else:
         rows = asyncio.run(measure(store, turns))
         text, met = _table(rows, kind), _met(rows)
-    echo(text)
-    if docs is not None:
-        _write(docs / "service-bench.md", kind, text)
-    return 0 if met else 1
+    pages = {} if docs is None else {_PAGE: _page(docs / _PAGE, kind, text)}
+    return Report(text, pages=pages, met=met)
 
 
 def _met(rows: list[LoadRow]) -> bool:
@@ -45,17 +37,14 @@ def _met(rows: list[LoadRow]) -> bool:
 
 def _table(rows: list[LoadRow], store: str) -> str:
     empty, single, batch = rows[0], rows[1], rows[3]
-    lines = [
-        f"| {store} | a second, times the empty endpoint | for the server's CPU second, the same | p50 | p99 |",
-        "| --- | ---: | ---: | ---: | ---: |",
-    ]
-    lines += [
-        f"| {row.name} | {row.rate / empty.rate:.2f} | {row.cpu_rate / empty.cpu_rate:.2f} | "
-        f"{row.milliseconds(0.5):.1f} ms | {row.milliseconds(0.99):.1f} ms |"
-        for row in rows
-    ]
+    header = (store, "a second, times the empty endpoint", "for the server's CPU second, the same", "p50", "p99")
+    cells = []
+    for row in rows:
+        ratios = f"{row.rate / empty.rate:.2f}", f"{row.cpu_rate / empty.cpu_rate:.2f}"
+        cells.append((row.name, *ratios, *(f"{row.milliseconds(share):.1f} ms" for share in (0.5, 0.99))))
     failed = sum(row.failed for row in rows)
-    lines += [
+    lines = [
+        Table("", header, tuple(cells)).markdown(),
         "",
         f"Single forecasts, stored: {single.rate / empty.rate:.2f} of the empty endpoint a second, "
         f"{single.cpu_rate / empty.cpu_rate:.2f} for the CPU (asked: {SINGLE_ASKED}). Batches of {BATCH}: "
@@ -68,19 +57,20 @@ def _table(rows: list[LoadRow], store: str) -> str:
     return "\n".join(lines)
 
 
-_HEAD = """# The service under load
-
+_HEAD = """\
 Ratios to an empty endpoint of the same stack (Starlette, msgspec, uvicorn) in the same run: both servers run on the
 machine that makes the load, in turns of a second, so that whatever else the machine does falls on both. 64 connections
 send single cases and 8 send batches. Written by `swapcal bench service --docs docs`, with `--store postgresql://...`
 for PostgreSQL, which then runs on the same cores, and `--soak 30` for the soaks. Every stream watches its groups, which
-costs outcomes and not forecasts.
-"""
+costs outcomes and not forecasts."""
 
 
-def _write(path: Path, section: str, text: str) -> None:
-    """Replace one section of the page, and leave the others."""
+_PAGE = "service-bench.md"
+
+
+def _page(path: Path, section: str, text: str) -> str:
+    """The page with one section replaced, and the others as they are."""
     old = path.read_text(encoding="utf-8") if path.exists() else ""
     sections = [one for one in old.split("\n## ")[1:] if not one.startswith(f"{section}\n")]
-    parts = [_HEAD, *(f"{one.rstrip()}\n" for one in sorted([*sections, f"{section}\n\n{text}"]))]
-    path.write_text("\n## ".join(parts), encoding="utf-8")
+    parts = sorted([*sections, f"{section}\n\n{text}"])
+    return document("The service under load", _HEAD, *(f"## {one.rstrip()}" for one in parts))

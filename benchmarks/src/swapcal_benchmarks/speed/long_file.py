@@ -66,17 +66,17 @@ def play(command: str, path: Path) -> dict[str, float]:
 
     from swapcal.tables.records import read
     from swapcal.tasks import audit as auditing
-    from swapcal.tasks import scalar as running
     from swapcal.tasks.config import TaskConfig
+    from swapcal.tasks.runner import run
     from swapcal_benchmarks.speed.memory import peak
 
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    question = TaskConfig("y", "p", groups=_GROUPS)
+    question = TaskConfig("y", "p", groups=_GROUPS, learn=False)
     if command == "audit":
         auditing.audit(read(str(path), columns=question.columns), question)
     else:
-        running.run(str(path), question, hint="p", out=path.with_suffix(".out.csv"), overwrite=True)
+        run(str(path), question, out=path.with_suffix(".out.csv"), overwrite=True)
     used = resource.getrusage(resource.RUSAGE_SELF)
     return {"seconds": used.ru_utime + used.ru_stime, "peak": float(peak())}
 

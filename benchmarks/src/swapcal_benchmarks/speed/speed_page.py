@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from swapcal_benchmarks.report import Table, document
 from swapcal_benchmarks.speed.sizes_of_state import FILE_EXTRA, FORMULAS
 from swapcal_benchmarks.speed.speed_tables import markdown, verdict_sentence
 from swapcal_benchmarks.speed.target_row import TargetRow
@@ -11,9 +12,9 @@ __all__ = ["page"]
 
 def page(rows: list[TargetRow], about: dict[str, Any]) -> str:
     """The whole page, in Markdown."""
-    formulas = ["| part | bytes | where |", "| --- | --- | --- |", *(f"| {' | '.join(each)} |" for each in FORMULAS)]
-    parts = [
-        "# How fast, and how large",
+    formulas = Table("", ("part", "bytes", "where"), tuple(FORMULAS), align="lll")
+    return document(
+        "How fast, and how large",
         "Made by `make bench`, which is `swapcal bench speed --docs docs`; every number in the tables comes from that "
         f"run (swapcal {about['swapcal']}, Python {about['python']}, NumPy {about['numpy']}, {about['cores']} cores, "
         f"{about['machine']}). {verdict_sentence(rows)}",
@@ -34,7 +35,7 @@ def page(rows: list[TargetRow], about: dict[str, Any]) -> str:
         "## Bytes of state",
         "With room for C values (32 at first, doubled when needed, so at most twice as many as there are) and a "
         "context of length n, the arrays of a forecaster take",
-        "\n".join(formulas),
+        formulas.markdown(),
         "and nothing else grows with the rounds: values are added where rounding has been shown to cost, at most of "
         f"order T^(1/3), usually far fewer. A state file is at most {FILE_EXTRA:,} bytes larger than that (plus the "
         "names of groups, if there are any) and usually far smaller: weights are not stored, and the rest is "
@@ -56,8 +57,7 @@ def page(rows: list[TargetRow], about: dict[str, Any]) -> str:
         _FLOAT32,
         markdown(rows, "float32"),
         _NATIVE,
-    ]
-    return "\n\n".join(parts) + "\n"
+    )
 
 
 _FILES = """\

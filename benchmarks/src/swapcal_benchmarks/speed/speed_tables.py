@@ -1,24 +1,10 @@
-"""Rows as tables in the terminal, on the page, and as JSON."""
+"""Rows as tables in the terminal and on the page."""
 
-import json
-from typing import Any
-
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
+from swapcal_benchmarks.report import Table
 from swapcal_benchmarks.speed.sections import SECTIONS
 from swapcal_benchmarks.speed.target_row import TargetRow
 
-__all__ = ["markdown", "tables", "to_json", "verdict", "verdict_sentence"]
-
-_STYLES = {"met": "green", "MISSED": "bold red", "": ""}
-
-
-def verdict(row: TargetRow) -> str:
-    """One word: met, MISSED, or nothing where there is no target or no measurement."""
-    return {True: "met", False: "MISSED", None: ""}[row.met]
+__all__ = ["markdown", "text", "verdict_sentence"]
 
 
 def verdict_sentence(rows: list[TargetRow]) -> str:
@@ -34,41 +20,26 @@ def verdict_sentence(rows: list[TargetRow]) -> str:
     return text
 
 
-def tables(rows: list[TargetRow]) -> RenderableType:
+def section_table(rows: list[TargetRow], section: str, title: str = "") -> Table:
+    """The table of one section, with notes under it."""
+    own = [row for row in rows if row.section == section]
+    words = {True: "met", False: "MISSED", None: ""}
+    cells = [(row.what, row.against, row.shown, _quartiles(row), row.asked, words[row.met]) for row in own]
+    notes = "\n".join(f"- {row.what}: {row.note}" for row in own if row.note)
+    return Table(title, ("measured", "against", "result", "quartiles", "target", ""), tuple(cells), notes, "llrrrl")
+
+
+def text(rows: list[TargetRow]) -> str:
     """A table for each section, and the verdict."""
-    parts: list[RenderableType] = []
-    for section in SECTIONS:
-        own = [row for row in rows if row.section == section.name]
-        if not own:
-            continue
-        table = Table(title=section.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-        for name in ("measured", "against"):
-            table.add_column(name, overflow="fold")
-        for name in ("result", "target"):
-            table.add_column(name, justify="right")
-        table.add_column("")
-        for row in own:
-            word = verdict(row)
-            table.add_row(row.what, row.against, row.shown, row.asked, Text(word, _STYLES[word]))
-        parts += [table, *(Text(f"  {row.what}: {row.note}", style="dim") for row in own if row.note), Text()]
-    return Group(*parts, Text(verdict_sentence(rows)))
+    sections = [each for each in SECTIONS if any(row.section == each.name for row in rows)]
+    shown = [section_table(rows, each.name, each.title).text() for each in sections]
+    return "\n\n".join([*shown, verdict_sentence(rows)])
 
 
 def markdown(rows: list[TargetRow], section: str) -> str:
     """The table of one section for a page, with notes under it."""
-    lines = ["| measured | against | result | quartiles | target | |", "| --- | --- | ---: | ---: | ---: | --- |"]
-    own = [row for row in rows if row.section == section]
-    for row in own:
-        cells = (row.what, row.against, row.shown, _quartiles(row), row.asked, verdict(row))
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    notes = [f"- {row.what}: {row.note}" for row in own if row.note]
-    return "\n".join(lines) + ("\n\n" + "\n".join(notes) if notes else "")
-
-
-def to_json(rows: list[TargetRow], about: dict[str, Any]) -> str:
-    """Everything as plain data."""
-    data = {"about": about, "met": all(row.met is not False for row in rows), "rows": [row.to_dict() for row in rows]}
-    return json.dumps(data, indent=2) + "\n"
+    table = section_table(rows, section)
+    return table.markdown() + (f"\n\n{table.note}" if table.note else "")
 
 
 def _quartiles(row: TargetRow) -> str:

@@ -1,19 +1,15 @@
 """The command `swapcal bench streams`: read, forecast, score, show."""
 
-import json as json_format
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
 from swapcal.errors import InvalidInput
+from swapcal_benchmarks.report import Report, progress
 from swapcal_benchmarks.streams.recorded import STREAMS
-from swapcal_benchmarks.streams.stream_row import StreamRow
 from swapcal_benchmarks.streams.stream_scores import measure
 from swapcal_benchmarks.streams.streams_page import misses, page, summary, tables
 
-__all__ = ["chosen", "show"]
+__all__ = ["chosen", "streams_report"]
 
 
 def chosen(only: str | None) -> list[str]:
@@ -28,25 +24,15 @@ def chosen(only: str | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def show(directory: Path, names: Sequence[str], *, docs: Path | None, json: bool, echo: Callable[[str], None]) -> None:
-    """Measure the streams and show the rows; with `docs`, write streams.md there."""
-    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("forecasting", total=len(names))
-        rows = measure(directory, names, done=lambda name: progress.advance(bar))
-    if docs is not None:
-        docs.mkdir(parents=True, exist_ok=True)
-        only = "" if list(names) == list(STREAMS) else f" --only {','.join(names)}"
-        text = page(rows, f"swapcal bench streams DIR{only} --docs docs")
-        (docs / "streams.md").write_text(text, encoding="utf-8")
-    echo(_json(rows) if json else _text(rows))
-
-
-def _json(rows: Sequence[StreamRow]) -> str:
-    return json_format.dumps({"rows": [row.data() for row in rows], "summary": summary(rows)}, indent=1)
-
-
-def _text(rows: Sequence[StreamRow]) -> str:
+def streams_report(directory: Path, names: Sequence[str]) -> Report:
+    """Measure the streams."""
+    with progress("forecasting", len(names)) as done:
+        rows = measure(directory, names, done=lambda name: done(1))
+    only = "" if list(names) == list(STREAMS) else f" --only {','.join(names)}"
     parts = [table.text() for table in tables(rows)[:-2]]
     parts += ["\n".join([*summary(rows), *(f"MISSED {each}" for each in misses(rows))])]
-    return "\n\n".join([*parts, "More of every row: --json, or --docs DIR for a page."])
+    return Report(
+        "\n\n".join([*parts, "More of every row: --json, or --docs DIR for a page."]),
+        {"rows": [row.data() for row in rows], "summary": summary(rows)},
+        {"streams.md": page(rows, f"swapcal bench streams DIR{only} --docs docs")},
+    )

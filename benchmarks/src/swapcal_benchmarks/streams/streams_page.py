@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from swapcal_benchmarks.rivals.board_tables import TextTable, table_number
+from swapcal_benchmarks.report import Table, document, table_number
 from swapcal_benchmarks.streams.stream_row import FLOOR, LOSS, StreamRow
 from swapcal_benchmarks.streams.stream_scores import HINTS, N_SEEDS
 
 __all__ = ["misses", "page", "summary", "tables"]
 
 
-def tables(rows: Sequence[StreamRow]) -> list[TextTable]:
+def tables(rows: Sequence[StreamRow]) -> list[Table]:
     """Errors and losses for each kind of hint, and the details of all rows."""
     made = []
     for hint in HINTS:
@@ -56,7 +56,7 @@ def _head(row: StreamRow) -> tuple[str, str, str]:
     return row.stream, row.question, row.model
 
 
-def _error_table(hint: str, rows: Sequence[StreamRow]) -> TextTable:
+def _error_table(hint: str, rows: Sequence[StreamRow]) -> Table:
     header = (*_HEAD, "T", "T^(1/3)", "before", "after", "ratio", "guaranteed", "criterion")
     lines = []
     for row in rows:
@@ -69,10 +69,10 @@ def _error_table(hint: str, rows: Sequence[StreamRow]) -> TextTable:
         "Swap error SMCal_2, a total over the rounds; after: mean over seeds. "
         f"A dash: nothing to halve, as no error before is above {FLOOR:g} T^(1/3)."
     )
-    return TextTable(f"Swap error, hint = {hint}", header, tuple(lines), note)
+    return Table(f"Swap error, hint = {hint}", header, tuple(lines), note)
 
 
-def _loss_table(hint: str, rows: Sequence[StreamRow]) -> TextTable:
+def _loss_table(hint: str, rows: Sequence[StreamRow]) -> Table:
     header = (*_HEAD, "before", "after", "ratio", "change, 95 %", "criterion")
     lines = []
     for row in rows:
@@ -80,13 +80,13 @@ def _loss_table(hint: str, rows: Sequence[StreamRow]) -> TextTable:
         losses = _loss(row.loss_before), _loss(row.loss_ratio * row.loss_before), f"{row.loss_ratio:.4f}"
         lines.append((*_head(row), *losses, f"{low:+.1f} to {high:+.1f} %", _met(row.loss_kept)))
     note = f"Mean losses, in squares of the outcome's unit or in its unit; the ratio may be {LOSS:g}."
-    return TextTable(f"Loss, hint = {hint}", header, tuple(lines), note)
+    return Table(f"Loss, hint = {hint}", header, tuple(lines), note)
 
 
 _WAYS = ("our cells", "our values", "48 cells", "48 bins")
 
 
-def _measures_table(rows: Sequence[StreamRow]) -> TextTable:
+def _measures_table(rows: Sequence[StreamRow]) -> Table:
     header = (*_HEAD, "values", *_WAYS, "after", "group error", "overall error", "rounding")
     lines = []
     for row in rows:
@@ -108,10 +108,10 @@ def _measures_table(rows: Sequence[StreamRow]) -> TextTable:
         f"speak at the end. {', '.join(_WAYS)}: the model's swap error in four ways. group, overall: MCal_2 and Cal_2, "
         "the model's in our cells and ours. rounding: loss of the model rounded to our values over its own."
     )
-    return TextTable("Ways of measuring", header, tuple(lines), note)
+    return Table("Ways of measuring", header, tuple(lines), note)
 
 
-def _settings_table(rows: Sequence[StreamRow]) -> TextTable:
+def _settings_table(rows: Sequence[StreamRow]) -> Table:
     header = (*_HEAD, "outcome", "groups", "range", "outcomes outside", "forecasts outside", "jitter")
     lines = [
         (
@@ -126,7 +126,7 @@ def _settings_table(rows: Sequence[StreamRow]) -> TextTable:
         for row in rows
     ]
     note = "Outcomes and forecasts of the model outside the range were moved to its end for swapcal and for the errors."
-    return TextTable("Settings", header, tuple(dict.fromkeys(lines)), note)
+    return Table("Settings", header, tuple(dict.fromkeys(lines)), note)
 
 
 def _met(kept: bool) -> str:
@@ -139,19 +139,16 @@ def _loss(value: float) -> str:
 
 def page(rows: Sequence[StreamRow], command: str) -> str:
     """The whole page, in Markdown."""
-    missed = misses(rows)
-    parts = [
-        "# Five recorded streams",
+    return document(
+        "Five recorded streams",
         f"Made by `{command}`; every number below comes from that run. The files are not part of this project.",
         _RULES,
         "## Result",
         "\n".join(f"- {line}." for line in summary(rows)),
         "## Where the criterion is missed",
-        "\n".join(f"- {each}." for each in missed) or "Nowhere in this run.",
-    ]
-    for table in tables(rows):
-        parts += [f"## {table.title}", table.markdown(), table.note]
-    return "\n\n".join(part for part in parts if part) + "\n"
+        "\n".join(f"- {each}." for each in misses(rows)) or "Nowhere in this run.",
+        *tables(rows),
+    )
 
 
 _RULES = f"""The criterion: with a frozen model as the hint, the swap error is at least halved wherever it is above

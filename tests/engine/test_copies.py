@@ -39,7 +39,7 @@ def started(n_open: int = 3, **parts: Any) -> tuple[sc.Forecaster, list[sc.Forec
 
 @pytest.mark.parametrize("how", COPIES)
 @pytest.mark.parametrize("stored", [False, True])
-def test_fault_09_rounds_from_before_the_cut_are_good_in_every_copy(how: str, stored: bool) -> None:
+def test_rounds_from_before_the_cut_are_good_in_every_copy(how: str, stored: bool) -> None:
     forecaster, waiting = started()
     twin = COPIES[how](forecaster)
     for forecast in waiting:
@@ -53,7 +53,7 @@ def test_fault_09_rounds_from_before_the_cut_are_good_in_every_copy(how: str, st
 
 @pytest.mark.parametrize("how", COPIES)
 @pytest.mark.parametrize("stored", [False, True])
-def test_fault_09_rounds_after_the_cut_belong_to_the_copy_that_issued_them(how: str, stored: bool) -> None:
+def test_rounds_after_the_cut_belong_to_the_copy_that_issued_them(how: str, stored: bool) -> None:
     forecaster, _ = started()
     twin = COPIES[how](forecaster)
     ours, theirs = forecaster.predict([1.0, 1.0, 0.0]), twin.predict([1.0, 0.0, 1.0])
@@ -71,14 +71,14 @@ def test_fault_09_rounds_after_the_cut_belong_to_the_copy_that_issued_them(how: 
     twin.update(theirs, 1.0)
 
 
-def test_fault_09_a_round_that_was_not_issued_here_at_all_says_whose_it_may_be() -> None:
+def test_a_round_that_was_not_issued_here_at_all_says_whose_it_may_be() -> None:
     forecaster, _ = started()
     ahead = copy.deepcopy(forecaster).predict([1.0, 0.0, 0.0])
     with pytest.raises(sc.UnknownForecast, match=r"never forecast here.*if a copy of this forecaster made"):
         forecaster.update(ahead, 1.0)
 
 
-def test_fault_09_the_same_log_played_again_issues_the_same_rounds() -> None:
+def test_the_same_log_played_again_issues_the_same_rounds() -> None:
     """What a service does after a crash: load the last state, forecast anew what came after it, and go on."""
     forecaster, _ = started()
     twin = loaded(forecaster)
@@ -90,7 +90,7 @@ def test_fault_09_the_same_log_played_again_issues_the_same_rounds() -> None:
 
 
 @pytest.mark.parametrize("changed", ["context", "hint", "features"])
-def test_fault_09_any_difference_is_noticed(changed: str) -> None:
+def test_any_difference_is_noticed(changed: str) -> None:
     forecaster, _ = (
         started(0, hint=sc.OnlineRegression(n_features=0))
         if changed != "features"
@@ -117,7 +117,7 @@ def _child(forecaster: sc.Forecaster, waiting: sc.Forecast, pipe: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_fault_09_a_fork_and_its_parent() -> None:
+def test_a_fork_and_its_parent() -> None:
     forecaster, [waiting] = started(1)
     here, there = multiprocessing.Pipe()
     child = multiprocessing.get_context("fork").Process(target=_child, args=(forecaster, waiting, there))
@@ -133,7 +133,7 @@ def test_fault_09_a_fork_and_its_parent() -> None:
     forecaster.update(waiting, 1.0)
 
 
-def test_fault_09_rounds_that_run_keeps_are_nobody_elses() -> None:
+def test_rounds_that_run_keeps_are_nobody_elses() -> None:
     forecaster, _ = started(0)
     twin = copy.deepcopy(forecaster)
     forecaster.run([[1.0, 0.0, 0.0]] * 3, [0.5] * 3, known=[99.0] * 3)
@@ -143,7 +143,7 @@ def test_fault_09_rounds_that_run_keeps_are_nobody_elses() -> None:
             each.update(theirs, 1.0)
 
 
-def test_fault_09_marks_outlive_a_file_and_a_crowd() -> None:
+def test_marks_outlive_a_file_and_a_crowd() -> None:
     """Open rounds keep their marks as the window grows, and through a file."""
     forecaster, waiting = started(3000)
     twin = loaded(forecaster)

@@ -1,4 +1,4 @@
-"""Faults 12, 13, 14, 16, 17, 18 and 22: signals, messages and types."""
+"""Odd tables, signals and options at the command: one sentence each, and nothing of a file steers the terminal."""
 
 import importlib
 import json
@@ -14,14 +14,13 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from commands import ASKED, lines_of, process, refused, swapcal, table
+from commands import ASKED, lines_of, process, refused, run, swapcal, table
 from swapcal.errors import DataError, MissingExtra
 from swapcal.learners import GradientDescent
 from swapcal.tables import sources
 from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig, parse_columns, parse_groups
 from swapcal.tasks.result import from_json
-from swapcal.tasks.scalar import run
 from swapcal.text.numbers import cleaned, printable
 
 pa: Any = pytest.importorskip("pyarrow")
@@ -42,11 +41,11 @@ def columns(n: int = 300) -> dict[str, Any]:
     return {"y": rng.random(n), "p": rng.random(n)}
 
 
-# 12: dictionaries with unsigned indices
+# Dictionaries with unsigned indices
 
 
 @pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "uint64", "int8"])
-def test_fault_12_dictionaries_with_unsigned_indices(folder: Path, kind: str) -> None:
+def test_dictionaries_with_unsigned_indices(folder: Path, kind: str) -> None:
     texts = ["a", "b", None] * 100
     codes = pa.array([{"a": 0, "b": 1, None: None}[text] for text in texts], pa.type_for_alias(kind))
     coded = pa.table({**columns(), "g": pa.DictionaryArray.from_arrays(codes, pa.array(["a", "b"]))})
@@ -63,16 +62,16 @@ def test_fault_12_dictionaries_with_unsigned_indices(folder: Path, kind: str) ->
     assert audit(pa.table({**columns(), "y": numbers, "g": texts}), QUESTION).n_missing == 100
 
 
-def test_fault_12_categories_of_polars() -> None:
+def test_categories_of_polars() -> None:
     polars: Any = pytest.importorskip("polars")
     frame = polars.DataFrame({**columns(), "g": polars.Series(["a", "b", None] * 100, dtype=polars.Categorical)})
     assert audit(frame, QUESTION).groups == ("all", "g=a", "g=b", "g=missing")
 
 
-# 13: Ctrl-C in CSV parsing
+# Ctrl-C in CSV parsing
 
 
-def test_fault_13_ctrl_c_in_csv_parsing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_in_csv_parsing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The signal comes while pyarrow parses, which used to make an error of its own of it."""
     csv: Any = pytest.importorskip("pyarrow.csv")
     parse, parsed = csv.read_csv, []
@@ -99,7 +98,7 @@ def test_fault_13_ctrl_c_in_csv_parsing(folder: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_fault_13_ctrl_c_at_any_moment(folder: Path) -> None:
+def test_ctrl_c_at_any_moment(folder: Path) -> None:
     """60 signals at random moments of a process: 130 each time, unless it was done before."""
     table(folder / "in.csv", 400_000)
     rng, codes = np.random.default_rng(0), []
@@ -116,7 +115,7 @@ def test_fault_13_ctrl_c_at_any_moment(folder: Path) -> None:
     assert codes.count(130) >= 20
 
 
-# 14: a learner that fails in update
+# A learner that fails in update
 
 
 class Failing(GradientDescent):
@@ -131,7 +130,7 @@ class Failing(GradientDescent):
         super().update(state, row, label)
 
 
-def test_fault_14_a_learner_that_fails_leaves_no_trace() -> None:
+def test_a_learner_that_fails_leaves_no_trace() -> None:
     """The learning hint had learned the round already, and once more with each retry."""
     forecaster = sc.Forecaster(sc.Mean(), sc.Oracle(Failing(2)), hint=sc.OnlineRegression(), seed=1)
     rng, failures = np.random.default_rng(0), 0
@@ -153,10 +152,10 @@ def test_fault_14_a_learner_that_fails_leaves_no_trace() -> None:
     assert forecaster.n_rounds == 60
 
 
-# 16: what files say reaches the terminal
+# What files say reaches the terminal
 
 
-def test_fault_16_terminal_injection(folder: Path) -> None:
+def test_terminal_injection(folder: Path) -> None:
     lines = [line.replace(",g", ",\x1b[31m\x9b2J\u202eg") for line in lines_of(600)[1:]]
     odd = "[bold]in\x1b[2J.csv"
     (folder / odd).write_text("".join(["y,p,g,w\n", *lines]))
@@ -176,15 +175,15 @@ def test_fault_16_terminal_injection(folder: Path) -> None:
     assert any("\x9b" in name for name in from_json(outputs[3].stdout).groups)
 
 
-def test_fault_16_words_are_left_as_they_are() -> None:
+def test_words_are_left_as_they_are() -> None:
     assert printable("Zürich 日本 “quoted” 🙂") == "Zürich 日本 “quoted” 🙂"
     assert cleaned({"a\x07": ["\x1b", 1, None]}) == {"a\\x07": ["\\x1b", 1, None]}
 
 
-# 17: an import that fails for another reason than that the package is missing
+# An import that fails for another reason than that the package is missing
 
 
-def test_fault_17_the_real_import_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_real_import_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(module: str) -> Any:
         raise ImportError("pyarrow requires NumPy 2.0 or newer, found 1.26.4", name="pyarrow.lib")
 
@@ -199,10 +198,10 @@ def test_fault_17_the_real_import_error(monkeypatch: pytest.MonkeyPatch) -> None
         sources.package("pyarrow", "reading CSV")
 
 
-# 18: columns that cannot be named
+# Columns that cannot be named
 
 
-def test_fault_18_columns_with_signs_in_their_names(folder: Path) -> None:
+def test_columns_with_signs_in_their_names(folder: Path) -> None:
     names = ["a,b", "a*b", "age >= 60", "all", "it's", "plain"]
     rng = np.random.default_rng(0)
     frame = {**columns(), **{name: rng.integers(0, 2, 300) for name in names}}
@@ -231,7 +230,7 @@ def test_fault_18_columns_with_signs_in_their_names(folder: Path) -> None:
     )
 
 
-# 22: "something unforeseen"
+# "something unforeseen"
 
 
 @pytest.mark.parametrize(
@@ -246,16 +245,16 @@ def test_fault_18_columns_with_signs_in_their_names(folder: Path) -> None:
         (("--r", "nan"), "r must be a finite number"),
     ],
 )
-def test_fault_22_options_that_nobody_foresaw(folder: Path, more: tuple[str, ...], words: str) -> None:
+def test_options_that_nobody_foresaw(folder: Path, more: tuple[str, ...], words: str) -> None:
     assert words in refused("audit", "in.csv", "--y", "y", "--p", "p", *more)
     assert words in refused("run", "in.csv", *ASKED, *more)
 
 
-def test_fault_22_levels(folder: Path) -> None:
+def test_levels(folder: Path) -> None:
     assert "levels must be 10,000 at most" in refused("run", "in.csv", *ASKED, "--levels", str(10**18))
 
 
-def test_fault_22_cells_that_nobody_foresaw(folder: Path) -> None:
+def test_cells_that_nobody_foresaw(folder: Path) -> None:
     rng = np.random.default_rng(0)
     rows = [(float(y), float(p)) for y, p in rng.random((300, 2))]
     (folder / "large.csv").write_text("y,p\n" + "".join(f"{1.7e308 * y},{1.7e308 * p}\n" for y, p in rows))
@@ -274,7 +273,7 @@ def test_fault_22_cells_that_nobody_foresaw(folder: Path) -> None:
     assert any("\ud800" in name for name in from_json(done.stdout.decode()).groups)
 
 
-def test_fault_22_frames_that_nobody_foresaw() -> None:
+def test_frames_that_nobody_foresaw() -> None:
     pandas: Any = pytest.importorskip("pandas")
     frame = pandas.DataFrame(columns())
     periods = frame.assign(g=pandas.period_range("2020-01", periods=300, freq="M"))

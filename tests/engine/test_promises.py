@@ -11,24 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import guarantee_ratios
+import games
 import swapcal as sc
+from commands import run
 from swapcal.engine.ledger import LATEST, LUCK, VARIANCE
 from swapcal.engine.theorems import most_luck, shared
 from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.scalar import run
-
-
-@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
-@pytest.mark.parametrize("end", ["low", "high"])
-def test_situation_1_labels_at_an_end_of_the_range(level: float, end: str) -> None:
-    sought = sc.Quantile(level)
-    forecaster = sc.Forecaster(sought, sc.Finite(1), seed=1, jitter=0.0)
-    n = 5000
-    with pytest.warns(sc.AtomsWarning):
-        forecaster.run(np.ones((n, 1)), np.full(n, getattr(sought, end)))
-    assert forecaster.error() <= float(forecaster.guarantee(0.05))
 
 
 class _Reacts:
@@ -45,7 +34,7 @@ class _Reacts:
             self.forecaster.update(forecast, hurts if seen else honest)
 
 
-def test_situation_2_outcomes_that_react_to_the_draw_are_named_as_an_assumption_and_noticed() -> None:
+def test_outcomes_that_react_to_the_draw_are_named_as_an_assumption_and_noticed() -> None:
     broken, honest = (_Reacts(1, seen).forecaster.guarantee(0.05) for seen in (True, False))
     for guarantee in (broken, honest):
         assert any("does not depend on the draw of its own forecast" in each for each in guarantee.assumptions)
@@ -56,7 +45,7 @@ def test_situation_2_outcomes_that_react_to_the_draw_are_named_as_an_assumption_
     assert "NOT MET" in str(broken)
 
 
-def test_situation_2_no_seed_is_public() -> None:
+def test_no_seed_is_public() -> None:
     """In a process of its own: in the tests seeds are given."""
     code = "import swapcal as sc; print(*[sc.Forecaster(sc.Mean(), sc.Finite(1)).rules.seed for _ in range(20)])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -78,7 +67,7 @@ def _file(tmp_path: Path, *, weighted: bool = False, coarse: bool = False, bias:
     return path
 
 
-def test_situation_3_jittered_outcomes_are_promised_for_as_such(tmp_path: Path) -> None:
+def test_jittered_outcomes_are_promised_for_as_such(tmp_path: Path) -> None:
     path = _file(tmp_path, coarse=True)
     question = TaskConfig("y", "p", ("g",), property=sc.Quantile(0.5))
     result = run(path, question, seed=1, jitter=0.2)
@@ -94,7 +83,7 @@ def test_situation_3_jittered_outcomes_are_promised_for_as_such(tmp_path: Path) 
     assert any("jitter=0.2" in each for each in guarantee.assumptions)
 
 
-def test_situation_4_weights_have_no_guarantee_and_a_chance_level_that_is_right(tmp_path: Path) -> None:
+def test_weights_have_no_guarantee_and_a_chance_level_that_is_right(tmp_path: Path) -> None:
     question = TaskConfig("y", "p", ("g",), weight="w")
     fair = run(_file(tmp_path, weighted=True), question, seed=1)
     assert fair.guarantee is None
@@ -109,7 +98,7 @@ def test_situation_4_weights_have_no_guarantee_and_a_chance_level_that_is_right(
     assert "Nothing to correct" not in json.dumps([str(biased.verdict)])
 
 
-def test_situation_4_the_chance_level_of_weights_against_simulation() -> None:
+def test_the_chance_level_of_weights_against_simulation() -> None:
     """The mean swap error of calibrated weighted rows, simulated in plain NumPy, beside the level of one stream."""
     rng = np.random.default_rng(1)
     n, places = 4000, np.array([0.3, 0.6])
@@ -131,7 +120,7 @@ def step(p: Any, y: Any) -> Any:
     return np.where(p >= y, 1.0, -1.0) * np.where(np.abs(p - y) < 0.2, 1.0, 0.3)
 
 
-def test_situation_5_a_property_without_a_lipschitz_constant_promises_nothing_ahead() -> None:
+def test_a_property_without_a_lipschitz_constant_promises_nothing_ahead() -> None:
     for bins in (None, 7):
         unknown = sc.Property(step, name="step")
         ahead = sc.Forecaster(unknown, sc.Finite(2), seed=1, bins=bins).guarantee(0.05, n_rounds=1000)
@@ -142,7 +131,7 @@ def test_situation_5_a_property_without_a_lipschitz_constant_promises_nothing_ah
 
 
 @pytest.mark.filterwarnings("ignore::swapcal.errors.AtomsWarning")
-def test_situation_5_jumps_and_functions_that_are_not_monotone_keep_the_realized_promise() -> None:
+def test_jumps_and_functions_that_are_not_monotone_keep_the_realized_promise() -> None:
     rng = np.random.default_rng(5)
     forecaster = sc.Forecaster(sc.Property(step, name="step"), sc.Finite(2), seed=2)
     for t in range(1500):
@@ -153,22 +142,22 @@ def test_situation_5_jumps_and_functions_that_are_not_monotone_keep_the_realized
             assert forecaster.error() <= float(forecaster.guarantee(0.05)) + 1e-9
 
 
-def test_situation_6_promises_hold_at_every_t_at_once() -> None:
+def test_promises_hold_at_every_t_at_once() -> None:
     """A share of the slow lane's runs: adversaries that know the state and the odds look after every round."""
-    failures, closest = guarantee_ratios.attacked(60, 120, every=10)
+    failures, closest = games.attacked(60, 120, every=10)
     assert failures == 0
     assert closest <= 1.0 + 1e-9
 
 
 @pytest.mark.slow
-def test_situation_6_in_two_thousand_runs() -> None:
-    failures, closest = guarantee_ratios.attacked(2_000, 300, every=25)
+def test_in_two_thousand_runs() -> None:
+    failures, closest = games.attacked(2_000, 300, every=25)
     assert failures == 0
     assert closest <= 1.0 + 1e-9
 
 
 @pytest.mark.parametrize("delay", [1, 30])
-def test_situation_7_late_outcomes_are_in_the_number_itself(delay: int) -> None:
+def test_late_outcomes_are_in_the_number_itself(delay: int) -> None:
     rng = np.random.default_rng(1)
     forecaster, waiting = sc.Forecaster(sc.Mean(), sc.Finite(2), seed=1), []
     for t in range(2000):
@@ -187,8 +176,8 @@ LIMITS = {"none": 7.0, "given": 10.0, "learned": 10.0, "Linear": 5.0}
 
 
 def test_guarantees_are_tight() -> None:
-    found = guarantee_ratios.measured(n_seeds=1)
-    assert {one.sought for one in found} == set(guarantee_ratios.PROPERTIES)
+    found = games.measured(n_seeds=1)
+    assert {one.sought for one in found} == set(games.PROPERTIES)
     for one in found:
         assert 1.0 <= one.ratio <= LIMITS["Linear" if one.hypotheses == "Linear" else one.hint], one
 

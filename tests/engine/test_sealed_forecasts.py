@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import swapcal as sc
+from swapcal import state
 
 
 def asked(n: int = 3, **parts: Any) -> tuple[sc.Forecaster, list[str]]:
@@ -42,7 +43,7 @@ CHANGES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("field", CHANGES)
-def test_fault_08_a_forecast_that_was_changed_is_refused(field: str) -> None:
+def test_a_forecast_that_was_changed_is_refused(field: str) -> None:
     forecaster, [first, second, _] = asked()
     data = json.loads(second)
     assert data[field] != CHANGES[field]
@@ -55,7 +56,7 @@ def test_fault_08_a_forecast_that_was_changed_is_refused(field: str) -> None:
         forecaster.update(sc.Forecast.from_json(whole), 1.0)
 
 
-def test_fault_08_the_identity_alone_seals_nothing() -> None:
+def test_the_identity_alone_seals_nothing() -> None:
     """Whoever has seen one forecast knows the identity, and cannot make another one."""
     forecaster, [leaked, *_] = asked()
     real = sc.Forecast.from_json(leaked)
@@ -67,7 +68,7 @@ def test_fault_08_the_identity_alone_seals_nothing() -> None:
         forecaster.update(dataclasses.replace(own, value=0.1), 1.0)
 
 
-def test_fault_08_keys_are_rotated_and_former_seals_stay_good_until_forgotten() -> None:
+def test_keys_are_rotated_and_former_seals_stay_good_until_forgotten() -> None:
     forecaster, [first, second, third] = asked()
     inside = forecaster.predict([1.0, 1.0])
     forecaster.rotate_key()
@@ -85,7 +86,7 @@ def test_fault_08_keys_are_rotated_and_former_seals_stay_good_until_forgotten() 
         reloaded(forecaster).update(sc.Forecast.from_json(third), 1.0)
 
 
-def test_fault_08_a_key_that_leaked_forges_nothing_once_forgotten() -> None:
+def test_a_key_that_leaked_forges_nothing_once_forgotten() -> None:
     forecaster, _ = asked()
     leaked = forecaster.state.identity
     forecaster.rotate_key()
@@ -97,7 +98,7 @@ def test_fault_08_a_key_that_leaked_forges_nothing_once_forgotten() -> None:
     forecaster.update(waiting, 1.0)
 
 
-def test_fault_08_forecasters_that_share_a_key() -> None:
+def test_forecasters_that_share_a_key() -> None:
     """A key that all copies were given; and forecasters of different identities never take each other's rounds."""
     forecaster, [text, *_] = asked()
     twin, stranger = copy.deepcopy(forecaster), asked()[0]
@@ -131,3 +132,47 @@ def test_rotating_keys_changes_no_forecast() -> None:
         forecaster.update(first, float(k % 3 == 0))
         twin.update(second, float(k % 3 == 0))
     assert forecaster.error() == twin.error()
+
+
+def test_an_identity_of_ones_own_takes_its_forecasts_after_a_replay() -> None:
+    def made(seed: int = 9) -> sc.Forecaster:
+        return sc.Forecaster(sc.Probability(), sc.Finite(2), seed=seed, identity="store 7")
+
+    stored = made().predict([1.0, 1.0], hint=0.4).to_json()
+    replayed = made()
+    replayed.predict([1.0, 1.0], hint=0.4)
+    replayed.update(sc.Forecast.from_json(stored), 1.0)
+    stranger = made(seed=10)
+    stranger.predict([1.0, 1.0], hint=0.4)
+    with pytest.raises(sc.UnknownForecast, match="seal"):
+        stranger.update(sc.Forecast.from_json(stored), 1.0)
+    with pytest.raises(sc.InvalidInput, match="identity is a name"):
+        sc.Forecaster(sc.Mean(), sc.Finite(2), identity="")
+
+
+@pytest.mark.parametrize("learning", [False, True])
+def test_a_forecast_as_bytes(learning: bool) -> None:
+    hint = sc.OnlineRegression() if learning else None
+    forecaster = sc.Forecaster(sc.Quantile(0.9), sc.Linear(20) if learning else sc.Finite(20), seed=2, hint=hint)
+    x = [float(k % 3 == 0) for k in range(20)]
+    forecast = forecaster.predict(x, hint=0.25)
+    data = forecast.to_bytes()
+    again = sc.Forecast.from_bytes(data)
+    assert again == forecast
+    assert again.to_bytes() == data
+    assert len(data) < 150 + 16 * (sum(x) + 1) + 100 * learning
+    assert len(data) < 0.6 * len(forecast.to_json())
+    forecaster.update(again, 1.0)
+    assert forecaster.n_rounds == 1
+    for at in range(len(data)):
+        changed = bytearray(data)
+        changed[at] ^= 0x10
+        with pytest.raises(sc.UnknownForecast):
+            sc.Forecast.from_bytes(bytes(changed))
+    payload = bytearray(state.unframed("forecast", data))
+    payload[24] ^= 1
+    with pytest.raises(sc.UnknownForecast):
+        forecaster.update(sc.Forecast.from_bytes(state.framed("forecast", bytes(payload))), 1.0)
+    for end in range(12, len(data)):
+        with pytest.raises(sc.UnknownForecast):
+            sc.Forecast.from_bytes(state.framed("forecast", data[20:end]))

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 import swapcal as sc
+from swapcal.audits import Audit
 from swapcal.protocols import Elicitable, Rows
 from swapcal.typing import Float64Array
 
@@ -35,3 +36,21 @@ def table(n: int, seed: int = 0, **chances: Any) -> dict[str, Any]:
     p = rng.beta(2.0, 3.0, n)
     truth = np.clip(p + chances.get("shift", 0.0) * (g == "a"), 0.0, 1.0)
     return {"y": (rng.random(n) < truth).astype(float), "p": p, "g": g, "h": rng.integers(0, 4, n)}
+
+
+Stream = tuple[Float64Array, Float64Array, Float64Array]
+"""Labels, forecasts, contexts."""
+
+
+def simulated(n_rounds: int, n: int, seed: int, *, n_bins: int = 5) -> Stream:
+    """Calibrated forecasts: each label is 1 with the forecast probability. Contexts are overlapping groups."""
+    rng = np.random.default_rng(seed)
+    p = (rng.integers(0, n_bins, n_rounds) + 0.5) / n_bins
+    return (rng.random(n_rounds) < p).astype(float), p, (rng.random((n_rounds, n)) < 0.5).astype(float)
+
+
+def same_sums(one: Audit, two: Audit) -> bool:
+    """Equal up to the rounding of another order of addition."""
+    first, second = one.to_dict(), two.to_dict()
+    tables = (first.pop("sums"), second.pop("sums"))
+    return first == second and all(np.allclose(tables[0][k], tables[1][k], rtol=0, atol=1e-12) for k in tables[0])

@@ -1,0 +1,233 @@
+"""A model that is made of several forecasters: rounds of its own, and recorded streams played row by row."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+
+from swapcal import inputs, sparse
+from swapcal.engine.pending import HeldForecast, HeldForecasts, OpenRounds
+from swapcal.engine.schedule import blanks, delay_rule, planned, play_each
+from swapcal.errors import StateFileError, UnknownForecast
+from swapcal.protocols import Hypotheses, Row, Rows
+from swapcal.state import Stateful
+from swapcal.typing import Float64Array
+
+
+class CompositeForecast(Protocol):
+    """What a composite forecasts: it knows its round."""
+
+    @property
+    def round(self) -> int:
+        """Its number, from 0."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """The forecast that `to_dict` wrote down."""
+
+
+F = TypeVar("F", bound=CompositeForecast)
+
+
+class Composite(Stateful, ABC, Generic[F]):
+    """Rounds that are counted, closed once and held by number, over the forecasters that play them.
+
+    Parameters
+    ----------
+    kind : type
+        Of its forecasts.
+    max_pending : int
+        How many rounds a forecast can wait for its outcome before it expires.
+    """
+
+    hypotheses: Hypotheses
+
+    def __init__(self, kind: type[F], max_pending: int) -> None:
+        self._kind = kind
+        self.rounds, self.held = OpenRounds(inputs.integer(max_pending, "max_pending", 1)), HeldForecasts()
+
+    @property
+    @abstractmethod
+    def n_outputs(self) -> int:
+        """Numbers that a forecast consists of."""
+
+    @abstractmethod
+    def outputs(self, forecast: F) -> Sequence[float]:
+        """These numbers."""
+
+    @abstractmethod
+    def label(self, y: Any) -> float:
+        """An outcome that is allowed."""
+
+    @abstractmethod
+    def _learn(self, forecast: F, y: float) -> None:
+        """Let the forecasters learn an outcome that is allowed."""
+
+    @abstractmethod
+    def _forget(self, forecast: F) -> None:
+        """Let the forecasters forget a forecast."""
+
+    @property
+    def n_pending(self) -> int:
+        """Forecasts that wait for their outcome."""
+        return self.rounds.open
+
+    def update(self, forecast: F, y: float) -> None:
+        """Learn the outcome `y` of a forecast: in any order, once each.
+
+        Parameters
+        ----------
+        forecast
+            What `predict` returned, or what was stored of it.
+        y : float or int
+            The outcome.
+        """
+        self._check(forecast, "update")
+        label = self.label(y)
+        self.rounds.check(forecast.round)
+        self._learn(forecast, label)
+        self.rounds.close(forecast.round)
+
+    def forget(self, forecast: F) -> None:
+        """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it."""
+        self._check(forecast, "forget")
+        self.rounds.check(forecast.round)
+        self._forget(forecast)
+        self.rounds.close(forecast.round)
+
+    def _check(self, forecast: Any, verb: str) -> None:
+        if not isinstance(forecast, self._kind):
+            raise UnknownForecast(f"{verb} takes what predict returned; got {inputs.short_repr(forecast)}")
+
+    def _open(self) -> int:
+        """The number of a new round."""
+        if self.rounds.full:
+            self.rounds.grow()
+        return self.rounds.issue()[0]
+
+    def play(
+        self,
+        X: Any,
+        y: Any,
+        predict: Callable[[Row, int], F],
+        *,
+        missing: str = "skip",
+        weights: Any = None,
+        known: Any = None,
+        times: Any = None,
+        order: str = "arrival",
+        settle: int | None = None,
+        waits: Any = None,
+    ) -> Float64Array:
+        """A whole recorded stream: the numbers of every row's forecast.
+
+        Parameters
+        ----------
+        X, y, missing, known, times, order, settle, waits
+            As for `Forecaster.run`.
+        predict : callable
+            Makes the forecast of a context, with all that comes with the row of this number.
+        weights : array, optional
+            As for `Forecaster.run`; a row of weight 0 is forecast, and forgotten at once.
+
+        Returns
+        -------
+        array, rows by outputs
+            The forecasts.
+        """
+        labels = inputs.vector(y, "y", missing=inputs.one_of(missing, "missing", ("error", "skip")) == "skip")
+        n, late = len(labels), delay_rule(known, times, order, settle)
+        waiting = None if waits is None else inputs.mask(waits, "waits", n)
+        if weights is not None:
+            shares = inputs.vector(weights, "weights", n)
+            some = shares > 0.0
+            X = sparse.weighted(self.hypotheses, X, np.where(shares == 0.0, 1.0, shares), n)
+            labels, waiting = np.where(some, labels, np.nan), None if waiting is None else waiting & some
+        labels = np.array([label if label != label else self.label(label) for label in labels.tolist()])
+        rows = self.hypotheses.rows(X, n)
+        plan = planned(self.rounds, self.held, labels, late, waiting)
+        out = np.empty((n, self.n_outputs))
+        play_each(_Player(self, rows, predict, out), labels, plan)
+        return out
+
+    def fill_in(self, rounds: Any, y: Any, *, known: Any = None) -> Float64Array:
+        """Learn outcomes that were missing when `run` played their rounds, with `waits`: as `Forecaster.fill_in`.
+
+        Parameters
+        ----------
+        rounds : array of int
+            Numbers of rounds, from 0, each once.
+        y : array
+            Their outcomes.
+        known : array, optional
+            When each outcome is known, as for `run`, which then learns it when that is due. NaN, or None: now.
+
+        Returns
+        -------
+        array, rounds by outputs
+            The forecasts of these rounds.
+        """
+        numbers = inputs.vector(rounds, "rounds")
+        labels = np.array([self.label(label) for label in inputs.vector(y, "y", len(numbers)).tolist()])
+        lines, due = blanks(self.rounds, self.held, numbers, known)
+        out = np.array([self.outputs(self.held[t].forecast) for t in lines.tolist()]).reshape(-1, self.n_outputs)
+        self.held.fill(lines, labels, due)
+        for t in lines[np.isnan(due)].tolist():
+            self.take(t)
+        return out
+
+    def rounds_plain(self) -> dict[str, Any]:
+        """Which rounds wait, and those that are held, as plain data."""
+        self.held.let_go(self.rounds.issued - self.rounds.window)
+        held = [[t, each.forecast.to_dict(), _or_none(each.y), _or_none(each.due)] for t, each in self.held.items()]
+        return {"issued": self.rounds.issued, "open": self.rounds.waiting().tolist(), "held": held}
+
+    def restore_rounds(self, plain: dict[str, Any], max_pending: int) -> None:
+        """Go on from what `rounds_plain` gave."""
+        self.rounds, self.held = OpenRounds(max_pending), HeldForecasts()
+        issued, waiting = int(plain["issued"]), np.array(plain["open"], dtype=np.int64)
+        numbers = [int(t) for t, *_ in plain["held"]]
+        ends = [max(issued - max_pending, 0) - 1, *waiting.tolist(), issued]
+        if any(a >= b for a, b in pairwise(ends)) or sorted({*numbers} & {*ends[1:-1]}) != numbers:
+            raise StateFileError("this saved state is damaged: the rounds that wait are not those that were forecast")
+        self.rounds.restore(issued, waiting, np.ones(len(waiting), dtype=np.uint32))
+        for t, (_, forecast, y, due) in zip(numbers, plain["held"], strict=True):
+            self.held[t] = HeldForecast(self._kind.from_dict(forecast), _or_nan(y), _or_nan(due))
+
+    def take(self, t: int) -> None:
+        """Learn the outcome of a round that is held; one that has expired meanwhile is let go."""
+        held = self.held.pop(t)
+        if self.rounds.is_open(t):
+            self.update(held.forecast, held.y)
+
+
+class _Player(Generic[F]):
+    """A composite on some rows."""
+
+    def __init__(self, model: Composite[F], rows: Rows, predict: Callable[[Row, int], F], out: Float64Array) -> None:
+        self.model, self._rows, self._predict, self.out = model, rows, predict, out
+        self._ends = rows.indptr.tolist()
+        self.learn, self.drop, self.take = model.update, model.forget, model.take
+
+    def predict(self, t: int) -> F:
+        inside = slice(self._ends[t], self._ends[t + 1])
+        forecast = self._predict(Row(self._rows.indices[inside], self._rows.values[inside]), t)
+        self.out[t] = self.model.outputs(forecast)
+        return forecast
+
+    def hold(self, ticket: F, y: float, due: float) -> int:
+        self.model.held[ticket.round] = HeldForecast(ticket, y, due)
+        return ticket.round
+
+
+def _or_none(number: float) -> float | None:
+    return None if np.isnan(number) else number
+
+
+def _or_nan(number: float | None) -> float:
+    return np.nan if number is None else float(number)

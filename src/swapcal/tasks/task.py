@@ -1,0 +1,359 @@
+"""What a row of a table goes through, whatever it gets: it is read, forecast, learned from, scored and written.
+
+`Task` has all that one number, an interval and probabilities of classes share: which rows are done, those whose
+outcomes come later, and the state from which a run goes on. What they are in the three cases is in `scalar`,
+`interval` and `classes`.
+"""
+
+import copy
+import hashlib
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from swapcal.errors import StateFileError
+from swapcal.protocols import Rows
+from swapcal.tables.batch import Batch
+from swapcal.tasks.checkpoint import Checkpoint, Fingerprint
+from swapcal.tasks.columns import ClassColumns, Columns, IntervalColumns
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.contexts import ContextColumns, ContextRows
+from swapcal.tasks.outcomes import OutcomeTable, WaitingRows
+from swapcal.text.numbers import counted
+from swapcal.typing import Float64Array, IntArray
+
+LATER = " (where blank outcomes are to be filled in later, begin with --later)"
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Inputs(NamedTuple):
+    """Some rows as numbers, NaN where something is missing.
+
+    numbers: of the rows, from 0. hints: the model's forecasts. own: what else it says. contexts: None while nobody
+    needs them. waits: which of the rows without an outcome will have one later. more: what else `run` takes by name.
+    """
+
+    numbers: IntArray
+    y: Float64Array
+    hints: Float64Array | None
+    own: Mapping[str, Any] = _NOTHING
+    contexts: ContextRows | None = None
+    weights: Float64Array | None = None
+    waits: npt.NDArray[np.bool_] | None = None
+    more: Mapping[str, Any] = _NOTHING
+
+    @property
+    def rows(self) -> ContextRows:
+        """The contexts, which are there."""
+        assert self.contexts is not None
+        return self.contexts
+
+    def part(self, rows: slice) -> "Inputs":
+        """A run of these rows."""
+        return self._some(rows, None if self.contexts is None else self.contexts.part(rows))
+
+    def taken(self, rows: IntArray) -> "Inputs":
+        """The rows with these numbers among them."""
+        return self._some(rows, None if self.contexts is None else self.contexts.taken(rows))
+
+    def _some(self, rows: Any, contexts: ContextRows | None) -> "Inputs":
+        hints, weights, waits = (None if a is None else a[rows] for a in (self.hints, self.weights, self.waits))
+        more, own = ({name: each[rows] for name, each in some.items()} for some in (self.more, self.own))
+        return Inputs(self.numbers[rows], self.y[rows], hints, own, contexts, weights, waits, more)
+
+    @classmethod
+    def joined(cls, parts: Sequence["Inputs"]) -> "Inputs":
+        """Several in one."""
+
+        def joined(columns: list[Any]) -> Any:
+            if isinstance(columns[0], Mapping):
+                return {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
+            if isinstance(columns[0], ContextRows):
+                return ContextRows.joined(columns)
+            return None if columns[0] is None else np.concatenate(columns)
+
+        return cls(*(joined(list(column)) for column in zip(*parts, strict=True)))
+
+
+class Task(ABC):
+    """A run between two batches; it can be saved, and resumed later.
+
+    Parameters
+    ----------
+    config : TaskConfig
+        What is asked; its `horizon` None means anytime.
+    first : sequence of Batch
+        The first rows of the source, from which the rest of the settings is read off.
+    source : str
+        What messages call the records.
+    saved : Checkpoint, optional
+        Go on from there. The first rows must be the same as then, and all rows that are done come by `pass_over`.
+    outcomes : optional
+        A second table of outcomes that were blank.
+    """
+
+    doing: ClassVar[str]
+    """What a bar of progress says."""
+    columns: Columns | IntervalColumns | ClassColumns
+    model: Any
+    evaluation: Any
+
+    def __init__(
+        self,
+        config: TaskConfig,
+        first: Sequence[Batch],
+        source: str,
+        saved: Checkpoint | None = None,
+        outcomes: Any = None,
+    ) -> None:
+        self.source = source
+        self.settled = int(saved.plain["settled"]) if saved else min(sum(batch.n for batch in first), config.prefix)
+        # Only the rows that settled things then may settle them now, also if there are more by now.
+        self.config = config = replace(config, prefix=self.settled)
+        self.waiting = WaitingRows(config.y, None if saved is None else saved.arrays) if config.later else None
+        if self.waiting is not None:
+            first = [self.waiting.settling(batch) for batch in first]
+        without = None if self.waiting is None else config.y
+        self._head = Fingerprint.of(first, self.settled, config.columns, without)
+        if self.waiting is None:
+            self._check_head(saved)
+        self.columns = self._reader(first)
+        if self.waiting is not None:
+            labels = self._first(first, "labels")
+            self._head += hashlib.blake2b(labels.tobytes(), digest_size=16).hexdigest()
+            self._check_head(saved)
+            if saved is None:
+                self.waiting.early = np.flatnonzero(np.isnan(labels))
+        self.told = None if outcomes is None else OutcomeTable(outcomes, config, self.columns)
+        self._come: list[tuple[Inputs, bool]] = []
+        self._contradicted = self._too_late = np.zeros(0, dtype=np.int64)
+        self.fingerprint = Fingerprint(config.columns, without)
+        self.n_rows = self.n_missing = self.n_unhinted = 0
+        self.contexts = self._contexts(first, saved)
+        self._settle(first, saved)
+        if saved is not None:
+            self._resume(saved)
+
+    @property
+    @abstractmethod
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the columns of the output."""
+
+    @abstractmethod
+    def _reader(self, first: Sequence[Batch]) -> Any:
+        """What reads the columns."""
+
+    @abstractmethod
+    def _settle(self, first: Sequence[Batch], saved: Checkpoint | None) -> None:
+        """Make the model, new or as it was saved, and what is counted."""
+
+    @abstractmethod
+    def _read(self, batch: Batch) -> Inputs:
+        """The outcomes of a batch, and what the model says of its rows."""
+
+    @abstractmethod
+    def play(self, inputs: Inputs) -> Float64Array:
+        """Forecast rows, learn from them, and score them."""
+
+    @abstractmethod
+    def score(self, inputs: Inputs, forecasts: Float64Array) -> None:
+        """Count rows that have an outcome."""
+
+    def scored(self, inputs: Inputs, forecasts: Float64Array) -> Float64Array:
+        """Count rows that somebody else has played; the forecasts as the output has them."""
+        self.score(inputs, forecasts)
+        return forecasts
+
+    @abstractmethod
+    def output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
+        """The columns of the output but the first."""
+
+    @abstractmethod
+    def result(self, asked: dict[str, Any], time: str | None) -> Any:
+        """What the run has found; `time` is a column that looks like one."""
+
+    @property
+    @abstractmethod
+    def window(self) -> int:
+        """How many rows can wait for their outcomes."""
+
+    def more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
+        """What else the model's `run` takes of the rows of a batch, by name."""
+        return {}
+
+    def _plain(self) -> dict[str, Any]:
+        """What else is saved, as plain data."""
+        return {}
+
+    def advance(self, batch: Batch) -> dict[str, Any]:
+        """Forecast the rows of a batch and learn from them; the columns of the output."""
+        inputs = self.count(batch)
+        more = {**inputs.more, **self.more(batch, inputs)}
+        inputs = inputs._replace(contexts=self.contexts.rows(batch), more=more)
+        if self.waiting is not None:
+            raw = self._outcomes(batch, inputs.weights)
+            waits = np.isnan(raw) & (True if inputs.weights is None else inputs.weights > 0.0)
+            inputs = inputs._replace(waits=waits)
+        if inputs.weights is not None:  # rows of no weight are forecast, and not learned from
+            inputs = inputs._replace(y=np.where(inputs.weights > 0.0, inputs.y, np.nan))
+        forecasts = self.play(inputs)
+        if self.waiting is not None:
+            self.waiting.add(raw, waits, self.window)
+        return {"row": inputs.numbers + 1, **self.output(inputs, forecasts)}
+
+    def pass_over(self, batch: Batch) -> None:
+        """Count rows that are done, and look which outcomes have come since."""
+        inputs = self.count(batch if self.waiting is None else self.waiting.without(batch))
+        if self.waiting is None:
+            return
+        raw = self._outcomes(batch, inputs.weights)
+        others, late = self.waiting.contradicted(batch, raw)
+        come = self.waiting.passed(batch, raw)
+        come = come[~np.isnan(self.columns.inside(raw[come]))]
+        learned = [(come, raw[come], False)]
+        if self.told is not None:
+            named, outcomes = self.told.found(batch)
+            numbers = batch.first + named
+            waits = np.isin(numbers, self.waiting.waiting) & ~np.isin(named, come)
+            before, told = raw[named], np.isin(numbers, self.waiting.told)
+            before[np.isin(numbers, self.waiting.expired)] = np.nan
+            before[told] = self.waiting.outcomes[np.searchsorted(self.waiting.told, numbers[told])]
+            others = np.concatenate([others, named[~np.isnan(before) & (before != outcomes)]])
+            late = np.union1d(late, named[np.isin(numbers, self.waiting.expired)])
+            learned.append((named[waits], outcomes[waits], True))
+        self._contradicted = np.union1d(self._contradicted, batch.first + others)
+        self._too_late = np.union1d(self._too_late, batch.first + late)
+        for rows, y, by_name in learned:
+            if len(rows):
+                groups = ContextRows(self.contexts.groups.rows(batch, batch.n), None)
+                self._come.append((inputs._replace(contexts=groups).taken(rows)._replace(y=y), by_name))
+
+    def fill_in(self) -> tuple[int, tuple[str, ...]]:
+        """Learn and score the outcomes that have come since: how many, and what there is to say about others."""
+        if self.waiting is None:
+            return 0, ()
+        here, told = ([come for come, by_name in self._come if by_name is which] for which in (False, True))
+        n_here, parts = sum(len(come.y) for come in here), [*here, *told]
+        rows, raw = np.zeros(0, dtype=np.int64), np.zeros(0)
+        if parts:
+            inputs = Inputs.joined(parts)
+            if told and self.told is not None:
+                named = n_here + self.told.order(inputs.numbers[n_here:])
+                inputs = inputs.taken(np.concatenate([np.arange(n_here), named]))
+            rows, raw = inputs.numbers, inputs.y
+            inputs = self._as_held(inputs._replace(y=self.columns.inside(raw)))
+            self.score(inputs, self.model.fill_in(rows, inputs.y, known=inputs.more.get("known")))
+            self.n_missing -= n_here
+            self.columns.clipped(rows[:n_here], raw[:n_here])
+            self.n_unhinted += self._unhinted(inputs.part(slice(0, n_here)))
+        self.waiting.learned(rows[:n_here], rows[n_here:], raw[n_here:], self._too_late)
+        return len(raw), self._sentences()
+
+    def _as_held(self, inputs: Inputs) -> Inputs:
+        """Rows that wait, with their contexts as they were when they were forecast."""
+        return inputs
+
+    def _unhinted(self, inputs: Inputs) -> int:
+        """How many of the rows have no forecast of the model, where it has any."""
+        if inputs.hints is None:
+            return 0
+        return int(np.count_nonzero(np.isnan(inputs.hints).reshape(len(inputs.y), -1).any(axis=1)))
+
+    def _sentences(self) -> tuple[str, ...]:
+        """What there is to say about outcomes that were not learned from."""
+        sentences = []
+        if n := len(self._contradicted):
+            one = n == 1
+            sentences.append(
+                f"{counted(n, 'outcome')} {'is not the one' if one else 'are not those'} that "
+                f"{'was' if one else 'were'} learned before, which {'stays' if one else 'stay'} (the first: row "
+                f"{int(self._contradicted[0]) + 1:,} of {self.source})"
+            )
+        if n := len(self._too_late):
+            one = n == 1
+            sentences.append(
+                f"{counted(n, 'outcome')} came after {counted(self.window, 'later row')}, when "
+                f"{'its forecast' if one else 'their forecasts'} had expired, and {'was' if one else 'were'} not "
+                f"learned from (first: row {int(self._too_late[0]) + 1:,})"
+            )
+        strangers = None if self.told is None else self.told.strangers()
+        return tuple(sentences) if strangers is None else (*sentences, strangers)
+
+    def digest(self, *, then: bool = False) -> str:
+        """Of all cells so far that are used; `then`: as they were when they were seen first."""
+        return self.fingerprint.value() + ("" if self.waiting is None else self.waiting.digest(then=then))
+
+    def save(
+        self, asked: dict[str, Any], out: str | None, output: dict[str, Any] | None, *, finished: bool
+    ) -> Checkpoint:
+        """All that it takes to go on."""
+        plain = {"settled": self.settled, "head": self._head, "audience": self.contexts.spec(), **self._plain()}
+        return Checkpoint(
+            asked=asked,
+            rows=self.n_rows,
+            digest=self.digest(),
+            out=out,
+            output=output,
+            finished=finished,
+            plain=plain,
+            forecaster=self.model.to_bytes(),
+            arrays={**self.evaluation.arrays(), **({} if self.waiting is None else self.waiting.arrays())},
+        )
+
+    def _resume(self, saved: Checkpoint) -> None:
+        """Let what is counted go on from what was kept; a ValueError where that cannot be."""
+        arrays = saved.arrays if self.waiting is None else WaitingRows.others(saved.arrays)
+        self.evaluation.restore(arrays)
+
+    def _check_head(self, saved: Checkpoint | None) -> None:
+        if saved is not None and saved.plain["head"] != self._head:
+            raise StateFileError(
+                f"{self.source} does not begin with the rows that the state file has seen; give the file it was made "
+                f"with, another --state, or --fresh to start over{LATER if self.waiting is None else ''}"
+            )
+
+    def _contexts(self, first: Sequence[Batch], saved: Checkpoint | None) -> ContextColumns:
+        """For whom. The fewer positions there are, the smaller the guarantee."""
+        if saved is not None:
+            return ContextColumns.resumed(self.config, saved.plain["audience"])
+        return ContextColumns.fitted(self.config, first).with_room(self.config)
+
+    def _first(self, first: Sequence[Batch], name: str) -> Any:
+        """What the reader makes of the rows that settle things, which are counted later, with all others."""
+        reader = copy.copy(self.columns)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return np.concatenate([getattr(reader, name)(batch) for batch in first])[: self.settled]
+
+    def count(self, batch: Batch) -> Inputs:
+        """The rows of a batch, whose cells go into the fingerprint."""
+        inputs = self._read(batch)
+        self.fingerprint.add(batch)
+        self.n_rows += batch.n
+        self.n_missing += int(np.count_nonzero(np.isnan(inputs.y)))
+        self.n_unhinted += self._unhinted(inputs)
+        return inputs._replace(weights=self.columns.weights(batch), more=self.columns.moments(batch))
+
+    def _outcomes(self, batch: Batch, weights: Float64Array | None) -> Float64Array:
+        """Outcomes as the file has them; those of rows without weight do not matter."""
+        raw = self.columns.raw(batch)
+        return raw if weights is None else np.where(weights > 0.0, raw, np.nan)
+
+
+def numbers_of(batch: Batch) -> IntArray:
+    """The numbers of a batch's rows, from 0."""
+    return np.arange(batch.first, batch.first + batch.n)
+
+
+def weighted(rows: Rows, weights: Float64Array | None) -> Rows:
+    """Rows whose values are multiplied by the weight of their round; with no weight they stay as they are."""
+    if weights is None:
+        return rows
+    factors = np.where(weights > 0.0, weights, 1.0)
+    return Rows(rows.indptr, rows.indices, rows.values * np.repeat(factors, np.diff(rows.indptr)))
