@@ -15,8 +15,16 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-from effort import QUICK  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+from effort import QUICK, part  # noqa: E402
 from swapcal.engine import state, values  # noqa: E402
+
+# A busy machine is no fault: no example has a deadline, and none is too slow to be drawn.
+settings.register_profile(
+    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=part(100, 100)
+)
+settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

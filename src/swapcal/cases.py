@@ -1,27 +1,25 @@
 """The life of a case: ids, what becomes of each event, in which order outcomes are learned; and the pure step."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import takewhile
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from swapcal import inputs
-from swapcal.engine import kernels, schedule, state
-from swapcal.engine.pending import HINT, LABEL, Chunk
-from swapcal.engine.round import Round
-from swapcal.engine.rules import Rules
-from swapcal.engine.schedule import Schedule
-from swapcal.engine.state import State
+from swapcal.classes import Classes, PredictionSet
+from swapcal.engine.pending import Asked, HeldForecasts, HeldRounds, OpenRounds
+from swapcal.engine.schedule import NOT_YET, Schedule, to_seconds
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.forecaster import Forecaster
+from swapcal.intervals import Interval, Quantiles
 from swapcal.protocols import Elicitable, Hypotheses, LearningHint, Rows
-from swapcal.state import Packed, Saved, Shape, Stateful, kind_of, pack, unpack
-from swapcal.typing import Float64Array, IntArray
+from swapcal.state import Packed, Saved, Shape, Stateful, kind_of
+from swapcal.typing import Float64Array
 
 # --------
 # The life of a case: each event gets one status, from one table.
@@ -45,7 +43,6 @@ STATUSES = (
     "conflict",
 )
 """Of an event: what became of it."""
-FORECAST, SAME, LEARNED, REPEATED, UNKNOWN, EXPIRED, INVALID = range(7)
 EVENTS = ("predict", "predict other", "learn", "learn other", "learn invalid", "forget")
 """What may come: a case, or one with the id of another case; an outcome that is new or the one that had come, another
 one, or one that is not allowed; the word that none will come."""
@@ -239,7 +236,173 @@ class Order:
 
 
 # --------
-# Two kinds of event, cases and outcomes, in the order in which they happened; and what came of each.
+# Where cases are: by number, or by id in memory. The service has its store (`service/store.py`).
+
+
+class Model(Protocol):
+    """What `Cases` plays: a `Forecaster`, `Quantiles` and what rests on it, `Classes`, `PredictionSet`."""
+
+    kind: ClassVar[str]
+
+    @property
+    def rounds(self) -> OpenRounds:
+        """Which rounds wait."""
+
+    @property
+    def held(self) -> HeldRounds | HeldForecasts:
+        """Those of them that wait here."""
+
+    @property
+    def n_outputs(self) -> int:
+        """Numbers that a forecast consists of."""
+
+    def read(self, X: Any, n: int, hints: Any = None, features: Any = None, weights: Any = None) -> Asked:
+        """What `n` cases bring, checked."""
+
+    def allowed(self, y: Float64Array) -> Float64Array:
+        """Outcomes that are allowed, infinite for others."""
+
+    def play(self, asked: Asked, y: Float64Array, plan: Schedule) -> Float64Array:
+        """Forecast cases and learn outcomes as the plan says."""
+
+    def tell(self, line: int, y: float, due: float) -> None:
+        """The outcome of a round that is held."""
+
+    def held_outputs(self, line: int) -> Sequence[float]:
+        """Its forecast."""
+
+    def drop(self, line: int) -> None:
+        """Forget it."""
+
+    def to_bytes(self) -> bytes:
+        """The whole state."""
+
+
+class Book(Protocol):
+    """Where cases are kept by id."""
+
+    def find(self, ids: Sequence[Any]) -> dict[Any, Entry]:
+        """Those of the cases that are known."""
+
+    def put(self, entries: Mapping[Any, Entry]) -> None:
+        """Cases that are new, or have changed."""
+
+    def before(self, round: int) -> dict[Any, Entry]:
+        """Cases of earlier rounds than this that are not closed."""
+
+
+class RowBook:
+    """Cases whose ids are the numbers of their rounds: all is in the model, and nothing is stored.
+
+    So of a closed case nobody knows its outcome, nor whether there was one.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def find(self, ids: Sequence[int]) -> dict[int, Entry]:
+        """Those of the cases that were forecast."""
+        rounds, held = self.model.rounds, self.model.held
+        lines, numbers, _ = held.dues()
+        labels = dict(zip(numbers.tolist(), held.labels(lines).tolist(), strict=True))
+        entries = {}
+        for t in ids:
+            if 0 <= t < rounds.issued:
+                y = labels.get(t, math.nan)
+                state = "waiting" if y != y else "known"
+                if t < rounds.issued - rounds.window:
+                    state = "expired"
+                elif not rounds.is_open(t):
+                    state = "learned"
+                entries[t] = Entry(state, t, (), None if y != y else y)
+        return entries
+
+    def put(self, entries: Mapping[int, Entry]) -> None:
+        """Nothing to do."""
+
+    def before(self, round: int) -> dict[int, Entry]:
+        """None: the model lets go of them by itself."""
+        return {}
+
+
+class MemoryBook:
+    """Cases by id. The last that are closed are remembered, so that a repeated outcome does not look unknown.
+
+    Parameters
+    ----------
+    remember : int
+        How many of them.
+    """
+
+    __slots__ = ("closed", "open", "remember")
+
+    def __init__(self, remember: int = 256) -> None:
+        self.remember = inputs.integer(remember, "remember", 0)
+        self.open: dict[Id, Entry] = {}
+        """Waiting or known, in the order of their rounds; the model holds their forecasts."""
+        self.closed: dict[Id, Entry] = {}
+
+    def find(self, ids: Sequence[Id]) -> dict[Id, Entry]:
+        """Those of the cases that are known."""
+        return {name: book[name] for name in ids for book in (self.open, self.closed) if name in book}
+
+    def put(self, entries: Mapping[Id, Entry]) -> None:
+        """Cases that are new, or have changed; the oldest of too many that are closed become unknown."""
+        for name, entry in entries.items():
+            if entry.state in ("waiting", "known"):
+                self.open[name] = entry
+            else:
+                self.open.pop(name, None)
+                self.closed.pop(name, None)
+                self.closed[name] = entry
+        for name in list(self.closed)[: max(len(self.closed) - self.remember, 0)]:
+            del self.closed[name]
+
+    def before(self, round: int) -> dict[Id, Entry]:
+        """Cases of earlier rounds than this that are not closed."""
+        return dict(takewhile(lambda item: item[1].round < round, self.open.items()))
+
+    def to_state(self) -> Saved:
+        """What it is made of; outcomes and forecasts of open cases are in the model."""
+        entries = list(self.closed.values())
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "rounds": np.array([entry.round for entry in self.open.values()], dtype=np.int64),
+            "forecasts": np.array([entry.forecast for entry in entries], dtype=np.float64),
+            "outcomes": np.array([math.nan if entry.y is None else entry.y for entry in entries], dtype=np.float64),
+            "states": np.array([STATES.index(entry.state) for entry in entries], dtype=np.uint8),
+        }
+        return Saved([list(self.open), list(self.closed), self.remember], arrays)
+
+    @classmethod
+    def from_state(cls, packed: Packed, n_outputs: int, held: HeldRounds | HeldForecasts) -> "MemoryBook":
+        """Make it again, beside the rounds that its model holds."""
+        waiting, closed, remember = packed.plain[:3]
+        sound = type(remember) is int and 0 <= len(closed) <= remember < 1 << 31
+        sound = sound and all(type(name) in (str, int) for name in (*waiting, *closed))
+        if not sound or len({*waiting, *closed}) != len(waiting) + len(closed):
+            raise StateFileError("this saved state is damaged: its cases contradict each other")
+        n = len(closed)
+        shapes = {
+            "rounds": Shape((len(waiting),), np.int64, low=0),
+            "forecasts": Shape((n, n_outputs) if n else (0,), finite=False),
+            "outcomes": Shape((n,), finite=False),
+            "states": Shape((n,), np.uint8, low=STATES.index("learned"), high=len(STATES) - 1),
+        }
+        arrays = packed.arrays(shapes)
+        lines, rounds, _ = held.dues()
+        if arrays["rounds"].tolist() != rounds.tolist():
+            raise StateFileError("this saved state is damaged: the cases that wait are not those of its rounds")
+        book = cls(remember)
+        for name, t, y in zip(waiting, rounds.tolist(), held.labels(lines).tolist(), strict=True):
+            book.open[name] = Entry("waiting", t, ()) if y != y else Entry("known", t, (), y)
+        table = zip(closed, *(arrays[name].tolist() for name in ("forecasts", "outcomes", "states")), strict=True)
+        for name, forecast, y, code in table:
+            book.closed[name] = Entry(STATES[code], -1, tuple(forecast), None if y != y else y)
+        return book
+
+
+# --------
+# Events in the order in which they happened, and what came of each.
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +420,16 @@ class Events:
     hints : array, optional
         The hints of the cases; NaN for none.
     features : array, optional
-        Extra features of the learning hint, one row for each case.
+        Extra features of the learning hint, one row for each case; of intervals, the units.
+    weights : array, optional
+        The share in [0, 1] for which each case counts; a case of weight 0 is forecast, and forgotten at once.
+    times : array, optional
+        When each event happens, not falling: numbers or datetimes. None: time is counted in rounds.
+    known : array, optional
+        For each event, when its outcome may be learned: a time, or the number of the round that must be next; NaN for
+        now, and for cases.
+    never : array of bool, optional
+        Which events say that no outcome will come; their `y` is NaN.
     """
 
     ids: Sequence[Id]
@@ -265,6 +437,10 @@ class Events:
     X: Any
     hints: Any = None
     features: Any = None
+    weights: Any = None
+    times: Any = None
+    known: Any = None
+    never: Any = None
 
     def __post_init__(self) -> None:
         y = np.asarray(self.y, dtype=np.float64)
@@ -281,8 +457,11 @@ class Answers:
     codes: positions in `STATUSES`:
 
     - "forecast", "same forecast": of a case that is new, or that came before (the forecast is then the one it had);
-    - "learned", "repeated": of an outcome that is the first of its case, or a further one, which changes nothing;
-    - "unknown", "expired": of an outcome whose case never came, is forgotten, or has waited for too long;
+    - "learned", "held": of an outcome that is learned now, or when it is due and its turn;
+    - "repeated", "contradicted": of a further outcome of its case, the same or another one; it changes nothing;
+    - "corrected": of another outcome before the first was learned, where corrections are taken;
+    - "unknown", "expired": of an outcome whose case never came, is no longer remembered, or has waited for too long;
+    - "forgotten": of the word that no outcome will come;
     - "invalid": of an outcome that is not in the property's range; its case still waits.
     """
 
@@ -295,326 +474,129 @@ class Answers:
         return [STATUSES[code] for code in self.codes.tolist()]
 
 
-# --------
-# Which case is which round: the cases that wait, and the last ones that no longer do.
-
-
-class Done(NamedTuple):
-    """A case that no longer waits: the forecast that it had, and whether it was learned from or has expired."""
-
-    forecast: float
-    code: int
-
-
-class MemoryBook:
-    """Cases by id. Those that no longer wait are kept for a while, so that a repeated outcome does not look unknown.
-
-    Parameters
-    ----------
-    remember : int
-        How many cases that no longer wait are kept.
-    """
-
-    __slots__ = ("done", "open", "remember")
-
-    def __init__(self, remember: int) -> None:
-        self.remember = remember
-        self.open: dict[Id, int] = {}
-        self.done: dict[Id, Done] = {}
-
-    def close(self, closed: Iterable[tuple[Id, Done]]) -> None:
-        """These no longer wait; the oldest of all that do not are forgotten."""
-        for name, done in closed:
-            self.open.pop(name, None)
-            self.done.pop(name, None)
-            self.done[name] = done
-        for name in list(self.done)[: max(len(self.done) - self.remember, 0)]:
-            del self.done[name]
-
-    def to_state(self) -> Saved:
-        """What it is made of."""
-        entries = list(self.done.values())
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "rounds": np.array(list(self.open.values()), dtype=np.int64),
-            "forecasts": np.array([entry.forecast for entry in entries], dtype=np.float64),
-            "expired": np.array([entry.code == EXPIRED for entry in entries], dtype=np.uint8),
-        }
-        return Saved([list(self.open), list(self.done), self.remember], arrays)
-
-    @classmethod
-    def from_state(cls, packed: Packed, *_: Any) -> "MemoryBook":
-        """Make it again."""
-        waiting, closed, remember = packed.plain
-        sound = type(remember) is int and 0 <= len(closed) <= remember < 1 << 31
-        sound = sound and all(type(name) in (str, int) for name in (*waiting, *closed))
-        if not sound or len({*waiting, *closed}) != len(waiting) + len(closed):
-            raise StateFileError("this saved state is damaged: its cases contradict each other")
-        n = len(closed)
-        rounds, expired = Shape((len(waiting),), np.int64, low=0), Shape((n,), np.uint8, high=1)
-        arrays = packed.arrays({"rounds": rounds, "forecasts": Shape((n,), finite=False), "expired": expired})
-        book = cls(remember)
-        book.open = dict(zip(waiting, arrays["rounds"].tolist(), strict=True))
-        codes = [EXPIRED if each else LEARNED for each in arrays["expired"].tolist()]
-        entries = zip(closed, arrays["forecasts"].tolist(), codes, strict=True)
-        book.done = {name: Done(forecast, code) for name, forecast, code in entries}
-        return book
-
-
-# --------
-# What the engine is to do for some events, in which order: found from their ids, before anything is played.
-
-
-@dataclass(slots=True)
-class EventPlan:
-    """New cases are rows, from 0 on; `arriving` and `ends` say which outcomes are learned before which of them."""
-
-    codes: npt.NDArray[np.uint8]
-    forecast: Float64Array
-    """Of events whose forecast was known before."""
-    row_of: IntArray
-    """The row whose forecast an event has; -1 for none."""
-    rows: list[int] = field(default_factory=list)
-    chosen: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """The new ones among the cases."""
-    arriving: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=lambda: [0])
-    outcomes: dict[int, float] = field(default_factory=dict)
-    learned_lines: list[int] = field(default_factory=list)
-    learned_labels: Float64Array = field(default_factory=lambda: np.zeros(0))
-    closed: dict[Id, int] = field(default_factory=dict)
-    """Cases that no longer wait, with the event that closed them."""
-    low: float = 0.0
-
-    @property
-    def learned_rows(self) -> list[int]:
-        """Rows whose outcome is among the events."""
-        return list(self.outcomes)
-
-    @property
-    def labels(self) -> Float64Array:
-        """Of all rows; those whose outcome is out wait with a label that counts for nothing."""
-        labels = np.full(len(self.rows), self.low)
-        labels[list(self.outcomes)] = list(self.outcomes.values())
-        return labels
-
-    def arrivals(self) -> Schedule:
-        """For the engine. A row that is alone in being learned before the next one is learned at once."""
-        n = len(self.rows)
-        codes, ends = np.array(self.arriving, dtype=np.int64), np.array(self.ends, dtype=np.int64)
-        starts, stops = ends[1:], np.append(ends[2:], len(codes))[:n]
-        alone = np.zeros(n, dtype=np.bool_)
-        single = np.flatnonzero(stops - starts == 1)
-        alone[single] = codes[starts[single]] == single
-        kept = np.ones(len(codes), dtype=np.bool_)
-        kept[starts[alone]] = False
-        before = np.concatenate([[0], np.cumsum(kept)])
-        return Schedule(codes[kept], before[ends], (~alone).astype(np.uint8), np.full(n, np.nan))
-
-
-def event_plan(ids: Sequence[Id], cases: IntArray, labels: Float64Array, book: MemoryBook, state: State) -> EventPlan:
-    """The plan of some events; the book and the labels of rounds that wait are changed on the way.
-
-    Parameters
-    ----------
-    ids : sequence
-        Of the events.
-    cases : array
-        Which events are cases.
-    labels : array
-        Outcomes; infinite where one is not allowed.
-    book : MemoryBook
-        The cases so far.
-    state : State
-        Of the forecaster.
-
-    Returns
-    -------
-    EventPlan
-        For the engine.
-    """
-    n, first, window = len(labels), state.pending.issued, state.pending.window
-    plan = EventPlan(np.full(n, UNKNOWN, dtype=np.uint8), np.full(n, np.nan), np.full(n, -1, dtype=np.int64))
-    plan.low = float(state.values.low)
-    waiting, born = state.waiting, state.values.born
-    lines, rounds, _ = waiting.dues()
-    line_of = dict(zip(rounds.tolist(), lines.tolist(), strict=True))
-    opened, done, closed, rows = book.open, book.done, plan.closed, plan.rows
-    codes, forecast, row_of = plan.codes, plan.forecast, plan.row_of
-    learned: list[float] = []
-    chosen: list[int] = []
-    number = -1
-    for i, (name, y) in enumerate(zip(ids, labels.tolist(), strict=True)):
-        t = opened.get(name)
-        if y != y:
-            number += 1
-        if t is None:
-            if name in closed:
-                earlier = closed[name]
-                row_of[i], forecast[i] = row_of[earlier], forecast[earlier]
-                ended = int(codes[earlier])
-            elif name in done:
-                forecast[i], ended = done[name]
-            elif y != y:
-                codes[i], row_of[i], opened[name] = FORECAST, len(rows), first + len(rows)
-                plan.ends.append(len(plan.arriving))
-                rows.append(i)
-                chosen.append(number)
-                continue
-            else:
-                continue
-            codes[i] = SAME if y != y else REPEATED if ended == LEARNED else EXPIRED
-            continue
-        line = -1 if t >= first else line_of[t]
-        if line < 0:
-            row_of[i] = t - first
-        else:
-            forecast[i] = waiting.shown(line, born)
-        if y != y:
-            codes[i] = SAME
-        elif y == np.inf:
-            codes[i] = INVALID
-        else:
-            late = first + len(rows) - t > window
-            codes[i], closed[name] = EXPIRED if late else LEARNED, i
-            del opened[name]
-            plan.arriving.append(t - first if line < 0 else -1 - line)
-            if line < 0:
-                plan.outcomes[t - first] = y
-            else:
-                waiting.numbers[line, LABEL] = y
-                plan.learned_lines.append(line)
-            if not late:
-                learned.append(y)
-    plan.chosen, plan.learned_labels = np.array(chosen, dtype=np.int64), np.array(learned)
-    return plan
-
-
-# --------
-# A forecaster and the cases that wait for it: events in, forecasts out, at the speed of `run`.
-
-_NO_ROWS = Rows(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
-
-
-class CaseInputs(NamedTuple):
-    """What the cases among some events bring, checked."""
-
-    rows: Rows
-    hints: Float64Array | None
-    features: Float64Array | None
-
-
 class Cases(Stateful):
     """Plays cases and outcomes, in the order given: the numbers of `predict` and `update`, each case and outcome once.
 
     Parameters
     ----------
-    forecaster : Forecaster
-        Its rules and its state, which the stream takes over: do not use it any more. Its `max_pending` says by how many
-        later cases an outcome may be late.
+    model : Forecaster, Quantiles, Interval, Classes or PredictionSet
+        The cases take it over: do not use it any more. Its `max_pending` says by how many later cases an outcome may be
+        late.
+    book : RowBook or MemoryBook, optional
+        Where cases are by id. None: a `MemoryBook` that remembers so many closed cases.
     remember : int
-        How many cases that no longer wait are remembered, by id and forecast, to tell repeated events from unknown
-        ones.
+        For that one: how many cases that no longer wait are remembered, to tell repeated events from unknown ones.
+    order, settle
+        In which order outcomes are learned, as for `Forecaster.run`.
+    corrections : bool
+        Whether an outcome that is not learned yet may be replaced by another one.
 
     Notes
     -----
-    An outcome that comes before its case is unknown: send it again. Cost: that of `run`, and about a microsecond an
-    event for the ids.
+    An outcome that comes before its case is unknown: send it again. What was learned cannot be taken back. Cost: that
+    of `run`, and about two microseconds an event for the ids.
 
     Examples
     --------
     >>> import swapcal as sc
-    >>> stream = Cases(sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1))
+    >>> cases = Cases(sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1))
     >>> nan = float("nan")
-    >>> played = stream.play(Events(["a", "b", "a", "a", "c"], [nan, nan, 1, 1, 0], [[1.0], [1.0]], [0.3, 0.4]))
+    >>> played = cases.play(Events(["a", "b", "a", "a", "c"], [nan, nan, 1, 1, 0], [[1.0], [1.0]], [0.3, 0.4]))
     >>> played.status
     ['forecast', 'forecast', 'learned', 'repeated', 'unknown']
-    >>> Cases.from_bytes(stream.to_bytes()).play(Events(["b"], [0.0], [])).forecast
+    >>> Cases.from_bytes(cases.to_bytes()).play(Events(["b"], [0.0], [])).forecast
     array([0.4])
     """
 
     kind = "cases"
 
-    def __init__(self, forecaster: Forecaster, *, remember: int = 256) -> None:
-        self._own(forecaster.rules, forecaster.state, MemoryBook(inputs.integer(remember, "remember", 0)))
+    def __init__(
+        self,
+        model: Any,
+        *,
+        book: Book | None = None,
+        remember: int = 256,
+        order: str = "arrival",
+        settle: int | None = None,
+        corrections: bool = False,
+    ) -> None:
+        self.model: Model = getattr(model, "played_by", model)
+        self.book: Book = MemoryBook(remember) if book is None else book
+        self.order, self.corrections = Order(order, settle), bool(corrections)
+        self._resume()
 
-    def _own(self, rules: Rules, state: State, book: MemoryBook) -> None:
-        self.rules, self.state, self.book = rules, state, book
-        self._round = Round(rules, state, native=kernels.native)
+    def _resume(self) -> None:
+        """Wait for the outcomes that the model's rounds wait for, and no others."""
+        rounds, held = self.model.rounds, self.model.held
+        lines, numbers, dues = held.dues()
+        self.order.front = rounds.issued if not len(numbers) else int(numbers[0])
+        for t in range(self.order.front, rounds.issued) if self.order.by == "forecast" else ():
+            self.order.skip(t)
+        self.order.gone -= {*numbers.tolist()}
+        for t, y, due in zip(numbers.tolist(), held.labels(lines).tolist(), dues.tolist(), strict=True):
+            if y == y:
+                self.order.add(t, y, -math.inf if due != due else due)
 
     def play(self, events: Events) -> Answers:
-        """What comes of each event; after an error the stream is of no further use."""
-        state = self.state
-        cases = np.flatnonzero(np.isnan(events.y))
-        inputs = self._inputs(events, len(cases))
-        plan = event_plan(events.ids, cases, self._labels(events.y), self.book, state)
-        hints = inputs.hints[plan.chosen] if inputs.hints is not None else None
-        hinted = hints is not None and bool((~np.isnan(hints[plan.learned_rows])).any())
-        hinted = hinted or bool((~np.isnan(state.waiting.numbers[plan.learned_lines, HINT])).any())
-        if self.rules.notices:
-            state.atoms.add_many(plan.learned_labels)
-        out = np.empty(len(plan.rows))
-        self._run(inputs, plan, hints, out)
-        forecast = np.where(plan.row_of >= 0, np.append(out, np.nan)[plan.row_of], plan.forecast)
-        if hinted and not state.hinted:
-            state.hinted = True
-            self._round.engine.assemble()
-        self.book.close((name, Done(float(forecast[i]), int(plan.codes[i]))) for name, i in plan.closed.items())
-        self._let_go()
-        return Answers(forecast, plan.codes)
+        """What comes of each event; after an error the cases are of no further use.
 
-    def _inputs(self, events: Events, n_cases: int) -> CaseInputs:
-        rules = self.rules
-        hints = None
-        if events.hints is not None:
-            hints = schedule.allowed_hints(rules, inputs.vector(events.hints, "hints", n_cases, missing=True))
-        features = inputs.feature_rows(events.features, n_cases, rules.n_features) if n_cases else None
-        return CaseInputs(rules.hypotheses.rows(events.X, n_cases) if n_cases else _NO_ROWS, hints, features)
+        Parameters
+        ----------
+        events : Events
+            Cases, outcomes, and words that none will come, in any mixture.
 
-    def _labels(self, y: Float64Array) -> Float64Array:
-        """Outcomes as the property allows them; infinite where it does not."""
-        rules = self.rules
-        target = rules.property
-        known = ~np.isnan(y)
-        labels = np.clip(y, target.low, target.high) if rules.outside == "clip" else y.copy()
-        if target.invalid_labels(labels[known]) is not None:
-            for i in np.flatnonzero(known).tolist():
-                if target.invalid_labels(labels[i : i + 1]) is not None:
-                    labels[i] = np.inf
-        return labels
+        Returns
+        -------
+        Answers
+            One for each.
+        """
+        turn = _Turn(self, events)
+        turn.play()
+        self.book.put(turn.changed())
+        oldest = self.model.rounds.issued - self.model.rounds.window
+        self._let_go(oldest)
+        self.model.held.let_go(oldest)
+        outputs = turn.outputs
+        return Answers(outputs[:, 0] if self.model.n_outputs == 1 else outputs, turn.codes)
 
-    def _run(self, inputs: CaseInputs, plan: EventPlan, hints: Float64Array | None, out: Float64Array) -> None:
-        rows, features = inputs.rows, inputs.features
-        if len(plan.rows) < len(rows.indptr) - 1:
-            rows = _chosen(rows, plan.chosen)
-            features = None if features is None else features[plan.chosen]
-        part = Chunk(rows, plan.labels, hints, features, out, plan.arrivals())
-        schedule.play(self._round, part)
+    def learn(self, ids: Sequence[Id], y: Any, *, known: Any = None) -> Answers:
+        """Outcomes of some cases."""
+        return self.play(Events(ids, y, (), known=known))
 
-    def _let_go(self) -> None:
-        """Cases that have waited for too long are closed, so that what waits is bounded."""
-        state, book = self.state, self.book
-        oldest = state.pending.issued - state.pending.window
-        gone = list(takewhile(lambda each: each[1] < oldest, book.open.items()))
+    def forget(self, ids: Sequence[Id]) -> Answers:
+        """No outcomes of these cases will come."""
+        n = len(ids)
+        return self.play(Events(ids, np.full(n, np.nan), (), never=np.ones(n, dtype=np.bool_)))
+
+    def expire(self, before: int) -> list[Id]:
+        """Wait no longer for outcomes of cases of earlier rounds than this; which ones."""
+        return self._let_go(before)
+
+    def _let_go(self, before: int) -> list[Id]:
+        model, gone = self.model, self.book.before(before)
         if gone:
-            lines, rounds, _ = state.waiting.dues()
+            lines, rounds, _ = model.held.dues()
             line_of = dict(zip(rounds.tolist(), lines.tolist(), strict=True))
-            closed = []
-            for name, t in gone:
-                value = state.waiting.shown(line_of[t], state.values.born)
-                state.waiting.take(line_of[t])
-                closed.append((name, Done(value, EXPIRED)))
-            book.close(closed)
+            closed = {}
+            for name, entry in gone.items():
+                line = line_of[entry.round]
+                closed[name] = entry._replace(state="expired", forecast=tuple(model.held_outputs(line)))
+                model.drop(line)
+                self.order.skip(entry.round)
+            self.book.put(closed)
+        return list(gone)
 
     @property
     def n_waiting(self) -> int:
-        """Cases that wait for their outcome."""
-        return len(self.book.open)
+        """Cases that wait for their outcome, or for their turn."""
+        return len(self.model.held.dues()[0])
 
     def to_state(self) -> Saved:
-        """What it is made of: the book, and the forecaster as a part."""
-        return self.book.to_state()._replace(
-            parts={"forecaster": pack("forecaster", state.saved(self.rules, self.state))}
-        )
+        """What it is made of: the book, and the model as a part."""
+        assert isinstance(self.book, MemoryBook)  # a RowBook is made anew around its model
+        saved = self.book.to_state()
+        rules = [self.order.by, self.order.settle, self.corrections]
+        return saved._replace(plain=[*saved.plain, self.model.kind, *rules], parts={"model": self.model.to_bytes()})
 
     @classmethod
     def from_state(
@@ -626,22 +608,21 @@ class Cases(Stateful):
         hint: LearningHint | None = None,
     ) -> "Cases":
         """Make it again; see `from_bytes`."""
-        cases, book = cls.__new__(cls), MemoryBook.from_state(packed)
-        forecaster = unpack("forecaster", packed.parts["forecaster"])
-        cases._own(*state.read(forecaster, property, hypotheses, hint), book)
-        _, rounds, _ = cases.state.waiting.dues()
-        if list(book.open.values()) != rounds.tolist():
-            raise StateFileError("this saved state is damaged: the cases that wait are not those of its rounds")
-        return cases
+        kind, by, settle, corrections = packed.plain[3:]
+        parts = {"property": property, "hypotheses": hypotheses, "hint": hint}
+        own = {name: part for name, part in parts.items() if part is not None}
+        model = MODELS[kind].from_bytes(packed.parts["model"], **own)
+        book = MemoryBook.from_state(packed, model.n_outputs, model.held)
+        return cls(model, book=book, order=by, settle=settle, corrections=corrections)
 
     @classmethod
     def from_bytes(cls, data: bytes, *, remember: int = 256, **own: Any) -> "Cases":
-        """What `to_bytes` wrote, or new cases of a forecaster that was saved.
+        """What `to_bytes` wrote, or new cases of a model that was saved.
 
         Parameters
         ----------
         data : bytes
-            Of cases, or of a forecaster for which nothing waits.
+            Of cases, or of a model for which nothing waits.
         remember : int
             For new cases.
         **own
@@ -652,21 +633,228 @@ class Cases(Stateful):
         Cases
             They give the forecasts that the others would have given.
         """
-        if kind_of(data) == Forecaster.kind:
-            book = MemoryBook(inputs.integer(remember, "remember", 0))
-            data = pack(cls.kind, book.to_state()._replace(parts={"forecaster": data}))
+        kind = kind_of(data)
+        if kind in MODELS:
+            return cls(MODELS[kind].from_bytes(data, **own), remember=remember)
         return super().from_bytes(data, **own)
 
 
-def _chosen(rows: Rows, chosen: IntArray) -> Rows:
-    lengths = np.diff(rows.indptr)[chosen]
-    ends = np.concatenate([[0], np.cumsum(lengths)])
-    inside = np.arange(ends[-1]) + np.repeat(rows.indptr[chosen] - ends[:-1], lengths)
-    return Rows(ends, rows.indices[inside], rows.values[inside])
+MODELS: dict[Any, Any] = {each.kind: each for each in (Forecaster, Quantiles, Interval, Classes, PredictionSet)}
 
 
-# --------
-# One pure function, on which the adapters of every engine rest.
+class _Turn:
+    """Some events on their way: new cases are gathered as rows, and played together where nothing comes between."""
+
+    def __init__(self, cases: Cases, events: Events) -> None:
+        self.model, self.book = cases.model, cases.book
+        self.order, self.corrections = cases.order, cases.corrections
+        n = len(events.y)
+        never = np.zeros(n, dtype=np.bool_) if events.never is None else inputs.mask(events.never, "never", n)
+        if (never & ~np.isnan(events.y)).any():
+            raise InvalidInput("an event that says that no outcome will come has none; its y must be NaN")
+        is_case = np.isnan(events.y) & ~never
+        n_cases = int(np.count_nonzero(is_case))
+        self.weights, shares = None, None
+        if events.weights is not None:
+            self.weights = inputs.vector(events.weights, "weights", n_cases)
+            shares = np.where(self.weights == 0.0, 1.0, self.weights)
+        self.asked = _NOTHING
+        if n_cases:
+            self.asked = self.model.read(events.X, n_cases, events.hints, events.features, shares)
+        clock = None if events.times is None else to_seconds(events.times, "times", n)
+        if clock is not None and (np.isnan(clock).any() or (np.diff(clock) < 0.0).any()):
+            raise InvalidInput("times must not fall, and none of them may be missing")
+        due = np.full(n, np.nan) if events.known is None else to_seconds(events.known, "known", n)
+        self.events = zip(
+            events.ids,
+            is_case.tolist(),
+            never.tolist(),
+            self.model.allowed(events.y).tolist(),
+            [None] * n if clock is None else clock.tolist(),
+            np.where(np.isnan(due), -np.inf, due).tolist(),
+            strict=True,
+        )
+        self.entries = self.book.find(events.ids)
+        self.closed: dict[Id, None] = {}
+        """Cases that were closed, or are known, in this order."""
+        self.opened: list[Id] = []
+        self.learned: set[int] = set()
+        """Rounds whose turn has come."""
+        self.forecasts: dict[int, Sequence[float]] = {}
+        """By round, of what was played or seen on the way."""
+        self.codes = np.full(n, STATUSES.index("unknown"), dtype=np.uint8)
+        self.outputs = np.full((n, self.model.n_outputs), np.nan)
+        # By arrival an outcome that is due is learned when it comes; only others go through the order.
+        self.in_order = self.order.by == "forecast" or events.known is not None or len(self.order) > 0
+        self._gather()
+
+    def _gather(self) -> None:
+        """From here on rows are gathered."""
+        self.first, self.window = self.model.rounds.issued, self.model.rounds.window
+        lines, rounds, _ = self.model.held.dues()
+        self.line_of: dict[int, int] = dict(zip(rounds.tolist(), lines.tolist(), strict=True))
+        self.rows: list[int] = []
+        """Numbers of cases."""
+        self.shown: list[tuple[int, int]] = []
+        """Events whose forecast is that of a row."""
+        self.told: dict[int, tuple[float, float]] = {}
+        """Rows whose outcome has come: the outcome, and when it is due."""
+        self.gone: list[int] = []
+        """Rows of no weight."""
+        self.arriving: list[int] = []
+        self.ends = [0]
+
+    @property
+    def issued(self) -> int:
+        """The number of the next round."""
+        return self.first + len(self.rows)
+
+    def play(self) -> None:
+        """Event after event."""
+        number = -1
+        for i, (name, is_case, is_never, y, clock, due) in enumerate(self.events):
+            entry = self.entries.get(name)
+            if is_case:
+                number += 1
+                if entry is None:
+                    self._open(i, name, number, clock)
+                    continue
+                event = _AGAIN
+            elif is_never:
+                event = _NEVER
+            else:
+                event = Event("learn", y, invalid=y == math.inf)
+            expired = entry is not None and self.issued - entry.round > self.window
+            status, state = answer(entry, event, expired=expired, corrections=self.corrections)
+            if entry is not None:
+                self._show(i, entry)
+                if status in ("learned", "corrected", "forgotten") or (status == "expired" and entry.state in _OPEN):
+                    if status == "forgotten":
+                        self._forget(entry, clock)
+                    elif not self._tell(entry, y, due, clock, expired):
+                        status, state = answer(entry, event, held=True, corrections=self.corrections)
+                    elif status == "corrected":
+                        state = "learned"
+                    self._close(name, entry._replace(state=state, y=None if is_never else y))
+            self.codes[i] = _CODES[status]
+        self._flush()
+
+    def changed(self) -> dict[Id, Entry]:
+        """Cases that are new or have changed: open ones by round, and then closed ones, with their forecasts."""
+        if self.learned:
+            for name, entry in {**self.book.before(self.issued), **self.entries}.items():
+                if entry.round in self.learned and entry.state == "known":  # its turn has come
+                    self.entries[name] = entry._replace(state="learned")
+                    self.closed[name] = None
+        names = dict.fromkeys([*self.opened, *self.closed])
+        changed = {name: self.entries[name] for name in names if self.entries[name].state in _OPEN}
+        for name in self.closed:
+            entry = self.entries[name]
+            if entry.state not in _OPEN:
+                changed[name] = entry._replace(forecast=tuple(self.forecasts[entry.round]))
+        return changed
+
+    def _open(self, i: int, name: Id, number: int, clock: float | None) -> None:
+        """A new case."""
+        if self.in_order:
+            self._learn_due(self.issued if clock is None else clock)
+        row, t = len(self.rows), self.issued
+        self.ends.append(len(self.arriving))
+        self.rows.append(number)
+        self.shown.append((i, row))
+        self.codes[i] = _CODES["forecast"]
+        self.opened.append(name)
+        self.entries[name] = Entry("waiting", t, ())
+        if self.weights is not None and not self.weights[number]:
+            self.gone.append(row)
+            self.order.skip(t)
+            self._close(name, Entry("forgotten", t, ()))
+
+    def _show(self, i: int, entry: Entry) -> None:
+        """The forecast of event `i` is that of a case."""
+        if entry.round >= self.first:
+            self.shown.append((i, entry.round - self.first))
+        elif entry.forecast:
+            self.outputs[i] = entry.forecast
+        else:
+            self._note(entry.round)
+            self.outputs[i] = self.forecasts.get(entry.round, np.nan)
+
+    def _note(self, t: int) -> None:
+        """Keep the forecast of a round that is held now, and may soon be no more."""
+        if t in self.line_of and t not in self.forecasts:
+            self.forecasts[t] = self.model.held_outputs(self.line_of[t])
+
+    def _close(self, name: Id, entry: Entry) -> None:
+        self.entries[name] = entry
+        self.closed[name] = None
+
+    def _code(self, t: int) -> int:
+        return t - self.first if t >= self.first else -1 - self.line_of[t]
+
+    def _tell(self, entry: Entry, y: float, due: float, clock: float | None, expired: bool) -> bool:
+        """An outcome has come; whether it is learned, or let go, before the next row."""
+        t = entry.round
+        later = math.nan if due == -math.inf else due
+        if t >= self.first:
+            self.told[t - self.first] = y, later
+        else:
+            self.model.tell(self.line_of[t], y, later)
+        if expired:
+            self.order.skip(t)
+        elif self.in_order:
+            self.order.add(t, y, due)
+            return t in self._learn_due(self.issued if clock is None else clock)
+        self.arriving.append(self._code(t))
+        return True
+
+    def _learn_due(self, now: float) -> set[int]:
+        outcomes = self.order.due(self.issued, now)
+        learned = {outcome.round for outcome in outcomes}
+        self.arriving += [self._code(outcome.round) for outcome in outcomes]
+        for t in learned:
+            self._note(t)
+        self.learned |= learned
+        return learned
+
+    def _forget(self, entry: Entry, clock: float | None) -> None:
+        self._flush()
+        self.model.drop(self.line_of[entry.round])
+        self.order.skip(entry.round)
+        del self.line_of[entry.round]
+        if self.in_order:
+            self._learn_due(self.issued if clock is None else clock)
+
+    def _flush(self) -> None:
+        """Play what was gathered."""
+        if not self.rows and not self.arriving:
+            return
+        n, rows = len(self.rows), np.array(self.rows, dtype=np.int64)
+        asked = self.asked if n == len(self.asked.rows.indptr) - 1 else self.asked.taken(rows)
+        labels, due = np.full(n, np.nan), np.full(n, np.nan)
+        for row, outcome in self.told.items():
+            labels[row], due[row] = outcome
+        codes, ends = np.array(self.arriving, dtype=np.int64), np.array(self.ends, dtype=np.int64)
+        # A row that is alone in being learned before the next one is learned at once.
+        starts, stops = ends[1:], np.append(ends[2:], len(codes))[:n]
+        alone, single = np.zeros(n, dtype=np.bool_), np.flatnonzero(stops - starts == 1)
+        alone[single] = codes[starts[single]] == single
+        others = np.ones(len(codes), dtype=np.bool_)
+        others[starts[alone]] = False
+        late = np.where(np.isnan(labels), NOT_YET, ~alone).astype(np.uint8)
+        late[self.gone] = 0
+        before = np.concatenate([[0], np.cumsum(others)])
+        played = self.model.play(asked, labels, Schedule(codes[others], before[ends], late, due))
+        for i, row in self.shown:
+            self.outputs[i] = played[row]
+        self.forecasts.update(enumerate(played.tolist(), self.first))
+        self._gather()
+
+
+_NOTHING = Asked(Rows(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)))
+_AGAIN, _NEVER = Event("predict"), Event("forget")
+_OPEN = ("waiting", "known")
+_CODES = {status: code for code, status in enumerate(STATUSES)}
 
 
 def step(state: bytes, events: Events, **parts: Any) -> tuple[bytes, Answers]:
@@ -675,7 +863,7 @@ def step(state: bytes, events: Events, **parts: Any) -> tuple[bytes, Answers]:
     Parameters
     ----------
     state : bytes
-        What the last step returned; at first `Forecaster.to_bytes()`, or `Cases.to_bytes()`.
+        What the last step returned; at first `Forecaster.to_bytes()`, that of another model, or `Cases.to_bytes()`.
     events : Events
         Cases and outcomes, in order.
     **parts
@@ -696,6 +884,6 @@ def step(state: bytes, events: Events, **parts: Any) -> tuple[bytes, Answers]:
     >>> step(state, Events([2, 1, 3], [1.0, 0.0, 1.0], []))[1].status
     ['learned', 'learned', 'unknown']
     """
-    stream = Cases.from_bytes(state, **parts)
-    played = stream.play(events)
-    return stream.to_bytes(), played
+    cases = Cases.from_bytes(state, **parts)
+    played = cases.play(events)
+    return cases.to_bytes(), played

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from swapcal import hypotheses, inputs, sparse
 from swapcal.engine.arithmetic import seed_for
 from swapcal.engine.composite import Composite
+from swapcal.engine.pending import Asked
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
@@ -233,7 +234,7 @@ class Classes(Composite[ClassesForecast]):
         ClassesForecast
             `probabilities`, `top` and `confidence`.
         """
-        given = self._given(hints)
+        given = self._hints(hints)
         row = self.hypotheses.row(x)
         parts = tuple(f.predict(row, hint=h) for f, h in zip(self.forecasters, given, strict=True))
         probabilities = shared_out([part.value for part in parts])
@@ -244,7 +245,7 @@ class Classes(Composite[ClassesForecast]):
     def expected(self, x: Any, hints: Any = None) -> Float64Array:
         """The probabilities from the means of what the forecasters would draw from. Changes nothing."""
         row = getattr(self.hypotheses, "peek", self.hypotheses.row)(x)
-        pairs = zip(self.forecasters, self._given(hints), strict=True)
+        pairs = zip(self.forecasters, self._hints(hints), strict=True)
         return shared_out([sum(v * p for v, p in f.distribution(row, hint=h).items()) for f, h in pairs])
 
     @property
@@ -295,9 +296,14 @@ class Classes(Composite[ClassesForecast]):
 
     def run_in_full(self, X: Any, y: Any, hints: Any = None, **late: Any) -> Float64Array:
         """`run` with two columns more: the likeliest class, and the confidence in it."""
-        given = [None] * sparse.how_many(y) if hints is None else list(np.asarray(hints, dtype=np.float64))
-        rows = [None if each is None or np.isnan(each).any() else each for each in given]
-        return self.play(X, y, lambda row, t: self.predict(row, rows[t]), **late)
+        return self._run(X, y, hints, **late)
+
+    def _given(self, n: int, hints: Any, features: Any) -> tuple[Any, Any]:
+        return _probabilities(hints, n, self.n_classes, "hints"), None
+
+    def _case(self, asked: Asked, t: int) -> ClassesForecast:
+        hints = None if asked.hints is None or np.isnan(asked.hints[t]).any() else asked.hints[t]
+        return self.predict(sparse.row(asked.rows, t), hints)
 
     def guarantee(self, delta: float = 0.05) -> tuple[float, ...]:
         """Bounds on the swap errors of the K raw numbers and, last, of the confidence; together with 1 - delta."""
@@ -323,7 +329,7 @@ class Classes(Composite[ClassesForecast]):
         classes.restore_rounds(plain["rounds"], classes.sure.rules.max_pending)
         return classes
 
-    def _given(self, hints: Any) -> list[float | None]:
+    def _hints(self, hints: Any) -> list[float | None]:
         if hints is None:
             return [None] * self.n_classes
         given = inputs.vector(hints, "hints", self.n_classes)
@@ -521,7 +527,13 @@ class PredictionSet(Composite[ClassSetForecast]):
         array of bool, rounds by classes
             Who is in each set.
         """
-        return self.play(X, y, lambda row, t: self.predict(row, probabilities[t]), **late).astype(np.bool_)
+        return self._run(X, y, probabilities, **late).astype(np.bool_)
+
+    def _given(self, n: int, hints: Any, features: Any) -> tuple[Any, Any]:
+        return _probabilities(hints, n, self.n_classes, "probabilities"), None
+
+    def _case(self, asked: Asked, t: int) -> ClassSetForecast:
+        return self.predict(sparse.row(asked.rows, t), asked.hints[t])
 
     def to_state(self) -> Saved:
         """What it is made of: the forecaster of the threshold is a part."""
@@ -550,3 +562,13 @@ def _class(y: Any, n_classes: int) -> int:
     if label >= n_classes:
         raise InvalidInput(f"y must be a class from 0 to {n_classes - 1}; got {label}")
     return label
+
+
+def _probabilities(values: Any, n: int, n_classes: int, name: str) -> Float64Array | None:
+    """A row of numbers for each of `n` cases; one with a NaN is none."""
+    if values is None:
+        return None
+    table = inputs.floats(values, name, "a row of probabilities for each round").astype(np.float64)
+    if table.shape != (n, n_classes):
+        raise InvalidInput(f"{name} must have {n_classes} numbers for each of the {n} rounds; got shape {table.shape}")
+    return table

@@ -80,7 +80,7 @@ class Decisions:
     @property
     def thresholds(self) -> tuple[float, ...]:
         """The forecasts at which the best action changes."""
-        found: list[float] = []
+        crossings: list[float] = []
         p, action = 0.0, int(self.actions(0.0))
         while p < 1.0:
             gains = self.utility - self.utility[action]
@@ -93,8 +93,8 @@ class Decisions:
                 break
             # Of those that cross here, the steepest is best behind it.
             action = int(np.argmax(np.where(crossing == p, slope, -math.inf)))
-            found.append(p)
-        return tuple(found)
+            crossings.append(p)
+        return tuple(crossings)
 
     @property
     def sensitivity(self) -> float:

@@ -9,12 +9,15 @@ from types import TracebackType
 from typing import Any
 from weakref import WeakSet
 
+import numpy as np
+
 from swapcal import inputs
 from swapcal.engine import arithmetic, kernels, schedule, state, theorems
 from swapcal.engine.lateness import Lateness, lateness_report
-from swapcal.engine.pending import Engine
+from swapcal.engine.pending import Asked, Engine, HeldRounds, OpenRounds
 from swapcal.engine.round import Round
 from swapcal.engine.rules import Rules
+from swapcal.engine.schedule import allowed_hints
 from swapcal.engine.state import State
 from swapcal.engine.theorems import Guarantee
 from swapcal.errors import InvalidInput, SwapcalError
@@ -476,6 +479,57 @@ class Forecaster(Stateful):
         """
         with self._turns:
             return schedule.fill_in(self._round, rounds, y, known)
+
+    @property
+    def rounds(self) -> OpenRounds:
+        """Which rounds wait for their outcome."""
+        return self.state.pending
+
+    @property
+    def held(self) -> HeldRounds:
+        """Rounds that wait here, and not as a `Forecast` in the hands of the caller."""
+        return self.state.waiting
+
+    n_outputs = 1
+    """Numbers that a forecast consists of."""
+
+    def read(self, X: Any, n: int, hints: Any = None, features: Any = None, weights: Any = None) -> Asked:
+        """What `n` cases bring, checked; for `swapcal.cases.Cases`, like the next five."""
+        rules = self.rules
+        guides = None if hints is None else allowed_hints(rules, inputs.vector(hints, "hints", n, missing=True))
+        contexts = X if weights is None else weighted(self.hypotheses, X, weights, n)
+        return Asked(rules.hypotheses.rows(contexts, n), guides, inputs.feature_rows(features, n, rules.n_features))
+
+    def allowed(self, y: Float64Array) -> Float64Array:
+        """Outcomes as the property allows them, infinite where it does not; NaN stays."""
+        target, known = self.property, ~np.isnan(y)
+        labels = np.clip(y, target.low, target.high) if self.rules.outside == "clip" else y.copy()
+        if target.invalid_labels(labels[known]) is not None:
+            for i in np.flatnonzero(known).tolist():
+                if target.invalid_labels(labels[i : i + 1]) is not None:
+                    labels[i] = np.inf
+        return labels
+
+    def play(self, asked: Asked, y: Float64Array, plan: schedule.Schedule) -> Float64Array:
+        """Forecast cases and learn outcomes as the plan says; nothing is undone on an error."""
+        with self._turns:
+            return schedule.play_events(self._round, asked, y, plan)
+
+    def tell(self, line: int, y: float, due: float) -> None:
+        """The outcome of a round that is held, which the next plan says when to learn."""
+        self.held.fill(np.array([line]), np.array([y]), np.array([due]))
+        self._round.notice(y)
+
+    def held_outputs(self, line: int) -> tuple[float, ...]:
+        """The forecast of a round that is held."""
+        return (self.held.shown(line, self.state.values.born),)
+
+    def drop(self, line: int) -> None:
+        """Forget a round that is held."""
+        with self._turns:
+            case, played, t, _ = self.held.take(line)
+            if self.rounds.is_open(t):
+                self._round.drop(t, float(self.state.values.born[played.slot]), case.base, played)
 
     @property
     def values(self) -> Float64Array:

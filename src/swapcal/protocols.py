@@ -1,9 +1,13 @@
 """The roles that parts play for each other. Parts meet only here: nobody inherits, everybody can be replaced."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from swapcal.typing import Float64Array, FloatLike, IntArray, Spec
+
+if TYPE_CHECKING:
+    from swapcal.properties.base import Wording
 
 
 @runtime_checkable
@@ -59,6 +63,24 @@ class Elicitable(Protocol):
 
     def spec(self) -> Spec:
         """Plain data from which `properties.from_spec` rebuilds the object."""
+
+    @property
+    def wording(self) -> "Wording":
+        """How to speak of it, and in which units."""
+
+    @property
+    def kernel(self) -> Mapping[str, float | int | str]:
+        """What compiled code needs to know of V; its `property` is empty where V has no compiled twin."""
+
+    @property
+    def is_conditional_mean(self) -> bool:
+        """Whether it is the mean under the squared error, which a regressor forecasts by itself."""
+
+    def binary_p(self, p: FloatLike) -> FloatLike | None:
+        """The p' of V = p' - y', where V has two values for every label; None where it has more."""
+
+    def outcome(self, p: FloatLike, v: FloatLike) -> FloatLike | None:
+        """The label y for which V(p, y) is `v`, where that is linear in v; else None."""
 
 
 class Row(NamedTuple):

@@ -49,6 +49,12 @@ def each(rows: Rows) -> Iterator[Row]:
         yield Row(rows.indices[start:stop], rows.values[start:stop])
 
 
+def row(rows: Rows, t: int) -> Row:
+    """One of them."""
+    inside = slice(rows.indptr[t], rows.indptr[t + 1])
+    return Row(rows.indices[inside], rows.values[inside])
+
+
 def cases(hypotheses: Hypotheses, X: Any, n_rows: int) -> list[Any]:
     """The contexts as `Hypotheses.row` takes them one by one, all of them checked.
 

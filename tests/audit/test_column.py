@@ -112,11 +112,12 @@ def test_a_column_goes_on_from_its_arrays() -> None:
 
 
 def _plain(side: ColumnSummary) -> Any:
-    return json.loads(to_json(some_result(side)))["result"]["before"]
+    return json.loads(to_json(some_result(side)))["result"]["sections"][0]["before"]
 
 
 def some_result(side: ColumnSummary) -> Result:
-    return replace(audit(table(300), TaskConfig("y", "p", "g")), before=side)
+    result = audit(table(300), TaskConfig("y", "p", "g"))
+    return replace(result, sections=(replace(result.first, before=side),))
 
 
 def test_memory_does_not_grow_with_groups_without_end() -> None:

@@ -49,7 +49,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     assert _soon(lambda: not any(_runs(pid) for pid in workers))
 
 
-def _soon(met: Callable[[], bool], seconds: float = 50.0) -> bool:
+def _soon(met: Callable[[], bool], seconds: float = 600.0) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end and not met():
         time.sleep(0.05)

@@ -23,34 +23,98 @@ SCORES = ("loss", "swap_error", "group_error", "overall_error", "chance_mean", "
 
 def figures(data: dict[str, Any]) -> dict[str, Any]:
     """The numbers of a result as JSON, whatever they are called in it; the one place that knows today's form."""
-    if "models" in data:
+    result = data["result"]
+    sections, table = {one["title"]: one for one in result["sections"]}, result["group_table"]
+    if result["kind"] == "comparison":
+        lines = [
+            line | line["before"] | {"model": line["title"], "kind": line["verdict"]}
+            for line in result["section_table"]
+        ]
         return {
-            "models": [{key: line[key] for key in ("model", "kind", "bias", "loss")} for line in data["models"]],
-            "changes": {line["model"]: line["difference"] for line in data["models"]},
-            "compared": data["rows_compared"],
-            "groups": {line["group"]: line for line in data["group_table"]},
-            "audits": {name: figures(audit) for name, audit in data["audits"].items()},
+            "models": [{key: line[key] for key in ("model", "kind", "bias", "loss")} for line in lines],
+            "changes": {title: difference(result["paired"].get(title)) for title in sections},
+            "compared": result["counts"]["scored"],
+            "groups": {line["group"]: models(line) for line in table},
+            "audits": {title: audited(result, one) for title, one in sections.items()},
         }
-    result = data.get("result", data)
+    first = result["sections"][0]
     plain: dict[str, Any] = {
         "verdict": result["verdict"]["kind"],
-        "rows": result.get("n_rounds", result.get("rows_scored")),
-        "without outcome": result.get("n_missing", result.get("rows_without_outcome")),
-        "groups": {line["group"]: group(line) for line in result["group_table"]},
+        "rows": result["counts"]["scored"],
+        "without outcome": result["counts"]["without_outcome"],
+        "groups": {line["group"]: group(line) for line in table},
     }
-    if "classes" in result:
+    changes = [*result["paired"].values(), None, None]
+    if result["task"] == "classes":
+        plain["groups"] = {line["group"]: of_classes(line, first["means"]) for line in table}
         plain["classes"] = {
-            line["class"]: {side: line[side] for side in SIDES if side in line} for line in result["classes"]
+            line["title"]: {side: of_class(line[side]) for side in SIDES if side in line}
+            for line in result["section_table"]
         }
-        plain |= {"change": result["brier_change"], "change of log loss": result["log_loss_change"]}
-    elif "coverage" in result:
-        plain |= {"change": result["score_change"], "off": result["groups_off"]}
-    else:
-        sides = {side: result[side] for side in SIDES if result[side] is not None}
-        plain |= {side: {name: sides[side][name] for name in SCORES} for side in sides}
-        plain |= {"guarantee": result["guarantee"], "change": result["paired"], "discovery": result["discovery"]}
-        plain["since"] = {side: sides[side]["since"] for side in sides}
-        plain["worst"] = {side: sides[side]["worst"][:3] for side in sides}
+        return plain | {"change": changes[0], "change of log loss": changes[1]}
+    if result["task"] == "interval":
+        line = result["section_table"][0]
+        off = {side: line[side]["groups_off"] for side in SIDES if side in line}
+        return plain | {"change": changes[0], "off": off}
+    promise = result["guarantee"]
+    plain |= {"guarantee": promise and promise["bound"], "change": changes[0], "discovery": result["discovery"]}
+    return plain | scored(first)
+
+
+def scored(section: dict[str, Any]) -> dict[str, Any]:
+    """Errors, losses, the worst cells, and since when groups are off."""
+    sides = {side: section[side] for side in SIDES if section[side] is not None}
+    plain: dict[str, Any] = {side: {name: sides[side][name] for name in SCORES} for side in sides}
+    plain["since"] = {side: sides[side]["since"] for side in sides}
+    plain["worst"] = {side: sides[side]["worst"][:3] for side in sides}
+    return plain
+
+
+def audited(result: dict[str, Any], section: dict[str, Any]) -> dict[str, Any]:
+    """The audit of one of the models that are compared."""
+    title = section["title"]
+    rows = [line for line in result["group_table"] if title in line["sections"]]
+    losses = ("loss", "loss_low", "loss_high")
+    groups = {
+        line["group"]: {
+            "rows": line["rows"],
+            "before": {k: v for k, v in line["sections"][title]["before"].items() if k not in losses},
+        }
+        for line in rows
+    }
+    plain = {"verdict": section["verdict"]["kind"], "rows": section["counts"]["scored"], "groups": groups}
+    plain |= {"without outcome": section["counts"]["without_outcome"]}
+    return plain | {"guarantee": None, "change": None, "discovery": None} | scored(section)
+
+
+def difference(pair: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The difference of the loss of a model from that of the first."""
+    return pair and {"first": pair["before"], "mean": pair["difference"], "low": pair["low"], "high": pair["high"]}
+
+
+def models(line: dict[str, Any]) -> dict[str, Any]:
+    """A group with the numbers of each model, without since when it is off."""
+    sides = {
+        title: {k: v for k, v in side["before"].items() if k != "since"} for title, side in line["sections"].items()
+    }
+    return {"group": line["group"], "rows": line["rows"], "unit": line["unit"], **sides}
+
+
+def of_class(side: dict[str, Any]) -> dict[str, Any]:
+    """A class, by the names that its numbers were given first."""
+    names = {"base_rate": "came", "loss": "brier"}
+    return {names.get(name, name): value for name, value in side.items() if name != "log_loss"}
+
+
+def of_classes(line: dict[str, Any], means: dict[str, Any]) -> dict[str, Any]:
+    """A group, with the numbers of the likeliest class and of each class."""
+    sections = dict(line["sections"])
+    top, plain = sections.pop("top"), {"rows": line["rows"]}
+    for side in (side for side in SIDES if side in top):
+        own = {name: top[side][name] for name in means[side]}
+        bias = {name: value for name, value in top[side].items() if name not in own}
+        classes = {name: one.get(side) for name, one in sections.items()}
+        plain[side] = {"top": bias, "classes": classes, **own}
     return plain
 
 

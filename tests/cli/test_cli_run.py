@@ -91,9 +91,9 @@ def test_options(folder: Path, more: tuple[str, ...]) -> None:
     outcome = swapcal("scores.csv", *ASKED, *more, "--json")
     assert outcome.exit_code == 0, outcome.output
     result = from_json(outcome.stdout)
-    assert (result.kind, result.n_rounds) == ("run", 1200)
+    assert (result.kind, result.counts.scored) == ("run", 1200)
     if "--seed" in more:
-        assert {name: result.settings[name] for name in ("horizon", "seed", "trust", "levels")} == {
+        assert {name: result.config[name] for name in ("horizon", "seed", "trust", "levels")} == {
             "horizon": 5000,
             "seed": 7,
             "trust": 0.0,
@@ -125,7 +125,7 @@ def test_standard_input_stops_and_goes_on(folder: Path) -> None:
     outcome = swapcal("-", *settings, stdin=b"".join(lines))
     assert outcome.exit_code == 0, outcome.output
     assert outcome.stderr == "going on after row 700\n"
-    assert from_json(outcome.stdout).n_rounds == 1200
+    assert from_json(outcome.stdout).counts.scored == 1200
     again = swapcal("-", *settings, stdin=b"".join(lines))
     assert again.stderr == "nothing to do: all 1,200 rows of standard input are done\n"
     assert again.stdout == outcome.stdout

@@ -78,9 +78,9 @@ def test_classes_are_told_written_and_shown(folder: Path) -> None:
 @pytest.mark.parametrize("asked", [INTERVALS, CLASSES])
 def test_json_has_the_same_numbers(folder: Path, asked: tuple[str, ...]) -> None:
     outcome = swapcal(*asked, "--json")
-    told = json.loads(outcome.stdout)
-    assert told["rows_scored"] == N
-    assert told["settings"]["seed"] == 1
+    told = json.loads(outcome.stdout)["result"]
+    assert told["counts"]["scored"] == N
+    assert told["seed"] == told["config"]["seed"] == 1
     assert told["group_table"][0]["group"] == "all"
     assert {row["group"] for row in told["group_table"]} == {"all", "store=north", "store=south"}
 

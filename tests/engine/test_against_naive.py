@@ -363,7 +363,7 @@ def test_linear_contexts_are_shrunk_to_the_unit_ball() -> None:
         oracle.update(opened, stream.y[t])
 
 
-@settings(max_examples=some(40), deadline=None)
+@settings(max_examples=some(40))
 @given(
     kind=st.sampled_from(sorted(CLASSES)),
     name=st.sampled_from(sorted(set(PROPERTIES) - {"quantile, not dyadic"})),

@@ -288,7 +288,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=some(300), deadline=None)
+@settings(max_examples=some(300))
 @given(name=st.sampled_from([field.name for field in dataclasses.fields(sc.Forecast)]), value=json_values)
 def test_stored_forecasts_with_any_json_in_a_field(name: str, value: Any) -> None:
     forecaster = learning()
@@ -317,7 +317,7 @@ anything = st.one_of(
 )
 
 
-@settings(max_examples=some(500), deadline=None)
+@settings(max_examples=some(500))
 @given(x=anything, hint=anything, y=anything)
 def test_anything_as_context_hint_and_label(x: Any, hint: Any, y: Any) -> None:
     forecaster = finite()

@@ -167,7 +167,7 @@ def test_other_names_of_the_mean() -> None:
 # Time.
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32),
     n_epochs=st.integers(1, 5),

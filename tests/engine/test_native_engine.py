@@ -62,7 +62,7 @@ def exchanged(twins: list[Twin]) -> list[Twin]:
     return others
 
 
-@settings(max_examples=some(250), deadline=None, derandomize=True)
+@settings(max_examples=some(250), derandomize=True)
 @given(game=games(), played=st.lists(steps | st.none(), min_size=1, max_size=12))
 def test_both_backends_play_the_same_game(game: Game, played: list[Step | None]) -> None:
     twins = game.twins()

@@ -71,10 +71,11 @@ def test_jittered_outcomes_are_promised_for_as_such(tmp_path: Path) -> None:
     path = _file(tmp_path, coarse=True)
     question = TaskConfig("y", "p", ("g",), property=sc.Quantile(0.5))
     result = run(path, question, seed=1, jitter=0.2)
-    assert result.guarantee is None
-    assert result.history is not None
-    assert result.history.guarantee is None
-    assert "outcomes spread over 0.2, as --jitter does" in result.settings["guarantee"]
+    assert result.guarantee is not None
+    assert result.guarantee.bound is None
+    assert result.first.history is not None
+    assert result.first.history.guarantee is None
+    assert "outcomes spread over 0.2, as --jitter does" in result.guarantee.reason
     # The forecaster itself promises for what it counts: its own error is that of the jittered labels.
     forecaster = sc.Forecaster(sc.Quantile(0.5), sc.Finite(1), seed=1, jitter=0.2)
     forecaster.run(np.ones((3000, 1)), np.round(5 * np.random.default_rng(0).random(3000)) / 5)
@@ -86,8 +87,9 @@ def test_jittered_outcomes_are_promised_for_as_such(tmp_path: Path) -> None:
 def test_weights_have_no_guarantee_and_a_chance_level_that_is_right(tmp_path: Path) -> None:
     question = TaskConfig("y", "p", ("g",), weight="w")
     fair = run(_file(tmp_path, weighted=True), question, seed=1)
-    assert fair.guarantee is None
-    assert "weighted by 'w'" in fair.settings["guarantee"]
+    assert fair.guarantee is not None
+    assert fair.guarantee.bound is None
+    assert "weighted by 'w'" in fair.guarantee.reason
     assert fair.before is not None
     assert fair.before.chance_high is not None
     assert fair.before.swap_error <= 2.0 * fair.before.chance_high

@@ -55,7 +55,7 @@ def searched(phi: Sequence[float], owed: Sequence[float], start: int) -> tuple[P
 EVIDENCE = st.lists(st.tuples(st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0]), DEBT), min_size=1, max_size=40)
 
 
-@settings(max_examples=some(300), deadline=None)
+@settings(max_examples=some(300))
 @given(given=EVIDENCE, share=st.floats(0.0, 1.0, exclude_max=True))
 def test_the_search(given: list[tuple[float, float]], share: float) -> None:
     """It goes against the evidence, one value at a time, so it looks at no more than lie between start and play."""

@@ -17,7 +17,6 @@ from swapcal.engine.gate import LossBounds
 from swapcal.simulate import streams
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "kind"), crossed(PROPERTIES, ["fixed", "geometric", "by outcome", "some at once"], of=2)
 )
@@ -197,7 +196,6 @@ def adversarial(strategy: str, seed: int, n: int, **options: Any) -> float:
     return max(used, watched.check())
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("strategy", ADVERSARIES)
 def test_the_promise_holds_for_every_sequence_of_outcomes_and_delays(strategy: str) -> None:
     assert adversarial(strategy, 1, 1500) <= 1.0
@@ -209,7 +207,6 @@ def test_the_promise_holds_in_many_games() -> None:
         assert adversarial(strategy, seed, 4000) <= 1.0
 
 
-@pytest.mark.once
 def test_it_stands_back_says_so_and_comes_back() -> None:
     """A model that is right at first and wrong later: corrections are shown once they have gained for some delays."""
     rng, n = np.random.default_rng(4), 12_000
@@ -305,7 +302,6 @@ def test_the_e_value_is_its_definition() -> None:
     assert gate.log_e(totals) == pytest.approx(expected)
 
 
-@pytest.mark.once
 def test_independent_delays_are_not_found_and_equal_ones_say_exactly_nothing() -> None:
     for seed in range(6):
         stream = simulate.drifting(4000, seed, binary=True)
@@ -321,7 +317,6 @@ def test_independent_delays_are_not_found_and_equal_ones_say_exactly_nothing() -
             assert late.log_e == 0.0 or not np.array_equal(known, streams.fixed(4000, 77))
 
 
-@pytest.mark.once
 def test_dependent_delays_are_found_and_said() -> None:
     for seed in range(6):
         stream = simulate.miscalibrated(6000, seed)
@@ -351,7 +346,6 @@ def test_false_flags_are_as_rare_as_promised() -> None:
     assert false <= 2
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("learn", [False, True])
 @pytest.mark.parametrize(("high", "low"), [(20.0, 3000.0), (3000.0, 20.0)])
 def test_it_starts_closed_where_outcomes_hold_themselves_back(learn: bool, high: float, low: float) -> None:
@@ -378,7 +372,6 @@ def test_it_spends_without_proof_when_enough_is_judged_and_more_where_delays_dep
     assert not gate.follows(judged + rest - 1, 0.5, 0.49, rest + judged // 8 + 1)
 
 
-@pytest.mark.once
 def test_in_the_order_of_forecasts_nothing_is_left_to_find() -> None:
     """Each outcome waits for those before it: delays differ by little, and with the outcome for certain."""
     n = 12_000

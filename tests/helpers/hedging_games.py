@@ -1,6 +1,5 @@
 """The rivals that hedge between two neighbors, ready to be made and played against."""
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -55,23 +54,6 @@ def stream(n_rounds: int, n_functions: int = N_FUNCTIONS, seed: int = 0) -> tupl
     x = (rng.random((n_rounds, n_functions)) < 0.5).astype(float)
     center = 0.3 + 0.3 * x[:, 0] + 0.15 * np.sin(np.arange(n_rounds) / 40.0)
     return x, np.clip(center + 0.25 * (rng.random(n_rounds) - 0.5), 0.0, 1.0)
-
-
-def state(method: PublishedMethod) -> dict[str, Any]:
-    """What a method has learned: all but the book of open rounds."""
-    return {k: v for k, v in copy.deepcopy(method.__dict__).items() if k not in ("_open", "_issued", "_identity")}
-
-
-def alike(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray):
-        return bool(np.array_equal(a, b))
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(alike(v, b[k]) for k, v in a.items())
-    if type(a).__module__.startswith("swapcal.") and hasattr(a, "__dict__"):
-        return alike(a.__dict__, b.__dict__)
-    if isinstance(a, (tuple, list)):
-        return len(a) == len(b) and all(map(alike, a, b))
-    return bool(a == b)
 
 
 def far_label(plan: Plan) -> float:

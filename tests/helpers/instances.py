@@ -25,7 +25,7 @@ from swapcal.properties import (
     Squared,
     Tsallis,
 )
-from swapcal.protocols import Elicitable, Hypotheses, LearningHint
+from swapcal.protocols import Elicitable, Hypotheses, LearningHint, Row
 from swapcal.typing import Float64Array
 
 
@@ -120,6 +120,32 @@ HYPOTHESES: list[Hypotheses] = [
     Oracle(GradientDescent(3)),
     Oracle(MultiplicativeWeights(4)),
 ]
+
+
+class Sound:
+    """A learner of a user's own: follow the regularized leader in the plane, with a regret of at most 1.5 sqrt(n)."""
+
+    n: Any = 2
+    odd: Any = True
+    dual: Any = "euclidean"
+
+    def start(self) -> Any:
+        return np.zeros(3)
+
+    def predict(self, state: Float64Array, row: Row) -> float:
+        length = max(float(np.linalg.norm(state[:-1])), math.sqrt(state[-1]), 1.0)
+        return float(state[row.indices] @ row.values) / length
+
+    def update(self, state: Float64Array, row: Row, kappa: float) -> None:
+        state[row.indices] += kappa * row.values
+        state[-1] += 1.0
+
+    def regret(self, n_rounds: Float64Array) -> Float64Array:
+        return np.asarray(1.5 * np.sqrt(n_rounds))
+
+    def spec(self) -> Any:
+        return {"kind": "Sound"}
+
 
 LEARNERS: list[Learner] = [GradientDescent(1), GradientDescent(4), MultiplicativeWeights(1), MultiplicativeWeights(5)]
 

@@ -15,7 +15,7 @@ from swapcal.audits.summary import ColumnSummary
 from swapcal.audits.timeline import GroupHistory
 from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.protocols import Elicitable
-from swapcal.tasks.result import History, Result
+from swapcal.tasks.result import Counts, Guarantee, History, Range, Result, Section
 from swapcal.text.verdict import Verdict
 from swapcal.typing import Float64Array
 
@@ -27,6 +27,7 @@ __all__ = [
     "hostile_example",
     "many_groups_example",
     "run_example",
+    "with_section",
 ]
 
 MEAN = Mean()
@@ -68,42 +69,46 @@ def run_example(
         "The model can be trusted for most, and recalibration makes it right for the others",
         ("The model's forecasts are biased for some groups.", "Use the corrected forecasts in the output file."),
     )
+    wording = replace(property.wording, loss="pinball loss" if isinstance(property, Quantile) else "squared error")
+    assert history.guarantee is not None
     return Result(
         kind="run",
+        task="scalar",
         source="flights.csv",
-        property=property,
-        loss_name="pinball loss" if isinstance(property, Quantile) else "squared error",
-        low=property.low,
-        high=property.high,
-        groups=names,
-        n_rounds=n,
-        n_missing=17,
-        n_clipped=0,
-        before=before,
-        after=after,
-        history=history,
-        paired=paired,
+        y="late",
+        property=repr(property),
+        wording=wording,
+        counts=Counts(scored=n, rows=n + 17, without_outcome=17),
         verdict=said,
-        guarantee=float(history.guarantee[-1]) if history.guarantee is not None else None,
-        settings={"y": "late", "hint": "model", "groups": ["carrier", "origin"], "seed": 0, "r": 2.0, "horizon": None},
+        sections=(Section("", before, after, names, history=history),),
+        config={"y": "late", "hint": "model", "groups": ["carrier", "origin"], "seed": 0, "r": 2.0, "horizon": None},
         versions={"swapcal": "0.1.0", "numpy": np.__version__, "python": "3.11"},
+        range=Range(property.low, property.high, "as given"),
+        guarantee=Guarantee(float(history.guarantee[-1]), "holds"),
+        paired={wording.loss: paired},
     )
+
+
+def with_section(result: Result, **parts: Any) -> Result:
+    """The result with other parts of its only section."""
+    return replace(result, sections=(replace(result.first, **parts),))
 
 
 def audit_example(property: Elicitable = MEAN, n_groups: int = 12, n: int = 20_000) -> Result:
     """An audit: before only, no history, no guarantee."""
     result = run_example(property, n_groups, n)
     said = Verdict("refit", "The model itself is off", ("Its forecasts miss what the groups show.",))
-    return replace(result, kind="audit", after=None, history=None, paired=None, guarantee=None, verdict=said)
+    one = with_section(result, after=None, history=None)
+    return replace(one, kind="audit", paired={}, guarantee=None, verdict=said)
 
 
 def after_only_example(n_groups: int = 3) -> Result:
     """A run without a hint."""
     result = run_example(n_groups=n_groups)
-    assert result.history is not None
-    history = replace(result.history, before=None)
+    assert result.first.history is not None
+    history = replace(result.first.history, before=None)
     said = Verdict("fine", "Nothing to correct", ("Every group is within chance.",))
-    return replace(result, before=None, paired=None, history=history, verdict=said)
+    return replace(with_section(result, before=None, history=history), paired={}, verdict=said)
 
 
 def constant_example() -> Result:
@@ -111,7 +116,7 @@ def constant_example() -> Result:
     rng = np.random.default_rng(3)
     y = (rng.random(500) < 0.3).astype(float)
     side = _side("p", Mean(), np.full(500, 0.5), y, np.ones((500, 1), dtype=bool), ("all",))
-    return replace(audit_example(), groups=("all",), before=side, n_rounds=500)
+    return replace(with_section(audit_example(), groups=("all",), before=side), counts=Counts(scored=500, rows=500))
 
 
 def hostile_example() -> Result:
@@ -120,15 +125,19 @@ def hostile_example() -> Result:
     script = "</script><script>window.pwned=4</script>"
     assert result.before is not None
     assert result.after is not None
-    return replace(
+    sides = with_section(
         result,
-        source=f"{script}.csv",
         before=replace(result.before, label=script, witness=script),
         after=replace(result.after, label="😀 model", worst=result.after.worst[:2]),
+    )
+    return replace(
+        sides,
+        source=f"{script}.csv",
         verdict=Verdict("recalibrate", f"Bad {script}", (script, "<b>bold</b>")),
-        settings={script: script, "<i>": ["<b>", None, 3.5]},
+        config={script: script, "<i>": ["<b>", None, 3.5]},
         versions={"<u>": script},
-        loss_name="<loss>",
+        wording=replace(result.wording, loss="<loss>"),
+        paired={"<loss>": next(iter(result.paired.values()))},
     )
 
 

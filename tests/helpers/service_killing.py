@@ -121,7 +121,7 @@ def finish(load: Load, threads: list[threading.Thread]) -> None:
     """Let the clients end; everything that they were answered is then known."""
     load.over.set()
     for thread in threads:
-        thread.join(30.0)
+        thread.join(600.0)
         assert not thread.is_alive()
 
 

@@ -17,7 +17,7 @@ import msgspec
 __all__ = ["GROUPS", "Running", "Starter", "start", "toml"]
 
 GROUPS = ["carrier", "origin", ["carrier", "origin"]]
-START_SECONDS = 60.0
+START_SECONDS = 600.0
 _RUN = (
     "import sys\n"
     "from pathlib import Path\n"
@@ -38,7 +38,7 @@ class Running:
     http: httpx.Client = field(init=False)
 
     def __post_init__(self) -> None:
-        self.http = httpx.Client(base_url=self.url, timeout=30.0)
+        self.http = httpx.Client(base_url=self.url, timeout=600.0)
 
     @property
     def url(self) -> str:
@@ -63,7 +63,7 @@ class Running:
         self.process.kill()
         self._ended()
 
-    def stop(self, seconds: float = 30.0) -> int:
+    def stop(self, seconds: float = 600.0) -> int:
         """In good order; the exit code."""
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(seconds)

@@ -12,14 +12,14 @@ __all__ = ["sleep_twice"]
 
 @dataclass(frozen=True)
 class Sleeping:
-    """Writes the number of its process, and takes a minute."""
+    """Writes the number of its process, and takes longer than anybody waits for it."""
 
     path: str
     cost: float = 1.0
 
     def __call__(self) -> None:
         Path(self.path).write_text(str(os.getpid()))
-        time.sleep(60.0)
+        time.sleep(1200.0)
 
 
 def sleep_twice(paths: list[str]) -> None:

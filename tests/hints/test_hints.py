@@ -220,7 +220,7 @@ def test_small_contexts_are_learned_as_fast() -> None:
     assert losses[0] < 0.2 * float(np.var(y))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     data=st.data(),
     property=st.sampled_from([Mean(low=-1.0), Quantile(0.05), Expectile(0.99, high=1e9), Moment(2), Probability()]),

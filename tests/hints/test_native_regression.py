@@ -83,7 +83,7 @@ def of_stream(property: Elicitable, stream: Stream) -> tuple[Rows, Float64Array,
 
 
 @native
-@settings(max_examples=some(150), deadline=None)
+@settings(max_examples=some(150))
 @given(data=st.data(), property=st.sampled_from(PROPERTIES), link=st.sampled_from([None, "identity", "logistic"]))
 def test_every_round_gives_the_same_bits(data: st.DataObject, property: Elicitable, link: str | None) -> None:
     n_features, n_inputs = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 5))

@@ -49,7 +49,7 @@ def learned(groups: Groups) -> Any:
     return spec
 
 
-@settings(max_examples=some(300), deadline=None)
+@settings(max_examples=some(300))
 @given(
     table=st.lists(st.tuples(VALUES, VALUES, VALUES), max_size=40),
     which=st.integers(0, len(GROUPS) - 1),

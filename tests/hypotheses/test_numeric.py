@@ -24,7 +24,7 @@ NUMBERS = st.one_of(
 )
 
 
-@settings(max_examples=some(200), deadline=None)
+@settings(max_examples=some(200))
 @given(
     table=st.lists(st.tuples(NUMBERS, NUMBERS), max_size=30),
     cut=st.floats(0.1, 10.0),

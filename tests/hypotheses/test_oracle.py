@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
+from instances import Sound
 from swapcal import hypotheses
 from swapcal.checks import check_hypotheses
 from swapcal.errors import InvalidInput, StateFileError
@@ -19,29 +20,6 @@ from swapcal.typing import Float64Array
 
 BUILT_IN: list[Learner] = [MultiplicativeWeights(3), GradientDescent(3)]
 BINS = 4
-
-
-class Leader:
-    """A user's own: follow the regularized leader in the unit ball, with a regret of at most 1.5 sqrt(n)."""
-
-    n, odd, dual = 2, True, "euclidean"
-
-    def start(self) -> Float64Array:
-        return np.zeros(self.n + 1)
-
-    def predict(self, state: Float64Array, row: Row) -> float:
-        length = max(float(np.linalg.norm(state[:-1])), math.sqrt(state[-1]), 1.0)
-        return float(state[row.indices] @ row.values) / length
-
-    def update(self, state: Float64Array, row: Row, kappa: float) -> None:
-        state[row.indices] += kappa * row.values
-        state[-1] += 1.0
-
-    def regret(self, n_rounds: Float64Array) -> Float64Array:
-        return np.asarray(1.5 * np.sqrt(n_rounds))
-
-    def spec(self) -> dict[str, Any]:
-        return {"kind": "Leader"}
 
 
 class Doubled:
@@ -128,7 +106,7 @@ GAMES: dict[str, tuple[Learner, Float64Array]] = {
     "weights-groups": (MultiplicativeWeights(8), groups(8, seed=1)),
     "weights-signed": (MultiplicativeWeights(4), signed(4, seed=1)),
     "descent": (GradientDescent(4), ball(4, seed=1)),
-    "own": (Leader(), ball(2, seed=1)),
+    "own": (Sound(), ball(2, seed=1)),
 }
 
 
@@ -172,7 +150,7 @@ def test_learns_what_the_context_tells(learner: Learner, property: Any) -> None:
 
 @pytest.mark.parametrize("r", [1.0, 1.5, 2.0, 3.0, 100.0])
 @pytest.mark.parametrize(
-    "learner", [*BUILT_IN, MultiplicativeWeights(1), Leader()], ids=lambda each: each.spec()["kind"]
+    "learner", [*BUILT_IN, MultiplicativeWeights(1), Sound()], ids=lambda each: each.spec()["kind"]
 )
 def test_bound_ahead_covers_every_split_of_the_rounds(learner: Learner, r: float) -> None:
     evidence, rng = Oracle(learner).start(6), np.random.default_rng(14)
@@ -209,7 +187,7 @@ def test_bound_without_rounds_is_zero() -> None:
 # Citizenship: one path, exact files, finer grids.
 
 
-@pytest.mark.parametrize("learner", [Doubled(3), Leader()], ids=["doubled", "own"])
+@pytest.mark.parametrize("learner", [Doubled(3), Sound()], ids=["doubled", "own"])
 def test_checks_of_a_class(learner: Learner) -> None:
     check_hypotheses(Oracle(learner))
 
@@ -254,13 +232,13 @@ def test_specs() -> None:
 
 def test_a_learner_of_your_own_is_passed_to_load_again() -> None:
     X, y = stream(2, 400, seed=17)
-    forecaster = sc.Forecaster(sc.Mean(), Oracle(Leader()), horizon=800, seed=6)
+    forecaster = sc.Forecaster(sc.Mean(), Oracle(Sound()), horizon=800, seed=6)
     forecaster.run(X, y)
     with pytest.raises(StateFileError, match="pass hypotheses=Oracle"):
         loaded(forecaster)
     with pytest.raises(StateFileError, match="is not the one that was stored"):
         loaded(forecaster, hypotheses=Oracle(GradientDescent(2)))
-    again = loaded(forecaster, hypotheses=Oracle(Leader()))
+    again = loaded(forecaster, hypotheses=Oracle(Sound()))
     assert np.array_equal(again.run(X, y), forecaster.run(X, y))
 
 
@@ -272,14 +250,14 @@ def test_what_is_no_learner_is_refused() -> None:
         with pytest.raises(InvalidInput, match=why):
             Oracle(bad)  # type: ignore[arg-type]
 
-    class Manhattan(Leader):
+    class Manhattan(Sound):
         dual = "manhattan"
 
-    class Integers(Leader):
+    class Integers(Sound):
         def start(self) -> Any:
             return np.zeros(3, dtype=np.int64)
 
-    class Empty(Leader):
+    class Empty(Sound):
         n = 0
 
     for kind, why in ((Manhattan, "dual must be"), (Integers, "flat array"), (Empty, "whole number")):
@@ -288,17 +266,17 @@ def test_what_is_no_learner_is_refused() -> None:
 
 
 def test_learners_that_fail_leave_the_evidence_alone() -> None:
-    class Fails(Leader):
+    class Fails(Sound):
         def update(self, state: Float64Array, row: Row, kappa: float) -> None:
             super().update(state, row, kappa)
             if state[-1] == 3.0:
                 raise RuntimeError("out of order")
 
-    class Loud(Leader):
+    class Loud(Sound):
         def predict(self, state: Float64Array, row: Row) -> float:
             return 3.0 * super().predict(state, row)
 
-    class Overflows(Leader):
+    class Overflows(Sound):
         def update(self, state: Float64Array, row: Row, kappa: float) -> None:
             super().update(state, row, kappa)
             state[0] = state[0] if state[-1] < 3.0 else math.nan
@@ -324,7 +302,7 @@ def test_learners_that_fail_leave_the_evidence_alone() -> None:
 
 
 def test_a_regret_below_zero_is_refused() -> None:
-    class Negative(Leader):
+    class Negative(Sound):
         def regret(self, n_rounds: Float64Array) -> Float64Array:
             return np.asarray(-n_rounds)
 

@@ -171,9 +171,10 @@ def test_the_page_and_the_json_of_all_keys(tmp_path: Path) -> None:
     assert told.exit_code == 0, told.output
     found = json.loads(told.stdout)["result"]
     assert found["kind"] == "run"
-    assert found["n_rounds"] == N
-    assert found["settings"]["keys"] == 15
-    assert found["after"]["swap_error"] < found["before"]["swap_error"]
+    assert found["counts"]["scored"] == N
+    assert found["counts"]["keys"] == 15
+    [section] = found["sections"]
+    assert section["after"]["swap_error"] < section["before"]["swap_error"]
     assert "sex=f" in page.read_text()
     refused = CliRunner().invoke(app, [*asked, "--jitter", "0.1"])
     assert refused.exit_code == 2

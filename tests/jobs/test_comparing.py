@@ -1,6 +1,7 @@
 """Several models beside each other: differences recomputed in pandas, the headline, and the command."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ from typer.testing import CliRunner
 
 from swapcal.cli.app import app
 from swapcal.errors import InvalidInput
-from swapcal.report.page import comparison_html
-from swapcal.tasks.audit import audit, compare, group_lines, headline
+from swapcal.report import page
+from swapcal.tasks.audit import audit, compare
 from swapcal.tasks.columns import RangeWarning
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.result import to_json
+from swapcal.tasks.result import LossDifference, Result, from_json, group_rows, to_json
 
 N = 6_000
 
@@ -29,6 +30,10 @@ def table(seed: int = 3) -> pd.DataFrame:
     return pd.DataFrame({"y": y, "g": g, "w": rng.random(N), "bad": bad, "good": truth, "flat": 0.4})
 
 
+def differences(result: Result) -> dict[str, LossDifference]:
+    return {one.title: one.difference for one in result.sections if one.difference is not None}
+
+
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_differences_are_those_of_pandas(weight: str | None) -> None:
     data = table()
@@ -38,44 +43,53 @@ def test_differences_are_those_of_pandas(weight: str | None) -> None:
         found = compare(data, TaskConfig("y", groups=["g"], weight=weight), ["bad", "good", "flat"])
     whole = data.dropna()
     w = whole["w"] if weight else pd.Series(1.0, whole.index)
-    assert found.n_paired == len(whole)
+    assert found.counts.scored == len(whole)
     for model in ("good", "flat"):
         difference = (whole[model] - whole["y"]) ** 2 - (whole["bad"] - whole["y"]) ** 2
-        overall = found.differences[model].overall
-        assert overall is not None
+        overall = found.paired[model]
         assert overall.difference == pytest.approx((w * difference).sum() / w.sum())
         assert overall.before == pytest.approx((w * (whole["bad"] - whole["y"]) ** 2).sum() / w.sum())
         for group in "abc":
             here = whole["g"] == group
             mean = (w * difference)[here].sum() / w[here].sum()
-            assert found.differences[model].mean[f"g={group}"] == pytest.approx(mean)
-            low, high = (getattr(found.differences[model], end)[f"g={group}"] for end in ("low", "high"))
+            assert differences(found)[model].mean[f"g={group}"] == pytest.approx(mean)
+            low, high = (getattr(differences(found)[model], end)[f"g={group}"] for end in ("low", "high"))
             assert low < mean < high
-    assert found.differences["good"].sure("g=a") == -1, "the others of g have the same forecasts"
-    assert found.differences["good"].sure("g=b") == 0
+    assert differences(found)["good"].sure("g=a") == -1, "the others of g have the same forecasts"
+    assert differences(found)["good"].sure("g=b") == 0
 
 
 def test_each_audit_is_the_one_alone() -> None:
     data, question = table(), TaskConfig("y", groups=["g"])
     found = compare(data, question, ["bad", "good"])
     alone = audit(data, TaskConfig("y", "good", groups=["g"]))
-    together = json.loads(to_json(found.results["good"]))["result"]
+    together = json.loads(to_json(found))["result"]["sections"][1]
     single = json.loads(to_json(alone))["result"]
-    assert together["before"].pop("label") == "good"
-    single["before"].pop("label")
-    assert together == single
+    section = single["sections"][0]
+    assert together["before"].pop("label") == together.pop("title") == "good"
+    section["before"].pop("label")
+    assert together.pop("difference")["mean"].keys() == {"all", "g=a", "g=b", "g=c"}
+    assert [together.pop(name) for name in ("verdict", "counts")] == [single[name] for name in ("verdict", "counts")]
+    for name in ("title", "difference", "verdict", "counts"):
+        section.pop(name)
+    assert together == section
+    assert to_json(from_json(to_json(found))) == to_json(found)
 
 
 def test_the_headline_claims_what_intervals_bear_out() -> None:
     data = table()
     question = TaskConfig("y", groups=["g"])
-    assert headline(compare(data, question, ["bad", "good"])).startswith("good is better than bad: Brier score")
-    assert headline(compare(data, question, ["good", "bad"])).startswith("good has the lowest Brier score beyond doubt")
+
+    def headline(models: list[str]) -> str:
+        return compare(data, question, models).verdict.headline
+
+    assert headline(["bad", "good"]).startswith("good is better than bad: Brier score")
+    assert headline(["good", "bad"]).startswith("good has the lowest Brier score beyond doubt")
     noise = np.random.default_rng(0).normal(0.0, 1e-3, N)
     data["twin"] = np.clip(data["good"] + noise, 0.0, 1.0)
-    said = headline(compare(data, question, ["good", "twin"]))
+    said = headline(["good", "twin"])
     assert said == "No model has a lower Brier score than good beyond doubt."
-    assert [line["group"] for line in group_lines(compare(data, question, ["good", "bad"]))][:2] == ["all", "g=a"]
+    assert [line["group"] for line in group_rows(compare(data, question, ["good", "bad"]))][:2] == ["all", "g=a"]
     with pytest.raises(InvalidInput, match="two columns"):
         compare(data, question, ["good"])
 
@@ -87,9 +101,9 @@ def test_other_properties_and_clusters() -> None:
     data["day"] = np.repeat(np.arange(N // 20), 20)
     plain = compare(data, TaskConfig("y", property="quantile:0.9"), ["a", "b"])
     by_day = compare(data, TaskConfig("y", property="quantile:0.9", cluster="day"), ["a", "b"])
-    assert plain.differences["b"].mean["all"] == pytest.approx(by_day.differences["b"].mean["all"])
+    assert differences(plain)["b"].mean["all"] == pytest.approx(differences(by_day)["b"].mean["all"])
     loss = {p: np.maximum(0.9 * (data["y"] - data[p]), -0.1 * (data["y"] - data[p])).mean() for p in "ab"}
-    assert plain.differences["b"].mean["all"] == pytest.approx(loss["b"] - loss["a"])
+    assert differences(plain)["b"].mean["all"] == pytest.approx(loss["b"] - loss["a"])
 
 
 def test_the_command_and_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,12 +114,12 @@ def test_the_command_and_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert shown.exit_code == 0, shown.output
     assert shown.stdout.startswith("good is better than bad")
     assert max(map(len, shown.stdout.splitlines())) <= 80
-    page = Path("page.html").read_text(encoding="utf-8")
-    assert "<b>flat" not in page
-    assert "&lt;b&gt;flat" in page
+    html = Path("page.html").read_text(encoding="utf-8")
+    assert "<b>flat" not in html
+    assert "&lt;b&gt;flat" in html
     data: dict[str, Any] = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
-    assert data["format"] == "swapcal.comparison"
-    assert [line["model"] for line in data["models"]] == ["bad", "good", "<b>flat"]
+    assert data["result"]["kind"] == "comparison"
+    assert [line["title"] for line in data["result"]["section_table"]] == ["bad", "good", "<b>flat"]
     failed = CliRunner().invoke(app, [*asked, "--fail-above", "2"])
     assert failed.exit_code == 1
     assert "bad" in failed.stderr
@@ -115,6 +129,5 @@ def test_the_command_and_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_page_needs_two_models() -> None:
     found = compare(table(), TaskConfig("y"), ["bad", "good"])
-    one = type(found)(found.source, {"bad": found.results["bad"]}, {}, found.n_paired)
     with pytest.raises(InvalidInput, match="two models"):
-        comparison_html(one)
+        page.html(replace(found, sections=found.sections[:1]))

@@ -115,9 +115,9 @@ def test_a_search_finds_whom_nobody_listed_and_warns_of_leaks() -> None:
     result = audit(data, TaskConfig("y", "p"), discover=True)
     assert result.discovery is not None
     assert result.verdict.kind == "recalibrate"
-    confirmed = [one["name"] for one in result.discovery["subgroups"] if one["confirmed"]]
+    confirmed = [one.name for one in result.discovery.confirmed]
     assert any("g=g4" in name and "shift=night" in name for name in confirmed)
-    assert [leak["name"] for leak in result.discovery["leaks"]] == ["closed"]
+    assert [leak.name for leak in result.discovery.leaks] == ["closed"]
     assert "closed" in " ".join(result.verdict.sentences)
 
 

@@ -37,8 +37,10 @@ def test_a_delay_in_rows_is_that_of_the_forecaster() -> None:
     shown = forecaster.run(columns, columns["y"], columns["p"], known=known)
     assert result.after is not None
     assert result.after.loss == pytest.approx(np.mean((shown - columns["y"]) ** 2))
-    assert result.settings["outcomes_waiting"] == 50
-    assert result.settings["outcomes_late"] == N - 50
+    assert result.lateness is not None
+    assert result.lateness.n_pending == 50
+    assert result.lateness is not None
+    assert result.lateness.n_late == N - 50
 
 
 def test_delay_column_and_rows_are_one_thing(tmp_path: Path) -> None:
@@ -78,7 +80,8 @@ def test_dependent_delays_are_said() -> None:
     known = np.arange(1, N + 1) + np.where(columns["y"] > 0.5, 2.0, 120.0)
     result = run({**columns, "k": known}, TaskConfig("y", "p", known="k"), seed=1)
     assert any(each.startswith("Outcomes that come late are not like") for each in result.verdict.sentences)
-    assert result.settings["delays_depend_on_outcomes"]
+    assert result.lateness is not None
+    assert result.lateness.dependent_since is not None
 
 
 @pytest.mark.parametrize(
@@ -106,8 +109,10 @@ def test_unknown_times_wait_and_nothing_is_lost() -> None:
     known = np.where(np.arange(N) % 7 == 0, np.nan, np.arange(1, N + 1) + 3.0)
     result = run({**columns, "k": known}, TaskConfig("y", "p", known="k"), seed=1)
     never = np.count_nonzero(np.isnan(known))
-    assert result.settings["outcomes_waiting"] == never + np.count_nonzero(known > N)
-    assert result.settings["outcomes_expired"] == 0
+    assert result.lateness is not None
+    assert result.lateness.n_pending == never + np.count_nonzero(known > N)
+    assert result.lateness is not None
+    assert result.lateness.n_expired == 0
 
 
 @pytest.mark.parametrize("mode", ["often", "random"])
@@ -133,7 +138,7 @@ def test_outcomes_are_learned_in_the_order_of_the_forecasts_if_asked(tmp_path: P
     for question in (asked, replace(asked, order="arrival")):
         file = tmp_path / f"{question.order}.csv"
         found = run(columns, question, learn=False, seed=3, out=file)
-        assert found.settings.get("order", "arrival") == question.order
+        assert found.config.get("order", "arrival") == question.order
         said[question.order] = np.loadtxt(file, delimiter=",", skiprows=1)[:, 1]
         forecaster = sc.Forecaster(sc.Mean(), sc.Finite(3), seed=3)
         contexts = np.column_stack([np.ones(n), ~x, x]).astype(float)

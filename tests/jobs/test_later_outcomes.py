@@ -219,18 +219,19 @@ def test_weights_clipping_and_moments_go_together(desk: Desk) -> None:
     files: dict[str, Any] = {"out": desk.folder / "out.csv", "state": desk.folder / "run.state", "seed": 1}
     first = run(write(~desk.blank), asked, **files)
     counted = (w > 0) & ~desk.blank[:n]
-    assert first.n_rounds == np.count_nonzero(counted)
-    assert first.settings["outcomes_waiting"] == np.count_nonzero((w > 0) & (desk.blank[:n] | (k > n)))
+    assert first.counts.scored == np.count_nonzero(counted)
+    assert first.lateness is not None
+    assert first.lateness.n_pending == np.count_nonzero((w > 0) & (desk.blank[:n] | (k > n)))
     with pytest.warns(UserWarning, match="outside"):
         second = run(write(np.ones(n, dtype=bool)), asked, **files)
-    assert second.n_rounds == np.count_nonzero(w > 0)
-    assert second.n_missing == 0
+    assert second.counts.scored == np.count_nonzero(w > 0)
+    assert second.counts.without_outcome == 0
     with pytest.warns(UserWarning, match="outside"):
         third = run(path, asked, **files)
     assert third.after is not None
     assert second.after is not None
     assert (third.after.loss, third.after.swap_error) == (second.after.loss, second.after.swap_error)
-    assert third.n_clipped == second.n_clipped == 1
+    assert third.counts.outcomes_outside == second.counts.outcomes_outside == 1
 
 
 def test_what_is_missing_is_said(desk: Desk) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from verdict_streams import table
 
 import swapcal as sc
 from commands import run
+from streams import table
 from swapcal.audits.sums import PER_CELL
 from swapcal.cli.output import view
 from swapcal.report import page
@@ -19,7 +19,6 @@ from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import from_json, to_json
 from swapcal.text.numbers import number
-from swapcal.text.property_words import property_words
 
 GROUPS = ["g", "h", ("g", "h")]
 
@@ -85,7 +84,7 @@ def test_what_is_stored_drawn_and_printed() -> None:
         assert number(value) in html
         assert number(value) in printed
     # One unit: points in the terminal, in the verdict and on the page.
-    assert property_words(sc.Mean()).bias(worst.mean) in html
+    assert sc.Mean().wording.bias(worst.mean) in html
     assert " points " in printed
 
 

@@ -63,7 +63,7 @@ def outputs_of(folder: Path, source: Any, question: TaskConfig = QUESTION, **set
 def test_forecasts_are_those_of_the_forecaster(tmp_path: Path) -> None:
     columns = table()
     result = run(columns, QUESTION, out=tmp_path / "out.csv", seed=5)
-    limit = result.settings["limit"]
+    limit = result.config["limit"]
     groups = Groups(["g", ("g", "h")], limit=limit)
     groups.fit({name: columns[name][:500] for name in "gh"})
     forecaster = sc.Forecaster(sc.Mean(), groups, horizon=1500, seed=5)
@@ -72,8 +72,9 @@ def test_forecasts_are_those_of_the_forecaster(tmp_path: Path) -> None:
     np.testing.assert_array_equal(out["forecast"], forecasts)
     np.testing.assert_array_equal(out["before"], columns["p"])
     np.testing.assert_array_equal(out["row"], np.arange(1, 1501))
-    assert result.settings["horizon"] == 1500
-    assert result.guarantee == forecaster.guarantee(0.05)
+    assert result.config["horizon"] == 1500
+    assert result.guarantee is not None
+    assert result.guarantee.bound == forecaster.guarantee(0.05)
     rows = groups.rows({name: columns[name] for name in "gh"}, 1500)
     dense = np.zeros((1500, groups.n))
     dense[np.repeat(np.arange(1500), np.diff(rows.indptr)), rows.indices] = rows.values
@@ -88,15 +89,17 @@ def test_before_and_after_stand_beside_each_other() -> None:
     assert result.kind == "run"
     assert result.before is not None
     assert result.after is not None
-    assert result.history is not None
-    assert result.paired is not None
+    assert result.first.history is not None
+    change = result.change
+    assert change is not None
     assert result.guarantee is not None
+    assert result.guarantee.bound is not None
     assert result.before.loss == pytest.approx(np.mean((columns["y"] - columns["p"]) ** 2))
-    assert result.after.swap_error < min(result.before.swap_error / 2, result.guarantee)
-    assert result.paired.difference == pytest.approx(result.after.loss - result.before.loss)
-    assert result.paired.low < result.paired.difference < result.paired.high < 0
+    assert result.after.swap_error < min(result.before.swap_error / 2, result.guarantee.bound)
+    assert change.difference == pytest.approx(result.after.loss - result.before.loss)
+    assert change.low < change.difference < change.high < 0
     assert result.verdict.kind == "recalibrate"
-    history = result.history
+    history = result.first.history
     assert history.before is not None
     assert history.after is not None
     assert history.guarantee is not None
@@ -133,7 +136,7 @@ def test_rows_without_outcome_are_forecast_and_not_learned_from(tmp_path: Path) 
     # Fixed bins, as else the first hints become values, whether or not their outcomes are known.
     settings: dict[str, Any] = {"bins": 21, "seed": 1}
     result = run(holes, QUESTION, out=tmp_path / "out.csv", **settings)
-    assert (result.n_rounds, result.n_missing) == (1000, 500)
+    assert (result.counts.scored, result.counts.without_outcome) == (1000, 500)
     out = written(tmp_path / "out.csv")
     assert len(out["row"]) == 1500
     assert not np.isnan(out["forecast"]).any()
@@ -149,10 +152,10 @@ def test_rows_without_a_hint_are_forecast_without_one(tmp_path: Path) -> None:
     out = written(tmp_path / "out.csv")
     np.testing.assert_array_equal(np.isnan(out["before"]), missing)
     assert not np.isnan(out["forecast"]).any()
-    assert result.settings["rows_without_hint"] == 375
+    assert result.counts.without_hint == 375
     assert result.before is not None
     assert result.before.weight == 1125
-    assert result.n_rounds == 1500
+    assert result.counts.scored == 1500
 
 
 def test_weights(tmp_path: Path) -> None:
@@ -184,17 +187,17 @@ def test_no_hint_and_no_groups(tmp_path: Path) -> None:
 
 def test_a_horizon_is_what_the_source_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = table(300)
-    assert run(columns, QUESTION).settings["horizon"] == 300
-    assert run(columns, QUESTION, horizon=5000).settings["horizon"] == 5000
+    assert run(columns, QUESTION).config["horizon"] == 300
+    assert run(columns, QUESTION, horizon=5000).config["horizon"] == 5000
     source = csv(tmp_path / "in.csv", columns)
-    assert run(source, QUESTION).settings["horizon"] == 300
+    assert run(source, QUESTION).config["horizon"] == 300
     packed = tmp_path / "in.csv.gz"
     packed.write_bytes(gzip.compress(source.read_bytes()))
-    assert run(packed, QUESTION).settings["horizon"] is None
+    assert run(packed, QUESTION).config["horizon"] is None
     with open(source, "rb") as stream:
-        assert run(io.BytesIO(stream.read()), QUESTION).settings["horizon"] is None
+        assert run(io.BytesIO(stream.read()), QUESTION).config["horizon"] is None
     monkeypatch.setattr(runner, "_HEAD", 2000)
-    assert 270 <= run(source, QUESTION).settings["horizon"] <= 330
+    assert 270 <= run(source, QUESTION).config["horizon"] <= 330
 
 
 def test_a_model_that_learns(tmp_path: Path) -> None:
@@ -217,7 +220,7 @@ def test_a_linear_class() -> None:
     result = run(columns, TaskConfig("y", "p", linear=("x",), prefix=500))
     assert result.before is not None
     assert result.after is not None
-    assert result.groups == ("all", "constant", "x")
+    assert result.first.groups == ("all", "constant", "x")
     assert result.after.swap_error < result.before.swap_error / 2
 
 
@@ -227,7 +230,7 @@ def test_labels_outside_the_range_are_moved_and_warned_about_once(tmp_path: Path
     with pytest.warns(RangeWarning, match=r"outside \[0, 1\]") as caught:
         result = run(columns, QUESTION)
     assert len(caught) == 1
-    assert result.n_clipped == np.count_nonzero(columns["y"] > 1)
+    assert result.counts.outcomes_outside == np.count_nonzero(columns["y"] > 1)
 
 
 def test_files_of_nothing(tmp_path: Path) -> None:
@@ -307,7 +310,7 @@ def test_rows_that_were_added_since_are_next(tmp_path: Path, ending: str, n: int
     run(source, question, out=out, state=state, horizon=1500)
     csv(source, columns)
     result = run(source, question, out=out, state=state, horizon=1500)
-    assert result.settings["rows"] == result.n_rounds == 1500
+    assert result.counts.rows == result.counts.scored == 1500
     whole = TaskConfig("y", "p", groups=["x"], prefix=min(n, 500))
     expected = run(source, whole, out=tmp_path / f"whole.{ending}", horizon=1500)
     assert out.read_bytes() == (tmp_path / f"whole.{ending}").read_bytes()
@@ -368,7 +371,7 @@ def test_functions_of_your_own_survive_a_stop(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         run(read(columns, batch_rows=500), question, stop=stopping_after(1), **settings)
     result = run(columns, question, **settings)
-    assert "old" in result.groups
+    assert "old" in result.first.groups
     np.testing.assert_array_equal(
         written(tmp_path / "out.csv")["forecast"], outputs_of(tmp_path, columns, question)["forecast"]
     )
@@ -397,6 +400,6 @@ def test_a_sharp_hint_gets_a_finer_grid_and_keeps_its_loss() -> None:
     columns = {"y": truth + 0.01 * rng.normal(size=6_000), "p": truth, "g": np.where(np.arange(6_000) % 2, "a", "b")}
     question = TaskConfig("y", "p", groups=["g"], low=-0.1, high=1.1)
     usual, finer = (run(columns, question, bins=bins, seed=1) for bins in (15, None))
-    assert finer.settings["bins"] > 30 > usual.settings["bins"] == 15
-    ratios = [each.paired.after / each.paired.before for each in (usual, finer) if each.paired is not None]
+    assert finer.config["bins"] > 30 > usual.config["bins"] == 15
+    ratios = [each.change.after / each.change.before for each in (usual, finer) if each.change is not None]
     assert ratios[1] < 1.05 < 1.5 < ratios[0]

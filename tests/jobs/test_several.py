@@ -13,13 +13,13 @@ from swapcal.classes import Classes
 from swapcal.errors import AtomsWarning, DataError, InvalidInput, StateFileError
 from swapcal.intervals import Interval, interval_score
 from swapcal.properties import Probability
-from swapcal.report.page import class_html, interval_html
+from swapcal.report import page
 from swapcal.tasks import checkpoint
 from swapcal.tasks.classes import run_classes
 from swapcal.tasks.columns import RangeWarning
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.interval import run_interval
-from swapcal.tasks.result import class_json, class_rows, interval_json, interval_rows
+from swapcal.tasks.result import from_json, group_rows, section_rows, to_json
 from swapcal.tasks.runner import Stopped
 from swapcal.tasks.survey import binning
 
@@ -85,7 +85,7 @@ def test_the_numbers_of_intervals_are_those_of_the_file(tmp_path: Path, model: l
         assert both["lower"].notna().all()  # the model's widths say how far to go from the first row on
     else:
         assert both["lower"].isna().sum() in range(20, 25)  # what twenty outcomes take, blanks among them
-    for row in interval_rows(found):
+    for row in group_rows(found):
         for which, expected in sides.items():
             hand = expected.loc[row["group"]]
             assert row[which]["coverage"] == pytest.approx(hand["coverage"])
@@ -93,15 +93,16 @@ def test_the_numbers_of_intervals_are_those_of_the_file(tmp_path: Path, model: l
             assert row[which]["width"] == pytest.approx(hand["width"])
             assert row[which]["score"] == pytest.approx(hand["score"])
         assert row["rows"] == sides["after"].loc[row["group"], "rows"] or "before" in sides
-    assert found.covered.after is not None
-    assert found.covered.after.loss == pytest.approx(sides["after"].loc["all", "score"])
+    assert found.after is not None
+    assert found.after.loss == pytest.approx(sides["after"].loc["all", "score"])
     covered = sides["after"].loc["store=east", "coverage"]
     assert abs(covered - 0.9) < 0.06, "a group that the model fails is covered"
-    told = json.loads(interval_json(found))
-    assert told["everybody"]["after"]["coverage"] == pytest.approx(sides["after"].loc["all", "coverage"])
-    page = interval_html(found)
-    assert f"{100 * covered:.1f} %" in page
-    assert "store=east" in page
+    everybody = json.loads(to_json(found))["result"]["section_table"][0]
+    assert everybody["after"]["coverage"] == pytest.approx(sides["after"].loc["all", "coverage"])
+    assert to_json(from_json(to_json(found))) == to_json(found)
+    html = page.html(found)
+    assert f"{100 * covered:.1f} %" in html
+    assert "store=east" in html
 
 
 def test_a_model_that_knows_where_it_is_unsure_keeps_that_knowledge() -> None:
@@ -110,10 +111,10 @@ def test_a_model_that_knows_where_it_is_unsure_keeps_that_knowledge() -> None:
     y = unsure * rng.normal(size=N)
     table = {"y": y, "f": np.zeros(N), "lo": -unsure, "hi": unsure}
     told, blind = (run_interval(table, TaskConfig("y"), 0.9, model=m, seed=1) for m in (["lo", "hi"], ["f"]))
-    assert told.scores["after"][0] < 0.85 * blind.scores["after"][0]
+    assert told.first.means["after"]["score"][0] < 0.85 * blind.first.means["after"]["score"][0]
     for found in (told, blind):
-        assert found.covered.after is not None
-        assert abs(found.covered.after.known_groups.mean[0]) < 0.02
+        assert found.after is not None
+        assert abs(found.after.known_groups.mean[0]) < 0.02
 
 
 def test_a_unit_only_scales_the_map() -> None:
@@ -131,8 +132,8 @@ def test_good_intervals_are_kept() -> None:
     center = rng.normal(size=N)
     table = {"y": center + rng.normal(size=N), "lo": center - 1.645, "hi": center + 1.645}
     found = run_interval(table, TaskConfig("y"), 0.9, model=["lo", "hi"], seed=1)
-    assert found.covered.verdict.kind == "fine"
-    assert found.covered.verdict.headline.startswith("Keep the model's intervals")
+    assert found.verdict.kind == "fine"
+    assert found.verdict.headline.startswith("Keep the model's intervals")
 
 
 def test_the_numbers_of_classes_are_those_of_the_file(tmp_path: Path) -> None:
@@ -148,27 +149,29 @@ def test_the_numbers_of_classes_are_those_of_the_file(tmp_path: Path) -> None:
         "before": (likeliest, known[MODEL].max(axis=1)),
         "after": (known["top"], known["confidence"]),
     }
-    for row in class_rows(found):
+    for row in group_rows(found):
+        sections = row["sections"]
         here = known["store"] == row["group"].removeprefix("store=") if row["group"] != "all" else known["y"].notna()
         assert row["rows"] == here.sum()
         for which, names in (("before", MODEL), ("after", after)):
             name, sure = tops[which]
             right = name[here] == known["y"][here]
-            assert row[which]["right"] == pytest.approx(right.mean())
-            assert row[which]["confidence"] == pytest.approx(sure[here].mean())
-            assert row[which]["top"]["bias"] == pytest.approx(100 * (sure[here].mean() - right.mean()), abs=1e-9)
+            assert sections["top"][which]["right"] == pytest.approx(right.mean())
+            assert sections["top"][which]["confidence"] == pytest.approx(sure[here].mean())
+            assert sections["top"][which]["bias"] == pytest.approx(100 * (sure[here].mean() - right.mean()), abs=1e-9)
             brier = 0.0
             for column, one in zip(names, NAMES, strict=True):
                 came = (known["y"][here] == one).astype(float)
                 brier += float(((known[column][here] - came) ** 2).mean())
                 bias = 100 * (known[column][here] - came).mean()
-                assert row[which]["classes"][one]["bias"] == pytest.approx(bias, abs=1e-9)
-            assert row[which]["brier"] == pytest.approx(brier)
+                assert sections[one][which]["bias"] == pytest.approx(bias, abs=1e-9)
+            assert sections["top"][which]["brier"] == pytest.approx(brier)
     assert found.verdict.headline.startswith("Use the recalibrated probabilities")
-    assert found.brier is not None
-    assert found.brier.difference < 0
-    assert json.loads(class_json(found))["classes"][0]["class"] == "top"
-    assert "late, or never" in class_html(found)
+    assert found.change is not None
+    assert found.change.difference < 0
+    assert [row["title"] for row in section_rows(found)] == ["top", *NAMES]
+    assert to_json(from_json(to_json(found))) == to_json(found)
+    assert "late, or never" in page.html(found)
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
@@ -187,10 +190,10 @@ def test_without_a_model_classes_start_from_what_came_up() -> None:
     store = rng.random(N) < 0.5
     table = {"y": np.where(rng.random(N) < np.where(store, 0.9, 0.2), 3, 1), "store": store}
     found = run_classes(table, ASKED, seed=1)
-    assert tuple(found.classes) == ("1", "3")
-    rows = {row["group"]: row["after"] for row in class_rows(found)}
-    assert rows["store=True"]["right"] > 0.85
-    assert "before" not in class_rows(found)[0]
+    assert [one.title for one in found.sections] == ["top", "1", "3"]
+    rows = {row["group"]: row["sections"]["top"] for row in group_rows(found)}
+    assert rows["store=True"]["after"]["right"] > 0.85
+    assert "before" not in rows["all"]
 
 
 def flat(row: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -226,8 +229,7 @@ def test_a_stopped_run_goes_on_as_if_nothing_had_happened(
     half.write_text("".join(lines))
     found = run(half, asked, **settings, seed=1, out=parts, state=state, horizon=N)
     assert parts.read_bytes() == whole.read_bytes()
-    table = class_rows if kind == "classes" else interval_rows
-    assert [flat(row) for row in table(found)] == [pytest.approx(flat(row)) for row in table(expected)]
+    assert [flat(row) for row in group_rows(found)] == [pytest.approx(flat(row)) for row in group_rows(expected)]
     half.write_text("".join([lines[1], *lines[1:]]))
     with pytest.raises(StateFileError, match="does not begin with the rows"):
         run(half, asked, **settings, seed=1, out=parts, state=state, horizon=N)
@@ -256,7 +258,7 @@ def test_what_cannot_be_intervals_is_refused_with_a_way_out() -> None:
     crossed = frame.assign(lo=np.where(np.arange(N) == 700, frame["hi"] + 1.0, frame["lo"]))
     with pytest.warns(RangeWarning, match="row 701 of .* has its lower end above"):
         found = run_interval(crossed, ASKED, 0.9, model=["lo", "hi"], seed=1)
-    assert found.covered.settings["intervals_crossed_before"] == 1
+    assert found.counts.crossed == 1
 
 
 def test_outcomes_stay_in_their_range() -> None:
@@ -264,11 +266,11 @@ def test_outcomes_stay_in_their_range() -> None:
     y = np.maximum(rng.normal(1.0, 2.0, N), 0.0)  # a third of them are 0
     with pytest.warns(AtomsWarning, match="are equal to 0, .* covers all of such a heap"):
         found = run_interval({"y": y}, TaskConfig("y", low=0.0), 0.9, seed=1)
-    assert found.covered.after is not None
-    assert abs(found.covered.after.known_groups.mean[0]) < 0.05
+    assert found.after is not None
+    assert abs(found.after.known_groups.mean[0]) < 0.05
     with pytest.warns(AtomsWarning), pytest.warns(RangeWarning, match="outside"):
         cut = run_interval({"y": y - 1.0}, TaskConfig("y", low=0.0), 0.9, seed=1)
-    assert cut.covered.n_clipped == int((y < 1.0).sum())
+    assert cut.counts.outcomes_outside == int((y < 1.0).sum())
 
 
 def test_what_cannot_be_classes_is_refused_with_a_way_out() -> None:
@@ -277,7 +279,7 @@ def test_what_cannot_be_classes_is_refused_with_a_way_out() -> None:
     with pytest.raises(DataError, match="give pairs, such as --p 0=p early,1=p on time"):
         run_classes(numbered, ASKED, model=MODEL)
     pairs = [f"{k}={column}" for k, column in enumerate(MODEL)]
-    assert tuple(run_classes(numbered, ASKED, model=pairs, seed=1).classes) == ("0", "1", "2")
+    assert [one.title for one in run_classes(numbered, ASKED, model=pairs, seed=1).sections[1:]] == ["0", "1", "2"]
     with pytest.raises(InvalidInput, match="each class"):
         run_classes(frame, ASKED, model=MODEL[:1])
     with pytest.raises(InvalidInput, match="not both"):
@@ -297,8 +299,8 @@ def test_a_class_that_nobody_knows_is_counted_and_not_learned() -> None:
     strange = frame.assign(y=np.where(np.arange(N) == 2000, "diverted", frame["y"].astype(object)))
     with pytest.warns(RangeWarning, match="'diverted'"):
         found = run_classes(strange, ASKED, model=MODEL, seed=1)
-    assert (found.n_strange, found.n_rows) == (1, N)
-    assert found.top.n_rounds == frame["y"].notna().sum() - int(pd.notna(frame["y"][2000]))
+    assert (found.counts.of_no_class, found.counts.rows) == (1, N)
+    assert found.counts.scored == frame["y"].notna().sum() - int(pd.notna(frame["y"][2000]))
 
 
 def test_the_interval_score_is_the_one_of_the_library() -> None:
@@ -311,15 +313,15 @@ def test_probabilities_that_add_up_but_for_rounding_stay_as_they_are() -> None:
     frame = flights()
     rounded = frame.assign(**{name: frame[name].round(2) for name in MODEL})
     found = run_classes(rounded, ASKED, model=MODEL, seed=1)
-    assert found.top.settings["rows_divided_by_their_sum"] == 0
-    assert found.means["before"]["confidence"][0] == pytest.approx(
+    assert found.counts.rescaled == 0
+    assert found.first.means["before"]["confidence"][0] == pytest.approx(
         rounded[MODEL].max(axis=1)[frame["y"].notna()].mean()
     )
     with pytest.warns(RangeWarning, match="add up to 100"):
         percent = run_classes(
             rounded.assign(**{name: 100 * rounded[name] for name in MODEL}), ASKED, model=MODEL, seed=1
         )
-    assert percent.top.settings["rows_divided_by_their_sum"] == N
+    assert percent.counts.rescaled == N
 
 
 def test_neighbors_in_the_last_bit_share_a_bin() -> None:

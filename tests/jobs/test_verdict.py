@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,11 @@ import swapcal as sc
 from streams import table
 from swapcal.audits.scores import Paired
 from swapcal.errors import DataError, InvalidInput
+from swapcal.properties import from_text
 from swapcal.tasks.audit import audit
 from swapcal.tasks.columns import RangeWarning
-from swapcal.tasks.config import TaskConfig, parse_groups, parse_property
-from swapcal.tasks.result import from_json, to_json
-from swapcal.text.property_words import NamedProperty, property_words
+from swapcal.tasks.config import TaskConfig, parse_groups
+from swapcal.tasks.result import Range, Result, from_json, to_json
 from swapcal.text.verdict import explained, verdict
 
 # Words.
@@ -25,8 +25,8 @@ from swapcal.text.verdict import explained, verdict
 def test_nothing_to_correct() -> None:
     result = audit(table(6000), TaskConfig("y", "p", ["g", "h", ("g", "h")]))
     assert result.verdict.kind == "fine"
-    assert result.groups[0] == "all"
-    assert len(result.groups) == 1 + 3 + 4 + 12
+    assert result.first.groups[0] == "all"
+    assert len(result.first.groups) == 1 + 3 + 4 + 12
     assert result.before is not None
     assert result.before.swap_error < (result.before.chance_high or 0)
     assert "would have been seen" in " ".join(result.verdict.sentences)
@@ -69,7 +69,7 @@ def test_one_constant_forecast() -> None:
     data["p"] = np.full(5000, 0.9)
     result = audit(data, TaskConfig("y", "p", ["g"]))
     assert result.verdict.kind == "refit"
-    assert "all 0.9" in result.settings["binning"]
+    assert "all 0.9" in result.first.binning
     honest = audit(data | {"p": np.full(5000, data["y"].mean())}, TaskConfig("y", "p"))
     assert honest.verdict.kind == "fine"
     assert "a constant would do as well" in " ".join(honest.verdict.sentences)
@@ -101,7 +101,7 @@ def test_other_properties_are_judged_too(property: str) -> None:
     base = rng.uniform(0, 40, n)
     g = rng.choice(["a", "b"], n)
     y = np.minimum(base + rng.uniform(0, 20, n), 60.0)
-    elicited = parse_property(property, 0.0, 60.0)
+    elicited = from_text(property, 0.0, 60.0)
     spread = np.linspace(0, 20, 2001)
     squares = base**2 + base * 20 + 400 / 3
     p = squares if property == "moment:2" else base + elicited.value(spread)
@@ -122,15 +122,15 @@ def test_verdicts_of_runs() -> None:
     assert before is not None
     assert after is not None
     pair = Paired(before.loss, after.loss, after.loss - before.loss, -0.1, -0.05, 0.95)
-    said = verdict(before, after, property=sc.Mean(), paired=pair)
+    said = verdict(before, after, wording=sc.Mean().wording, paired=pair)
     assert said.kind == "recalibrate"
     share = f"{100 * 0.1 / before.loss:.1f}"
     assert f"interval \u2212{share} % to" in " ".join(said.sentences)
-    assert verdict(after, after, property=sc.Mean()).kind == "fine"
-    assert verdict(None, after, property=sc.Mean()).kind == "fine"
-    assert verdict(None, before, property=sc.Mean()).kind == "recalibrate"
+    assert verdict(after, after, wording=sc.Mean().wording).kind == "fine"
+    assert verdict(None, after, wording=sc.Mean().wording).kind == "fine"
+    assert verdict(None, before, wording=sc.Mean().wording).kind == "recalibrate"
     with pytest.raises(InvalidInput, match="needs forecasts"):
-        verdict(None, None, property=sc.Mean())
+        verdict(None, None, wording=sc.Mean().wording)
 
 
 # Records with holes.
@@ -144,7 +144,7 @@ def test_missing_outcomes_and_forecasts_are_counted_and_not_scored() -> None:
     holes["p"][3::4] = np.nan
     with pytest.warns(RangeWarning, match="row 4 of .* has no forecast in column 'p'"):
         part = audit(holes, TaskConfig("y", "p", ["g"], low=0, high=1))
-    assert (part.n_rounds, part.n_missing, part.settings["rows_without_forecast"]) == (4000, 2000, 2000)
+    assert (part.counts.scored, part.counts.without_outcome, part.counts.without_forecast) == (4000, 2000, 2000)
     assert part.before is not None
     assert full.before is not None
     assert part.before.overall_error == pytest.approx(full.before.overall_error, rel=0.2)
@@ -154,25 +154,30 @@ def test_missing_outcomes_and_forecasts_are_counted_and_not_scored() -> None:
         audit(data | {"p": np.full(4000, np.nan)}, TaskConfig("y", "p"))
 
 
+def of_range(result: Result) -> Range:
+    assert result.range is not None
+    return result.range
+
+
 def test_ranges() -> None:
     rng = np.random.default_rng(0)
     y = rng.uniform(5, 9, 400)
     y[300:] += 1.0
     data = {"y": y, "p": np.clip(y, 6, 8)}
     result = audit(data, TaskConfig("y", "p", prefix=300))
-    assert (result.low, result.high, result.n_clipped) == (y.min(), y.max(), 0)
-    assert "all 400 rows" in result.settings["range"]
+    assert (of_range(result).low, of_range(result).high, result.counts.outcomes_outside) == (y.min(), y.max(), 0)
+    assert "all 400 rows" in of_range(result).origin
     with pytest.warns(RangeWarning, match=r"row \d+ of .* in column 'y', outside \[5") as said:
         cut = audit(data, TaskConfig("y", "p", low=5.0, high=9.0))
     assert len(said) == 1
-    assert cut.n_clipped == np.count_nonzero(y > 9.0)
+    assert cut.counts.outcomes_outside == np.count_nonzero(y > 9.0)
     fixed = audit(data, TaskConfig("y", "p", low=0.0, high=20.0))
-    assert (fixed.low, fixed.high, fixed.n_clipped) == (0.0, 20.0, 0)
-    assert "as given" in fixed.settings["range"]
+    assert (of_range(fixed).low, of_range(fixed).high, fixed.counts.outcomes_outside) == (0.0, 20.0, 0)
+    assert "as given" in of_range(fixed).origin
     half = audit(data, TaskConfig("y", "p", low=0.0))
-    assert (half.low, half.high) == (0.0, y.max())
+    assert (of_range(half).low, of_range(half).high) == (0.0, y.max())
     object_given = audit(data, TaskConfig("y", "p", property=sc.Quantile(0.5, low=4.0, high=11.0)))
-    assert (object_given.low, object_given.high) == (4.0, 11.0)
+    assert (of_range(object_given).low, of_range(object_given).high) == (4.0, 11.0)
     with pytest.raises(DataError, match="3 to 3, which is empty"):
         audit({"y": [3.0, 3.0], "p": [3.0, 3.0]}, TaskConfig("y", "p"))
     with pytest.raises(DataError, match=r"outside \[0, 1\], such as 35; .* divide by 100"):
@@ -184,7 +189,12 @@ def test_ranges() -> None:
 def test_outcomes_in_words() -> None:
     data = {"y": ["yes", "no", None, "yes"] * 50, "p": [0.9, 0.1, 0.5, 0.8] * 50}
     result = audit(data, TaskConfig("y", "p", positive="yes"))
-    assert (result.low, result.high, result.n_rounds, result.n_missing) == (0.0, 1.0, 150, 50)
+    assert (of_range(result).low, of_range(result).high, result.counts.scored, result.counts.without_outcome) == (
+        0.0,
+        1.0,
+        150,
+        50,
+    )
     with pytest.raises(DataError, match=r"holds text .*'yes'.* positive='yes'"):
         audit(data, TaskConfig("y", "p"))
     with pytest.raises(DataError, match=r"no value of column 'y' .* equals 'Yes'"):
@@ -204,7 +214,7 @@ def test_weights_come_from_a_column() -> None:
     heavy = np.ones(2000)
     heavy[1500] = 50.0
     late = audit(data | {"w": heavy}, TaskConfig("y", "p", ["g"], weight="w", prefix=1000))
-    assert late.settings["weights_outside"] == 0
+    assert late.counts.weights_outside == 0
     assert late.before is not None
     assert late.before.weight == pytest.approx(1999 / 50 + 1)
     with pytest.raises(DataError, match=r"row 3 .* has -1 in column 'w'"):
@@ -222,7 +232,7 @@ def test_linear_functions_find_what_groups_do_not() -> None:
     assert audit(data, TaskConfig("y", "p")).verdict.kind == "fine"
     result = audit(data, TaskConfig("y", "p", linear="z"))
     assert result.verdict.kind == "recalibrate"
-    assert result.groups == ("all", "constant", "z")
+    assert result.first.groups == ("all", "constant", "z")
     assert result.before is not None
     assert "on z" in result.before.witness
 
@@ -230,15 +240,15 @@ def test_linear_functions_find_what_groups_do_not() -> None:
 def test_the_history_does_not_depend_on_batches() -> None:
     data = table(3000)
     whole = audit(data, TaskConfig("y", "p", ["g"]))
-    assert whole.history is not None
-    assert whole.history.before is not None
-    assert whole.history.rounds[[0, 1, -1]].tolist() == [100, 125, 3000]
+    assert whole.first.history is not None
+    assert whole.first.history.before is not None
+    assert whole.first.history.rounds[[0, 1, -1]].tolist() == [100, 125, 3000]
     assert whole.before is not None
-    assert whole.history.before[-1] == whole.before.swap_error
+    assert whole.first.history.before[-1] == whole.before.swap_error
     part = TaskConfig("y", "p", ["g"])
     reference = audit({name: column[:100] for name, column in data.items()}, part)
     assert reference.before is not None
-    assert len(whole.history.rounds) == len(set(whole.history.rounds))
+    assert len(whole.first.history.rounds) == len(set(whole.first.history.rounds))
 
 
 def test_progress_is_told() -> None:
@@ -257,8 +267,8 @@ def test_questions() -> None:
     assert TaskConfig("y", groups={"old": lambda row: row["age"] > 60}).columns is None
     assert TaskConfig("y", groups=[("old", lambda row: row["age"] > 60)]).columns is None
     assert question.settings()["groups"] == ["a", "b", "a*b", "age >= 60"]
-    assert parse_property("Quantile:0.9", -1.0, 2.0) == sc.Quantile(0.9, low=-1.0, high=2.0)
-    assert parse_property("probability", 0.0, 1.0) == sc.Mean()
+    assert from_text("Quantile:0.9", -1.0, 2.0) == sc.Quantile(0.9, low=-1.0, high=2.0)
+    assert from_text("probability", 0.0, 1.0) == sc.Probability()
 
 
 @pytest.mark.parametrize(
@@ -314,18 +324,16 @@ def test_results_survive_json() -> None:
 def test_a_stored_result_knows_its_property(property: str) -> None:
     result = audit(table(150), TaskConfig("y", "p", property=property, low=0.0, high=2.0))
     again = from_json(to_json(result))
-    assert again.property == result.property
-    assert type(again.property) is type(result.property)
+    assert (again.property, again.wording) == (result.property, result.wording)
 
 
 def test_of_a_property_of_the_users_own_a_stored_result_keeps_the_name() -> None:
     own = sc.Property(identification=lambda p, y: p - y, name="my mean")
     result = audit(table(300), TaskConfig("y", "p", property=own))
     again = from_json(to_json(result))
-    assert result.property is own
-    assert again.property == NamedProperty("my mean", repr(own))
-    assert repr(again.property) == repr(own)
-    assert property_words(again.property) == replace(property_words(own), domain=None)
+    assert result.property == again.property == repr(own)
+    assert again.wording == own.wording
+    assert again.wording.name == "my mean"
     assert to_json(from_json(to_json(again))) == to_json(again)
 
 
@@ -339,16 +347,20 @@ def test_damaged_results_are_refused() -> None:
     data = json.loads(to_json(audit(table(200), TaskConfig("y", "p"))))
     with pytest.raises(DataError, match="version 99"):
         from_json(json.dumps(data | {"version": 99}))
-    for name in data["result"].keys() - {"group_table", "discovery"}:
+    optional = {
+        field.name for field in fields(Result) if field.default is not MISSING or field.default_factory is not MISSING
+    }
+    for name in data["result"].keys() - {"group_table", "section_table"} - optional:
         damaged = {key: value for key, value in data["result"].items() if key != name}
         with pytest.raises(DataError, match="damaged"):
             from_json(json.dumps(data | {"result": damaged}))
     for part, value in (
-        ("before", {"label": "x"}),
+        ("sections", [{"title": ""}]),
+        ("sections", []),
         ("verdict", 5),
         ("kind", "party"),
-        ("history", []),
-        ("n_rounds", "x"),
+        ("wording", []),
+        ("counts", {"scored": "x", "rows": 3}),
     ):
         with pytest.raises(DataError, match="damaged"):
             from_json(json.dumps(data | {"result": data["result"] | {part: value}}))
@@ -367,11 +379,11 @@ def test_a_run_with_a_price_that_heals_little_is_not_recommended() -> None:
     assert before.groups is not None
     assert before.groups.n_off == 1
     dear = replace(before, scores=replace(before.scores, log_loss=1.02 * before.scores.log_loss))
-    said = verdict(before, dear, property=sc.Mean())
+    said = verdict(before, dear, wording=sc.Mean().wording)
     assert said.headline.startswith("Not yet better: the model is off")
     assert "log loss is 2.0 % higher" in said.headline
-    unhealed = verdict(before, before, property=sc.Mean())
+    unhealed = verdict(before, before, wording=sc.Mean().wording)
     assert "less than half of that is gone" in unhealed.headline
     right = replace(before.groups, mean=np.zeros_like(before.groups.mean), off=np.zeros_like(before.groups.off))
     calm = replace(before, groups=right, swap_error=0.0, n_material=0)
-    assert verdict(before, calm, property=sc.Mean()).headline.startswith("Use the recalibrated forecasts")
+    assert verdict(before, calm, wording=sc.Mean().wording).headline.startswith("Use the recalibrated forecasts")

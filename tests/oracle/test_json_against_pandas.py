@@ -110,19 +110,19 @@ class _Pipe(io.BytesIO):
 def check(found: dict[str, Any], table: pd.DataFrame, made: Case) -> None:
     rows = oracle.scored(table, made.weight)
     kind, level = made.kind, made.level
-    low, high = found["low"], found["high"]
+    low, high = found["range"]["low"], found["range"]["high"]
     binary = bool(rows["y"].isin([0.0, 1.0]).all())
     ends = (0.0, 1.0)
     if not binary:
         ends = min(table["y"].min(), table["p"].min()), max(table["y"].max(), table["p"].max())
     assert (low, high) == ends
-    assert found["n_clipped"] == 0
-    assert found["settings"]["forecasts_outside"] == 0
-    assert found["n_rounds"] == len(rows)
-    assert found["n_missing"] == int(table["y"].isna().sum())
-    assert found["settings"]["rows"] == len(table)
-    assert found["settings"]["rows_without_forecast"] == int((table["p"].isna() & table["y"].notna()).sum())
-    side, v, w = found["before"], oracle.identification(rows, kind, level, low, high), rows["w"]
+    assert found["counts"]["outcomes_outside"] == 0
+    assert found["counts"]["forecasts_outside"] == 0
+    assert found["counts"]["scored"] == len(rows)
+    assert found["counts"]["without_outcome"] == int(table["y"].isna().sum())
+    assert found["counts"]["rows"] == len(table)
+    assert found["counts"]["without_forecast"] == int((table["p"].isna() & table["y"].notna()).sum())
+    side, v, w = found["sections"][0]["before"], oracle.identification(rows, kind, level, low, high), rows["w"]
     loss = oracle.losses(rows["p"], rows["y"], kind, level)
     assert oracle.close(side["weight"], float(w.sum()))
     assert oracle.close(side["loss"], oracle.weighted(loss, w))
@@ -149,7 +149,11 @@ def check_groups(
 ) -> None:
     members = oracle.groups_of(rows, ["g", "h"])
     groups = side["groups"]
-    unit = 100.0 if kind == "quantile" or (found["low"], found["high"]) == (0.0, 1.0) else found["high"] - found["low"]
+    unit = (
+        100.0
+        if kind == "quantile" or (found["range"]["low"], found["range"]["high"]) == (0.0, 1.0)
+        else found["range"]["high"] - found["range"]["low"]
+    )
     assert set(groups["name"]) == set(members)
     by_name = {row["group"]: row for row in found["group_table"]}
     assert found["group_table"][0]["group"] == "all"
@@ -179,7 +183,7 @@ def check_totals(found: dict[str, Any], side: dict[str, Any], rows: pd.DataFrame
     places = pd.Series(np.searchsorted(edges[1:-1], rows["p"], side="right"), index=rows.index)
     weights = np.array([rows["w"][places == k].sum() for k in range(len(edges) - 1)])
     np.testing.assert_allclose(side["histogram"], weights, rtol=1e-9, atol=1e-9)
-    for j, name in enumerate(found["groups"]):
+    for j, name in enumerate(found["sections"][0]["groups"]):
         for k in range(0, len(edges) - 1, 3):
             inside = members[name] & (places == k)
             assert side["counts"][k][j] == int(inside.sum())
@@ -187,7 +191,7 @@ def check_totals(found: dict[str, Any], side: dict[str, Any], rows: pd.DataFrame
                 assert abs(side["bias"][k][j] - oracle.weighted(v[inside], rows["w"][inside])) < 1e-9
     values = np.unique(rows["p"])
     if len(values) <= 200:
-        between = np.concatenate([[found["low"]], (values[1:] + values[:-1]) / 2, [found["high"]]])
+        between = np.concatenate([[found["range"]["low"]], (values[1:] + values[:-1]) / 2, [found["range"]["high"]]])
         assert oracle.close(side["swap_error"], oracle.swap_error(rows, v, between, members, 2.0), 1e-7)
         everybody = {"all": members["all"]}
         assert oracle.close(side["overall_error"], oracle.swap_error(rows, v, between, everybody, 2.0), 1e-7)
@@ -198,7 +202,7 @@ def check_totals(found: dict[str, Any], side: dict[str, Any], rows: pd.DataFrame
         assert oracle.close(curve["forecast"][k], oracle.weighted(here["p"], here["w"]), 1e-7)
         if kind == "mean":
             assert abs(curve["outcome"][k] - oracle.weighted(here["y"], here["w"])) < 1e-7 * (
-                found["high"] - found["low"]
+                found["range"]["high"] - found["range"]["low"]
             )
 
 

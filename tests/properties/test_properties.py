@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from model_diagnostics.calibration import identification_function  # type: ignore[import-untyped]
 from scipy import stats
@@ -87,7 +87,6 @@ def test_tsallis_at_two_is_the_squared_loss() -> None:
     assert np.array_equal(Tsallis(2.0).weight(p), Squared().weight(p))
 
 
-@settings(deadline=None)
 @given(y=units, level=levels)
 def test_values_agree_with_scipy_and_numpy(y: Float64Array, level: float) -> None:
     assert Expectile(level).value(y) == pytest.approx(stats.expectile(y, level), rel=1e-9, abs=1e-12)

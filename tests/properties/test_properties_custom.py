@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from instances import entropy, entropy_slope, huber, huber_loss, wide
@@ -63,7 +63,6 @@ def test_from_the_loss_of_a_built_in_property(built_in: Elicitable) -> None:
     assert own.loss_weight(0.5) == own.scale
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=12).map(lambda n: np.array(n) / 1000))
 def test_value_by_bisection_is_the_exact_one(y: Float64Array) -> None:
     assert Property(Mean().identification).value(np.zeros(2)) == 0.0

@@ -24,27 +24,27 @@ import result_examples as examples
 from swapcal.audits.histograms import Curve
 from swapcal.errors import InvalidInput, MissingExtra
 from swapcal.properties import Expectile, Mean, Moment, Probability, Property, Quantile
+from swapcal.properties.base import Wording
 from swapcal.report import (
-    CellMap,
-    ErrorOverTime,
-    ForecastHistogram,
-    LossChange,
-    Reliability,
-    WorstGroups,
+    cell_map,
+    error_over_time,
     figures,
+    forecast_histogram,
+    loss_change,
     page,
+    reliability,
+    worst_groups,
 )
-from swapcal.report.figures import FEW
+from swapcal.report.figures import FEW, worst_order
 from swapcal.tasks.result import History, Result
-from swapcal.text.property_words import NamedProperty, property_words
 
 FIGURES: dict[str, Callable[[Result], Any]] = {
-    "reliability": Reliability.of,
-    "cells": CellMap.of,
-    "time": ErrorOverTime.of,
-    "groups": WorstGroups.of,
-    "loss": LossChange.of,
-    "histogram": ForecastHistogram.of,
+    "reliability": reliability,
+    "cells": cell_map,
+    "time": error_over_time,
+    "groups": worst_groups,
+    "loss": loss_change,
+    "histogram": forecast_histogram,
 }
 RUN = examples.run_example(n_groups=4)
 SHAPES: dict[str, Callable[[], Result]] = {
@@ -104,7 +104,7 @@ def test_a_figure_makes_axes_that_no_global_state_knows(name: str) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_finding_is_one_readable_text(name: str) -> None:
-    finding = FIGURES[name](RUN).finding()
+    finding = FIGURES[name](RUN).finding
     assert finding.endswith(".")
     assert "nan" not in finding
 
@@ -121,23 +121,23 @@ def test_frames_exist_in_every_backend(name: str, backend: str) -> None:
 def test_frames_hold_the_numbers(backend: str | None) -> None:
     assert RUN.before is not None
     assert RUN.after is not None
-    assert RUN.history is not None
-    assert RUN.paired is not None
-    group = RUN.groups[3]
-    points = _columns(Reliability.of(RUN, group).frame(backend))
+    assert RUN.first.history is not None
+    assert RUN.change is not None
+    group = RUN.first.groups[3]
+    points = _columns(reliability(RUN, group).frame(backend))
     for field in ("forecast", "outcome", "low", "high", "count"):
         wanted = [*getattr(RUN.before.curves[group], field), *getattr(RUN.after.curves[group], field)]
         np.testing.assert_array_equal(points[field], wanted)
-    cells = _columns(CellMap.of(RUN, "before").frame(backend))
+    cells = _columns(cell_map(RUN, "before").frame(backend))
     assert sum(cells["count"]) == RUN.before.counts.sum()
-    at = RUN.groups.index(cells["group"][-1]), int(np.searchsorted(RUN.before.edges, cells["low"][-1]))
+    at = RUN.first.groups.index(cells["group"][-1]), int(np.searchsorted(RUN.before.edges, cells["low"][-1]))
     assert cells["bias"][-1] == RUN.before.bias[at[1], at[0]]
-    times = _columns(ErrorOverTime.of(RUN).frame(backend))
-    np.testing.assert_array_equal(times["after"], RUN.history.after)
-    np.testing.assert_allclose(np.power(times["rate"], 3), RUN.history.rounds)
-    loss = _columns(LossChange.of(RUN).frame(backend))
-    assert (loss["low"][0], loss["high"][0]) == (RUN.paired.low, RUN.paired.high)
-    bins = _columns(ForecastHistogram.of(RUN).frame(backend))
+    times = _columns(error_over_time(RUN).frame(backend))
+    np.testing.assert_array_equal(times["after"], RUN.first.history.after)
+    np.testing.assert_allclose(np.power(times["rate"], 3), RUN.first.history.rounds)
+    loss = _columns(loss_change(RUN).frame(backend))
+    assert (loss["low"][0], loss["high"][0]) == (RUN.change.low, RUN.change.high)
+    bins = _columns(forecast_histogram(RUN).frame(backend))
     assert bins["count"] == [*RUN.before.histogram, *RUN.after.histogram]
 
 
@@ -146,7 +146,7 @@ def test_groups_sum_up_their_cells() -> None:
     result = examples.run_example(Quantile(0.9), n=3_000)
     assert result.before is not None
     side, found = result.before, result.before.known_groups
-    for j in rng.integers(0, len(result.groups), 5):
+    for j in rng.integers(0, len(result.first.groups), 5):
         held = [(side.bias[i, j], side.counts[i, j]) for i in range(len(side.histogram)) if side.counts[i, j] > 0]
         mean = sum(b * n for b, n in held) / sum(n for _, n in held)
         assert found.mean[j] == pytest.approx(mean)
@@ -154,8 +154,8 @@ def test_groups_sum_up_their_cells() -> None:
         # Never narrower than what independent draws with the quantile's own spread would allow.
         assert found.high[j] - found.low[j] > 2 * 1.96 * np.sqrt((mean + 0.9) * (0.1 - mean) / found.rows[j])
     assert found.error.max() == pytest.approx(side.group_error)
-    assert WorstGroups.of(result).order()[0] == 0
-    ranked = [(found.off[j], abs(found.near[j])) for j in WorstGroups.of(result).order()[1:]]
+    assert worst_order(result)[0] == 0
+    ranked = [(found.off[j], abs(found.near[j])) for j in worst_order(result)[1:]]
     assert ranked == sorted(ranked, reverse=True)
 
 
@@ -167,19 +167,18 @@ def test_groups_sum_up_their_cells() -> None:
         (Quantile(0.9, low=-1.0, high=3.0), -0.03, "coverage too low by 3 points"),
         (Expectile(0.8, high=10.0), 0.021, "too high by 0.21"),
         (Moment(2, low=0.0, high=3.0), 0.1, "too high by 0.9"),
-        (NamedProperty("mine", "Property(name='mine')"), 0.25, "too high by 0.25 in mean identification"),
-        (NamedProperty("Quantile(0.9)", "Quantile(0.9)"), 0.25, "too high by 0.25 in mean identification"),
+        (Property(lambda p, y: p - y, name="mine"), 0.25, "too high by 0.25 in mean identification"),
         (Mean(), float("nan"), "nothing was forecast"),
         (Mean(), 0.00001, "no bias"),
     ],
 )
 def test_biases_are_told_in_the_units_of_the_property(property: Any, bias: float, words: str) -> None:
-    assert property_words(property).bias(bias) == words
+    assert property.wording.bias(bias) == words
 
 
 def test_a_property_of_the_users_own_is_called_by_its_name() -> None:
     own = Property(identification=lambda p, y: p - y, name="my mean")
-    assert property_words(own).name == "my mean"
+    assert own.wording == Wording("my mean")
 
 
 def test_nothing_on_the_page_comes_from_elsewhere(rendered: str) -> None:
@@ -249,7 +248,7 @@ def test_what_is_missing_is_left_out() -> None:
     drawn = {kind: 'id="time"' in _page(kind) for kind in ids}
     assert drawn == {"run": True, "audit": False, "after": True}
     with pytest.raises(InvalidInput, match="neither"):
-        page.html(replace(RUN, before=None, after=None))
+        page.html(examples.with_section(RUN, before=None, after=None))
 
 
 def test_the_page_stays_small() -> None:
@@ -267,10 +266,10 @@ def test_cells_without_numbers_are_blank_and_few_rows_are_marked() -> None:
     assert sum(c == "none" for c in cells) == int((counts == 0).sum())
     assert sum(c.endswith(" few") for c in cells) == int(((counts > 0) & (counts < FEW)).sum())
     empty = replace(RUN.before, bias=np.full_like(RUN.before.bias, np.nan), counts=np.zeros_like(RUN.before.counts))
-    blank = replace(examples.audit_example(n_groups=4), before=empty)
+    blank = examples.with_section(examples.audit_example(n_groups=4), before=empty)
     assert set(_cells(page.html(blank))) == {"none"}
-    assert "no cell has" in CellMap.of(blank, "before").finding()
-    _draw(CellMap.of(blank, "before")())
+    assert "no cell has" in cell_map(blank, "before").finding
+    _draw(cell_map(blank, "before")())
 
 
 def test_odd_numbers_are_drawn() -> None:
@@ -279,13 +278,13 @@ def test_odd_numbers_are_drawn() -> None:
     curve = Curve(half, half, half, half, np.array([0.0, 3.0]))
     bare = replace(
         RUN.before,
-        curves={"all": Curve(nothing, nothing, nothing, nothing, nothing), RUN.groups[1]: curve},
+        curves={"all": Curve(nothing, nothing, nothing, nothing, nothing), RUN.first.groups[1]: curve},
         histogram=np.zeros_like(RUN.before.histogram),
         worst=(),
         witness="",
     )
     history = History(np.array([1.0, 2.0]), None, np.zeros(2), None)
-    result = replace(RUN, before=bare, after=None, paired=None, history=history)
+    result = replace(examples.with_section(RUN, before=bare, after=None, history=history), paired={})
     text = page.html(result)
     assert "nothing was forecast for this group" in text
     assert "no error was recorded" in text
@@ -312,19 +311,17 @@ def test_write_gives_the_path_or_a_sentence(tmp_path: Path) -> None:
 
 def test_what_cannot_be_drawn_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="no curve for the group 'nobody'"):
-        Reliability.of(RUN, "nobody")
-    with pytest.raises(InvalidInput, match="both are None"):
-        Reliability(None, None)
+        reliability(RUN, "nobody")
     audit = examples.audit_example(n_groups=4)
-    for make in (ErrorOverTime.of, LossChange.of, CellMap.of):
+    for make in (error_over_time, loss_change, cell_map):
         with pytest.raises(InvalidInput, match=r"^this result has"):
             make(audit)
     with pytest.raises(InvalidInput, match="backend must be one of pandas, polars, pyarrow"):
-        ForecastHistogram.of(RUN).frame("spark")
+        forecast_histogram(RUN).frame("spark")
     calls: list[tuple[str, str, Callable[[], Any]]] = [
-        ("figure_frame", "narwhals", lambda: ForecastHistogram.of(RUN).frame("pandas")),
-        ("figure_frame", "pandas", lambda: ForecastHistogram.of(RUN).frame("pandas")),
-        ("drawing", "matplotlib", lambda: ForecastHistogram.of(RUN)()),
+        ("figures", "narwhals", lambda: forecast_histogram(RUN).frame("pandas")),
+        ("figures", "pandas", lambda: forecast_histogram(RUN).frame("pandas")),
+        ("drawing", "matplotlib", lambda: forecast_histogram(RUN)()),
         ("page", "jinja2", lambda: page.html(RUN)),
     ]
     for module, missing, call in calls:

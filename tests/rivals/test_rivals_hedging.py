@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import swapcal as sc
-from hedging_games import CASES, N_FUNCTIONS, T, alike, every_rival, far_label, make, play, state, stream
-from swapcal.errors import AlreadyUpdated, InvalidInput
+from hedging_games import CASES, N_FUNCTIONS, T, every_rival, far_label, make, play, stream
+from rival_citizens import check_rival
+from swapcal.errors import InvalidInput
 from swapcal.paper.method import Plan
 from swapcal.rivals import all_rivals
 from swapcal.rivals.conformal import MVP
@@ -30,37 +32,8 @@ class TestEveryRival:
         assert kind.card.reference  # type: ignore[attr-defined]
 
     @every_rival
-    def test_run_is_the_loop(self, name: str) -> None:
-        x, y = stream(T)
-        method, values = make(name), []
-        for t in range(T):
-            forecast = method.predict(x[t])
-            values.append(forecast.value)
-            method.update(forecast, y[t])
-        other = make(name)
-        assert np.array_equal(other.run(x, y), values)
-        assert alike(state(other), state(method))
-
-    @every_rival
-    def test_predict_learns_nothing(self, name: str) -> None:
-        x, y = stream(T)
-        method = make(name)
-        method.run(x[:60], y[:60])
-        before = state(method)
-        plans = [method.plan(method.hypotheses.row(x[70]), None) for _ in range(2)]
-        method.predict(x[70], hint=0.5)
-        assert alike(before, state(method))
-        assert plans[0] == plans[1]
-
-    @every_rival
-    def test_outcomes_come_in_any_order_and_once(self, name: str) -> None:
-        x, y = stream(T)
-        method = make(name)
-        forecasts = [method.predict(row) for row in x[:20]]
-        for t in reversed(range(20)):
-            method.update(forecasts[t], y[t])
-        with pytest.raises(AlreadyUpdated):
-            method.update(forecasts[4], y[4])
+    def test_good_citizens(self, name: str) -> None:
+        check_rival(partial(make, name))
 
     @every_rival
     def test_probabilities_and_domain(self, name: str) -> None:

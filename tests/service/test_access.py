@@ -150,7 +150,7 @@ def test_no_token_and_no_case_is_kept_where_others_read(guarded: Guarded) -> Non
 def test_tokens_are_listed_and_revoked_while_it_runs(guarded: Guarded) -> None:
     config, runner = guarded.running.config, CliRunner()
     gone = _create(config, "--scope", "read", "--name", "short-lived", "--all-streams")
-    until = time.monotonic() + 20.0
+    until = time.monotonic() + 600.0
     while _ask(guarded, gone, "GET", "/v1/streams").status_code != 200:
         assert time.monotonic() < until
         time.sleep(0.1)
@@ -216,10 +216,11 @@ def test_tokens_of_the_configuration(tmp_path: Path) -> None:
             checked(msgspec.convert(entry, Config))
 
 
-def test_a_bucket_fills_up_again() -> None:
+def test_a_bucket_fills_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [7.0]
+    monkeypatch.setattr("swapcal.service.access.time.monotonic", lambda: now[0])
     bucket = Bucket(1000.0, 2000.0)
     assert bucket.take(2000) == 0.0
-    wait = bucket.take(100)
-    assert 0.0 < wait <= 0.1
-    time.sleep(0.12)
+    assert bucket.take(100) == pytest.approx(0.1)
+    now[0] += 0.12
     assert bucket.take(100) == 0.0

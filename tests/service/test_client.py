@@ -58,7 +58,7 @@ def test_every_call(server: Running) -> None:
 def test_a_server_that_is_away_for_a_moment_is_waited_for(serve: Starter) -> None:
     server = serve()
     folder, port = server.config.parent, server.port
-    with Client(server.url, retries=Retries(attempts=200, first=0.05, longest=0.1)) as client:
+    with Client(server.url, retries=Retries(attempts=6000, first=0.05, longest=0.1)) as client:
         client.forecast("late", "w-1", {}, 0.4)
         server.kill()
 

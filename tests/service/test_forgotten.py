@@ -134,7 +134,11 @@ def test_a_report_counts_them_among_those_without_outcome(sqlite: str) -> None:
     assert learned is not None
     result = recorded_result("late", stream.spec, stream.groups, learned, msgspec.structs.asdict(stream.status()))
     store.close()
-    assert (result.n_rounds, result.n_missing, result.settings["forgotten of the stream"]) == (83, 17, 7)
+    assert (result.counts.scored, result.counts.without_outcome, result.config["forgotten of the stream"]) == (
+        83,
+        17,
+        7,
+    )
 
 
 def test_rounds_to_be_skipped_are_kept_no_longer_than_needed() -> None:

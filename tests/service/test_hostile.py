@@ -30,7 +30,7 @@ def _attack(server: Running, requests: int) -> None:
     weights = {"forecast": 8, "learn": 4, "put_stream": 3}
     total = sum(weights.get(op.name, 1) for op in CHECKED)
     seen: dict[int, int] = {}
-    with httpx.Client(base_url=server.url, timeout=30.0) as http:
+    with httpx.Client(base_url=server.url, timeout=600.0) as http:
         state = _state(http)
         for op in CHECKED:
             share = max(3, requests * weights.get(op.name, 1) // total)

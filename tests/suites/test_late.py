@@ -1,13 +1,15 @@
 """Late outcomes, for every model: `run`, single events and the loop of `predict` and `update` are one thing."""
 
 import io
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 import swapcal as sc
-from late_models import MODELS, loop, model, rows, stream, values
+from late_models import MODELS, Stream, loop, model, rows, stream, values
+from swapcal.cases import Cases, Events, step
 
 pytestmark = pytest.mark.filterwarnings("ignore::swapcal.errors.AtomsWarning")
 ORDERS: list[dict[str, Any]] = [{}, {"order": "forecast"}, {"order": "forecast", "settle": 6}]
@@ -120,3 +122,223 @@ def test_each_forecast_is_updated_once(name: str) -> None:
         with pytest.raises(sc.AlreadyUpdated):
             own.forget(closed)
     assert own.n_pending == 0
+
+
+# Events: any mixture of cases, outcomes and words that none will come.
+
+
+def told(some: Stream, *, never: Any = None, weights: Any = None) -> Events:
+    """The rows as events: the outcome of each comes right behind it, with the moment at which it is known."""
+    ids, y, known, forgotten = [], [], [], []
+    for t in range(len(some.y)):
+        gone = never is not None and bool(never[t])
+        ids += [f"case {t}"] * 2
+        y += [np.nan, np.nan if gone else some.y[t]]
+        known += [np.nan, np.nan if gone else some.known[t]]
+        forgotten += [False, gone]
+    return Events(ids, y, some.x, some.hints, weights=weights, known=known, never=np.array(forgotten))
+
+
+def cut(events: Events, some: Stream, sizes: Sequence[int]) -> Iterator[Events]:
+    """The same events in pieces of so many rows."""
+    start, k = 0, 0
+    while start < len(some.y):
+        stop = min(start + sizes[k % len(sizes)], len(some.y))
+        both, own = slice(2 * start, 2 * stop), slice(start, stop)
+        weights = None if events.weights is None else events.weights[own]
+        yield Events(
+            events.ids[both],
+            events.y[both],
+            some.x[own],
+            some.hints[own],
+            weights=weights,
+            known=events.known[both],
+            never=events.never[both],
+        )
+        start, k = stop, k + 1
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("sizes", [(1,), (7, 1, 40), (1000,)])
+def test_events_are_the_loop_however_they_are_cut(name: str, order: dict[str, Any], sizes: tuple[int, ...]) -> None:
+    some = stream(name, n=60)
+    expected = loop(
+        model(name), some._replace(known=np.where(some.never, np.nan, some.known)), never=some.never, **order
+    )
+    cases, shown, status = Cases(model(name), **order), [], []
+    for part in cut(told(some, never=some.never), some, sizes):
+        played = cases.play(part)
+        shown += rows(played.forecast)[::2]
+        status += played.status
+        cases = Cases.from_bytes(cases.to_bytes())
+    width = len(expected[0])
+    assert [each[:width] for each in shown] == expected
+    assert status[::2] == ["forecast"] * 60
+    assert set(status[1::2]) <= {"learned", "held", "forgotten"}
+    assert status[1::2].count("forgotten") == some.never.sum()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_events_of_no_weight_are_forgotten_at_once(name: str) -> None:
+    some = stream(name, n=60)
+    expected = loop(model(name), some, weights=some.weights)
+    cases = Cases(model(name))
+    played = cases.play(told(some, weights=some.weights))
+    assert [each[: len(expected[0])] for each in rows(played.forecast)[::2]] == expected
+    of_none = [status for status, share in zip(played.status[1::2], some.weights, strict=True) if not share]
+    assert set(of_none) == {"contradicted"}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_outcomes_can_be_corrected_before_they_are_learned(name: str) -> None:
+    some = stream(name, n=40)
+    some = some._replace(known=some.known + 1.0)  # none is due before the next row
+    wrong = some.y[::-1].copy()
+    expected = loop(model(name), some)
+    cases, shown = Cases(model(name), corrections=True), []
+    for t in range(40):
+        case = Events(
+            [t, t], [np.nan, wrong[t]], some.x[t : t + 1], some.hints[t : t + 1], known=[np.nan, some.known[t]]
+        )
+        played = cases.play(case)
+        assert played.status == ["forecast", "held"]
+        shown += rows(played.forecast)[:1]
+        again = cases.learn([t], some.y[t : t + 1], known=some.known[t : t + 1])
+        assert again.status == ["repeated" if wrong[t] == some.y[t] else "corrected"]
+    assert [each[: len(expected[0])] for each in shown] == expected
+    learned = next(t for t in range(40) if some.known[t] <= 39)
+    assert cases.learn([learned], wrong[learned : learned + 1]).status == [
+        "repeated" if wrong[learned] == some.y[learned] else "contradicted"
+    ]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_cases_expire_by_rounds_or_by_word(name: str) -> None:
+    some = stream(name, n=20)
+    cases = Cases(model(name, max_pending=8), remember=4)
+    cases.play(Events(list(range(20)), np.full(20, np.nan), some.x, some.hints))
+    assert cases.n_waiting == 8
+    assert cases.learn([0, 11, 12], some.y[:3]).status == ["unknown", "expired", "learned"]
+    assert cases.expire(15) == [13, 14]
+    assert cases.learn([14, 15], some.y[:2]).status == ["expired", "learned"]
+    assert len(cases.book.closed) == 4  # type: ignore[attr-defined]
+
+
+def test_in_the_order_of_forecasts_a_forgotten_case_holds_up_nobody() -> None:
+    some = stream("forecaster", n=4)
+    cases = Cases(model("forecaster"), order="forecast")
+    cases.play(Events(["a", "b", "c", "d"], np.full(4, np.nan), some.x, some.hints))
+    assert cases.learn(["c", "b"], [0.1, 0.2]).status == ["held", "held"]
+    assert cases.model.n_rounds == 0  # type: ignore[attr-defined]
+    cases = Cases.from_bytes(cases.to_bytes())
+    assert cases.forget(["a"]).status == ["forgotten"]
+    assert cases.model.n_rounds == 2  # type: ignore[attr-defined]
+    assert cases.learn(["b", "c", "c", "d"], [0.2, 0.1, 0.3, 0.4]).status == [
+        "repeated",
+        "repeated",
+        "contradicted",
+        "learned",
+    ]
+
+
+def test_what_events_cannot_be() -> None:
+    cases = Cases(model("forecaster"))
+    with pytest.raises(sc.InvalidInput, match="one id and one y"):
+        Events(["a"], [1.0, 2.0], [])
+    with pytest.raises(sc.InvalidInput, match="its y must be NaN"):
+        cases.play(Events(["a"], [1.0], [], never=np.array([True])))
+    with pytest.raises(sc.InvalidInput, match="must not fall"):
+        cases.play(Events(["a", "a"], [1.0, 1.0], [], times=[2.0, 1.0]))
+    with pytest.raises(sc.InvalidInput, match="outside"):
+        cases.play(Events(["a"], [np.nan], [[1.0, 0.0, 0.0]], [7.0]))
+    clipped = Cases(model("forecaster", outside="clip"))
+    assert clipped.play(Events(["a", "a"], [np.nan, 3.0], [[1.0, 0.0, 0.0]], [7.0])).status == ["forecast", "learned"]
+
+
+def test_times_are_a_clock() -> None:
+    cases = Cases(model("forecaster"))
+    x = [[1.0, 0.0, 0.0]]
+    day = np.array(["2026-01-01", "2026-01-01"], dtype="datetime64[D]")
+    later = np.array(["NaT", "2026-01-03"], dtype="datetime64[D]")
+    assert cases.play(Events(["a", "a"], [np.nan, 0.3], x, times=day, known=later)).status == ["forecast", "held"]
+    assert cases.play(Events(["b"], [np.nan], x, times=day[:1] + 1)).status == ["forecast"]
+    assert cases.learn(["a"], [0.3]).status == ["repeated"]
+    assert cases.model.n_rounds == 0  # type: ignore[attr-defined]
+    cases.play(Events(["c"], [np.nan], x, times=day[:1] + 2))
+    assert cases.model.n_rounds == 1  # type: ignore[attr-defined]
+
+
+def test_a_step_is_pure() -> None:
+    some = stream("forecaster", n=30)
+    first, events = model("forecaster", identity="k").to_bytes(), told(some)
+    assert step(first, events)[0] == step(first, events)[0] != first
+
+
+def as_they_come(some: Stream, seed: int) -> list[tuple[int, str]]:
+    """Cases and outcomes in another order: some twice, some never, another one than the first, too late, forgotten."""
+    rng = np.random.default_rng(seed)
+    events: list[tuple[float, int, str]] = []
+    for t in range(len(some.y)):
+        events.append((float(t), t, "case"))
+        due = t + (0.5 if rng.random() < 0.5 else float(rng.integers(1, 30)) + float(rng.random()))
+        kinds = ["outcome"] if rng.random() < 0.85 else ["never"]
+        kinds += [
+            str(kind) for kind in rng.permutation(["case", "outcome", "other", "never"])[: int(rng.integers(0, 3))]
+        ]
+        events += [(due + 0.1 * k, t, kind) for k, kind in enumerate(kinds)]
+    return [(t, kind) for _, t, kind in sorted(events)]
+
+
+@pytest.mark.parametrize("name", [*MODELS, "groups"])
+@pytest.mark.parametrize("sizes", [(1,), (7, 1, 40), (1000,)])
+def test_outcomes_as_they_come_are_the_loop(name: str, sizes: tuple[int, ...]) -> None:
+    some = stream(name, n=70)
+    records = [{"a": f"v{x[1]}", "b": x[2]} for x in some.x]
+    contexts = records if name == "groups" else list(some.x)
+    other = {"classes": (some.y + 1) % 3, "prediction set": (some.y + 1) % 3}.get(name, 0.5 * some.y)
+
+    def made() -> Any:
+        if name == "groups":
+            return sc.Forecaster(sc.Mean(), sc.Groups(["a", "b"], limit=20), seed=3, max_pending=16)
+        return model(name, max_pending=16)
+
+    twin, forecasts, ended = made(), dict[int, Any](), dict[int, str]()
+    expected: list[tuple[list[float], str]] = []
+    events = as_they_come(some, 5)
+    for t, kind in events:
+        if kind == "case":
+            if t not in forecasts:
+                forecasts[t] = twin.predict(contexts[t], some.hints[t])
+                status = "forecast"
+            else:
+                status = "same forecast"
+        elif t in ended:
+            equal = {"outcome": "learned", "never": "forgotten"}.get(kind) == ended[t]
+            status = "expired" if ended[t] == "expired" else "repeated" if equal else "contradicted"
+        else:
+            try:
+                if kind == "never":
+                    twin.forget(forecasts[t])
+                else:
+                    twin.update(forecasts[t], label(name, (other if kind == "other" else some.y)[t]))
+                status = "forgotten" if kind == "never" else "learned"
+                ended[t] = "learned other" if kind == "other" else status
+            except sc.ExpiredForecast:
+                status = ended[t] = "expired"
+        expected.append((values(forecasts[t]), status))
+    cases, at, k = Cases(made()), 0, 0
+    played: list[tuple[list[float], str]] = []
+    while at < len(events):
+        part = events[at : at + sizes[k % len(sizes)]]
+        own = [t for t, kind in part if kind == "case"]
+        y = [{"outcome": some.y, "other": other}.get(kind, np.full(70, np.nan))[t] for t, kind in part]
+        never = np.array([kind == "never" for _, kind in part])
+        answers = cases.play(Events([t for t, _ in part], y, [contexts[t] for t in own], some.hints[own], never=never))
+        played += zip(rows(answers.forecast), answers.status, strict=True)
+        cases = Cases.from_bytes(cases.to_bytes())
+        at, k = at + len(part), k + 1
+    width = len(expected[0][0])
+    assert [(shown[:width], status) for shown, status in played] == expected
+    assert {"expired", "forgotten", "learned", "repeated", "contradicted"} <= {status for _, status in expected}
+    assert cases.model.n_rounds == twin.n_rounds  # type: ignore[attr-defined]

@@ -370,11 +370,11 @@ def test_the_verdict_of_a_sum_is_that_of_all_rows(tmp_path: Path, whole_numbers:
     for some in (rows[2000:], rows[:1000], rows[1000:2000]):
         x = {name: [row[name] for row in some] for name in ("city", "age")}
         parts.append(filled(empty, x, *(np.array([row[name] for row in some]) for name in ("score", "late"))))
-    two = merged_result(added_up(parts, "as they are"), source="3 parts", settings=question.settings())
+    two = merged_result(added_up(parts, "as they are"), source="3 parts", config=question.settings())
     assert two.verdict.kind == one.verdict.kind
     assert two.verdict.headline == one.verdict.headline
     assert two.verdict.sentences[0] == one.verdict.sentences[0]
-    mine, theirs = two.before, one.before
+    mine, theirs = two.sections[0].before, one.sections[0].before
     assert mine is not None
     assert theirs is not None
     for name in ("swap_error", "overall_error", "group_error", "typical", "constant_loss", "ideal_loss", "slope"):

@@ -218,7 +218,7 @@ def test_values_from_csv_stay_text_and_missing_is_missing(tmp_path: Path) -> Non
     assert batch.n == 8
 
 
-@settings(max_examples=some(150), deadline=None)
+@settings(max_examples=some(150))
 @given(
     table=st.lists(st.tuples(*[st.text('ab",;\n 1', max_size=8)] * 2), min_size=1, max_size=30),
     size=st.integers(1, 60),

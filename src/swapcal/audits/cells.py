@@ -10,10 +10,8 @@ import numpy as np
 from swapcal.audits.sums import Functions, SumTable, swap_contributions
 from swapcal.errors import InvalidInput
 from swapcal.inputs import real
-from swapcal.properties import Mean, Probability, Quantile
 from swapcal.protocols import Elicitable
 from swapcal.text.numbers import aligned, count, group_name, interval, number, percent, range_text
-from swapcal.text.property_words import property_words
 from swapcal.typing import Float64Array, IntArray
 
 # --------
@@ -326,18 +324,18 @@ def worst_cell_sentence(
         return f"No f{near} are too high or too low for any group."
     chance = "" if low > 0 or high < 0 else "; that may be chance"
     sure = f"{percent(confidence)} interval"
-    if isinstance(property, Mean | Probability) and members:
-        bottom, top = property.domain
-        outcome, least, most = (min(max(value - (top - bottom) * v, bottom), top) for v in (mean, high, low))
+    words, (bottom, top) = property.wording, property.domain
+    told = [property.outcome(value, v) for v in (mean, high, low)]
+    if members and None not in told:
+        outcome, least, most = (min(max(float(y), bottom), top) for y in told if y is not None)
         what = f"the mean outcome was {number(outcome)} ({sure} {range_text(least, most)}{chance})"
-    elif isinstance(property, Quantile) and members:
-        below, least, most = (100 * min(max(property.level + v, 0.0), 1.0) for v in (mean, low, high))
+    elif members and words.coverage is not None:
+        below, least, most = (100 * min(max(words.coverage + v, 0.0), 1.0) for v in (mean, low, high))
         what = (
-            f"{number(below)} % of outcomes stayed at or below them instead of {number(100 * property.level)} % "
+            f"{number(below)} % of outcomes stayed at or below them instead of {number(100 * words.coverage)} % "
             f"({sure} {range_text(least, most)} %{chance})"
         )
     else:
-        words = property_words(property)
         what = f"by {words.size(mean)} ({sure} {words.interval(low, high)}{chance})"
     side = "too high" if mean > 0 else "too low"
     return f"F{near} are {side} for {group_name(name)}: {what}; {100 * share:.0f} % of the swap error comes from there."

@@ -15,7 +15,6 @@ from swapcal.audits.sums import PER_CELL, Functions, Part, Positions, Scored, Su
 from swapcal.audits.timeline import Timeline
 from swapcal.decisions import Decisions
 from swapcal.errors import InvalidInput
-from swapcal.properties import Mean, Probability, Quantile
 from swapcal.protocols import Elicitable, Rows
 from swapcal.state import Packed, Saved, Shape, Stateful, joined, take_over
 from swapcal.typing import Float64Array, IntArray
@@ -89,9 +88,9 @@ class Column(Stateful):
         self.label, self.constant = label, constant
         self.slot_edges = audit.bins if isinstance(audit.bins, np.ndarray) else None
         edges = np.linspace(*self.property.domain, shown + 1) if isinstance(shown, int) else np.array(shown)
-        events = isinstance(self.property, Probability) or (
-            isinstance(self.property, Mean) and self.property.domain == (0.0, 1.0)
-        )
+        # Forecasts of events, if the outcomes turn out to be 0 or 1; and V that has two values whatever they are.
+        events = self.property.domain == (0.0, 1.0) and self.property.outcome(0.0, 0.0) is not None
+        self._steps = not events and self.property.binary_p(0.0) is not None
         n = audit._functions().n
         self.histograms = Histograms(self.property, edges, self.slot_edges) if "histograms" in parts else None
         if self.histograms is not None and first is not None:
@@ -104,7 +103,7 @@ class Column(Stateful):
         self.means = GroupMeans(n, means) if means else None
         self.decisions: Decisions | None = None
         """What somebody who acts on the column loses, where that is asked; not part of the state."""
-        self._binary = events or isinstance(self.property, Quantile)
+        self._binary = events or self._steps
         self._totals = np.zeros(6)
         """Weight, loss, V squared, y, y squared, and the constant's loss, summed."""
 
@@ -153,7 +152,7 @@ class Column(Stateful):
         if self.decisions is not None:
             self.decisions.update_many(y, p, weights)
         scored = Scored(y, p, v, self.audit.slots(p), rows, linear, weights, clusters, time, numbers)
-        events = isinstance(self.property, Quantile) or bool(((y == 0.0) | (y == 1.0)).all())
+        events = self._steps or bool(((y == 0.0) | (y == 1.0)).all())
         self._binary = self._binary and events and scored.once
         self.scores = self.scores if events else None
         for name, part in self._parts().items():
@@ -283,16 +282,16 @@ class Column(Stateful):
         """For binary V = p - y, the sums of p in the cells of the groups; None where V has more values."""
         if not self._binary:
             return None
-        if isinstance(self.property, Quantile):
-            return (1.0 - self.property.level) * table.active
+        if self._steps:
+            return np.asarray(self.property.binary_p(table.value))[:, None] * table.active
         if self.forecasts is not None:
             return self.forecasts.table(table.slot, table.xv.shape[1])
         return table.value[:, None] * table.active
 
     def _centers(self, table: SumTable) -> Float64Array:
         """A p that stands for each place of the table, fixed before any outcome."""
-        if isinstance(self.property, Quantile):
-            return np.full(len(table.value), 1.0 - self.property.level)
+        if self._steps:
+            return np.asarray(self.property.binary_p(table.value))
         if self.slot_edges is None:
             return table.value
         return (self.slot_edges[table.slot] + self.slot_edges[table.slot + 1]) / 2

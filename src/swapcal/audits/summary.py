@@ -16,7 +16,6 @@ from swapcal.audits.sums import SumTable
 from swapcal.audits.timeline import GroupHistory, onset
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Linear
-from swapcal.properties import Mean, Quantile
 from swapcal.typing import Float64Array, IntArray
 
 if TYPE_CHECKING:
@@ -186,7 +185,8 @@ def _scores(column: "Column", table: SumTable, histograms: Histograms, outcomes:
     """Scores for 0/1 outcomes; where each forecast value is judged by itself, the histograms of outcomes tell them."""
     if column.scores is not None:
         return column.scores.scores()
-    if not column.binary or isinstance(column.property, Quantile) or column.slot_edges is not None or outcomes.n != 2:
+    told = column.binary and column.property.outcome(0.0, 0.0) is not None
+    if not told or column.slot_edges is not None or outcomes.n != 2:
         return None
     sums = ScoreSums(fine_edges(table.value))
     zeros_and_ones = histograms.by_slot[table.slot]
@@ -196,7 +196,7 @@ def _scores(column: "Column", table: SumTable, histograms: Histograms, outcomes:
 
 def _skill(column: "Column", table: SumTable, histograms: Histograms, outcomes: OutcomeBins) -> Skill:
     forecast = column.property
-    if isinstance(forecast, Mean):
+    if forecast.is_conditional_mean:
         fitted = table.value - (forecast.high - forecast.low) * table.v / table.count
         return skill_of_mean(column.outcome_sums, fitted, table.value, table.count)
     known = skill(forecast, outcomes, histograms.by_slot[table.slot], table.value, table.count)
@@ -306,12 +306,9 @@ def _outcome(
     column: "Column", forecast: Float64Array, v: Float64Array, weight: Float64Array, bins: IntArray
 ) -> Float64Array | None:
     """The mean outcome of each bin of the pictures, which V tells exactly where a mean is forecast."""
-    if not isinstance(column.property, Mean):
-        return None
-    n_bins = len(forecast)
-    off = _mean(weight, np.divide(v, weight, out=np.zeros_like(v), where=weight > 0), bins, n_bins)
-    outcome: Float64Array = forecast - (column.property.high - column.property.low) * off
-    return np.clip(outcome, column.property.low, column.property.high)
+    off = _mean(weight, np.divide(v, weight, out=np.zeros_like(v), where=weight > 0), bins, len(forecast))
+    outcome = column.property.outcome(forecast, off)
+    return None if outcome is None else np.clip(outcome, column.property.low, column.property.high)
 
 
 def _mean(weight: Float64Array, value: Float64Array, bins: IntArray, n_bins: int) -> Float64Array:

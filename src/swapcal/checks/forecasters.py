@@ -146,8 +146,8 @@ class ForecasterRules(Rules[Any]):
             expect(float(forecast) == float(other), f"round {t} differs where contexts were changed after predict")
         handed = Trial(*(None if part is None else part[:_ROUNDS].copy() for part in stream))  # type: ignore[arg-type]
         handed.run(one, 20, _ROUNDS)
-        for given, kept in zip(handed, stream, strict=True):
-            expect(given is None or np.array_equal(given, kept[:_ROUNDS]), "run wrote to an array")  # type: ignore[index]
+        for array, original in zip(handed, stream, strict=True):
+            expect(array is None or np.array_equal(array, original[:_ROUNDS]), "run wrote to an array")  # type: ignore[index]
         before = state(one)
         for part in handed:
             if part is not None:

@@ -143,14 +143,14 @@ class HintRules(Rules[LearningHint]):
         for each in _PROPERTIES:
             state, again = self._taught(each), self.part.start(each, _INPUTS)
             expect_state(state.arrays())
-            handed, kept = copied(state.arrays()), copied(state.arrays())
+            handed, before = copied(state.arrays()), copied(state.arrays())
             again.restore(handed)
             for case in self._stream(each, 12, seed=5):
                 expect(_forecasts(again, [case]) == _forecasts(state, [case]), "forecasts differ after restore")
                 state.update(*case)
                 again.update(*case)
             expect(same(state.arrays(), again.arrays()), "the same rounds lead to another state")
-            expect(same(handed, kept), "updating changed the arrays that were restored from")
+            expect(same(handed, before), "updating changed the arrays that were restored from")
 
     def bad_input_changes_nothing(self) -> None:
         """NaN and infinities in label, base or features are refused with a `SwapcalError`, and the state stays.

@@ -93,8 +93,8 @@ class HypothesesRules(Rules[Hypotheses]):
         potential is for gains of size at most 1.
         """
         n = self.part.n
-        for given in sample_rows(n, 12, seed=4):
-            row = self.part.row(dense(given, n))
+        for sample in sample_rows(n, 12, seed=4):
+            row = self.part.row(dense(sample, n))
             expect((np.diff(row.indices) > 0).all() and (row.values != 0.0).all(), f"it is {row!r}")
             expect(not row.indices.size or 0 <= row.indices[0] <= row.indices[-1] < n, f"positions are {row.indices!r}")
             size = float(self.part.supremum(dense(row, n)))
@@ -141,16 +141,16 @@ class HypothesesRules(Rules[Hypotheses]):
         """
         n, rng = self.part.n, np.random.default_rng(5)
         sums = rng.normal(size=(6, n)) * rng.uniform(0.0, 30.0, (6, 1))
-        found = np.asarray(self.part.supremum(sums))
-        expect(found.shape == (6,), f"for six vectors it has shape {found.shape}")
-        expect(np.allclose(found, [float(self.part.supremum(s)) for s in sums], rtol=1e-14), "one by one it differs")
-        expect(np.allclose(self.part.supremum(-2.5 * sums), 2.5 * found, rtol=1e-12), "it does not scale with the sums")
+        top = np.asarray(self.part.supremum(sums))
+        expect(top.shape == (6,), f"for six vectors it has shape {top.shape}")
+        expect(np.allclose(top, [float(self.part.supremum(s)) for s in sums], rtol=1e-14), "one by one it differs")
+        expect(np.allclose(self.part.supremum(-2.5 * sums), 2.5 * top, rtol=1e-12), "it does not scale with the sums")
         together = np.asarray(self.part.supremum(sums[:3] + sums[3:]))
-        expect((together <= (found[:3] + found[3:]) * (1.0 + 1e-12)).all(), "that of a sum exceeds the sum of both")
+        expect((together <= (top[:3] + top[3:]) * (1.0 + 1e-12)).all(), "that of a sum exceeds the sum of both")
         attained = _largest(self.part.dual, sums, rng)
         if attained is not None:
-            expect((attained <= found * (1.0 + 1e-12)).all(), f"functions attain {attained!r}, and it says {found!r}")
-            expect((attained >= found * (1.0 - 1e-9)).all(), f"it says {found!r}, and no function exceeds {attained!r}")
+            expect((attained <= top * (1.0 + 1e-12)).all(), f"functions attain {attained!r}, and it says {top!r}")
+            expect((attained >= top * (1.0 - 1e-9)).all(), f"it says {top!r}, and no function exceeds {attained!r}")
 
     def phi_is_linear(self) -> None:
         """Phi is linear in the context, zero before any evidence, and a number for every context.
@@ -257,9 +257,9 @@ class HypothesesRules(Rules[Hypotheses]):
         """
         n, evidence = self.part.n, self._taught()
         expect_state(evidence.arrays())
-        kept = copied(evidence.arrays())
+        before = copied(evidence.arrays())
         again = self.part.start(_BINS)
-        handed = copied(kept)
+        handed = copied(before)
         again.restore(handed)
         expect(_phis(again, n) == _phis(evidence, n), "Phi differs after restore")
         row = Row(np.array([0]), np.array([0.5]))
@@ -267,7 +267,7 @@ class HypothesesRules(Rules[Hypotheses]):
             each.record(1, row, 0.3)
         expect(same(evidence.arrays(), again.arrays()), "the next round leads to another state")
         expect(_phis(again, n) == _phis(evidence, n), "Phi differs one round after restore")
-        expect(same(handed, kept), "recording changed the arrays that were restored from")
+        expect(same(handed, before), "recording changed the arrays that were restored from")
 
     def bound_moves_as_it_should(self) -> None:
         """The bound is finite, grows with rounds, and grows as delta gets smaller; the theorem has a name.

@@ -52,7 +52,7 @@ def audit(
     """
     with error_boundary() as stopped:
         needs("rich", "the tables")
-        from swapcal.cli.output import tell, tell_comparison
+        from swapcal.cli.output import show
         from swapcal.cli.terminal import following
         from swapcal.tables.records import RereadableSource
         from swapcal.tasks import audit as auditing
@@ -82,8 +82,8 @@ def audit(
                 )
             total = merge_audits(files, question, save=save)
             source = files[0] if len(files) == 1 else counted(len(files), "file")
-            merged = merged_result(total, source=source, settings=question.settings(), r=question.r)
-            tell(merged, report=report, json=json, fail_above=fail_above)
+            merged = merged_result(total, source=source, config=question.settings(), y=question.y, r=question.r)
+            show(merged, report=report, json=json, fail_above=fail_above)
             return
         if len(files) > 1 or save is not None:
             raise InvalidInput("several files, and --save, need --merge, which adds up their audits")
@@ -97,8 +97,8 @@ def audit(
         if several:
             with following(passes, "comparing", stopped) as progress:
                 comparison = comparing.compare(passes, question, models, progress=progress)
-            tell_comparison(comparison, report=report, json=json, fail_above=fail_above)
+            show(comparison, report=report, json=json, fail_above=fail_above)
             return
         with following(passes, "auditing", stopped) as progress:
             result = auditing.audit(passes, question, discover=discover, progress=progress)
-        tell(result, report=report, json=json, fail_above=fail_above)
+        show(result, report=report, json=json, fail_above=fail_above)

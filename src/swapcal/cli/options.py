@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from swapcal.errors import InvalidInput
+from swapcal.properties import names
 from swapcal.tasks.config import TaskConfig, parse_columns, read_toml
 
 File = Annotated[str, typer.Argument(help="CSV, Parquet or JSON lines; - for standard input.")]
@@ -29,12 +30,12 @@ _FIELDS = {each.name: each for each in fields(TaskConfig)}
 _KINDS = {"int | None": int, "float | None": float, "int": int, "float": float, "bool": bool, "bool | None": bool}
 
 
-def configured(names: str, **helps: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def configured(chosen_names: str, **helps: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Let a command take fields of `TaskConfig` as options, in the place of its parameter `options`.
 
     Parameters
     ----------
-    names : str
+    chosen_names : str
         The fields, between blanks, in the order of the help.
     **helps : str
         Other helps than those of the fields.
@@ -44,7 +45,7 @@ def configured(names: str, **helps: str) -> Callable[[Callable[..., None]], Call
     callable
         A decorator. The command gets the options that were given, by name, as its argument `options`.
     """
-    chosen = [_FIELDS[name] for name in names.split()]
+    chosen = [_FIELDS[name] for name in chosen_names.split()]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(command).parameters.values())
@@ -72,8 +73,8 @@ def _parameter(field: "Field[Any]", help: str | None) -> inspect.Parameter:
     shown = usual if isinstance(usual, (int, float, str)) and not isinstance(usual, bool) else False
     kind: Any = _KINDS.get(str(getattr(field.type, "__name__", field.type)), _KINDS.get(str(field.type), str))
     flags = more.pop("flags", (f"--{field.name}",))
-    text = help or more.pop("help")
-    more.pop("help", None)
+    usual_help = more.pop("help")
+    text = help or (f"{names()}." if field.name == "property" else usual_help)
     option = typer.Option(*flags, help=text, show_default=str(shown) if shown is not False else False, **more)
     return inspect.Parameter(
         field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]

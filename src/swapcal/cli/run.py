@@ -1,16 +1,13 @@
 """`swapcal run`: forecasts for every row, and what they are worth beside the model's own."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from swapcal.cli import options as shared
 from swapcal.cli.terminal import afterwards, error_boundary, interruptible, listen_alone, needs
 from swapcal.text.numbers import printable
-
-if TYPE_CHECKING:
-    from swapcal.tasks.config import TaskConfig
 
 
 @shared.configured(
@@ -51,9 +48,10 @@ def run(
     """
     with error_boundary() as stopped:
         needs("rich", "the tables")
+        from swapcal.cli.output import show
         from swapcal.cli.terminal import following
         from swapcal.tables.records import read
-        from swapcal.tasks.by_key import run_by_key
+        from swapcal.tasks.by_key import ByKey, run_by_key
         from swapcal.tasks.files import check_distinct, check_page
         from swapcal.tasks.result import parse_threshold
         from swapcal.tasks.runner import TASKS, run
@@ -75,21 +73,11 @@ def run(
             doing, after = TASKS[task.task].doing, afterwards(out, state)
             with following(records, doing, stopped, after) as progress, interruptible() as stop:
                 result = run(records, task, progress=progress, stop=stop, **files)
-        _tell(result, file, task, out, report=report, json=json, fail_above=fail_above)
-
-
-def _tell(result: Any, file: str, task: "TaskConfig", out: Path | None, **how: Any) -> None:
-    """The end of the command: tables, a page, JSON, or for keys sentences."""
-    from swapcal.cli.output import tell, tell_classes, tell_intervals
-    from swapcal.tasks.by_key import ByKey
-
-    if isinstance(result, ByKey):
-        if any(how.values()):
-            tell(result.result(file, task.settings(), task.r), **how)
-        else:
-            for sentence in result.sentences():
-                typer.echo(printable(sentence))
-        return
-    show: Any = {"scalar": tell, "interval": tell_intervals, "classes": tell_classes}[task.task]
-    rows = result.n_rows if task.classes else getattr(result, "covered", result).settings["rows"]
-    show(result, last=None if out is None else f"The forecasts of all {rows:,} rows are in {out}", **how)
+        if isinstance(result, ByKey):
+            if report is None and not json and fail_above is None:
+                for sentence in result.sentences():
+                    typer.echo(printable(sentence))
+                return
+            result, out = result.result(file, task), None
+        last = None if out is None else f"The forecasts of all {result.counts.rows:,} rows are in {out}"
+        show(result, report=report, json=json, fail_above=fail_above, last=last)

@@ -99,14 +99,14 @@ def fitted(
 ) -> FixedPredictor:
     """Run a forecaster over rows, in order, and keep its state at `states` random rounds of the second half."""
     n = len(y)
-    kept, start = [], 0
+    copies, start = [], 0
     for stop in (*chosen(n, states, seed), n):
         if stop > start:
             play(forecaster, sliced(X, start, stop), y[start:stop], None if hints is None else hints[start:stop])
         if stop < n:
-            kept.append(copy.deepcopy(forecaster))
+            copies.append(copy.deepcopy(forecaster))
         start = stop
-    return FixedPredictor(kept or [copy.deepcopy(forecaster)], seed)
+    return FixedPredictor(copies or [copy.deepcopy(forecaster)], seed)
 
 
 def chosen(n: int, states: int, seed: int) -> list[int]:

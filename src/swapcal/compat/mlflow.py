@@ -142,8 +142,8 @@ class _Served:
         hint = None
         if self.hint is not None:
             record = dict(record)
-            given = record.pop(self.hint, None)
-            hint = None if given is None or np.isnan(given) else float(given)
+            value = record.pop(self.hint, None)
+            hint = None if value is None or np.isnan(value) else float(value)
         context = record
         if not isinstance(self.forecaster.hypotheses, Groups) and isinstance(record, Mapping):
             context = [float(value) for value in record.values()]

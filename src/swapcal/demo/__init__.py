@@ -30,14 +30,13 @@ from swapcal.demo.flights import MODEL, Scene, Task
 from swapcal.errors import AtomsWarning, InvalidInput, MissingExtra
 from swapcal.properties import Mean, Quantile
 from swapcal.report import page
-from swapcal.report.figures import WorstGroups
+from swapcal.report.figures import worst_order
 from swapcal.simulate import streams
 from swapcal.tasks import runner
 from swapcal.tasks.columns import RangeWarning
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import Result, to_json
 from swapcal.text.numbers import QUANTITIES, count, counted, group_name, number, percent, precise, relative, signed
-from swapcal.text.property_words import property_words
 from swapcal.typing import IntArray
 
 __all__ = ["main"]
@@ -101,12 +100,11 @@ def play(scene: Scene, out: Path, steps: Steps) -> Iterator[Answer]:
 def _run(scene: Scene, task: Task, columns: dict[str, object], who: str, steps: Steps, *, learn: bool) -> Result:
     with steps(f"{task.name}: {who}", scene.n_rows) as done, warnings.catch_warnings():
         # What is outside the range, or heaps up, is said beside the numbers.
-        for said in (RangeWarning, AtomsWarning):
-            warnings.simplefilter("ignore", said)
+        for kind in (RangeWarning, AtomsWarning):
+            warnings.simplefilter("ignore", kind)
         config = replace(task.question, learn=learn, jitter=task.jitter, seed=SEED)
-        result: Result = runner.run(columns, config, progress=done)
-    settings = {**result.settings, **scene.about}
-    return replace(result, source=f"{scene.source}: {task.subject}", settings=settings)
+        result = runner.run(columns, config, progress=done)
+    return replace(result, source=f"{scene.source}: {task.subject}", config={**result.config, **scene.about})
 
 
 # --------
@@ -119,11 +117,12 @@ N_WORST = 6
 def view(scene: Scene, answer: Answer) -> RenderableType:
     """All that the terminal shows of one question."""
     result = answer.result
-    scored = f"{count(result.n_rounds)} {scene.rows} with an outcome, {counted(len(result.groups), 'group')}"
-    missing = f"{count(result.n_missing)} without one are forecast and not learned from" if result.n_missing else ""
-    were = "was" if result.n_clipped == 1 else "were"
-    clipped = f"{counted(result.n_clipped, 'outcome')} {were} outside the range" if result.n_clipped else ""
-    binned = f"swap error of the model: {result.settings.get('binning', 'as it is')}; other bins give other totals"
+    scored = f"{count(result.counts.scored)} {scene.rows} with an outcome, {counted(len(result.first.groups), 'group')}"
+    without, outside = result.counts.without_outcome, result.counts.outcomes_outside
+    missing = f"{count(without)} without one are forecast and not learned from" if without else ""
+    were = "was" if outside == 1 else "were"
+    clipped = f"{counted(outside, 'outcome')} {were} outside the range" if outside else ""
+    binned = f"swap error of the model: {result.first.binning or 'as it is'}; other bins give other totals"
     notes = [*answer.task.notes, *([clipped] if clipped else []), binned]
     return Group(
         Text(answer.task.title, style="bold"),
@@ -142,57 +141,57 @@ def view(scene: Scene, answer: Answer) -> RenderableType:
 def findings(answer: Answer) -> list[str]:
     """What came out, good or bad, in sentences."""
     before, after, learned = _sides(answer)
-    found, biases = [], _biases(answer)
+    sentences, biases = [], _biases(answer)
     runs = (("swapcal", answer.result, after, biases[1]), (LEARNING, answer.learning, learned, biases[2]))
     for who, run, side, bias in runs:
         parts = [_error(before, side), _left(answer, bias)]
-        if run.paired is not None:
-            parts.append(_loss(run.loss_name, run.paired))
-        found.append(f"{who}: {'; '.join(parts)}.")
-    return found
+        if run.change is not None:
+            parts.append(_loss(run.wording.loss, run.change))
+        sentences.append(f"{who}: {'; '.join(parts)}.")
+    return sentences
 
 
 def _sides(answer: Answer) -> tuple[ColumnSummary, ColumnSummary, ColumnSummary]:
     before, after, learned = answer.result.before, answer.result.after, answer.learning.after
-    assert before is not None
-    assert after is not None
-    assert learned is not None
+    assert before is not None and after is not None and learned is not None  # noqa: PT018
     return before, after, learned
+
+
+def _table(first: str, *numbers: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+    table.add_column(first, overflow="ellipsis", no_wrap=True)
+    for head in numbers:
+        table.add_column(head, justify="right", no_wrap=True)
+    return table
 
 
 def _totals(answer: Answer) -> Table:
     result = answer.result
     before, after, learned = _sides(answer)
     off = [len(_off(bias)) for bias in _biases(answer)]
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    table.add_column("forecasts by", no_wrap=True)
-    for head in (QUANTITIES["swap_error"], "groups off*", result.loss_name, "change"):
-        table.add_column(head, justify="right", no_wrap=True)
+    table = _table("forecasts by", QUANTITIES["swap_error"], "groups off*", result.wording.loss, "change")
     if before.constant_loss is not None:
         table.add_row("best constant", "", "", precise(before.constant_loss), "")
     table.add_row("the model", number(before.swap_error), count(off[0]), precise(before.loss), "")
-    rows = (("swapcal", after, off[1], result.paired), (LEARNING, learned, off[2], answer.learning.paired))
+    rows = (("swapcal", after, off[1], result.change), (LEARNING, learned, off[2], answer.learning.change))
     for who, side, groups, paired in rows:
         changed = "" if paired is None else relative(paired.difference, paired.before)
         table.add_row(who, number(side.swap_error), count(groups), precise(side.loss), changed)
     if after.chance_mean is not None:
         table.add_row("chance alone", number(after.chance_mean), "", "", "")
-    if result.guarantee is not None:
-        table.add_row(QUANTITIES["guarantee"], number(result.guarantee), "", "", "")
-    table.caption, table.caption_justify = f"* biased beyond chance, of {count(len(result.groups))}", "left"
+    if result.guarantee is not None and result.guarantee.bound is not None:
+        table.add_row(QUANTITIES["guarantee"], number(result.guarantee.bound), "", "", "")
+    table.caption, table.caption_justify = f"* biased beyond chance, of {count(len(result.first.groups))}", "left"
     return table
 
 
 def _groups(answer: Answer) -> RenderableType:
     """The groups with the largest error of the model; "everybody" first."""
-    figure, words = WorstGroups.of(answer.result, N_WORST), property_words(answer.result.property)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    table.add_column("group", overflow="ellipsis", no_wrap=True)
-    for head in ("rows", "the model", "swapcal", LEARNING):
-        table.add_column(head, justify="right", no_wrap=True)
+    words = answer.result.wording
+    table = _table("group", "rows", "the model", "swapcal", LEARNING)
     sides = _biases(answer)
-    for j in figure.order():
-        name = Text(group_name(answer.result.groups[j]))
+    for j in worst_order(answer.result, N_WORST):
+        name = Text(group_name(answer.result.first.groups[j]))
         biases = [signed(round(words.scale * float(side.mean[j]), 2)) for side in sides]
         table.add_row(name, count(float(sides[0].rows[j])), *biases)
     what = "coverage less the level" if words.noun else "forecast less outcome"
@@ -200,8 +199,8 @@ def _groups(answer: Answer) -> RenderableType:
 
 
 def _biases(answer: Answer) -> tuple[GroupBias, GroupBias, GroupBias]:
-    first, second = (WorstGroups.of(run).sides() for run in (answer.result, answer.learning))
-    return first["before"], first["after"], second["after"]
+    before, after, learned = _sides(answer)
+    return before.known_groups, after.known_groups, learned.known_groups
 
 
 def _off(bias: GroupBias) -> IntArray:
@@ -224,9 +223,9 @@ def _left(answer: Answer, bias: GroupBias) -> str:
     off = _off(bias)
     if not len(off):
         return "no group is off beyond chance"
-    worst, words = off[np.argmax(np.abs(bias.mean[off]))], property_words(answer.result.property)
+    worst, words = off[np.argmax(np.abs(bias.mean[off]))], answer.result.wording
     then, now = (signed(round(words.scale * float(each.mean[worst]), 2)) for each in (_biases(answer)[0], bias))
-    name = group_name(answer.result.groups[worst])
+    name = group_name(answer.result.first.groups[worst])
     return f"the group most off beyond chance is {name}, by {now} {words.unit} (the model: {then})"
 
 
@@ -342,14 +341,14 @@ def _scene(rows: int | None, steps: Steps) -> Scene:
     with steps("reading the flights", 1):
         scene = flights.scene(path, IN_PYTHON if shorter else rows)
     if shorter:
-        said = "The compiled kernels are not there, so that only the first flights are played; --rows takes more."
-        return replace(scene, opening=f"{said}\n\n{scene.opening}")
+        note = "The compiled kernels are not there, so that only the first flights are played; --rows takes more."
+        return replace(scene, opening=f"{note}\n\n{scene.opening}")
     return scene
 
 
 def _json(scene: Scene, answers: list[Answer]) -> str:
     """Results as `swapcal run --json` prints them, by question, with the paths of their pages."""
-    found = {
+    questions = {
         answer.task.name: {
             "page": str(answer.page),
             "swapcal": json_format.loads(to_json(answer.result)),
@@ -357,4 +356,4 @@ def _json(scene: Scene, answers: list[Answer]) -> str:
         }
         for answer in answers
     }
-    return json_format.dumps({"source": scene.source, "rows": scene.n_rows, "questions": found}, ensure_ascii=False)
+    return json_format.dumps({"source": scene.source, "rows": scene.n_rows, "questions": questions}, ensure_ascii=False)

@@ -69,8 +69,8 @@ def rows_until(times: Float64Array, known: Float64Array) -> IntArray:
     >>> rows_until(np.array([0.0, 5.0, 9.0]), np.array([6.0, 5.0, np.nan]))
     array([2, 2, 3])
     """
-    found = np.searchsorted(times, np.where(np.isnan(known), np.inf, known), side="left")
-    return np.maximum(found, np.arange(len(times)) + 1).astype(np.int64)
+    rows = np.searchsorted(times, np.where(np.isnan(known), np.inf, known), side="left")
+    return np.maximum(rows, np.arange(len(times)) + 1).astype(np.int64)
 
 
 # --------
@@ -204,15 +204,20 @@ def scene(path: Path, rows: int | None = None) -> Scene:
     )
 
 
+def _day(numbers: dict[str, Float64Array]) -> Float64Array:
+    """The day of the year, from 0 on."""
+    months = np.array([f"2013-{month:02d}-01" for month in range(1, 13)], dtype="datetime64[D]")
+    first = (months[numbers["month"].astype(np.int64) - 1] - np.datetime64("2013-01-01")).astype(np.float64)
+    return first + numbers["day"] - 1.0
+
+
 def _moments(numbers: dict[str, Float64Array]) -> tuple[Float64Array, Float64Array]:
     """When a flight should leave and when it landed, in minutes of the year, the clocks of New York; NaN: never.
 
     The times in the table are those of local clocks, so a landing is the departure, the time in the air, and half an
     hour on the ground; the few whose time in the air is not in the table flew at 8 miles a minute.
     """
-    months = np.array([f"2013-{month:02d}-01" for month in range(1, 13)], dtype="datetime64[D]")
-    first = (months[numbers["month"].astype(np.int64) - 1] - np.datetime64("2013-01-01")).astype(np.float64)
-    leaves = 1440.0 * (first + numbers["day"] - 1.0) + 60.0 * numbers["hour"] + numbers["minute"]
+    leaves = 1440.0 * _day(numbers) + 60.0 * numbers["hour"] + numbers["minute"]
     aloft = np.where(np.isnan(numbers["air_time"]), numbers["distance"] / 8.0, numbers["air_time"])
     landed = leaves + np.nan_to_num(numbers["dep_delay"]) + aloft + TAXI
     return leaves, np.where(np.isnan(numbers["arr_delay"]), np.nan, np.maximum(landed, leaves))
@@ -229,9 +234,7 @@ def _read(path: Path) -> Any:
 
 def _features(numbers: dict[str, Float64Array]) -> Float64Array:
     """What the model knows of a flight: hour, distance, weekday and season; the last two go round."""
-    months = np.array([f"2013-{month:02d}-01" for month in range(1, 13)], dtype="datetime64[D]")
-    first = months[numbers["month"].astype(np.int64) - 1] - np.datetime64("2013-01-01")
-    day = first.astype(np.float64) + numbers["day"] - 1.0
+    day = _day(numbers)
     hour = numbers["hour"] + numbers["minute"] / 60.0
     turns = np.column_stack([2.0 * np.pi * day / 365.0, 2.0 * np.pi * day / 7.0])
     straight = np.column_stack([hour, hour * hour, np.log(numbers["distance"])])

@@ -28,20 +28,15 @@ LATE_BY = (40, 400)
 TICK = 0.1
 YEAR = 336_776
 """Flights in the year."""
-GROUPS: list[str | list[str]] = ["carrier", "origin", "hour", "dest", ["carrier", "origin"]]
+_SHARED: dict[str, Any] = {
+    "groups": ["carrier", "origin", "hour", "dest", ["carrier", "origin"]],
+    "horizon": YEAR,
+    "delay": "1d",
+}
+_MINUTES: dict[str, Any] = {"low": -60.0, "high": 300.0, "outside": "clip", "jitter": 1.0}
 STREAMS = {
-    "arrives-late": StreamSpec(groups=GROUPS, horizon=YEAR, delay="1d"),
-    "delay-minutes": StreamSpec(
-        property="quantile",
-        level=0.9,
-        low=-60.0,
-        high=300.0,
-        groups=GROUPS,
-        horizon=YEAR,
-        outside="clip",
-        jitter=1.0,
-        delay="1d",
-    ),
+    "arrives-late": StreamSpec(**_SHARED),
+    "delay-minutes": StreamSpec(property="quantile", level=0.9, **_MINUTES, **_SHARED),
 }
 TASKS = {"late": "arrives-late", "delay": "delay-minutes"}
 OUTCOMES = {"arrives-late": "late", "delay-minutes": "arr_delay"}

@@ -1,17 +1,17 @@
 """A model that is made of several forecasters: rounds of its own, and recorded streams played row by row."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
 from swapcal import inputs, sparse
-from swapcal.engine.pending import HeldForecast, HeldForecasts, OpenRounds
-from swapcal.engine.schedule import blanks, delay_rule, planned, play_each
-from swapcal.errors import StateFileError, UnknownForecast
-from swapcal.protocols import Hypotheses, Row, Rows
+from swapcal.engine.pending import Asked, HeldForecast, HeldForecasts, OpenRounds
+from swapcal.engine.schedule import Schedule, blanks, delay_rule, planned, play_each
+from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
+from swapcal.protocols import Hypotheses
 from swapcal.state import Stateful
 from swapcal.typing import Float64Array
 
@@ -110,11 +110,56 @@ class Composite(Stateful, ABC, Generic[F]):
             self.rounds.grow()
         return self.rounds.issue()[0]
 
-    def play(
+    @abstractmethod
+    def _case(self, asked: Asked, t: int) -> F:
+        """The forecast of case `t`."""
+
+    @abstractmethod
+    def _given(self, n: int, hints: Any, features: Any) -> tuple[Any, Any]:
+        """The hints of cases and what else they bring, checked; None for none."""
+
+    def read(self, X: Any, n: int, hints: Any = None, features: Any = None, weights: Any = None) -> Asked:
+        """What `n` cases bring, checked; for `swapcal.cases.Cases`, like the next five."""
+        given = self._given(n, hints, features)
+        contexts = X if weights is None else sparse.weighted(self.hypotheses, X, weights, n)
+        return Asked(self.hypotheses.rows(contexts, n), *given)
+
+    def allowed(self, y: Float64Array) -> Float64Array:
+        """Outcomes that are allowed, infinite for others; NaN stays."""
+        return np.array([label if label != label else self._or_infinite(label) for label in y.tolist()])
+
+    def _or_infinite(self, label: float) -> float:
+        try:
+            return self.label(label)
+        except InvalidInput:
+            return np.inf
+
+    def play(self, asked: Asked, y: Float64Array, plan: Schedule | None) -> Float64Array:
+        """Forecast cases and learn outcomes as the plan says; nothing is undone on an error."""
+        out = np.empty((len(y), self.n_outputs))
+        play_each(_Player(self, asked, out), y, plan)
+        return out
+
+    def tell(self, line: int, y: float, due: float) -> None:
+        """The outcome of a round that is held, which the next plan says when to learn."""
+        self.held[line] = HeldForecast(self.held[line].forecast, y, due)
+
+    def held_outputs(self, line: int) -> Sequence[float]:
+        """The forecast of a round that is held."""
+        return self.outputs(self.held[line].forecast)
+
+    def drop(self, line: int) -> None:
+        """Forget a round that is held."""
+        held = self.held.pop(line)
+        if self.rounds.is_open(line):
+            self.forget(held.forecast)
+
+    def _run(
         self,
         X: Any,
         y: Any,
-        predict: Callable[[Row, int], F],
+        hints: Any = None,
+        features: Any = None,
         *,
         missing: str = "skip",
         weights: Any = None,
@@ -124,36 +169,18 @@ class Composite(Stateful, ABC, Generic[F]):
         settle: int | None = None,
         waits: Any = None,
     ) -> Float64Array:
-        """A whole recorded stream: the numbers of every row's forecast.
-
-        Parameters
-        ----------
-        X, y, missing, known, times, order, settle, waits
-            As for `Forecaster.run`.
-        predict : callable
-            Makes the forecast of a context, with all that comes with the row of this number.
-        weights : array, optional
-            As for `Forecaster.run`; a row of weight 0 is forecast, and forgotten at once.
-
-        Returns
-        -------
-        array, rows by outputs
-            The forecasts.
-        """
+        """A whole recorded stream, as `Forecaster.run`; a row of weight 0 is forecast, and forgotten at once."""
         labels = inputs.vector(y, "y", missing=inputs.one_of(missing, "missing", ("error", "skip")) == "skip")
         n, late = len(labels), delay_rule(known, times, order, settle)
-        waiting = None if waits is None else inputs.mask(waits, "waits", n)
+        waiting, shares = None if waits is None else inputs.mask(waits, "waits", n), None
         if weights is not None:
             shares = inputs.vector(weights, "weights", n)
             some = shares > 0.0
-            X = sparse.weighted(self.hypotheses, X, np.where(shares == 0.0, 1.0, shares), n)
             labels, waiting = np.where(some, labels, np.nan), None if waiting is None else waiting & some
+            shares = np.where(shares == 0.0, 1.0, shares)
         labels = np.array([label if label != label else self.label(label) for label in labels.tolist()])
-        rows = self.hypotheses.rows(X, n)
-        plan = planned(self.rounds, self.held, labels, late, waiting)
-        out = np.empty((n, self.n_outputs))
-        play_each(_Player(self, rows, predict, out), labels, plan)
-        return out
+        asked = self.read(X, n, hints, features, shares)
+        return self.play(asked, labels, planned(self.rounds, self.held, labels, late, waiting))
 
     def fill_in(self, rounds: Any, y: Any, *, known: Any = None) -> Float64Array:
         """Learn outcomes that were missing when `run` played their rounds, with `waits`: as `Forecaster.fill_in`.
@@ -207,16 +234,14 @@ class Composite(Stateful, ABC, Generic[F]):
 
 
 class _Player(Generic[F]):
-    """A composite on some rows."""
+    """A composite on some cases."""
 
-    def __init__(self, model: Composite[F], rows: Rows, predict: Callable[[Row, int], F], out: Float64Array) -> None:
-        self.model, self._rows, self._predict, self.out = model, rows, predict, out
-        self._ends = rows.indptr.tolist()
+    def __init__(self, model: Composite[F], asked: Asked, out: Float64Array) -> None:
+        self.model, self.asked, self.out = model, asked, out
         self.learn, self.drop, self.take = model.update, model.forget, model.take
 
     def predict(self, t: int) -> F:
-        inside = slice(self._ends[t], self._ends[t + 1])
-        forecast = self._predict(Row(self._rows.indices[inside], self._rows.values[inside]), t)
+        forecast = self.model._case(self.asked, t)
         self.out[t] = self.model.outputs(forecast)
         return forecast
 

@@ -69,7 +69,6 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal import inputs
-from swapcal.properties import kernel
 from swapcal.properties.moment import power
 from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
@@ -206,7 +205,7 @@ class LossBounds:
     __slots__ = ("_kind", "_level", "_power", "_width", "high", "low", "property", "share")
 
     def __init__(self, property: Elicitable) -> None:
-        numbers = kernel.constants(property)
+        numbers: dict[str, Any] = dict(property.kernel)
         self.property, self._kind = property, numbers["property"]
         self.low, self.high = numbers["domain_low"], numbers["domain_high"]
         self._level, self._power, self._width = numbers["level"], numbers["power"], numbers["width"]

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from swapcal.engine import gate
 from swapcal.engine.rules import Rules
 from swapcal.engine.state import State
-from swapcal.properties import Mean, Probability
 from swapcal.text.numbers import count, counted
 
 # --------
@@ -161,6 +160,5 @@ def lateness_report(rules: Rules, state: State) -> Lateness:
 
 def _scale(rules: Rules) -> float | None:
     """Outcomes for each unit of V, where V is linear in them."""
-    if isinstance(rules.property, (Mean, Probability)):
-        return rules.property.high - rules.property.low
-    return None
+    low, high = rules.property.low, rules.property.high
+    return None if rules.property.outcome(low, 0.0) is None else high - low

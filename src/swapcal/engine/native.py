@@ -22,7 +22,6 @@ from swapcal.hypotheses.linear import LinearEvidence
 from swapcal.hypotheses.oracle import OracleEvidence
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.potentials import NODES, SQRT_PI, AdaNormalHedge, Exponential, PNorm, Squint
-from swapcal.properties.kernel import constants
 from swapcal.protocols import Rows
 
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ def _settled(rules: Rules) -> dict[str, Any]:
     """What a kernel needs to know of the rules, but for the seed."""
     low, high = rules.property.domain
     return {
-        **constants(rules.property),
+        **rules.property.kernel,
         "low": low,
         "high": high,
         "fixed": rules.fixed,

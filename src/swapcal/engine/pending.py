@@ -12,6 +12,7 @@ from swapcal.engine.values import grown
 from swapcal.errors import AlreadyUpdated, ExpiredForecast, UnknownForecast
 from swapcal.forecast import KINDS, Forecast
 from swapcal.protocols import Row, Rows
+from swapcal.sparse import taken
 from swapcal.typing import Float64Array, IntArray
 
 if TYPE_CHECKING:
@@ -205,6 +206,19 @@ class Played(NamedTuple):
     kind: str
     phi: float
     followed: bool = True
+
+
+class Asked(NamedTuple):
+    """What cases bring, checked: a context each, the hint, and whatever else their model takes; None for none."""
+
+    rows: Rows
+    hints: Any = None
+    features: Any = None
+
+    def taken(self, chosen: IntArray) -> "Asked":
+        """Some of them."""
+        hints, features = (None if each is None else each[chosen] for each in self[1:])
+        return Asked(taken(self.rows, chosen), hints, features)
 
 
 class Errors(NamedTuple):
@@ -439,6 +453,11 @@ class HeldRounds:
         self.free = np.concatenate([np.arange(room - 1, n - 1, -1), np.zeros(n, dtype=np.int64)])
         self.counts[0] = room - n
 
+    def labels(self, lines: IntArray) -> Float64Array:
+        """The outcomes of some lines; NaN while they are not known."""
+        labels: Float64Array = self.numbers[lines, LABEL]
+        return labels
+
     def dues(self) -> tuple[IntArray, IntArray, Float64Array]:
         """Lines, rounds and due moments of all that wait, in the order of their rounds."""
         lines = self.lines
@@ -471,6 +490,10 @@ class HeldForecasts(dict[int, HeldForecast]):
         """The outcomes of rounds that had none, and until when they wait."""
         for t, y, moment in zip(rounds.tolist(), labels.tolist(), due.tolist(), strict=True):
             self[t] = HeldForecast(self[t].forecast, y, moment)
+
+    def labels(self, lines: IntArray) -> Float64Array:
+        """The outcomes of some rounds; NaN while they are not known."""
+        return np.array([self[t].y for t in lines.tolist()], dtype=np.float64)
 
     def dues(self) -> tuple[IntArray, IntArray, Float64Array]:
         """As `HeldRounds.dues`; lines are the rounds themselves."""

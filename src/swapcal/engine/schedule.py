@@ -8,7 +8,7 @@ import numpy as np
 
 from swapcal import inputs
 from swapcal.engine import kernels
-from swapcal.engine.pending import HINT, Chunk, HeldForecasts, HeldRounds, OpenRounds, Played, RoundInputs
+from swapcal.engine.pending import HINT, Asked, Chunk, HeldForecasts, HeldRounds, OpenRounds, Played, RoundInputs
 from swapcal.engine.round import Round
 from swapcal.engine.rules import Rules
 from swapcal.errors import InvalidInput
@@ -382,6 +382,24 @@ def blanks(
     if len(np.unique(lines)) < len(lines):
         raise InvalidInput("rounds must have each round once; an outcome is learned once")
     return lines, due
+
+
+def play_events(round: Round, asked: Asked, labels: Float64Array, plan: Schedule) -> Float64Array:
+    """Cases that were checked, with outcomes of these and of rounds that are held, as the plan says."""
+    state, hints = round.state, asked.hints
+    lines, rows = -1 - plan.codes[plan.codes < 0], plan.codes[plan.codes >= 0]
+    hinted = bool((~np.isnan(state.waiting.numbers[lines, HINT])).any())
+    if hints is not None:
+        at_once = (plan.late == 0) & ~np.isnan(labels)
+        hinted = hinted or bool((~np.isnan(hints[rows])).any() or (~np.isnan(hints[at_once])).any())
+    if round.rules.notices:
+        state.atoms.add_many(labels[~np.isnan(labels)])
+    out = np.empty(len(labels))
+    play(round, Chunk(asked.rows, labels, hints, asked.features, out, plan))
+    if hinted and not state.hinted:
+        state.hinted = True
+        round.engine.assemble()
+    return out[:, None]
 
 
 def play(round: Round, part: Chunk) -> None:

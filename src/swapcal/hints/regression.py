@@ -11,7 +11,6 @@ from swapcal.engine import kernels
 from swapcal.engine.arithmetic import in_order, rows_in_order
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.hints.experts import N_OWN, N_TOTALS, Inputs, Mixture, packed, unpacked
-from swapcal.properties.kernel import constants, has_kernel
 from swapcal.protocols import Elicitable, Row, Rows
 from swapcal.typing import Float64Array, IntArray, Spec
 
@@ -211,9 +210,9 @@ class RegressionState:
 
     def kernel(self) -> Any:
         """The compiled twin over these arrays, or None where there is none."""
-        if kernels.native is None or not has_kernel(self._property):
+        if kernels.native is None or not self._property.kernel["property"]:
             return None
-        return kernels.native.Regression(constants(self._property) | {"n_identity": self._n_identity}, self.buffers())
+        return kernels.native.Regression({**self._property.kernel} | {"n_identity": self._n_identity}, self.buffers())
 
     def buffers(self) -> dict[str, Float64Array]:
         """The arrays themselves, flat, for kernels that change them in place; `inverse` follows from the others."""

@@ -90,6 +90,11 @@ class Interval(Stateful):
         return self.quantiles.n_rounds
 
     @property
+    def played_by(self) -> Quantiles:
+        """The two quantiles, whose rounds are its rounds."""
+        return self.quantiles
+
+    @property
     def n_pending(self) -> int:
         """Forecasts that wait for their outcome."""
         return self.quantiles.n_pending

@@ -11,6 +11,7 @@ import numpy as np
 from swapcal import hypotheses, inputs, sparse
 from swapcal.engine.arithmetic import seed_for
 from swapcal.engine.composite import Composite
+from swapcal.engine.pending import Asked
 from swapcal.engine.ties import TieDetector
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
@@ -424,9 +425,18 @@ class Quantiles(Composite[QuantilesForecast]):
         array, rounds by levels
             The quantiles.
         """
-        n = sparse.how_many(y)
-        centers, sizes = (_each(values, name, n) for values, name in ((hints, "hints"), (units, "units")))
-        return self.play(X, y, lambda row, t: self.predict(row, centers[t], unit=sizes[t]), **late)
+        return self._run(X, y, hints, units, **late)
+
+    def _given(self, n: int, hints: Any, features: Any) -> tuple[Any, Any]:
+        columns = ((hints, "hints"), (features, "units"))
+        centers, units = (
+            None if values is None else inputs.vector(values, name, n, missing=True) for values, name in columns
+        )
+        return centers, units
+
+    def _case(self, asked: Asked, t: int) -> QuantilesForecast:
+        center, unit = (None if values is None or math.isnan(values[t]) else float(values[t]) for values in asked[1:])
+        return self.predict(sparse.row(asked.rows, t), center, unit=unit)
 
     def miscoverage(self, delta: float = 0.05) -> Float64Array:
         """For every level, what the sum over a group's rounds of 1{y <= q} - level stays below, for all groups at once.
@@ -525,9 +535,3 @@ def _hypotheses(spec: Any, own: Any) -> Hypotheses:
         return hypotheses.from_spec(spec)
     resumed: Hypotheses = own.resumed(spec) if hasattr(own, "resumed") else own
     return resumed
-
-
-def _each(values: Any, name: str, n: int) -> list[float | None]:
-    """A number or None for each row."""
-    numbers = [math.nan] * n if values is None else inputs.vector(values, name, n, missing=True).tolist()
-    return [None if math.isnan(each) else each for each in numbers]

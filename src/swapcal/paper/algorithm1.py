@@ -24,11 +24,11 @@ def experts_for(make: Callable[[int], Experts] | None, n_experts: int, horizon: 
             "experts must be a function from the number of experts to an expert algorithm, such as "
             f"lambda n: MsMwC(n, horizon=1000); got {inputs.short_repr(make)}"
         )
-    made = make(n_experts)
-    inputs.role(made, ("weights", "update"), "what experts makes", f"MsMwC({n_experts}, horizon={horizon})")
-    if np.shape(made.weights) != (n_experts,):
-        raise InvalidInput(f"experts must make {n_experts} weights; got the shape {np.shape(made.weights)}")
-    return made
+    experts = make(n_experts)
+    inputs.role(experts, ("weights", "update"), "what experts makes", f"MsMwC({n_experts}, horizon={horizon})")
+    if np.shape(experts.weights) != (n_experts,):
+        raise InvalidInput(f"experts must make {n_experts} weights; got the shape {np.shape(experts.weights)}")
+    return experts
 
 
 class Algorithm1(PublishedMethod):

@@ -58,8 +58,8 @@ def checked_prior(prior: Any, n_experts: int) -> Float64Array:
 
 def checked_squares(squares: Any, n_experts: int) -> Float64Array:
     """Sums of squares: one number for all experts, or one for each."""
-    given = _numbers(squares, "squares")
-    array = _flat(np.broadcast_to(given, n_experts) if given.ndim == 0 else given, "squares", n_experts)
+    sums = _numbers(squares, "squares")
+    array = _flat(np.broadcast_to(sums, n_experts) if sums.ndim == 0 else sums, "squares", n_experts)
     if not (array >= 0.0).all():
         raise InvalidInput(f"squares are sums of squared gains and cannot be negative; got {array.min()}")
     return array

@@ -12,6 +12,7 @@ from swapcal.engine.arithmetic import uniform
 from swapcal.errors import AlreadyUpdated, ExpiredForecast, InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.protocols import Elicitable, Hypotheses, Row
+from swapcal.sparse import each
 from swapcal.typing import Float64Array
 
 _MAX_PENDING = 1024
@@ -61,8 +62,8 @@ class PublishedMethod(ABC):
     def predict(self, x: Any, hint: float | None = None) -> Forecast:
         """The forecast for context `x`; opens a round and learns nothing."""
         row = self.hypotheses.row(x)
-        given = self._hint(hint)
-        plan = self.plan(row, given)
+        guide = self._hint(hint)
+        plan = self.plan(row, guide)
         t, drawn = self._draw(row, plan)
         others = [v for k, v in enumerate(plan.values) if k != drawn and plan.probabilities[k] > 0.0]
         return Forecast(
@@ -73,7 +74,7 @@ class PublishedMethod(ABC):
             probability=plan.probabilities[drawn],
             evidence_at=plan.values[drawn],
             context=Forecast.packed(*row),
-            hint=given,
+            hint=guide,
         )
 
     def distribution(self, x: Any, hint: float | None = None) -> dict[float, float]:
@@ -106,14 +107,12 @@ class PublishedMethod(ABC):
         labels = inputs.vector(y, "y")
         self._check(labels)
         rows = self.hypotheses.rows(X, len(labels))
-        given = None if hints is None else inputs.vector(hints, "hints", len(labels))
+        guides = [None] * len(labels) if hints is None else inputs.vector(hints, "hints", len(labels)).tolist()
         forecasts = np.empty(len(labels))
         before = copy.deepcopy(self.__dict__)
         try:
-            for t, label in enumerate(labels.tolist()):
-                part = slice(rows.indptr[t], rows.indptr[t + 1])
-                row = Row(rows.indices[part], rows.values[part])
-                plan = self.plan(row, None if given is None else self._hint(float(given[t])))
+            for t, (row, hint, label) in enumerate(zip(each(rows), guides, labels.tolist(), strict=True)):
+                plan = self.plan(row, self._hint(hint))
                 opened, drawn = self._draw(row, plan)
                 forecasts[t] = plan.values[drawn]
                 self.learn(row, plan, drawn, label)

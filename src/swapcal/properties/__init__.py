@@ -16,13 +16,65 @@ from swapcal.properties.refused import CVaR, Mode, Variance
 from swapcal.protocols import Elicitable
 from swapcal.typing import Spec
 
+KINDS: list[type[Any]] = [Mean, Probability, Quantile, Expectile, Moment]
+"""The properties that the command, the service and files know by name; one more is a line here."""
+
+_LOSSES: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (Log, Spherical, Squared, Tsallis)}
+
+
+def names() -> str:
+    """How properties are called in the command, as a list in words.
+
+    Examples
+    --------
+    >>> names()
+    'mean, probability, median, quantile:0.9, expectile:0.8 or moment:2'
+    """
+    *first, last = (name for kind in KINDS for name in kind.names)
+    return f"{', '.join(first)} or {last}"
+
+
+def by_name() -> dict[str, tuple[type[Any], str | None]]:
+    """The class behind each name, and what the number behind the name is called, for those that take one."""
+    texts = [(kind, *text.partition(":")[:2]) for kind in KINDS for text in kind.names]
+    return {name: (kind, kind.argument if colon else None) for kind, name, colon in texts}
+
+
+def from_text(text: str, low: float, high: float) -> Elicitable:
+    """The property that `text` names, for outcomes in [low, high].
+
+    Parameters
+    ----------
+    text : str
+        Such as mean, median or quantile:0.9.
+    low, high : float
+        The label range.
+
+    Returns
+    -------
+    Elicitable
+        The same thing in the command, in Python and in the service.
+
+    Examples
+    --------
+    >>> from_text("quantile:0.9", 0.0, 60.0), from_text("probability", 0.0, 1.0)
+    (Quantile(0.9, high=60.0), Probability())
+    """
+    name, colon, argument = text.strip().lower().partition(":")
+    refusal = f"the property must be {names()}; got {text!r}"
+    try:
+        value = float(argument) if colon else None
+    except ValueError:
+        raise InvalidInput(f"{refusal}: {argument!r} is no number") from None
+    kind, number = by_name().get(name, (None, None))
+    if kind is None or (value is None) != (number is None):
+        raise InvalidInput(refusal)
+    target: Elicitable = kind.from_text(name, value, low, high)
+    return target
+
+
 # --------
 # Properties from plain data, as a state file holds them.
-
-_PROPERTIES: dict[str, Callable[..., Any]] = {
-    made.__name__: made for made in (Expectile, Mean, Moment, Probability, Quantile)
-}
-_LOSSES: dict[str, Callable[..., Any]] = {made.__name__: made for made in (Log, Spherical, Squared, Tsallis)}
 
 
 def _build(spec: object, kinds: dict[str, Callable[..., Any]], what: str) -> Any:
@@ -83,8 +135,8 @@ def _kept(text: str) -> Elicitable:
 
 
 def _made(spec: object) -> Elicitable:
-    found: Elicitable = _build(spec, _PROPERTIES, "property")
-    return found
+    target: Elicitable = _build(spec, {kind.__name__: kind for kind in KINDS}, "property")
+    return target
 
 
 __all__ = [
@@ -105,4 +157,5 @@ __all__ = [
     "Tsallis",
     "Variance",
     "from_spec",
+    "from_text",
 ]

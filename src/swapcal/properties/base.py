@@ -1,15 +1,154 @@
-"""Labels from outside: which of them is not allowed, and why."""
+"""What every property has besides its mathematics: words, names for the command, a kernel; and checks of labels."""
 
 import dataclasses
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from swapcal.errors import InvalidInput
+from swapcal.text.numbers import interval, number, signed
 from swapcal.typing import Float64Array, FloatLike, Spec
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wording:
+    """How to speak of a property, and in which units its bias is told.
+
+    name: what is forecast ("0.9 quantile"). outcome: what the curve's outcome is. noun: what is too high or too low.
+    scale and unit: a mean identification times `scale` is in `unit`, which is the outcome's own where it is empty.
+    heading: the unit, short, for the head of a column. meaning: one sentence about a positive bias. loss: how people
+    call the loss. domain: the forecasts that are possible, where that is known. coverage: the share of outcomes that
+    should be at or below their forecasts, for quantiles.
+    """
+
+    name: str
+    outcome: str = "the property of the outcomes"
+    noun: str = ""
+    scale: float = 1.0
+    unit: str = "in mean identification"
+    heading: str = "mean V"
+    meaning: str = (
+        "A bias is the mean of the property's identification function, between \u22121 and 1; positive says too high."
+    )
+    loss: str = "loss"
+    domain: tuple[float, float] | None = None
+    coverage: float | None = None
+
+    def size(self, bias: float) -> str:
+        """The size of a bias with its unit, without its sign."""
+        # More than hundredths of a point say nothing to anybody.
+        text = number(abs(bias) * self.scale) if self.scale != 100.0 else number(round(abs(bias) * self.scale, 2))
+        return f"{text} {self.unit}".strip()
+
+    def signed(self, told: float) -> str:
+        """A bias that is in `unit` already, with its sign and without it.
+
+        Examples
+        --------
+        >>> from swapcal.properties import Mean, Probability
+        >>> Probability().wording.signed(-1.3125), Mean(high=20.0).wording.signed(0.0123)
+        ('\u22121.31', '+0.0123')
+        """
+        return signed(round(told, 2) if self.scale == 100.0 else told)
+
+    def bias(self, bias: float) -> str:
+        """A bias in words.
+
+        Examples
+        --------
+        >>> from swapcal.properties import Mean, Quantile
+        >>> Quantile(0.9).wording.bias(-0.03), Mean(high=20.0).wording.bias(0.1)
+        ('coverage too low by 3 points', 'too high by 2')
+        """
+        if bias != bias:
+            return "nothing was forecast"
+        if bias == 0.0 or (self.scale == 100.0 and abs(bias) * self.scale < 0.005):
+            return "no bias"
+        return f"{self.noun} too {'high' if bias > 0.0 else 'low'} by {self.size(bias)}".strip()
+
+    def interval(self, low: float, high: float) -> str:
+        """An interval of a bias, with its unit."""
+        return interval(low * self.scale, high * self.scale, self.unit)
+
+    def axis(self) -> str:
+        """The name of an axis of biases."""
+        what = "bias of coverage" if self.noun else "bias"
+        return f"{what}, {self.unit or 'in units of the outcome'}"
+
+
+POINTS: dict[str, Any] = {
+    "scale": 100.0,
+    "unit": "points",
+    "heading": "points",
+    "meaning": "A bias of +3 points says that forecasts were 3 percentage points higher than what came true, on "
+    "average.",
+}
+"""Units of what lies between 0 and 1."""
+
+
+def own_unit(domain: tuple[float, float]) -> dict[str, Any]:
+    """Units of what is told in its own."""
+    meaning = "A bias is in units of what is forecast: positive says that forecasts were too high, on average."
+    return {"scale": domain[1] - domain[0], "unit": "", "heading": "bias", "meaning": meaning}
+
+
+class PropertyBase:
+    """What holds of a property that says nothing else: no name for the command, no kernel, V tells no outcome.
+
+    names: how the command and the service call it; one that takes a number has an example behind a colon.
+    argument: how the service calls that number. is_conditional_mean: whether it is the mean under the squared error,
+    which a regressor forecasts by itself.
+    """
+
+    __slots__ = ()
+
+    names: ClassVar[tuple[str, ...]] = ()
+    argument: ClassVar[str | None] = None
+    is_conditional_mean: ClassVar[bool] = False
+
+    @classmethod
+    def from_text(cls, name: str, argument: float | None, low: float, high: float) -> Self:
+        """The property that the command calls `name`, or `name:argument`, for outcomes in [low, high]."""
+        options: dict[str, Any] = {"low": low, "high": high}
+        return cls(**options) if argument is None else cls(argument, **options)  # type: ignore[call-arg]
+
+    @property
+    def wording(self) -> Wording:
+        """How to speak of it: by its name, or as it prints."""
+        return Wording(str(getattr(self, "name", None) or repr(self)))
+
+    @property
+    def kernel(self) -> Mapping[str, float | int | str]:
+        """What compiled code needs to know; its `property` is empty where V has no compiled twin."""
+        return kernel(self)
+
+    def binary_p(self, p: FloatLike) -> FloatLike | None:
+        """The p' of V = p' - y', where V has two values for every label; None where it has more."""
+        return None
+
+    def outcome(self, p: FloatLike, v: FloatLike) -> FloatLike | None:
+        """The label y for which V(p, y) is `v`, where that is linear in v; else None."""
+        return None
+
+
+def kernel(property: Any, kind: type | None = None, **own: float | int) -> dict[str, float | int | str]:
+    """The constants of a property under the names that the kernels use; `kind` is the class that has a compiled V."""
+    return {
+        "property": "" if kind is None or type(property) is not kind else kind.__name__,
+        "label_low": property.low,
+        "label_high": property.high,
+        "width": property.high - property.low,
+        "level": 0.0,
+        "power": 1,
+        "monotone": property.monotone,
+        "domain_low": property.domain[0],
+        "domain_high": property.domain[1],
+        **own,
+    }
+
 
 # --------
 # Constructor arguments of dataclasses: how they are printed, and how they are saved.
@@ -28,6 +167,10 @@ def call(obj: Any) -> str:
 def data(obj: Any) -> Spec:
     """The arguments of the dataclass `obj` as plain data, with its class under "kind"."""
     return {"kind": type(obj).__name__} | {field.name: value for field, value in _arguments(obj)}
+
+
+# --------
+# Labels from outside: which of them is not allowed, and why.
 
 
 def _plain(value: float) -> str:

@@ -347,7 +347,7 @@ def require_agreement(name: str, v: Bivariate, derivative: Bivariate, domain: In
         )
 
 
-class Property:
+class Property(base.PropertyBase):
     """A property given by its identification function V(p, y), or by a loss of which V is the derivative in p.
 
     The guarantee is that of the theorems if V has mean zero exactly at the property's value; what can be checked of

@@ -1,5 +1,6 @@
 """Expectiles."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -7,11 +8,12 @@ import numpy as np
 
 from swapcal import inputs
 from swapcal.properties import base
+from swapcal.text.numbers import number
 from swapcal.typing import Float64Array, FloatLike, Spec
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Expectile:
+class Expectile(base.PropertyBase):
     r"""The expectile at `level`: the mean of labels when those above it weigh `level` and the others 1 - `level`.
 
     It looks at the tail as a quantile does, yet asks for no density: the guarantee holds for any labels in their range.
@@ -48,6 +50,8 @@ class Expectile:
     low: float = field(default=0.0, kw_only=True)
     high: float = field(default=1.0, kw_only=True)
 
+    names: ClassVar[tuple[str, ...]] = ("expectile:0.8",)
+    argument: ClassVar[str | None] = "level"
     monotone: ClassVar[bool] = True
     continuous: ClassVar[bool] = True
     """Labels may heap on a few values."""
@@ -114,3 +118,24 @@ class Expectile:
     def spec(self) -> Spec:
         """Plain data for `from_spec`."""
         return base.data(self)
+
+    @property
+    def wording(self) -> base.Wording:
+        """In the outcome's own unit."""
+        level = number(self.level)
+        meaning = (
+            "A bias is the mean distance between forecast and outcome, in the outcome's own unit, where outcomes above "
+            f"the forecast weigh {level} and others {number(1.0 - self.level)}; positive is too high."
+        )
+        return base.Wording(
+            f"{level} expectile",
+            f"{level} expectile of the outcomes",
+            **(base.own_unit(self.domain) | {"meaning": meaning}),
+            loss="asymmetric squared error",
+            domain=self.domain,
+        )
+
+    @property
+    def kernel(self) -> Mapping[str, float | int | str]:
+        """The constants of V."""
+        return base.kernel(self, Expectile, level=self.level)

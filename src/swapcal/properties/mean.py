@@ -1,5 +1,6 @@
 """The mean."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -9,7 +10,7 @@ from swapcal.typing import Float64Array, FloatLike, Spec
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Mean:
+class Mean(base.PropertyBase):
     r"""The mean E[y] of labels in [low, high], elicited by the squared error.
 
     Parameters
@@ -41,6 +42,8 @@ class Mean:
     low: float = field(default=0.0, kw_only=True)
     high: float = field(default=1.0, kw_only=True)
 
+    names: ClassVar[tuple[str, ...]] = ("mean",)
+    is_conditional_mean: ClassVar[bool] = True
     lipschitz: ClassVar[float] = 1.0
     """V has slope 1 where p is measured in widths of the domain."""
     monotone: ClassVar[bool] = True
@@ -87,3 +90,21 @@ class Mean:
     def spec(self) -> Spec:
         """Plain data for `from_spec`."""
         return base.data(self)
+
+    @property
+    def wording(self) -> base.Wording:
+        """In points on [0, 1], else in the outcome's own unit."""
+        if self.domain == (0.0, 1.0):
+            return base.Wording("mean", "mean outcome", **base.POINTS, loss="Brier score", domain=self.domain)
+        return base.Wording(
+            "mean", "mean outcome", **base.own_unit(self.domain), loss="mean squared error", domain=self.domain
+        )
+
+    @property
+    def kernel(self) -> Mapping[str, float | int | str]:
+        """The constants of V."""
+        return base.kernel(self, Mean)
+
+    def outcome(self, p: FloatLike, v: FloatLike) -> FloatLike:
+        """The label y = p - (high - low) v."""
+        return p - (self.high - self.low) * v

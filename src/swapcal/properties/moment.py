@@ -1,8 +1,9 @@
 """Raw moments."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def _powers(low: float, high: float, k: int) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Moment:
+class Moment(base.PropertyBase):
     r"""The raw moment E[y^k] of labels in [low, high]; `Moment(1)` is the mean.
 
     Two side by side, `Moment(2)` and `Mean()`, give the variance, which by itself is not elicitable.
@@ -74,6 +75,8 @@ class Moment:
     _domain: tuple[float, float] = field(init=False, compare=False)
     _width: float = field(init=False, compare=False)
 
+    names: ClassVar[tuple[str, ...]] = ("moment:2",)
+    argument: ClassVar[str | None] = "order"
     lipschitz: ClassVar[float] = 1.0
     """V has slope 1 where p is measured in widths of the domain."""
     monotone: ClassVar[bool] = True
@@ -126,3 +129,27 @@ class Moment:
     def spec(self) -> Spec:
         """Plain data for `from_spec`."""
         return base.data(self)
+
+    @classmethod
+    def from_text(cls, name: str, argument: float | None, low: float, high: float) -> Self:
+        """The moment of a whole order."""
+        k = argument or 0.0
+        if not k.is_integer():
+            raise InvalidInput(f"the order of a moment is a whole number from 1; got {k:g}")
+        return cls(int(k), low=low, high=high)
+
+    @property
+    def wording(self) -> base.Wording:
+        """In units of y^k; on [0, 1] too, as these are no shares of cases."""
+        return base.Wording(
+            f"moment of order {self.k}",
+            "mean of the outcomes' power",
+            **base.own_unit(self.domain),
+            loss="squared error of the moment",
+            domain=self.domain,
+        )
+
+    @property
+    def kernel(self) -> Mapping[str, float | int | str]:
+        """The constants of V."""
+        return base.kernel(self, Moment, width=self._width, power=self.k)

@@ -1,8 +1,9 @@
 """The probability of a binary label."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -167,7 +168,7 @@ class Tsallis:
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Probability:
+class Probability(base.PropertyBase):
     """The probability P(y = 1) of labels in {0, 1}, elicited by any proper loss.
 
     Parameters
@@ -199,6 +200,7 @@ class Probability:
 
     proper_loss: ProperLoss
 
+    names: ClassVar[tuple[str, ...]] = ("probability",)
     lipschitz: ClassVar[float] = 1.0
     """V has slope 1 where p is measured in widths of the domain."""
     monotone: ClassVar[bool] = True
@@ -254,3 +256,31 @@ class Probability:
     def spec(self) -> Spec:
         """Plain data for `from_spec`."""
         return {"kind": "Probability", "loss": dict(self.proper_loss.spec())}
+
+    @classmethod
+    def from_text(cls, name: str, argument: float | None, low: float, high: float) -> Self:
+        """The probability, where outcomes are 0 or 1."""
+        if (low, high) != (0.0, 1.0):
+            raise InvalidInput("a probability is of outcomes 0 and 1; leave out low and high, or take the mean")
+        return cls()
+
+    @property
+    def wording(self) -> base.Wording:
+        """In points of probability."""
+        loss = "Brier score" if self.proper_loss == Squared() else "loss"
+        return base.Wording(
+            "probability", "share of cases in which it happened", **base.POINTS, loss=loss, domain=self.domain
+        )
+
+    @property
+    def kernel(self) -> Mapping[str, float | int | str]:
+        """The constants of V."""
+        return base.kernel(self, Probability)
+
+    def binary_p(self, p: FloatLike) -> FloatLike:
+        """The forecast: V is p - y."""
+        return p
+
+    def outcome(self, p: FloatLike, v: FloatLike) -> FloatLike:
+        """The label y = p - v."""
+        return p - v

@@ -1,19 +1,21 @@
 """Quantiles, and the median among them."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.properties import base
+from swapcal.text.numbers import number
 from swapcal.typing import Float64Array, FloatLike, Spec
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Quantile:
+class Quantile(base.PropertyBase):
     r"""The quantile at `level`: the value that labels stay at or below with probability `level`.
 
     Parameters
@@ -54,6 +56,9 @@ class Quantile:
     low: float = field(default=0.0, kw_only=True)
     high: float = field(default=1.0, kw_only=True)
     density: float | None = field(default=None, kw_only=True)
+
+    names: ClassVar[tuple[str, ...]] = ("median", "quantile:0.9")
+    argument: ClassVar[str | None] = "level"
 
     def __post_init__(self) -> None:
         low, high = inputs.label_range(self.low, self.high)
@@ -128,6 +133,38 @@ class Quantile:
     def spec(self) -> Spec:
         """Plain data for `from_spec`."""
         return base.data(self)
+
+    @classmethod
+    def from_text(cls, name: str, argument: float | None, low: float, high: float) -> Self:
+        """The quantile at a level, or the median."""
+        return cls(0.5 if argument is None else argument, low=low, high=high)
+
+    @property
+    def wording(self) -> base.Wording:
+        """In points of coverage."""
+        level, percent = number(self.level), number(100.0 * self.level)
+        meaning = (
+            f"A bias of \u22123 points says that {number(100.0 * self.level - 3.0)} % of the outcomes were at or below "
+            f"their forecasts instead of {percent} %: coverage is too low because forecasts are too low."
+        )
+        return base.Wording(
+            "median" if self.level == 0.5 else f"{level} quantile",
+            f"{level} quantile of the outcomes",
+            "coverage",
+            **(base.POINTS | {"meaning": meaning}),
+            loss="pinball loss",
+            domain=self.domain,
+            coverage=self.level,
+        )
+
+    @property
+    def kernel(self) -> Mapping[str, float | int | str]:
+        """The constants of V."""
+        return base.kernel(self, Quantile, level=self.level)
+
+    def binary_p(self, p: FloatLike) -> FloatLike:
+        """1 - level, for each forecast: V is that less 1{y > p}."""
+        return 0.0 * p + (1.0 - self.level)
 
 
 def Median(*, low: float = 0.0, high: float = 1.0, density: float | None = None) -> Quantile:  # noqa: N802

@@ -1,27 +1,29 @@
 """Figures of a result, each with the numbers behind it, and the page that holds them all.
 
-Every figure is a small object: calling it draws on given or new axes and returns them, `frame()` gives the numbers and
-`finding()` says in a sentence what is to be seen.
+Every figure is a function of a result. What it gives draws on axes when it is called; its `frame()` holds the numbers,
+and its `finding` says in a sentence what is to be seen.
 """
 
 from swapcal.report import page
 from swapcal.report.figures import (
-    BiasOverTime,
-    CellMap,
-    ErrorOverTime,
-    ForecastHistogram,
-    LossChange,
-    Reliability,
-    WorstGroups,
+    Figure,
+    bias_over_time,
+    cell_map,
+    error_over_time,
+    forecast_histogram,
+    loss_change,
+    reliability,
+    worst_groups,
 )
 
 __all__ = [
-    "BiasOverTime",
-    "CellMap",
-    "ErrorOverTime",
-    "ForecastHistogram",
-    "LossChange",
-    "Reliability",
-    "WorstGroups",
+    "Figure",
+    "bias_over_time",
+    "cell_map",
+    "error_over_time",
+    "forecast_histogram",
+    "loss_change",
     "page",
+    "reliability",
+    "worst_groups",
 ]

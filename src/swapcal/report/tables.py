@@ -1,16 +1,15 @@
-"""The headline numbers of the page."""
+"""The tables of the page, as texts: headline numbers, groups, sections, and the cells of the heat map."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from swapcal.audits.summary import ColumnSummary
-from swapcal.properties import Quantile
+from swapcal.properties.base import Wording
 from swapcal.report.drawing import step, step_role
-from swapcal.report.figures import FEW, CellMap, WorstGroups
-from swapcal.tasks.result import Result, group_rows
+from swapcal.report.figures import FEW, cell_finding, cell_order, cell_scale
+from swapcal.tasks.result import Result, group_rows, section_rows
 from swapcal.text.numbers import (
     MINUS,
     MISSING,
@@ -29,15 +28,343 @@ from swapcal.text.numbers import (
     shortened,
     signed,
 )
-from swapcal.text.property_words import PropertyWords, property_words
-from swapcal.typing import IntArray
+from swapcal.text.verdict import class_title, coverage_text
+
+
+class Cell(NamedTuple):
+    """One cell of a table: text, its classes for the style sheet, what it is called on a phone, and more to read.
+
+    title: shown when somebody points at it. small: in small letters behind the text.
+    """
+
+    text: str
+    css: str = "num"
+    label: str = ""
+    title: str = ""
+    small: str = ""
+
+
+class Table(NamedTuple):
+    """Heads of the columns behind the first, with their classes, and rows: a name, and cells."""
+
+    first: str
+    heads: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    left_out: int = 0
+
+
+def _off(css: str, off: Any) -> str:
+    return f"{css} off" if off else css
+
 
 # --------
-# The heat map as a table of the page: cells that can be pointed at, tapped, or reached with the keyboard.
+# All groups, to be sorted, searched and downloaded: numbers, and a dot with its interval.
+
+AT_FIRST, MOST = 15, 800
+"""Groups that are shown before somebody asks for all of them, and that the page holds; the others are in the JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeatCell:
+class Mark(NamedTuple):
+    """One side of one group on the strip: places in percent of its width."""
+
+    which: str
+    left: float
+    dot: float
+    right: float
+
+
+class GroupRow(NamedTuple):
+    """One group: numbers by name for sorting and downloading, marks on the strip, and cells."""
+
+    name: str
+    rows: int
+    data: dict[str, str]
+    marks: tuple[Mark, ...]
+    cells: tuple[Cell, ...]
+
+
+class GroupTable(NamedTuple):
+    """Heads (text, what it sorts by, and a text for those who cannot see the columns beside it), and rows.
+
+    zero, low, high: of the strip, which a table of several models does not have. more: names of further numbers.
+    """
+
+    heads: tuple[tuple[str, str, str], ...]
+    rows: tuple[GroupRow, ...]
+    zero: float | None
+    low: str
+    high: str
+    unit: str
+    more: str
+    left_out: int
+    exact: bool
+    clusters: bool
+    at_first: int = AT_FIRST
+
+
+def group_table(result: Result, limit: int = MOST) -> GroupTable | None:
+    """Groups of the first section, or of all models that are compared; None where nothing is known of groups."""
+    rows = group_rows(result)
+    if not rows:
+        return None
+    several, words = len(result.sections) > 1, result.wording
+    if result.kind == "comparison":
+        parts = [(f"m{k}", section.title, "before") for k, section in enumerate(result.sections)]
+    else:
+        parts = [(which, result.first.title, which) for which in result.columns]
+    shown = [
+        {key: (row["sections"].get(title, {}) if several else row).get(which) for key, title, which in parts}
+        for row in rows[: limit + 1]
+    ]
+    marks: list[tuple[Mark, ...]] = [()] * len(shown)
+    zero, low, high = None, "", ""
+    if result.kind == "comparison":
+        heads, cells = _model_cells(result)
+    else:
+        heads, cells = (_interval_cells if result.task == "interval" else _bias_cells)(result, len(parts) > 1)
+        marks, zero, low, high = _strip(shown, words)
+    lines = [
+        GroupRow(row["group"], row["rows"], _data(sides), mark, tuple(c for k, v in sides.items() for c in cells(k, v)))
+        for row, sides, mark in zip(rows, shown, marks, strict=False)
+    ]
+    leading = result.first.leading.known_groups
+    return GroupTable(
+        heads=tuple(head for key, title, _ in parts for head in heads(key, title)),
+        rows=tuple(lines),
+        zero=zero,
+        low=low,
+        high=high,
+        unit="points of coverage" if result.task == "interval" else words.unit or "units of the outcome",
+        more="coverage,width,score" if result.task == "interval" else "",
+        left_out=len(rows) - len(shown),
+        exact=leading.exact,
+        clusters=leading.clusters,
+    )
+
+
+Heads = Callable[[str, str], list[tuple[str, str, str]]]
+Cells = Callable[[str, dict[str, Any] | None], list[Cell]]
+
+
+def _bias_cells(result: Result, both: bool) -> tuple[Heads, Cells]:
+    covers, words = result.wording.coverage is not None, result.wording
+
+    def heads(which: str, title: str) -> list[tuple[str, str, str]]:
+        name = capitalized(which) if both else ""
+        coverage = [(f"{name}, coverage" if both else "Coverage", f"{which}-bias", "")] if covers else []
+        return [*coverage, (name or "Bias", f"{which}-bias", ""), ("Interval", f"{which}-near", which if both else "")]
+
+    def cells(which: str, side: dict[str, Any] | None) -> list[Cell]:
+        coverage, label = f"{which}, coverage" if both else "coverage", which if both else "bias"
+        share = MISSING if side is None or not covers else coverage_text(side["coverage"])
+        first = [Cell(share, "num", coverage)] if covers else []
+        if side is None:
+            return [*first, Cell(MISSING, f"num {which}", label), Cell("", "interval", "interval")]
+        since = f"since {side['since']}" if "since" in side else ""
+        bias = Cell(words.signed(side["bias"]), _off(f"num {which}", side["off"]), label)
+        span = Cell(interval(side["low"], side["high"]), _off("interval", side["off"]), "interval", small=since)
+        return [*first, bias, span]
+
+    return heads, cells
+
+
+def _interval_cells(result: Result, both: bool) -> tuple[Heads, Cells]:
+    def heads(which: str, title: str) -> list[tuple[str, str, str]]:
+        coverage = f"{capitalized(which)}, coverage" if both else "Coverage"
+        return [(coverage, f"{which}-bias", ""), ("Width", f"{which}-width", ""), ("Score", f"{which}-score", "")]
+
+    def cells(which: str, side: dict[str, Any] | None) -> list[Cell]:
+        label = f"{which}, coverage" if both else "coverage"
+        if side is None:
+            return [Cell(MISSING, "num", label), Cell(MISSING, "num", "width"), Cell(MISSING, "num extra", "score")]
+        title = f"{result.wording.signed(side['bias'])} points, interval {interval(side['low'], side['high'])}"
+        coverage = Cell(coverage_text(side["coverage"]), _off(f"num {which}", side["off"]), label, title)
+        return [
+            coverage,
+            Cell(number(side["width"]), "num", "width"),
+            Cell(number(side["score"]), "num extra", "score"),
+        ]
+
+    return heads, cells
+
+
+def _model_cells(result: Result) -> tuple[Heads, Cells]:
+    titles = {f"m{k}": shortened(section.title, 24) for k, section in enumerate(result.sections)}
+
+    def heads(key: str, title: str) -> list[tuple[str, str, str]]:
+        return [(title, f"{key}-bias", ""), *([("Loss", f"{key}-loss", "")] if key != "m0" else [])]
+
+    def cells(key: str, side: dict[str, Any] | None) -> list[Cell]:
+        further = key != "m0"
+        if side is None:
+            return [Cell(MISSING, "num", titles[key]), *([Cell(MISSING)] if further else [])]
+        title = f"interval {interval(side['low'], side['high'])}"
+        made = [Cell(result.wording.signed(side["bias"]), _off("num", side["off"]), titles[key], title)]
+        if further and "loss" in side:
+            low, high = side["loss_low"], side["loss_high"]
+            text, sure = signed(side["loss"]), low > 0 or high < 0
+            made.append(Cell(text, _off("num", sure), f"{titles[key]}, loss", f"interval {interval(low, high)}"))
+        elif further:
+            made.append(Cell(MISSING, "num", f"{titles[key]}, loss"))
+        return made
+
+    return heads, cells
+
+
+def _data(sides: dict[str, dict[str, Any] | None]) -> dict[str, str]:
+    """The numbers of a group as they are, by side and name."""
+    data = {}
+    for key, side in sides.items():
+        for name in ("bias", "low", "high", "loss", "coverage", "width", "score"):
+            if side is not None and name in side:
+                data[f"{key}-{name}"] = f"{side[name]:.6g}"
+        if side is not None and side["off"]:
+            data[f"{key}-off"] = "1"
+    return data
+
+
+def _strip(rows: list[dict[str, Any]], words: Wording) -> tuple[list[tuple[Mark, ...]], float, str, str]:
+    """Places of all groups on the strip, where zero is, and the texts at its ends."""
+    sides = [side for row in rows for side in row.values() if side is not None]
+    ends = np.array([_finite(side[end]) for side in sides for end in ("low", "high")] + [0.0])
+    # Intervals of tiny groups would press all others together; they run out of the strip instead.
+    kept = [_finite(side["bias"]) for side in sides]
+    kept += [_finite(side[end]) for side in sides if side["off"] for end in ("low", "high")]
+    least = min(0.0, float(np.quantile(ends, 0.02)), *kept)
+    greatest = max(0.0, float(np.quantile(ends, 0.98)), *kept)
+    room = 0.04 * max(greatest - least, 1e-12)
+    low, high = (f"{signed(v, 2)} {words.unit}".strip() for v in (least, greatest))
+    least, greatest = least - room, greatest + room
+
+    def place(value: float) -> float:
+        return round(min(max(100.0 * (value - least) / (greatest - least), 0.0), 100.0), 1)
+
+    marks = [
+        tuple(Mark(k, *(place(side[name]) for name in ("low", "bias", "high"))) for k, side in row.items() if side)
+        for row in rows
+    ]
+    return marks, place(0.0), low, high
+
+
+def _finite(value: float) -> float:
+    return value if np.isfinite(value) else 0.0
+
+
+# --------
+# Sections beside each other: classes, classes in each group, and models.
+
+N_GROUPS, N_CLASSES = 25, 12
+"""Groups and classes of the table of both."""
+
+
+def class_table(result: Result) -> Table:
+    """One row for the likeliest class and for each class."""
+    sides, both = list(result.columns), len(result.columns) == 2
+    heads = [("Came up", "num")]
+    for which in sides:
+        heads += [(capitalized(which) if both else "Bias", "num"), ("Interval", "")]
+        heads += [("Groups off", "num")] if result.n_groups else []
+    heads += [(f"Worst group{' after' if both else ''}", "")] if result.n_groups else []
+    rows = []
+    for row in section_rows(result):
+        last = row[sides[-1]]
+        came = MISSING if last["base_rate"] is None else f"{100.0 * last['base_rate']:.1f} %"
+        cells = [Cell(came, "num", "came up")]
+        for which in sides:
+            side = row[which]
+            cells.append(Cell(_points(side["bias"]), _off(f"num {which}", side["off"]), which if both else "bias"))
+            cells.append(Cell(interval(side["low"], side["high"]), _off("interval", side["off"]), "interval"))
+            if result.n_groups:
+                cells.append(Cell(f"{side['groups_off']:,} of {side['groups']:,}", "num", "groups off"))
+        if result.n_groups:
+            worst = last["worst_group"]
+            text = "" if worst is None else f"{shortened(group_name(worst), 30)}: {_points(last['worst_bias'])}"
+            cells.append(Cell(text, "", "worst group"))
+        rows.append((class_title(row["title"]), tuple(cells)))
+    return Table("Class", tuple(heads), tuple(rows))
+
+
+def class_matrix(result: Result) -> Table:
+    """The bias of each class in each group: after, and before in brackets."""
+    rows, sides, titles = group_rows(result), list(result.columns), [s.title for s in result.sections[1:]][:N_CLASSES]
+    lines = []
+    for row in rows[: N_GROUPS + 1]:
+        cells = [Cell(count(row["rows"]), "num rows")]
+        for title in titles:
+            both = row["sections"].get(title, {})
+            now, was = both.get(sides[-1]), both.get(sides[0]) if len(sides) == 2 else None
+            cells.append(
+                Cell(
+                    MISSING if now is None else _points(now["bias"]),
+                    _off("num", now is not None and now["off"]),
+                    shortened(title, 24),
+                    "" if now is None else f"interval {interval(now['low'], now['high'])}",
+                    "" if was is None else f"({_points(was['bias'])})",
+                )
+            )
+        lines.append((group_name(row["group"]), tuple(cells)))
+    heads = (("Rows", "num"), *((class_title(title), "num") for title in titles))
+    return Table("Group", heads, tuple(lines), len(result.sections) - 1 - len(titles))
+
+
+def model_table(result: Result) -> Table:
+    """One row for each model: its verdict, bias, loss, and the difference of that from the first."""
+    words, rows, lines = result.wording, section_rows(result), []
+    kinds = {"fine": "✓ fine", "recalibrate": "↻ recalibrate", "refit": "✕ refit"}
+    ordered = any(row["before"]["auc"] is not None for row in rows)
+    for row in rows:
+        side, pair = row["before"], result.paired.get(row["title"])
+        span, worst = (MISSING, ""), side["worst_group"]
+        if pair is not None:
+            low, middle, high = (relative(v, pair.before) for v in (pair.low, pair.difference, pair.high))
+            span = middle, f"{low} to {high}"
+        sure = pair is not None and (pair.high < 0 or pair.low > 0)
+        told = "" if worst is None else f"{shortened(group_name(worst), 40)}: {words.signed(side['worst_bias'])}"
+        cells = [
+            Cell(kinds[row["verdict"]], "", "verdict"),
+            Cell(f"{side['groups_off']:,} of {side['groups']:,}", "num", "groups off"),
+            Cell(words.signed(side["bias"]), "num", "bias"),
+            Cell(told, "", "worst group"),
+            Cell(precise(side["loss"]), "num", words.loss),
+            Cell(span[0], _off("num", sure), "change"),
+            Cell(span[1], "interval", "interval"),
+        ]
+        if ordered:
+            cells.append(Cell("" if side["auc"] is None else number(side["auc"]), "num", "AUC"))
+        lines.append((row["title"], tuple(cells)))
+    heads: tuple[tuple[str, str], ...] = (("Verdict", ""), ("Groups off", "num"), ("Bias", "num"), ("Worst group", ""))
+    heads += ((words.loss.capitalize(), "num"), ("Change", "num"), ("95 % interval", ""))
+    return Table("Model", heads + ((("AUC", "num"),) if ordered else ()), tuple(lines))
+
+
+def worst_table(side: ColumnSummary, words: Wording) -> Table:
+    """Rows of one group whose forecasts were near each other, the worst first."""
+    heads = (("Forecast near", "num"), ("Rows", "num"), ("Bias", ""), ("Interval", ""), ("Beyond doubt", ""))
+    rows = tuple(
+        (
+            group_name(cell.name),
+            (
+                Cell(number(cell.value), "num", "forecast near"),
+                Cell(count(cell.count), "num rows"),
+                Cell(words.bias(cell.mean), "", "bias"),
+                Cell(words.interval(cell.low, cell.high), "interval", "interval"),
+                Cell("yes" if cell.low > 0.0 or cell.high < 0.0 else "no", "extra", "beyond doubt"),
+            ),
+        )
+        for cell in side.worst
+    )
+    return Table("Group", heads, rows)
+
+
+def _points(bias: float) -> str:
+    return f"{bias:+.2f}".replace("-", MINUS)
+
+
+# --------
+# The heat map as a table: cells that can be pointed at, tapped, or reached with the keyboard.
+
+
+class HeatCell(NamedTuple):
     """One cell: the role of its color, whether its rows are few, and its numbers in words."""
 
     role: str
@@ -45,8 +372,7 @@ class HeatCell:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class CellTable:
+class HeatMap(NamedTuple):
     """One side: names of bins (all, and those that are printed under the table), and rows of cells by group."""
 
     which: str
@@ -58,21 +384,39 @@ class CellTable:
     finding: str
 
 
-def cell_tables(result: Result, limit: int = 40) -> tuple[list[CellTable], str, int]:
-    """Tables of the sides there are, with the same groups, bins and colors; the end of the colors; groups left out."""
-    sides = result.columns
-    if not sides:
-        return [], "", 0
-    maps = {w: CellMap(side, result.groups, result.property, limit) for w, side in sides.items()}
-    order = next(iter(maps.values())).order()
-    scale = max(each.scale() for each in maps.values())
-    tables = [_table(w, maps[w], order, scale, _used(list(sides.values()))) for w in maps]
-    return tables, _end(result, scale), len(result.groups) - len(order)
+def heat_maps(result: Result, limit: int = 40) -> tuple[list[HeatMap], str, int]:
+    """Maps of the sides there are, with the same groups, bins and colors; the end of the colors; groups left out."""
+    sides, words, order = result.columns, result.wording, cell_order(result.first, limit)
+    scale = max(cell_scale(side) for side in sides.values())
+    maps = []
+    for which, side in sides.items():
+        at = range(*_used(list(sides.values())).indices(len(side.edges) - 1))
+        bins = tuple(range_text(float(side.edges[i]), float(side.edges[i + 1])) for i in at)
+        every = max(1, round(len(bins) / 4))
+        # The last name would run into the end of the scale.
+        ticks = tuple(
+            text.split(" to ")[0] if k % every == 0 and len(bins) - k > every // 2 else ""
+            for k, text in enumerate(bins)
+        )
+        rows = tuple((result.first.groups[j], _heat_cells(side, j, at, bins, scale, words)) for j in order.tolist())
+        end = bins[-1].split(" to ")[1] if bins else ""
+        maps.append(HeatMap(which, side.label, bins, ticks, end, rows, cell_finding(result, which)))
+    end_of_colors = f"{number(scale * words.scale, 2)} {words.unit}".strip()
+    return maps, end_of_colors, len(result.first.groups) - len(order)
 
 
-def _end(result: Result, scale: float) -> str:
-    words = property_words(result.property)
-    return f"{number(scale * words.scale, 2)} {words.unit}".strip()
+def _heat_cells(
+    side: ColumnSummary, j: int, at: Sequence[int], bins: Sequence[str], scale: float, words: Wording
+) -> tuple[HeatCell | None, ...]:
+    cells: list[HeatCell | None] = []
+    for i, text in zip(at, bins, strict=True):
+        n, bias = float(side.counts[i, j]), float(side.bias[i, j])
+        if n > 0.0 and np.isfinite(bias):
+            told = f"{text} was forecast for {counted(n)}: {words.bias(bias)}"
+            cells.append(HeatCell(step_role(step(bias, scale)), n < FEW, told))
+        else:
+            cells.append(None)
+    return tuple(cells)
 
 
 def _used(sides: list[ColumnSummary]) -> slice:
@@ -83,151 +427,11 @@ def _used(sides: list[ColumnSummary]) -> slice:
     return slice(int(at[0]), int(at[-1]) + 1) if len(at) else slice(None)
 
 
-def _table(which: str, drawn: CellMap, order: IntArray, scale: float, used: slice) -> CellTable:
-    side, words = drawn.side, property_words(drawn.property)
-    at = range(*used.indices(len(side.edges) - 1))
-    bins = tuple(range_text(float(side.edges[i]), float(side.edges[i + 1])) for i in at)
-    every = max(1, round(len(bins) / 4))
-    # The last name would run into the end of the scale.
-    ticks = tuple(
-        text.split(" to ")[0] if k % every == 0 and len(bins) - k > every // 2 else "" for k, text in enumerate(bins)
-    )
-    rows = []
-    for j in order:
-        cells: list[HeatCell | None] = []
-        for i, text in zip(at, bins, strict=True):
-            n, bias = float(side.counts[i, j]), float(side.bias[i, j])
-            if not (n > 0.0 and np.isfinite(bias)):
-                cells.append(None)
-                continue
-            said = f"{text} was forecast for {count(n)} row{'s' if n != 1.0 else ''}: {words.bias(bias)}"
-            cells.append(HeatCell(step_role(step(bias, scale)), n < FEW, said))
-        rows.append((drawn.groups[j], tuple(cells)))
-    return CellTable(
-        which, side.label, bins, ticks, bins[-1].split(" to ")[1] if bins else "", tuple(rows), drawn.finding()
-    )
-
-
 # --------
-# All groups as a table of the page, to be sorted, searched and downloaded: numbers, and a dot with its interval.
-
-AT_FIRST = 15
-"""Groups that are shown before somebody asks for all of them."""
-
-MOST = 800
-"""Groups that the page holds; the others are in the JSON."""
+# Headline numbers.
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One side of one group: places on the strip in percent of its width, the numbers, and their texts."""
-
-    which: str
-    left: float
-    dot: float
-    right: float
-    bias: str
-    low: str
-    high: str
-    text: str
-    interval: str
-    off: bool
-    coverage: str
-    since: str
-
-
-@dataclass(frozen=True, slots=True)
-class GroupRow:
-    """One group."""
-
-    name: str
-    rows: int
-    count: str
-    marks: dict[str, Mark]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupTable:
-    """The rows, where zero is, the ends of the strip, and how many groups are not shown."""
-
-    rows: tuple[GroupRow, ...]
-    zero: float
-    low: str
-    high: str
-    unit: str
-    at_first: int
-    left_out: int
-    coverage: bool
-    exact: bool
-    clusters: bool
-    finding: str
-
-
-def group_table(result: Result, limit: int = MOST) -> GroupTable | None:
-    """The table of a result, or None where no group has rows."""
-    rows, words = group_rows(result), property_words(result.property)
-    if not rows:
-        return None
-    kept = rows[: limit + 1]
-    sides = list(result.columns)
-    ends = np.array([_clipped(row[w][e]) for row in kept for w in sides if w in row for e in ("low", "high")] + [0.0])
-    # Intervals of tiny groups would press all others together; they run out of the strip instead.
-    dots = [_clipped(row[w]["bias"]) for row in kept for w in sides if w in row]
-    sure = [_clipped(row[w][e]) for row in kept for w in sides if w in row and row[w]["off"] for e in ("low", "high")]
-    least = min(0.0, float(np.quantile(ends, 0.02)), *dots, *sure)
-    greatest = max(0.0, float(np.quantile(ends, 0.98)), *dots, *sure)
-    room = 0.04 * max(greatest - least, 1e-12)
-    least, greatest = least - room, greatest + room
-
-    def place(value: float) -> float:
-        return round(min(max(100.0 * (value - least) / (greatest - least), 0.0), 100.0), 1)
-
-    table = []
-    for row in kept:
-        marks = {w: _mark(w, row[w], words, place) for w in sides if w in row}
-        table.append(GroupRow(row["group"], row["rows"], count(row["rows"]), marks))
-    low_text, high_text = (f"{signed(v, 2)} {words.unit}".strip() for v in (least + room, greatest - room))
-    groups = next(iter(result.columns.values())).known_groups
-    return GroupTable(
-        tuple(table),
-        place(0.0),
-        low_text,
-        high_text,
-        words.unit or "units of the outcome",
-        AT_FIRST,
-        len(rows) - len(kept),
-        bool(words.noun),
-        groups.exact,
-        groups.clusters,
-        WorstGroups.of(result).finding(),
-    )
-
-
-def _clipped(value: float) -> float:
-    return value if np.isfinite(value) else 0.0
-
-
-def _mark(which: str, side: dict[str, Any], words: PropertyWords, place: Any) -> Mark:
-    bias, low, high = (float(side[name]) for name in ("bias", "low", "high"))
-    coverage = f"{100.0 * side['coverage']:.1f} %" if "coverage" in side else ""
-    return Mark(
-        which,
-        place(low),
-        place(bias),
-        place(high),
-        f"{bias:.5g}",
-        f"{low:.5g}",
-        f"{high:.5g}",
-        words.signed(bias),
-        interval(low, high),
-        bool(side["off"]),
-        coverage,
-        str(side.get("since", "")),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class HeadlineNumber:
+class Card(NamedTuple):
     """One number, or one before and one after, with a title and a line that says what to make of it."""
 
     title: str
@@ -236,174 +440,195 @@ class HeadlineNumber:
     note: str
 
 
-def headline_numbers(result: Result) -> list[HeadlineNumber]:
-    """What people ask first: how many groups are off, the worst of them, everybody, the loss, coverage or AUC."""
-    found = [
-        _groups_off(result),
-        _worst_group(result),
-        _everybody(result),
-        _loss(result),
-        _decisions(result),
-        *_scores(result),
-    ]
-    return [card for card in found if card is not None]
+def cards(result: Result) -> list[Card]:
+    """What people ask first: how many groups are off, the worst of them, everybody, losses, and more for each task."""
+    if result.kind == "comparison":
+        return []
+    if result.task == "classes":
+        means = [
+            Card("Likeliest class came up", *_mean(result, "right"), "share of rows: the accuracy"),
+            Card(
+                "Its mean probability",
+                *_mean(result, "confidence"),
+                "equal to the accuracy where it is right on average",
+            ),
+        ]
+        return [*means, *_groups_off(result), *_losses(result)]
+    if result.task == "interval":
+        return [_everybody(result), *_groups_off(result), *_worst_coverage(result), _width(result), *_losses(result)]
+    told = [*_groups_off(result), *_worst_group(result), _everybody(result), *_losses(result)]
+    if result.costs is not None:
+        losses = [result.costs.before, result.costs.after]
+        before, after = ("" if loss is None else precise(loss) for loss in losses)
+        told.append(Card("Cost of decisions a row", before, after, result.costs.sentence))
+    return [*told, *_scores(result)]
 
 
-def error_numbers(result: Result) -> list[HeadlineNumber]:
-    """The totals of the guarantee: errors, and what chance and the guarantee allow."""
-    found = [
-        _errors(result, "swap_error", _typical(result)),
-        _chance(result),
-        _guarantee(result),
-        _errors(result, "group_error", ""),
-        _errors(result, "overall_error", ""),
-    ]
-    return [card for card in found if card is not None]
+def _texts(result: Result, text: Callable[[ColumnSummary], str]) -> tuple[str, str]:
+    """The texts before and after; empty where there is nothing."""
+    before, after = ("" if side is None else text(side) for side in (result.before, result.after))
+    return before, after
 
 
-def _texts(result: Result, text: Callable[[ColumnSummary], str]) -> list[str]:
-    return ["" if side is None else text(side) for side in (result.before, result.after)]
+def _mean(result: Result, name: str) -> tuple[str, str]:
+    """A mean over all rows in percent, before and after."""
+    sides = [result.first.means.get(which) for which in ("before", "after")]
+    before, after = ("" if side is None else coverage_text(float(side[name][0])) for side in sides)
+    return before, after
 
 
-def _groups_off(result: Result) -> HeadlineNumber | None:
-    n = max((side.known_groups.n_used for side in result.columns.values()), default=0)
+def _groups_off(result: Result) -> list[Card]:
+    n = max(side.known_groups.n_used for side in result.columns.values())
     if not n:
-        return None
-    before, after = _texts(result, lambda side: count(side.known_groups.n_off))
-    return HeadlineNumber("Groups off beyond doubt", before, after, f"of {count(n)}")
+        return []
+    of, note = n * len(result.sections), ""
+    if result.task == "classes":
+        note = f": {counted(n, 'group')} for the likeliest and every class"
+    before, after = (
+        count(sum(section.columns[which].known_groups.n_off for section in result.sections))
+        if which in result.columns
+        else ""
+        for which in ("before", "after")
+    )
+    return [Card("Groups off beyond doubt", before, after, f"of {count(of)}{note}")]
 
 
-def _worst_group(result: Result) -> HeadlineNumber | None:
+def _worst_group(result: Result) -> list[Card]:
     """The worst group of the model, or of swapcal's forecasts where there is no model, on both sides."""
-    side, words = next(iter(result.columns.values())), property_words(result.property)
-    worst = side.known_groups.ranked()
+    groups, words = result.first.leading.known_groups, result.wording
+    worst = groups.ranked()
     if not len(worst):
-        return None
+        return []
     j = int(worst[0])
 
-    def told(one: ColumnSummary) -> str:
-        groups = one.known_groups
-        return signed(words.scale * float(groups.mean[j]), 2) if j < len(groups.name) else MISSING
+    def told(side: ColumnSummary) -> str:
+        mean = side.known_groups.mean
+        return signed(words.scale * float(mean[j]), 2) if j < len(mean) else MISSING
 
-    before, after = _texts(result, told)
-    groups = side.known_groups
-    kind = "off beyond doubt" if groups.off[j] else "may be chance"
-    unit = f"{words.unit}, " if words.unit else ""
-    name = shortened(group_name(groups.name[j]), 48)
-    unit = f"coverage, {unit}" if words.noun else unit
-    return HeadlineNumber("Bias of the worst group", before, after, f"{unit}{name}, {counted(groups.rows[j])}; {kind}")
+    unit = ", ".join(part for part in (words.noun, words.unit) if part)
+    name, kind = shortened(group_name(groups.name[j]), 48), "off beyond doubt" if groups.off[j] else "may be chance"
+    note = f"{f'{unit}, ' if unit else ''}{name}, {counted(groups.rows[j])}; {kind}"
+    return [Card("Bias of the worst group", *_texts(result, told), note)]
 
 
-def _everybody(result: Result) -> HeadlineNumber:
-    words = property_words(result.property)
-    if isinstance(result.property, Quantile):
-        level = result.property.level
-        before, after = _texts(result, lambda side: f"{100 * (level + float(side.known_groups.mean[0])):.1f} %")
-        return HeadlineNumber("Coverage of all rows", before, after, f"{percent(level)} was asked for")
-    before, after = _texts(result, lambda side: signed(words.scale * float(side.known_groups.mean[0]), 2))
-    side = list(result.columns.values())[-1]
-    low, high = float(side.known_groups.low[0]), float(side.known_groups.high[0])
-    return HeadlineNumber("Bias of all rows", before, after, f"interval {words.interval(low, high)}")
+def _worst_coverage(result: Result) -> list[Card]:
+    rows = group_rows(result)[1:2]
+    told = []
+    for row in rows:
+        before, after = (coverage_text(row[w]["coverage"]) if w in row else "" for w in ("before", "after"))
+        note = f"{shortened(group_name(row['group']), 48)}, {counted(row['rows'])}"
+        told.append(Card("Coverage of the worst group", before, after, note))
+    return told
 
 
-def _decisions(result: Result) -> HeadlineNumber | None:
-    """What those who act on the forecasts lose a row, where costs were given."""
-    told, losses = result.settings.get("decisions"), result.settings.get("decision_losses")
-    if not told:
-        return None
-    before, after = map(precise, losses) if isinstance(losses, list) and len(losses) == 2 else ("", "")
-    return HeadlineNumber("Cost of decisions a row", before, after, str(told))
+def _everybody(result: Result) -> Card:
+    words, level = result.wording, result.wording.coverage
+    if level is not None:
+        shares = _texts(result, lambda side: coverage_text(level + float(side.known_groups.mean[0])))
+        return Card("Coverage of all rows", *shares, f"{percent(level)} was asked for")
+    biases = _texts(result, lambda side: signed(words.scale * float(side.known_groups.mean[0]), 2))
+    groups = list(result.columns.values())[-1].known_groups
+    note = f"interval {words.interval(float(groups.low[0]), float(groups.high[0]))}"
+    return Card("Bias of all rows", *biases, note)
 
 
-def _scores(result: Result) -> list[HeadlineNumber]:
-    sides = [None if side is None else side.scores for side in (result.before, result.after)]
-    if all(one is None for one in sides):
+def _width(result: Result) -> Card:
+    widths = [float(some["width"][0]) for some in result.first.means.values()]
+    before, after = ["", *map(precise, widths)][-2:]
+    return Card("Mean width", before, after, (len(widths) == 2 and change(*widths)) or "in units of the outcome")
+
+
+def _losses(result: Result) -> list[Card]:
+    """The losses before and after with the interval of the change; without it, what they are."""
+    told = []
+    for name, pair in result.paired.items():
+        low, middle, high = (relative(v, pair.before) for v in (pair.low, pair.difference, pair.high))
+        note = f"{middle} ({percent(pair.confidence)} interval {low} to {high})"
+        told.append(Card(capitalized(name), precise(pair.before), precise(pair.after), note))
+    if told:
+        return told
+    if result.task == "classes":
+        means = {"Brier score of all classes": "brier", "Log loss": "log_loss"}
+        last = list(result.first.means.values())[-1]
+        return [Card(title, "", precise(float(last[name][0])), "lower is better") for title, name in means.items()]
+    best = [side.constant_loss for side in result.columns.values()][-1]
+    constant = "" if best is None or result.task == "interval" else f"; the best constant forecast has {precise(best)}"
+    losses = _texts(result, lambda side: precise(side.loss))
+    return [Card(capitalized(result.wording.loss), *losses, f"lower is better{constant}")]
+
+
+def _scores(result: Result) -> list[Card]:
+    known = [side.scores for side in result.columns.values() if side.scores is not None]
+    if not known:
         return []
-    auc = ["" if one is None or one.auc is None else number(one.auc) for one in sides]
-    logs = ["" if one is None else precise(one.log_loss) for one in sides]
-    last = next(one for one in reversed(sides) if one is not None)
+    auc = _texts(result, lambda side: "" if side.scores is None or side.scores.auc is None else number(side.scores.auc))
+    logs = _texts(result, lambda side: "" if side.scores is None else precise(side.scores.log_loss))
     parts = (
-        f"Brier score = miscalibration {number(last.miscalibration, 2)} {MINUS} discrimination "
-        f"{number(last.discrimination, 2)} + uncertainty {number(last.uncertainty, 2)}"
+        f"Brier score = miscalibration {number(known[-1].miscalibration, 2)} {MINUS} discrimination "
+        f"{number(known[-1].discrimination, 2)} + uncertainty {number(known[-1].uncertainty, 2)}"
     )
-    return [
-        HeadlineNumber("AUC", auc[0], auc[1], "0.5 is chance, 1 is perfect order"),
-        HeadlineNumber("Log loss", logs[0], logs[1], parts),
+    return [Card("AUC", *auc, "0.5 is chance, 1 is perfect order"), Card("Log loss", *logs, parts)]
+
+
+def error_cards(result: Result) -> list[Card]:
+    """The totals of the guarantee: errors, and what chance and the guarantee allow."""
+    side = list(result.columns.values())[-1]
+    total = float(result.counts.scored) if side.weight is None else side.weight
+    typical = ""
+    if total > 0.0 and side.swap_error >= 0.0:
+        size = result.wording.size(float(np.power(side.swap_error / total, 1.0 / result.r)))
+        typical = f"as if every row were off by {size}"
+    told = [
+        _error(result, "swap_error", typical),
+        *_chance(result),
+        _guarantee(result),
+        _error(result, "group_error", ""),
+        _error(result, "overall_error", ""),
     ]
+    return told
 
 
-def _typical(result: Result) -> str:
-    """The error as a bias that every row would have."""
-    side = result.after if result.after is not None else result.before
-    total = float(result.n_rounds) if side is None or side.weight is None else side.weight
-    if side is None or not total > 0.0 or not side.swap_error >= 0.0:
-        return ""
-    typical = float(np.power(side.swap_error / total, 1.0 / result.r))
-    return f"as if every row were off by {property_words(result.property).size(typical)}"
-
-
-def _errors(result: Result, field: str, note: str) -> HeadlineNumber:
+def _error(result: Result, field: str, note: str) -> Card:
     values = [None if side is None else float(getattr(side, field)) for side in (result.before, result.after)]
     # What rounding leaves of zero is zero.
-    texts = ["" if value is None else number(value if value > 1e-9 else 0.0 * value) for value in values]
+    before, after = ("" if value is None else number(value if value > 1e-9 else 0.0 * value) for value in values)
     parts = [change(values[0], values[1])] if values[0] is not None and values[1] is not None else []
-    return HeadlineNumber(
-        capitalized(QUANTITIES[field]), texts[0], texts[1], "; ".join(part for part in (*parts, note) if part)
-    )
+    return Card(capitalized(QUANTITIES[field]), before, after, "; ".join(part for part in (*parts, note) if part))
 
 
-def _guarantee(result: Result) -> HeadlineNumber:
-    yardstick = f"T^(1/3) is {number(float(np.cbrt(max(result.n_rounds, 0))))} for this many rows"
-    why = str(result.settings.get("guarantee", ""))
-    if result.guarantee is None:
-        return HeadlineNumber(
-            "Yardstick",
-            "",
-            number(float(np.cbrt(max(result.n_rounds, 0)))),
-            "T^(1/3), the rate of the guarantee" + (f"; {why}" if why else ""),
-        )
-    return HeadlineNumber(
-        capitalized(QUANTITIES["guarantee"]),
-        "",
-        number(result.guarantee),
-        f"swap error, whatever the stream does; {f'{why}; ' if why else ''}{yardstick}",
-    )
+def _guarantee(result: Result) -> Card:
+    root, promise = number(float(np.cbrt(max(result.counts.scored, 0)))), result.guarantee
+    why = "" if promise is None or not promise.reason else f"; {promise.reason}"
+    if promise is None or promise.bound is None:
+        return Card("Yardstick", "", root, f"T^(1/3), the rate of the guarantee{why}")
+    note = f"swap error, whatever the stream does{why}; T^(1/3) is {root} for this many rows"
+    return Card(capitalized(QUANTITIES["guarantee"]), "", number(promise.bound), note)
 
 
-def _chance(result: Result) -> HeadlineNumber | None:
+def _chance(result: Result) -> list[Card]:
     """What calibrated forecasts would show, where it is known."""
-    sides = (result.before, result.after)
-    texts = ["" if side is None or side.chance_mean is None else number(side.chance_mean) for side in sides]
+    texts = _texts(result, lambda side: "" if side.chance_mean is None else number(side.chance_mean))
     if not any(texts):
-        return None
-    highs = [side.chance_high for side in sides if side is not None and side.chance_high is not None]
+        return []
+    highs = [side.chance_high for side in result.columns.values() if side.chance_high is not None]
     most = f", at most {number(highs[-1])} in 95 of 100 streams" if highs else ""
-    return HeadlineNumber(capitalized(QUANTITIES["chance_mean"]), texts[0], texts[1], f"of calibrated forecasts{most}")
+    return [Card(capitalized(QUANTITIES["chance_mean"]), *texts, f"of calibrated forecasts{most}")]
 
 
-def _loss(result: Result) -> HeadlineNumber:
-    title = capitalized(result.loss_name)
-    if result.paired is not None:
-        low, difference, high = (
-            relative(value, result.paired.before)
-            for value in (result.paired.low, result.paired.difference, result.paired.high)
-        )
-        share = f"{percent(result.paired.confidence)} interval {low} to {high}"
-        note = f"{difference} ({share})"
-        return HeadlineNumber(title, precise(result.paired.before), precise(result.paired.after), note)
-    losses = ["" if side is None else precise(side.loss) for side in (result.before, result.after)]
-    best = [side.constant_loss for side in result.columns.values()]
-    constant = f"; the best constant forecast has {precise(best[-1])}" if best and best[-1] is not None else ""
-    return HeadlineNumber(title, losses[0], losses[1], f"lower is better{constant}")
-
-
-def rows(result: Result) -> str:
+def row_sentence(result: Result) -> str:
     """How much there was, in a sentence."""
-    n = len(result.groups) - 1
-    text = f"{counted(result.n_rounds)} with an outcome, {counted(n, 'group')}"
-    if result.n_missing:
-        text += f"; {counted(result.n_missing, 'more row')} without an outcome"
-    if result.n_clipped:
-        were = "was" if result.n_clipped == 1 else "were"
-        text += f"; {counted(result.n_clipped, 'outcome')} outside the range {were} moved to its end"
-    return text + "."
+    counts, groups = result.first.counts or result.counts, counted(result.n_groups, "group")
+    if result.kind == "comparison":
+        return f"{count(counts.scored)} rows with an outcome."
+    what = {
+        "scalar": f" with an outcome, {groups}",
+        "interval": f" with an outcome and an interval, {groups}",
+        "classes": f" with an outcome, {counted(len(result.sections) - 1, 'class', 'classes')}, {groups}",
+    }[result.task]
+    text = f"{counted(counts.scored)}{what}"
+    if result.task == "scalar" and counts.without_outcome:
+        text += f"; {counted(counts.without_outcome, 'more row')} without an outcome"
+    if result.task == "scalar" and counts.outcomes_outside:
+        were = "was" if counts.outcomes_outside == 1 else "were"
+        text += f"; {counted(counts.outcomes_outside, 'outcome')} outside the range {were} moved to its end"
+    return f"{text}."

@@ -211,20 +211,10 @@ def run(config: Config, *, started: Callable[[int], None] | None = None) -> int:
     if not is_loopback(service.host):
         _needs_tokens(config)
     app = Application(config, open_store(service.store, owner=service.advertise, seconds=service.store_seconds))
-    settings = uvicorn.Config(
-        app,
-        host=service.host,
-        port=service.port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=service.stop_seconds,
-        timeout_keep_alive=75,
-        lifespan="on",
-    )
-    server = _Announcing(settings, app, started)
+    where = {"host": service.host, "port": service.port, "timeout_graceful_shutdown": service.stop_seconds}
+    quiet = {"log_config": None, "access_log": False, "server_header": False, "date_header": False}
+    rest = {"proxy_headers": False, "timeout_keep_alive": 75, "lifespan": "on"}
+    server = _Announcing(uvicorn.Config(app, **where, **quiet, **rest), app, started)  # type: ignore[arg-type]
     sys.setswitchinterval(SWITCH_SECONDS)
     # A batch makes thousands of small objects and no cycles: the collector need not look after every 700 of them.
     gc.freeze()

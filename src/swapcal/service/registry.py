@@ -2,6 +2,7 @@
 
 import logging
 import time
+from contextlib import closing
 
 import msgspec
 
@@ -133,19 +134,22 @@ def replay(stream: Stream, store: EventStore) -> None:
                 )
 
     last = stream.seq
-    for number, is_outcome, row in store.events(stream.name, last):
-        if number != last + 1:
-            raise ReplayMismatch(f"event {last + 1} is missing in the log of stream {stream.name!r}; restore a back-up")
-        last = number
-        time = float(row.learned if is_outcome and row.learned is not None else row.created)
-        if is_outcome or (stream.counts_transactions and time != stream.time):
-            forecast()
-        stream.begin(time)
-        if is_outcome:
-            stream.close(row.forecast(stream.identity), row.inputs().used(), row.y)
-        else:
-            waiting.append(row)
-            if len(waiting) >= AT_ONCE:
+    # A log that is read in part only is closed at once: with PostgreSQL it is a transaction.
+    with closing(store.events(stream.name, last)) as events:
+        for number, is_outcome, row in events:
+            if number != last + 1:
+                reason = f"event {last + 1} is missing in the log of stream {stream.name!r}; restore a back-up"
+                raise ReplayMismatch(reason)
+            last = number
+            time = float(row.learned if is_outcome and row.learned is not None else row.created)
+            if is_outcome or (stream.counts_transactions and time != stream.time):
                 forecast()
+            stream.begin(time)
+            if is_outcome:
+                stream.close(row.forecast(stream.identity), row.inputs().used(), row.y)
+            else:
+                waiting.append(row)
+                if len(waiting) >= AT_ONCE:
+                    forecast()
     forecast()
     stream.end()

@@ -25,9 +25,8 @@ from swapcal.service.store import Event, opened
 from swapcal.service.stream import Stream, property_of
 from swapcal.tasks.contexts import ContextColumns, ContextRows
 from swapcal.tasks.evaluation import Evaluation
-from swapcal.tasks.result import History, Result, versions
+from swapcal.tasks.result import Counts, History, Range, Result, Section, versions
 from swapcal.tasks.survey import binning
-from swapcal.text.property_words import loss_name
 from swapcal.text.verdict import verdict
 from swapcal.typing import Float64Array
 
@@ -75,7 +74,7 @@ def learned_cases(events: Iterable[Event], spec: StreamSpec, n_groups: int, iden
 def recorded_result(
     name: str, spec: StreamSpec, groups: sc.Groups, cases: LearnedCases, status: dict[str, Any]
 ) -> Result:
-    """The result for a page; `status` is what the stream says of itself, for the page's list of settings."""
+    """The result for a page; `status` is what the stream says of itself, for the page's list of what was asked."""
     kind, audience = property_of(spec), ContextColumns(groups)
     hinted = ~np.isnan(cases.hint)
     bins = binning(kind, cases.hint[hinted], None) if hinted.any() else None
@@ -89,25 +88,22 @@ def recorded_result(
     rounds, error_before, error_after = history.series(len(cases.y), *_errors(both))
     before = None if both.before is None else both.before.summary()
     after, paired = both.after.summary(), both.losses.paired()
+    history_of_errors = History(rounds, None if before is None else error_before, error_after, None)
+    missing = int(status["pending"] - status["held"] + status["expired"] + status["forgotten"])
     return Result(
         kind="run",
+        task="scalar",
         source=f"stream {name}",
-        property=kind,
-        loss_name=loss_name(kind),
-        low=kind.low,
-        high=kind.high,
-        groups=both.after.names,
-        n_rounds=both.after.n_rounds,
-        n_missing=int(status["pending"] - status["held"] + status["expired"] + status["forgotten"]),
-        n_clipped=0,
-        before=before,
-        after=after,
-        history=History(rounds, None if before is None else error_before, error_after, None),
-        paired=paired,
-        verdict=verdict(before, after, property=kind, paired=paired),
-        guarantee=None,
-        settings=dict(_settings(spec, cases, status)),
+        y="the outcome",
+        property=repr(kind),
+        wording=kind.wording,
+        counts=Counts(scored=both.after.n_rounds, rows=both.after.n_rounds + missing, without_outcome=missing),
+        verdict=verdict(before, after, wording=kind.wording, paired=paired),
+        sections=(Section("", before, after, both.after.names, history=history_of_errors),),
+        config=dict(_config(spec, cases, status)),
         versions=versions(),
+        range=Range(kind.low, kind.high),
+        paired={} if paired is None else {kind.wording.loss: paired},
     )
 
 
@@ -116,7 +112,7 @@ def _errors(both: Evaluation) -> tuple[float, float]:
     return before, both.after.swap_error(2.0)
 
 
-def _settings(spec: StreamSpec, cases: LearnedCases, status: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _config(spec: StreamSpec, cases: LearnedCases, status: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """What it takes to know which cases these are."""
     moment = "%Y-%m-%d %H:%M:%S"
     yield "first case", time.strftime(moment, time.gmtime(cases.first)) + " UTC"
@@ -127,12 +123,12 @@ def _settings(spec: StreamSpec, cases: LearnedCases, status: dict[str, Any]) -> 
         yield f"{field} of the stream", status[field]
 
 
+# The page is about the last so many events: forecasts and outcomes.
 LATEST = 200_000
-"""The page is about the last so many events: forecasts and outcomes."""
 SECONDS = 120.0
 KEPT = 10
+# A page takes some seconds of a core, so one that is not older than this will do.
 FRESH = 60.0
-"""A page takes some seconds of a core, so one that is not older than this will do."""
 NOTHING = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     '<meta name="color-scheme" content="light dark"><title>stream {stream} · swapcal</title>'

@@ -51,8 +51,8 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     """A stream: what is forecast, for whom, on top of what, and how late outcomes may come."""
 
     property: Annotated[
-        Literal["probability", "mean", "median", "quantile", "expectile", "moment"],
-        Meta(description="What is forecast."),
+        str,
+        Meta(max_length=100, description="What is forecast: probability, mean, median, quantile, expectile or moment."),
     ] = "probability"
     level: Annotated[float, Meta(gt=0.0, lt=1.0, description="Of a quantile or expectile.")] | None = None
     order: Annotated[int, Meta(ge=1, le=20, description="Of a moment.")] | None = None

@@ -9,7 +9,7 @@ there after it returns, also after a crash, or none of it is.
 import hmac
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 from hashlib import blake2b
@@ -247,7 +247,7 @@ class EventStore(ABC):
     def find(self, name: str, ids: Sequence[str]) -> dict[str, CaseRow]:
         """Those of the cases that there are."""
 
-    def events(self, name: str, after: int) -> Iterator[Event]:
+    def events(self, name: str, after: int) -> Generator[Event, None, None]:
         """The log behind event number `after`, in order."""
         with self._guard():
             key = self._key(name)

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 import swapcal as sc
+from swapcal import properties
 from swapcal.audits.column import Column
 from swapcal.forecast import Identity
 from swapcal.monitor import Alarm, Monitor
@@ -33,8 +34,8 @@ from swapcal.text.numbers import counted
 # gives the monitor the same batches, and comes to the same evidence and the same alarms, bit for bit.
 
 ALARMS_KEPT = 1000
+# Of the range of outcomes, or of the share of outcomes below a quantile, where a stream does not say.
 TOLERANCE = 0.02
-"""Of the range of outcomes, or of the share of outcomes below a quantile, where a stream does not say."""
 
 
 class GroupMonitor(Stateful):
@@ -186,14 +187,12 @@ def _errors(column: Column, groups: _Sides) -> SideErrors:
 # --------
 # How a stream does: the audits of hints and forecasts, losses, and counts; brought up to date many rounds at once.
 
+# Hints and forecasts are audited in the bins of the forecaster's grid; in so many, where that is refined on the way.
+# The values of its first grids are mid-points of these bins too, so that auditing does not move them.
 AUDIT_BINS = 33
-"""Hints and forecasts are audited in the bins of the forecaster's grid; in so many, where that is refined on the way.
-
-The values of its first grids are mid-points of these bins too, so that auditing does not move them.
-"""
 SETTLE_EVERY = 1000
+# Losses on the live page are means over so many outcomes.
 RECENT = 1000
-"""Losses on the live page are means over so many outcomes."""
 
 
 class Totals(msgspec.Struct):
@@ -288,22 +287,15 @@ def property_of(spec: StreamSpec) -> Any:
     """The property; an `InvalidInput` where the spec makes no sense."""
     if not spec.low < spec.high:
         raise sc.InvalidInput(f"low must be below high; got {spec.low:g} and {spec.high:g}")
-    for name, wanted in (("level", spec.property in ("quantile", "expectile")), ("order", spec.property == "moment")):
-        given = getattr(spec, name) is not None
-        if given != wanted:
-            verb = "needs a" if wanted else "has no"
-            raise sc.InvalidInput(f"property {spec.property!r} {verb} {name}; {'give' if wanted else 'leave out'} it")
-    scale = {"low": spec.low, "high": spec.high}
-    if spec.property == "probability":
-        if (spec.low, spec.high) != (0.0, 1.0):
-            raise sc.InvalidInput("a probability is of outcomes 0 and 1; leave out low and high, or take the mean")
-        return sc.Probability()
-    if spec.property == "moment":
-        return sc.Moment(spec.order or 1, **scale)
-    if spec.property in ("quantile", "expectile"):
-        kind = sc.Quantile if spec.property == "quantile" else sc.Expectile
-        return kind(spec.level or 0.5, **scale)
-    return (sc.Mean if spec.property == "mean" else sc.Median)(**scale)
+    _, argument = properties.by_name().get(spec.property, (None, None))
+    text = spec.property
+    for name in ("level", "order"):
+        value = getattr(spec, name)
+        if (value is not None) != (name == argument):
+            verb, what = ("needs a", "give") if name == argument else ("has no", "leave out")
+            raise sc.InvalidInput(f"property {spec.property!r} {verb} {name}; {what} it")
+        text += "" if value is None else f":{value!r}"
+    return properties.from_text(text, spec.low, spec.high)
 
 
 def groups_of(spec: StreamSpec) -> sc.Groups:

@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from multiprocessing import get_context
 from typing import Any
@@ -18,13 +18,11 @@ from swapcal.audits.groups import ALPHA, GroupSums
 from swapcal.audits.histograms import N_BINS as N_OUTCOMES
 from swapcal.audits.histograms import root
 from swapcal.audits.scores import Paired, PairedLosses, fine_edges
-from swapcal.audits.summary import ColumnSummary
 from swapcal.audits.sums import Functions, Times
 from swapcal.audits.timeline import ErrorHistory
 from swapcal.decisions import Decisions, lost
 from swapcal.engine.arithmetic import row_keys
 from swapcal.errors import DataError, InvalidInput
-from swapcal.properties import Probability
 from swapcal.protocols import Elicitable
 from swapcal.tables.batch import Batch
 from swapcal.tables.coded import Coded, as_number, taken, text
@@ -41,12 +39,21 @@ from swapcal.tasks.columns import (
 )
 from swapcal.tasks.config import TaskConfig, next_command
 from swapcal.tasks.contexts import ContextColumns
-from swapcal.tasks.result import History, Result, dumped, plain_data, plain_result, versions
+from swapcal.tasks.result import (
+    Clusters,
+    Costs,
+    Counts,
+    Discovery,
+    History,
+    LossDifference,
+    Range,
+    Result,
+    Section,
+    versions,
+)
 from swapcal.tasks.survey import Binning, Survey, binning
-from swapcal.text.numbers import counted, group_name, number, relative, shortened
-from swapcal.text.property_words import loss_name, property_words
 from swapcal.text.sentences import discovery_sentences
-from swapcal.text.verdict import verdict, with_discovery
+from swapcal.text.verdict import comparison_verdict, verdict, with_discovery
 from swapcal.typing import Float64Array, IntArray
 
 # --------
@@ -58,12 +65,10 @@ MOST_ROWS = 400_000
 
 def discovered(
     passes: RereadableSource, question: TaskConfig, values: Columns, clusters: ClusterNumbers | None, n_rows: int
-) -> dict[str, Any]:
+) -> Discovery:
     """Subgroups with their bias in the units that people read, and columns that give the outcome away.
 
-    Every column is looked at but those of the question (outcome, weight, cluster and time), and the forecast. Plain
-    data: subgroups (those confirmed first), leaks, `explained` (the share of the mean square error of a row that goes
-    away with their bias), rows, unit.
+    Every column is looked at but those of the question (outcome, weight, cluster and time), and the forecast.
     """
     rate = min(1.0, MOST_ROWS / max(n_rows, 1))
     own = {question.y, question.weight, question.cluster, question.time, question.p}
@@ -85,17 +90,12 @@ def discovered(
     ids = np.concatenate([part[1] for part in parts])
     columns = [banded("forecast", p), *(_column(name, each) for name, each in raw.items())]
     found = discover(columns, v, clusters=None if clusters is None else ids, weights=w)
-    scale = property_words(values.property).scale
-    return {
-        "subgroups": [
-            {**one._asdict(), **{name: scale * getattr(one, name) for name in ("bias", "bound", "found_bias")}}
-            for one in found.subgroups
-        ],
-        "leaks": [leak._asdict() for leak in found.leaks],
-        "explained": found.explained,
-        "rows": len(v),
-        "unit": property_words(values.property).unit or "outcome",
-    }
+    wording = values.property.wording
+    told = ("bias", "bound", "found_bias")
+    subgroups = tuple(
+        one._replace(**{name: wording.scale * getattr(one, name) for name in told}) for one in found.subgroups
+    )
+    return Discovery(subgroups, found.leaks, found.explained, len(v), wording.unit or "outcome")
 
 
 def _listed(column: Coded | Float64Array, kept: IntArray) -> list[Any]:
@@ -204,69 +204,55 @@ def audited(
             stacklevel=2,
         )
     summary = column.summary(question.r)
-    settings = {
-        **question.settings(),
-        "range": values.stated,
-        "binning": bins.stated,
-        "bands": {column: list(edges) for column, edges in audience.groups.edges.items()},
-        "rows": counts.rows,
-        "rows_without_forecast": counts.unforecast,
-        "forecasts_outside": values.n_clipped_forecasts,
-        "weights_outside": values.n_clipped_weights,
-        "clusters": _stated(clusters),
-        **({} if column.decisions is None else {"decisions": lost(column.decisions, str(question.costs))}),
-    }
-    result = _result(passes.name, question, values, column, summary, history, counts, settings)
-    return _searched(result, passes, question, values) if discover else result
-
-
-def _result(
-    source: str,
-    question: TaskConfig,
-    values: Columns,
-    column: Column,
-    summary: ColumnSummary,
-    history: ErrorHistory,
-    counts: "_Counts",
-    settings: dict[str, Any],
-) -> Result:
     rounds, errors = history.series(column.n_rounds, summary.swap_error)
-    command = next_command(source, settings, "run") if os.path.isfile(source) else None
-    said = verdict(summary, property=values.property, r=question.r, command=command)
-    return Result(
-        kind="audit",
-        source=source,
-        property=values.property,
-        loss_name=loss_name(values.property),
-        low=values.low,
-        high=values.high,
-        groups=column.names,
-        n_rounds=column.n_rounds,
-        n_missing=counts.missing,
-        n_clipped=values.n_clipped,
+    section = Section(
+        title="",
         before=summary,
         after=None,
+        groups=column.names,
+        binning=bins.stated,
         history=History(rounds, before=errors, after=None, guarantee=None),
-        paired=None,
-        verdict=said,
-        guarantee=None,
-        settings=settings,
-        versions=versions(),
     )
+    command = next_command(passes.name, question, "run") if os.path.isfile(passes.name) else None
+    wording = values.property.wording
+    result = Result(
+        kind="audit",
+        task="scalar",
+        source=passes.name,
+        y=question.y,
+        property=repr(values.property),
+        wording=wording,
+        counts=Counts(
+            scored=column.n_rounds,
+            rows=counts.rows,
+            without_outcome=counts.missing,
+            without_forecast=counts.unforecast,
+            outcomes_outside=values.n_clipped,
+            forecasts_outside=values.n_clipped_forecasts,
+            weights_outside=values.n_clipped_weights,
+        ),
+        verdict=verdict(summary, wording=wording, r=question.r, command=command),
+        sections=(section,),
+        config=question.settings(),
+        versions=versions(),
+        r=question.r,
+        range=Range(values.low, values.high, values.stated),
+        bands={column: tuple(edges) for column, edges in audience.groups.edges.items()},
+        clusters=None if clusters is None else Clusters(clusters.name, clusters.by_day, clusters.count),
+        costs=None if column.decisions is None else Costs(lost(column.decisions, str(question.costs))),
+    )
+    return _searched(result, passes, question, values) if discover else result
 
 
 def _searched(result: Result, passes: RereadableSource, question: TaskConfig, values: Columns) -> Result:
     """The result with subgroups that nobody listed, and a sentence about them."""
-    days = str(result.settings["clusters"]).startswith("rows of one day of")
-    clusters = (
-        ClusterNumbers(question.cluster or question.time or "", by_day=days) if question.cluster or days else None
-    )
+    together = result.clusters
+    clusters = None if together is None else ClusterNumbers(together.column, by_day=together.by_day)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)  # said by the audit
-        found = discovered(passes, question, values, clusters, int(result.settings["rows"]))
-    sentences = discovery_sentences(found, values.property)
-    said = with_discovery(result.verdict, found, sentences)
-    return replace(result, discovery=found, verdict=said)
+        discovery = discovered(passes, question, values, clusters, result.counts.rows)
+    told = with_discovery(result.verdict, discovery, discovery_sentences(discovery, result.wording))
+    return replace(result, discovery=discovery, verdict=told)
 
 
 class _Counts:
@@ -366,13 +352,6 @@ def clusters_of(question: TaskConfig, survey: Survey) -> ClusterNumbers | None:
     return ClusterNumbers(question.time, by_day=True) if days and None not in days else None
 
 
-def _stated(clusters: ClusterNumbers | None) -> str:
-    if clusters is None:
-        return "every row counts by itself"
-    what = f"one day of {clusters.name}" if clusters.by_day else f"one {clusters.name}"
-    return f"rows of {what} count together: {clusters.count:,} clusters"
-
-
 def _binning(question: TaskConfig, values: Columns, survey: Survey, p_column: str) -> Binning:
     if not len(survey.p):
         raise DataError(f"column {p_column!r} of {values.source} has no forecast at all; check the column")
@@ -387,52 +366,13 @@ def _binning(question: TaskConfig, values: Columns, survey: Survey, p_column: st
 # Several models on the same rows: an audit of each, and paired differences of their losses, also per group.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LossDifference:
-    """Loss of a model less that of the first, on rows for which all models have a forecast.
-
-    overall: of all rows, from paired blocks of the stream. mean, low, high: by group, intervals that hold for all
-    groups of this model together with 95 %, in the limit of many rows (or clusters of them); infinite for few.
-    """
-
-    overall: Paired | None
-    mean: dict[str, float]
-    low: dict[str, float]
-    high: dict[str, float]
-
-    def sure(self, group: str) -> int:
-        """-1 if the model is better than the first for this group beyond doubt, 1 if it is worse, else 0."""
-        low, high = self.low.get(group, -np.inf), self.high.get(group, np.inf)
-        return -1 if high < 0.0 else 1 if low > 0.0 else 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
-    """Audits by model, in the order asked; differences of every model but the first; rows with all forecasts."""
-
-    source: str
-    results: dict[str, Result]
-    differences: dict[str, LossDifference]
-    n_paired: int
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Names of the columns of forecasts, the one that others are compared with first."""
-        return tuple(self.results)
-
-    @property
-    def first(self) -> Result:
-        """The audit of the first model."""
-        return self.results[self.models[0]]
-
-
 def compare(
     source: Any,
     question: TaskConfig,
     models: Sequence[str],
     *,
     progress: Callable[[int], None] | None = None,
-) -> Comparison:
+) -> Result:
     """Audit several columns of forecasts of one table, and compare their losses row by row.
 
     Parameters
@@ -448,8 +388,8 @@ def compare(
 
     Returns
     -------
-    Comparison
-        What each audit would say by itself, and the differences.
+    Result
+        What each audit would say by itself in a section of its own, and the differences.
 
     Notes
     -----
@@ -462,7 +402,7 @@ def compare(
     >>> score = rng.random(4000)
     >>> table = {"late": rng.random(4000) < score, "good": score, "bad": 0.5 + 0.3 * score}
     >>> found = compare(table, TaskConfig("late"), ["bad", "good"])
-    >>> found.differences["good"].sure("all"), found.results["good"].verdict.kind
+    >>> found.sections[1].difference.sure("all"), found.sections[1].verdict.kind
     (-1, 'fine')
     """
     if len(models) < 2 or len(set(models)) < len(models):
@@ -475,27 +415,37 @@ def compare(
         if isinstance(source, RereadableSource)
         else RereadableSource(source, wanted, n_passes=n_passes) as passes
     ):
-        results = {}
-        for model in models:
-            results[model] = _named(audited(passes, replace(question, p=model), model, progress), model)
-        differences, n_paired = _differences(passes, question, results, progress)
-        return Comparison(passes.name, results, differences, n_paired)
-
-
-def _named(result: Result, model: str) -> Result:
-    """The audit with the model's own name in the place of "the model"."""
-    assert result.before is not None
-    return replace(result, before=replace(result.before, label=model))
+        audits = {model: audited(passes, replace(question, p=model), model, progress) for model in models}
+        differences, paired, n_paired = _differences(passes, question, list(models), progress)
+    first = audits[models[0]]
+    sections = tuple(
+        replace(
+            audit.first,
+            title=model,
+            before=replace(audit.first.leading, label=model),
+            verdict=audit.verdict,
+            counts=audit.counts,
+            difference=differences.get(model),
+        )
+        for model, audit in audits.items()
+    )
+    return replace(
+        first,
+        kind="comparison",
+        sections=sections,
+        counts=replace(first.counts, scored=n_paired),
+        paired=paired,
+        verdict=comparison_verdict(sections, paired, first.wording.loss, n_paired),
+        config=question.settings() | {"p": list(models)},
+    )
 
 
 def _differences(
-    passes: RereadableSource,
-    question: TaskConfig,
-    results: Mapping[str, Result],
-    progress: Callable[[int], None] | None,
-) -> tuple[dict[str, LossDifference], int]:
-    first, *others = results
+    passes: RereadableSource, question: TaskConfig, models: list[str], progress: Callable[[int], None] | None
+) -> tuple[dict[str, LossDifference], dict[str, Paired], int]:
+    first, *others = models
     survey = surveyed(passes, question, first, progress)
+    target = Columns(question, (), passes.name, survey).property
     audience = ContextColumns.seen(question, lambda names: survey.sample())
     clusters = clusters_of(question, survey)
     n = audience.groups.n
@@ -503,7 +453,7 @@ def _differences(
     blocks = {model: PairedLosses() for model in others}
     n_paired = 0
     for batch in passes.batches():
-        losses, weights = _losses(batch, question, results)
+        losses, weights = _losses(batch, question, models, target)
         numbers = None if clusters is None else clusters.numbers(batch)
         rows = audience.rows(batch)
         kept = np.flatnonzero(~np.isnan(sum(losses.values(), start=np.zeros(batch.n))))
@@ -517,32 +467,30 @@ def _differences(
             progress(survey.n_rows)
     if not n_paired:
         raise DataError(f"{passes.name} has no row with an outcome and a forecast of every model; check the columns")
-    names = audience.groups.names
-    return {model: _difference(sums[model], blocks[model], names) for model in others}, n_paired
+    names, pairs = audience.groups.names, {model: blocks[model].paired() for model in others}
+    differences = {model: _difference(sums[model], names) for model in others}
+    return differences, {model: pair for model, pair in pairs.items() if pair is not None}, n_paired
 
 
 def _losses(
-    batch: Batch, question: TaskConfig, results: Mapping[str, Result]
+    batch: Batch, question: TaskConfig, models: Sequence[str], property: Elicitable
 ) -> tuple[dict[str, Float64Array], Float64Array | None]:
     """Losses of each row, NaN where the outcome or the forecast is missing; and weights."""
     y = known_outcomes(question, batch, batch.name)
     losses = {}
-    for model, result in results.items():
-        what = result.property
-        assert isinstance(what, Elicitable)
-        p = np.clip(finite(batch.numbers(model), batch, model, batch.name), *what.domain)
-        losses[model] = np.asarray(what.loss(p, np.clip(y, result.low, result.high)), dtype=np.float64)
+    for model in models:
+        p = np.clip(finite(batch.numbers(model), batch, model, batch.name), *property.domain)
+        losses[model] = np.asarray(property.loss(p, np.clip(y, property.low, property.high)), dtype=np.float64)
     weights = None if question.weight is None else raw_weights(batch, question.weight, batch.name)
     return losses, weights
 
 
-def _difference(sums: GroupSums, blocks: PairedLosses, names: tuple[str, ...]) -> LossDifference:
+def _difference(sums: GroupSums, names: tuple[str, ...]) -> LossDifference:
     sums.close()
     used = [j for j in range(len(names)) if sums.arrays["rows"][j] > 0]
     found = sums.bias(ALPHA / max(len(used), 1))
     mean = sums.mean
     return LossDifference(
-        overall=blocks.paired(),
         mean={names[j]: float(mean[j]) for j in used},
         low={names[j]: float(found.low[j]) for j in used},
         high={names[j]: float(found.high[j]) for j in used},
@@ -550,139 +498,7 @@ def _difference(sums: GroupSums, blocks: PairedLosses, names: tuple[str, ...]) -
 
 
 # --------
-# A comparison as rows of tables: one for each model, and one for each group with the bias of every model.
-
-FORMAT, VERSION = "swapcal.comparison", 1
-
-
-def model_lines(comparison: Comparison) -> list[dict[str, Any]]:
-    """One row for each model: verdict, groups off, the worst group, losses, and the difference from the first."""
-    lines = []
-    for model, result in comparison.results.items():
-        side = result.before
-        assert side is not None
-        groups, words = side.known_groups, property_words(result.property)
-        worst = groups.ranked()
-        scores = side.scores
-        lines.append(
-            {
-                "model": model,
-                "kind": result.verdict.kind,
-                "headline": result.verdict.headline,
-                "groups_off": groups.n_off,
-                "groups": groups.n_used,
-                "bias": words.scale * float(groups.mean[0]),
-                "worst_group": groups.name[worst[0]] if len(worst) else None,
-                "worst_bias": words.scale * float(groups.mean[worst[0]]) if len(worst) else None,
-                "loss": side.loss,
-                "auc": None if scores is None else scores.auc,
-                "log_loss": None if scores is None else scores.log_loss,
-                "difference": _overall(comparison.differences.get(model)),
-            }
-        )
-    return lines
-
-
-def _overall(difference: LossDifference | None) -> dict[str, float] | None:
-    if difference is None or difference.overall is None:
-        return None
-    pair = difference.overall
-    return {"first": pair.before, "mean": pair.difference, "low": pair.low, "high": pair.high}
-
-
-def group_lines(comparison: Comparison) -> list[dict[str, Any]]:
-    """One row for each group, everybody first, then those where some model is off most, beyond doubt first.
-
-    bias, low, high are in `unit`; loss: the difference of the loss from that of the first model, in the loss's own
-    unit, with its interval.
-    """
-    words = property_words(comparison.first.property)
-    found: dict[str, dict[str, Any]] = {}
-    rank: dict[str, tuple[float, float, float]] = {}
-    for model, result in comparison.results.items():
-        side = result.before
-        assert side is not None
-        groups, difference = side.known_groups, comparison.differences.get(model)
-        for j in np.flatnonzero(groups.rows > 0).tolist():
-            name = groups.name[j]
-            line = found.setdefault(name, {"group": name, "rows": int(groups.rows[j]), "unit": words.unit or "outcome"})
-            line[model] = {
-                "bias": words.scale * float(groups.mean[j]),
-                "low": words.scale * float(groups.low[j]),
-                "high": words.scale * float(groups.high[j]),
-                "off": bool(groups.off[j]),
-            }
-            if difference is not None and name in difference.mean:
-                ends = {"loss_low": difference.low[name], "loss_high": difference.high[name]}
-                line[model] |= {"loss": difference.mean[name], **ends}
-            near, off = float(abs(groups.near[j])), float(groups.off[j])
-            old = rank.get(name, (0.0, 0.0, -np.inf))
-            rank[name] = (max(old[0], off), max(old[1], near), max(old[2], float(groups.evidence[j])))
-    rest = sorted((name for name in found if name != "all"), key=lambda name: rank[name], reverse=True)
-    return [found[name] for name in ("all", *rest) if name in found]
-
-
-def headline(comparison: Comparison) -> str:
-    """Which model is best, in one line; nothing is claimed that an interval does not bear out."""
-    first, name = comparison.models[0], comparison.first.loss_name
-    pairs = {model: each.overall for model, each in comparison.differences.items() if each.overall is not None}
-    better = {model: pair for model, pair in pairs.items() if pair.high < 0.0}
-    off = {line["model"]: line["groups_off"] for line in model_lines(comparison)}
-    if better:
-        best = min(better, key=lambda model: better[model].difference)
-        lower = relative(better[best].difference, better[best].before)
-        return (
-            f"{shortened(best, 40)} is better than {shortened(first, 40)}: {name} {lower}, "
-            f"groups off beyond doubt {off[best]:,} instead of {off[first]:,}."
-        )
-    if pairs and all(pair.low > 0.0 for pair in pairs.values()):
-        verb = "is" if off[first] == 1 else "are"
-        return f"{shortened(first, 40)} has the lowest {name} beyond doubt; {counted(off[first], 'group')} {verb} off."
-    fewest = min(comparison.models, key=lambda model: off[model])
-    more = (
-        f"; fewest groups off: {off[fewest]:,} with {shortened(fewest, 40)}, {off[first]:,} with {shortened(first, 40)}"
-        if off[fewest] < off[first]
-        else ""
-    )
-    return f"No model has a lower {name} than {shortened(first, 40)} beyond doubt{more}."
-
-
-def sentences(comparison: Comparison) -> list[str]:
-    """Every model beside the first: the difference of its loss, where it is better and where it is worse."""
-    first, name, said = comparison.models[0], comparison.first.loss_name, []
-    for model, difference in comparison.differences.items():
-        pair = difference.overall
-        if pair is None:
-            continue
-        low, middle, high = (relative(value, pair.before) for value in (pair.low, pair.difference, pair.high))
-        sure = {group: difference.sure(group) for group in difference.mean if group != "all"}
-        better, worse = (sum(value == sign for value in sure.values()) for sign in (-1, 1))
-        text = f"{model}: {name} {middle} against {first} (95 % interval {low} to {high})"
-        if sure:
-            text += f"; lower beyond doubt in {better:,} of {counted(len(sure), 'group')}, higher in {worse:,}"
-            badly = [group for group, value in sure.items() if value == 1]
-            if badly:
-                worst = max(badly, key=lambda group: difference.low[group])
-                text += f", most for {group_name(worst)}, by {number(difference.mean[worst])}"
-        said.append(text + ".")
-    said.append(f"Losses were compared on the {counted(comparison.n_paired)} with a forecast of every model.")
-    return said
-
-
-def comparison_json(comparison: Comparison) -> str:
-    """Everything as JSON: models, groups, and the audit of each model as `swapcal audit --json` gives it."""
-    data = {
-        "format": FORMAT,
-        "version": VERSION,
-        "headline": headline(comparison),
-        "sentences": sentences(comparison),
-        "models": plain_data(model_lines(comparison)),
-        "group_table": plain_data(group_lines(comparison)),
-        "rows_compared": comparison.n_paired,
-        "audits": {model: plain_result(result) for model, result in comparison.results.items()},
-    }
-    return dumped(data)
-
+# Audits of many files that add up: each by itself, on all cores or on another machine, and then their sum.
 
 # --------
 # Columns of many files that add up: each file by itself, on all cores or on another machine, and then their sum.
@@ -710,7 +526,11 @@ def mergeable_column(
     shown = binning(property, np.zeros(0), bins).shown if isinstance(bins, int) else 20
     ends = np.array([property.low, property.high])
     if first is None:
-        outcomes = ends if isinstance(property, Probability) else np.linspace(property.low, property.high, N_OUTCOMES)
+        outcomes = (
+            ends
+            if property.binary_p(0.0) is not None and property.outcome(0.0, 0.0) is not None
+            else np.linspace(property.low, property.high, N_OUTCOMES)
+        )
     else:
         outcomes = np.concatenate([first[~np.isnan(first)].clip(*ends), ends])
     return Column(Audit(property, groups, bins=bins), label="the model", shown=shown, first=outcomes, parts=MERGED)
@@ -803,10 +623,12 @@ def merged_result(
     after: Column | None = None,
     *,
     source: str,
-    settings: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | None = None,
+    y: str = "the outcome",
     r: float = 2.0,
+    keys: int = 0,
 ) -> Result:
-    """What `audit` or `run` says of the rows of one table, of columns that were merged from parts.
+    """What `auditing.audit` or `running.run` says of the rows of one table, of columns that were merged from parts.
 
     Parameters
     ----------
@@ -814,10 +636,14 @@ def merged_result(
         Of a model's forecasts and of swapcal's, one or both, as `mergeable_column` makes them.
     source : str
         What the page calls the rows.
-    settings : mapping, optional
-        What was asked, as `Question.settings` has it.
+    config : mapping, optional
+        What was asked, as `TaskConfig.settings` has it.
+    y : str
+        The column of outcomes.
     r : float
         Power of the error.
+    keys : int
+        How many forecasters took part, where every key has its own.
 
     Returns
     -------
@@ -833,43 +659,29 @@ def merged_result(
         for each, label in ((before, "the model"), (after, "swapcal"))
     ]
     target, n_bins = column.property, column.audit.bins if isinstance(column.audit.bins, int) else None
-    said = verdict(*sides, property=target, r=r)
-    left_out = (
+    stated = f"every one of the {len(column.audit.values):,} forecast values was judged by itself"
+    told = verdict(*sides, wording=target.wording, r=r)
+    left_out = [
         "This is a sum of audits: bias over time and rows without an outcome or a forecast are not in it, and what "
         "chance alone would give was drawn for each group by itself, which is too much where groups overlap"
-    )
-    stated = f"every one of the {len(column.audit.values):,} forecast values was judged by itself"
+    ]
     if n_bins is not None:
-        left_out += f"; losses and scores are those of forecasts rounded to the mid-points of {n_bins} bins"
+        left_out.append(f"losses and scores are those of forecasts rounded to the mid-points of {n_bins} bins")
         stated = binning(target, np.zeros(0), n_bins).stated
-    said = replace(said, sentences=(*said.sentences, left_out + "."))
     edges = getattr(column.functions, "edges", {})
     return Result(
         kind="audit" if after is None else "run",
+        task="scalar",
         source=source,
-        property=target,
-        loss_name=loss_name(target),
-        low=target.low,
-        high=target.high,
-        groups=column.names,
-        n_rounds=column.n_rounds,
-        n_missing=0,
-        n_clipped=0,
-        before=sides[0],
-        after=sides[1],
-        history=None,
-        paired=None,
-        verdict=said,
-        guarantee=None,
-        settings={
-            "y": "the outcome",
-            **({} if settings is None else settings),
-            "r": r,
-            "range": "as the parts of the audit have it",
-            "binning": stated,
-            "bands": {name: list(cuts) for name, cuts in edges.items()},
-            "rows": column.n_rounds,
-            "clusters": "every row counts by itself",
-        },
+        y=y,
+        property=repr(target),
+        wording=target.wording,
+        counts=Counts(scored=column.n_rounds, rows=column.n_rounds, keys=keys),
+        verdict=replace(told, sentences=(*told.sentences, "; ".join(left_out) + ".")),
+        sections=(Section("", sides[0], sides[1], column.names, binning=stated),),
+        config={"y": y, **({} if config is None else config), "r": r},
         versions=versions(),
+        r=r,
+        range=Range(target.low, target.high, "as the parts of the audit have it"),
+        bands={name: tuple(cuts) for name, cuts in edges.items()},
     )

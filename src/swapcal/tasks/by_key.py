@@ -395,10 +395,10 @@ class ByKey:
     before: Column | None
     after: Column | None
 
-    def result(self, source: str, settings: dict[str, Any], r: float = 2.0) -> Result:
+    def result(self, source: str, config: TaskConfig) -> Result:
         """For JSON and a page: what the audits of all keys together come to, before and after."""
-        said = {**settings, "keys": self.keys, "seed": self.seed}
-        return merged_result(self.before, self.after, source=source, settings=said, r=r)
+        asked: dict[str, Any] = {"config": {**config.settings(), "seed": self.seed}, "y": config.y, "r": config.r}
+        return merged_result(self.before, self.after, source=source, keys=self.keys, **asked)
 
     def sentences(self) -> list[str]:
         """In words."""
@@ -526,7 +526,7 @@ def _resumed(
     kept: StateStore,
 ) -> tuple[Task, Iterator[Batch]]:
     """The task as it was left, and the batches behind the rows that are done."""
-    kind, batches = TASKS[config.task], chain(first, rest)
+    kind, batches = TASKS[config.task], iter(chain(first, rest))
     if begun is None:
         task = kind(config, first, source)
         if kept.path is None:
@@ -619,7 +619,8 @@ class _Job:
             return by_key
         if say is not None:
             say(by_key.sentences()[0])
-        return self.task.result({**self.asked, "keys": n_keys}, None)
+        result = self.task.result(self.asked, None)
+        return replace(result, counts=replace(result.counts, keys=n_keys))
 
     def _ask(self, some: list[Batch]) -> _Asked:
         """Hand out some rows: to each process those of its keys, and the states from before of keys that are new."""

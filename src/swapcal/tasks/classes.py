@@ -7,7 +7,6 @@ import numpy as np
 
 from swapcal.audits.column import Column
 from swapcal.audits.scores import GroupMeans, PairedLosses
-from swapcal.audits.summary import ColumnSummary
 from swapcal.classes import Classes
 from swapcal.errors import DataError, StateFileError
 from swapcal.hints import OnlineRegression
@@ -20,11 +19,10 @@ from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.columns import ClassColumns
 from swapcal.tasks.contexts import ContextColumns
 from swapcal.tasks.evaluation import DELTA
-from swapcal.tasks.result import TOP, ClassResult, Result, versions
+from swapcal.tasks.result import Counts, Guarantee, Result, Section, versions
 from swapcal.tasks.survey import Binning, binning
 from swapcal.tasks.task import Inputs, Task, numbers_of, weighted
-from swapcal.text.property_words import loss_name
-from swapcal.text.verdict import class_verdict, verdict
+from swapcal.text.verdict import BRIER, TOP, class_verdict
 from swapcal.typing import Float64Array, IntArray
 
 N_FINE = 500
@@ -88,7 +86,7 @@ class ClassesTask(Task):
         top = np.array(self.columns.classes, dtype=object)[forecasts[:, -2].astype(np.int64)]
         return {**columns, "top": top, "confidence": forecasts[:, -1]}
 
-    def result(self, asked: dict[str, Any], time: str | None) -> ClassResult:
+    def result(self, asked: dict[str, Any], time: str | None) -> Result:
         """What the run has found."""
         return _result(self, asked)
 
@@ -217,9 +215,8 @@ class ClassSide:
         return {"top": self.top, **{f"class{k}": column for k, column in enumerate(self.classes)}}
 
 
-def _result(current: ClassesTask, asked: dict[str, Any]) -> ClassResult:
-    source = current.source
-    columns, counted = current.columns, current.evaluation
+def _result(current: ClassesTask, asked: dict[str, Any]) -> Result:
+    columns, counted, source = current.columns, current.evaluation, current.source
     if not counted.after.top.n_rounds:
         raise DataError(
             f"{source} has no row whose outcome in {current.config.y!r} is one of the classes; nothing can be scored"
@@ -227,48 +224,36 @@ def _result(current: ClassesTask, asked: dict[str, Any]) -> ClassResult:
     sides = {"before": counted.before, "after": counted.after}
     used = {which: side for which, side in sides.items() if side is not None and side.top.n_rounds}
     means = {which: {name: side.means.of(name) for name in side.means.names} for which, side in used.items()}
-    bounds = current.model.guarantee(DELTA)
-    settings = {
-        **asked,
-        "class_names": list(columns.classes),
-        "seed": current.model.seed,
-        "rows": current.n_rows,
-        "rows_without_hint": current.n_unhinted,
-        "rows_of_no_class": columns.n_strange,
-        "rows_divided_by_their_sum": columns.n_rescaled,
-        "bands": {name: list(edges) for name, edges in current.contexts.groups.edges.items()},
-    }
+    paired = {BRIER: counted.brier.paired(), "log loss": counted.log.paired()}
+    losses = {name: pair for name, pair in paired.items() if pair is not None}
 
-    def audited(name: str, at: int | None, guarantee: float) -> Result:
-        found: dict[str, ColumnSummary] = {
-            which: (side.top if at is None else side.classes[at]).summary() for which, side in used.items()
-        }
-        before, after = found.get("before"), found["after"]
-        return Result(
-            kind="run",
-            source=source,
-            property=Probability(),
-            loss_name=loss_name(Probability()),
-            low=0.0,
-            high=1.0,
-            groups=counted.after.top.names,
-            n_rounds=counted.after.top.n_rounds,
-            n_missing=current.n_missing - columns.n_strange,
-            n_clipped=0,
-            before=before,
-            after=after,
-            history=None,
-            paired=None,
-            verdict=verdict(before, after, property=Probability()),
-            guarantee=guarantee,
-            settings={**settings, "class": name},
-            versions=versions(),
-        )
+    def section(title: str, at: int | None) -> Section:
+        summaries = {which: (side.top if at is None else side.classes[at]).summary() for which, side in used.items()}
+        own = means if at is None else {}
+        return Section(title, summaries.get("before"), summaries["after"], counted.after.top.names, means=own)
 
-    top = audited(TOP, None, bounds[-1])
-    classes = {name: audited(name, k, bounds[k]) for k, name in enumerate(columns.classes)}
-    brier, log = counted.brier.paired(), counted.log.paired()
-    shown = {name: (one.before, one.after) for name, one in classes.items()}
-    everybody = {which: {name: float(values[0]) for name, values in some.items()} for which, some in means.items()}
-    said = class_verdict((top.before, top.after), shown, everybody, brier, log)
-    return ClassResult(top, classes, means, brier, log, said, current.n_rows, columns.n_strange)
+    sections = (section(TOP, None), *(section(name, k) for k, name in enumerate(columns.classes)))
+    return Result(
+        kind="run",
+        task="classes",
+        source=source,
+        y=current.config.y,
+        property=repr(Probability()),
+        wording=Probability().wording,
+        counts=Counts(
+            scored=counted.after.top.n_rounds,
+            rows=current.n_rows,
+            without_outcome=current.n_missing - columns.n_strange,
+            without_hint=current.n_unhinted,
+            of_no_class=columns.n_strange,
+            rescaled=columns.n_rescaled,
+        ),
+        verdict=class_verdict(sections, losses),
+        sections=sections,
+        config={**asked, "class_names": list(columns.classes), "seed": current.model.seed},
+        versions=versions(),
+        bands={name: tuple(edges) for name, edges in current.contexts.groups.edges.items()},
+        guarantee=None if current.config.by else Guarantee(current.model.guarantee(DELTA)[-1]),
+        seed=current.model.seed,
+        paired=losses,
+    )

@@ -4,6 +4,7 @@
 intervals; `ClassColumns` probabilities of classes. What all of them have is in `ColumnReader`.
 """
 
+import csv
 import datetime
 import math
 import re
@@ -20,6 +21,7 @@ from swapcal.protocols import Elicitable
 from swapcal.tables.batch import Batch
 from swapcal.tables.coded import Coded, text
 from swapcal.tasks.config import TaskConfig, parse_delay
+from swapcal.tasks.files import regular
 from swapcal.typing import Float64Array, IntArray
 
 if TYPE_CHECKING:
@@ -832,3 +834,41 @@ class IntervalColumns(ColumnReader):
     def inside(self, raw: Float64Array) -> Float64Array:
         """Outcomes with those outside the range at its ends."""
         return np.clip(raw, self.low, self.high)
+
+
+# --------
+# A column that looks like a time, to be named in advice.
+
+_HEAD = 1 << 16
+
+
+def time_column(path: object, first: Sequence[Batch], named: str | None) -> str | None:
+    """A column that looks like a time: the one that was named, or one of a text file's first lines, or of the table."""
+    if named is not None:
+        return named
+    if isinstance(path, str) and regular(path):
+        found = _in_text(path)
+        if found is not None:
+            return found
+    for batch in first[:1]:
+        for name in batch.columns:
+            column = batch.column(name)
+            values = column.values[:3] if isinstance(column, Coded) else ()
+            if values and all(day_of(_text(value)) for value in values):
+                return str(name)
+    return None
+
+
+def _in_text(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = list(csv.reader(file.read(_HEAD).splitlines()[:3]))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return None
+    if len(lines) < 2 or len(lines[0]) != len(lines[1]):
+        return None
+    return next((name for name, value in zip(lines[0], lines[1], strict=True) if day_of(value.strip())), None)
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

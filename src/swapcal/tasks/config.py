@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from swapcal.protocols import Elicitable
 
 MOST_BINS, MOST_LEVELS = 100_000, 10_000
-PROPERTIES = "mean, median, quantile:0.9, expectile:0.8 or moment:2"
 
 
 def option(help: str, default: Any = None, **limits: Any) -> Any:
@@ -89,9 +88,7 @@ class TaskConfig:
         "Columns of --groups whose numbers are names (stores, postcodes): no bands of them.", ()
     )
     linear: Sequence[str] = option("Columns of numbers: all linear functions of them; with --learn, features.", ())
-    property: "str | Elicitable" = option(  # noqa: RUF009
-        "mean, probability (of outcomes 0 and 1), median, quantile:0.9, expectile:0.8 or moment:2.", "mean"
-    )
+    property: "str | Elicitable" = option("", "mean")  # noqa: RUF009
     interval: float | None = option("Intervals that cover this share of outcomes, such as 0.9, in every group.")
     classes: bool = option("The outcome names a class: probabilities of all classes.", False)
     low: float | None = option("Smallest outcome; else that of the file (run: of 10,000 rows).")
@@ -205,6 +202,7 @@ class TaskConfig:
         """Refuse all that needs no file: said now, not after one was opened."""
         from swapcal.decisions import Decisions
         from swapcal.inputs import integer, level, one_of, real, short_repr
+        from swapcal.properties import from_text
 
         for name in ("y", "weight", "time", "cluster", "known", "id", "by"):
             value = getattr(self, name)
@@ -233,7 +231,7 @@ class TaskConfig:
         if self.costs is not None:
             Decisions.parsed(self.costs)
         if isinstance(self.property, str):
-            parse_property(self.property, 0.0, 1.0)
+            from_text(self.property, 0.0, 1.0)
         for one, other, sentence in CONFLICTS:
             if self.has(one) and self.has(other):
                 raise InvalidInput(f"--{one} goes without --{other}: {sentence}")
@@ -263,7 +261,9 @@ class TaskConfig:
 
     def property_on(self, low: float, high: float) -> "Elicitable":
         """The property that is asked about, for outcomes in [low, high]."""
-        return parse_property(self.property, low, high) if isinstance(self.property, str) else self.property
+        from swapcal.properties import from_text
+
+        return from_text(self.property, low, high) if isinstance(self.property, str) else self.property
 
     def settings(self) -> dict[str, Any]:
         """Plain data: what it takes to ask again."""
@@ -356,34 +356,6 @@ def parse_delay(text: str) -> tuple[float, bool]:
     return number * (1.0 if unit is None else _UNITS[unit]), unit is not None
 
 
-def parse_property(text: str, low: float, high: float) -> "Elicitable":
-    """The property that `text` names, for outcomes in [low, high].
-
-    Examples
-    --------
-    >>> parse_property("quantile:0.9", 0.0, 60.0)
-    Quantile(0.9, high=60.0)
-    """
-    from swapcal.properties import Expectile, Mean, Moment, Quantile
-
-    name, colon, number = text.strip().lower().partition(":")
-    try:
-        level = float(number) if colon else None
-    except ValueError:
-        raise InvalidInput(f"the property must be {PROPERTIES}; got {text!r}: {number!r} is no number") from None
-    if level is None and name in ("mean", "probability"):
-        return Mean(low=low, high=high)
-    if level is None and name == "median":
-        return Quantile(0.5, low=low, high=high)
-    if level is not None and name == "quantile":
-        return Quantile(level, low=low, high=high)
-    if level is not None and name == "expectile":
-        return Expectile(level, low=low, high=high)
-    if level is not None and name == "moment" and level.is_integer():
-        return Moment(int(level), low=low, high=high)
-    raise InvalidInput(f"the property must be {PROPERTIES}; got {text!r}")
-
-
 def parse_groups(text: str) -> tuple[str | tuple[str, ...], ...]:
     """Groups as the command line has them: "sex,race,sex*race,age >= 60"; within quotes stands one name or text.
 
@@ -436,14 +408,15 @@ def _group_name(group: Any) -> str:
     return group if isinstance(group, str) else str(group[0]) if isinstance(group, tuple) else str(group)
 
 
-def next_command(source: str, settings: dict[str, Any], what: str) -> str:
+def next_command(source: str, question: TaskConfig, what: str) -> str:
     """The command `swapcal run` (or another one) on the same file with the same columns.
 
     Examples
     --------
-    >>> next_command("scores.csv", {"y": "late", "p": "score", "groups": ["sex", "age >= 60"]}, "run")
+    >>> next_command("scores.csv", TaskConfig("late", "score", ["sex", "age >= 60"]), "run")
     "swapcal run scores.csv --y late --p score --groups 'sex,age >= 60' --out better.csv"
     """
+    settings = question.settings()
     parts = ["swapcal", what, source if source != "standard input" else "-"]
     for name in ("y", "p", "groups", "categories", "linear", "property", "low", "high", "positive", "weight"):
         value = settings.get(name)

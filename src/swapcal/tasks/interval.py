@@ -20,7 +20,7 @@ from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.columns import IntervalColumns
 from swapcal.tasks.contexts import ContextColumns
 from swapcal.tasks.evaluation import DELTA
-from swapcal.tasks.result import IntervalResult, Result, versions
+from swapcal.tasks.result import Counts, Guarantee, Result, Section, versions
 from swapcal.tasks.task import Inputs, Task, numbers_of, weighted
 from swapcal.text.verdict import SCORE, interval_verdict
 from swapcal.typing import Float64Array
@@ -104,7 +104,7 @@ class IntervalTask(Task):
         center = {} if inputs.hints is None else {"before": inputs.hints}
         return {**center, **inputs.own, "lower": forecasts[:, 0], "upper": forecasts[:, 1]}
 
-    def result(self, asked: dict[str, Any], time: str | None) -> IntervalResult:
+    def result(self, asked: dict[str, Any], time: str | None) -> Result:
         """What the run has found."""
         return _result(self, asked)
 
@@ -227,9 +227,8 @@ class IntervalSide:
         self.column.restore(arrays)
 
 
-def _result(current: IntervalTask, asked: dict[str, Any]) -> IntervalResult:
-    source = current.source
-    columns, question, counted = current.columns, current.config, current.evaluation
+def _result(current: IntervalTask, asked: dict[str, Any]) -> Result:
+    columns, question, counted, source = current.columns, current.config, current.evaluation, current.source
     coverage = question.interval or 0.0
     if not counted.after.column.n_rounds:
         raise DataError(
@@ -240,40 +239,36 @@ def _result(current: IntervalTask, asked: dict[str, Any]) -> IntervalResult:
         before = counted.before.summary()
     after = counted.after.summary()
     sides = {"before": counted.before, "after": counted.after}
-    used = {which: side for which, side in sides.items() if side is not None and side.column.n_rounds}
-    widths = {which: side.means.of("width") for which, side in used.items()}
-    paired = counted.losses.paired()
-    asked_for = Quantile(coverage)
-    said = interval_verdict(before, after, asked_for, paired, {which: float(w[0]) for which, w in widths.items()})
-    quantiles = current.model.quantiles
-    covered = Result(
+    means = {
+        which: {name: side.means.of(name) for name in ("width", "score")}
+        for which, side in sides.items()
+        if side is not None and side.column.n_rounds
+    }
+    section = Section("", before, after, counted.after.column.names, means=means)
+    paired, asked_for = counted.losses.paired(), Quantile(coverage)
+    wording, seed = replace(asked_for.wording, loss=SCORE), current.model.quantiles.seed
+    return Result(
         kind="run",
+        task="interval",
         source=source,
-        property=asked_for,
-        loss_name=SCORE,
-        low=0.0,
-        high=1.0,
-        groups=counted.after.column.names,
-        n_rounds=counted.after.column.n_rounds,
-        n_missing=current.n_missing,
-        n_clipped=columns.n_clipped,
-        before=before,
-        after=after,
-        history=None,
-        paired=paired,
-        verdict=said,
-        guarantee=None,
-        settings={
-            **asked,
-            "seed": quantiles.seed,
-            "miscovered_rows_at_most": None if question.by else current.model.miscoverage(DELTA),
-            "rows": current.n_rows,
-            "rows_without_interval_yet": counted.n_early,
-            "rows_without_hint": current.n_unhinted,
-            "intervals_crossed_before": columns.n_crossed,
-            "bands": {name: list(edges) for name, edges in current.contexts.groups.edges.items()},
-        },
+        y=question.y,
+        property=repr(asked_for),
+        wording=wording,
+        counts=Counts(
+            scored=counted.after.column.n_rounds,
+            rows=current.n_rows,
+            without_outcome=current.n_missing,
+            without_hint=current.n_unhinted,
+            without_interval=counted.n_early,
+            outcomes_outside=columns.n_clipped,
+            crossed=columns.n_crossed,
+        ),
+        verdict=interval_verdict(section, wording, paired),
+        sections=(section,),
+        config={**asked, "seed": seed},
         versions=versions(),
+        bands={name: tuple(edges) for name, edges in current.contexts.groups.edges.items()},
+        guarantee=None if question.by else Guarantee(current.model.miscoverage(DELTA)),
+        seed=seed,
+        paired={} if paired is None else {SCORE: paired},
     )
-    scores = {which: side.means.of("score") for which, side in used.items()}
-    return IntervalResult(covered, coverage, widths, scores)

@@ -1,4 +1,4 @@
-"""What an audit or a run has found: plain data, from which the terminal, the page and the JSON file are made."""
+"""What an audit, a run or a comparison comes to: plain data, from which the terminal, the page and JSON are made."""
 
 import builtins
 import json
@@ -6,29 +6,121 @@ import math
 import platform
 import re
 import sys
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from swapcal.audits import Cell
+from swapcal.audits.discovery import Leak, Subgroup
 from swapcal.audits.groups import GroupBias
-from swapcal.audits.histograms import Curve
-from swapcal.audits.scores import BinaryScores, Paired
+from swapcal.audits.scores import Paired
 from swapcal.audits.summary import ColumnSummary
-from swapcal.audits.timeline import GroupHistory
+from swapcal.engine.lateness import Lateness
 from swapcal.errors import DataError, InvalidInput, StateFileError
-from swapcal.properties import Quantile, from_spec
-from swapcal.protocols import Elicitable
+from swapcal.properties.base import Wording
 from swapcal.text.numbers import counted, group_name, number
-from swapcal.text.property_words import NamedProperty, property_words
 from swapcal.text.sentences import since_text
 from swapcal.text.verdict import Verdict, per_round
-from swapcal.typing import Float64Array, IntArray
+from swapcal.typing import Float64Array
 from swapcal.version import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many rows were scored, how many there are, and how many were left out or changed, for which reason.
+
+    crossed: intervals of the model with the lower end above the upper. rescaled: rows whose probabilities did not add
+    up to 1. keys: forecasters, where every key has its own.
+    """
+
+    scored: int
+    rows: int
+    without_outcome: int = 0
+    without_forecast: int = 0
+    without_hint: int = 0
+    without_interval: int = 0
+    of_no_class: int = 0
+    outcomes_outside: int = 0
+    forecasts_outside: int = 0
+    weights_outside: int = 0
+    crossed: int = 0
+    rescaled: int = 0
+    keys: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The range of the outcomes, and in a clause where it comes from."""
+
+    low: float
+    high: float
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Rows that count together: those of one value of a column, or of one day of it."""
+
+    column: str
+    by_day: bool
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What is promised: of the swap error, or of the rows by which the coverage of a group is off; and in words why.
+
+    bound is None where nothing is promised.
+    """
+
+    bound: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What those who act on the forecasts lose, in a sentence, and a row on average where both columns are there."""
+
+    sentence: str
+    before: float | None = None
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """Subgroups that nobody listed, biases in `unit`, of so many rows that were looked at; see `audits.discovery`."""
+
+    subgroups: tuple[Subgroup, ...]
+    leaks: tuple[Leak, ...]
+    explained: float
+    rows: int
+    unit: str
+
+    @property
+    def confirmed(self) -> tuple[Subgroup, ...]:
+        """The subgroups whose bias was confirmed."""
+        return tuple(one for one in self.subgroups if one.confirmed)
+
+
+@dataclass(frozen=True, slots=True)
+class LossDifference:
+    """By group, the loss of a model less that of the first, on rows for which all models have a forecast.
+
+    The intervals hold for all groups of this model together with 95 %, in the limit of many rows (or clusters of them);
+    infinite for few.
+    """
+
+    mean: dict[str, float]
+    low: dict[str, float]
+    high: dict[str, float]
+
+    def sure(self, group: str) -> int:
+        """-1 if the model is better than the first for this group beyond doubt, 1 if it is worse, else 0."""
+        low, high = self.low.get(group, -np.inf), self.high.get(group, np.inf)
+        return -1 if high < 0.0 else 1 if low > 0.0 else 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,134 +137,248 @@ class History:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Result:
-    """Everything that a page shows. `before` is None for a run without a hint, `after` for an audit.
+class Section:
+    """Forecasts of one thing: the one that a run or an audit is about, a class among others, or a model among others.
 
-    property: what was forecast; of a property of the user's own, a stored result keeps the name only. loss_name: how
-    people call its loss. groups: names in the order of the columns of `ColumnSummary.bias`. n_rounds: rows with an
-    outcome; n_missing: rows without; n_clipped: labels outside the range that were moved to its end. settings and
-    versions: what it takes to reproduce the result. discovery: subgroups that nobody listed, if they were searched for.
+    title: the class or the model. before, after: a model's forecasts and swapcal's; either may be None. groups: names
+    in the order of the columns of `ColumnSummary.bias`. binning: which forecasts were taken together, in a clause.
+    means: for "before" and "after", further means of each group by name: width and score of intervals; right,
+    confidence, brier and log_loss of the likeliest class. verdict, counts, difference: of a model that is compared.
     """
 
-    kind: Literal["audit", "run"]
-    source: str
-    property: Elicitable | NamedProperty
-    loss_name: str
-    low: float
-    high: float
-    groups: tuple[str, ...]
-    n_rounds: int
-    n_missing: int
-    n_clipped: int
+    title: str
     before: ColumnSummary | None
     after: ColumnSummary | None
-    history: History | None
-    paired: Paired | None
+    groups: tuple[str, ...]
+    binning: str = ""
+    history: History | None = None
+    means: dict[str, dict[str, Float64Array]] = field(default_factory=dict)
+    verdict: Verdict | None = None
+    counts: Counts | None = None
+    difference: LossDifference | None = None
+
+    @property
+    def columns(self) -> dict[str, ColumnSummary]:
+        """The columns of forecasts there are, by "before" and "after"."""
+        columns = {"before": self.before, "after": self.after}
+        return {which: column for which, column in columns.items() if column is not None}
+
+    @property
+    def leading(self) -> ColumnSummary:
+        """The model's own forecasts, by which groups are ordered; swapcal's where there is no model."""
+        return next(iter(self.columns.values()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """Everything that is told of an audit ("audit"), a run ("run") or of several models ("comparison").
+
+    source: where the rows come from. y: the column of outcomes. property: what was forecast, as it prints; wording:
+    how to speak of it. r: the power of the errors. sections: one; for classes the likeliest one ("top"), then each of
+    them; one for each model that is compared. paired: losses before and after on the same rows, by the name of the
+    loss; in a comparison those of the first model and of another one, by its name. bands: where columns of numbers
+    were cut into groups. jitter: over how much outcomes were spread. config and versions: what it takes to get the
+    result again.
+    """
+
+    kind: Literal["audit", "run", "comparison"]
+    task: Literal["scalar", "interval", "classes"]
+    source: str
+    y: str
+    property: str
+    wording: Wording
+    counts: Counts
     verdict: Verdict
-    guarantee: float | None
-    settings: dict[str, Any]
+    sections: tuple[Section, ...]
+    config: dict[str, Any]
     versions: dict[str, str]
-    discovery: dict[str, Any] | None = None
+    r: float = 2.0
+    range: Range | None = None
+    bands: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    clusters: Clusters | None = None
+    lateness: Lateness | None = None
+    guarantee: Guarantee | None = None
+    seed: int | None = None
+    jitter: float = 0.0
+    paired: dict[str, Paired] = field(default_factory=dict)
+    costs: Costs | None = None
+    discovery: Discovery | None = None
 
     @builtins.property  # `property` is a field here
-    def r(self) -> float:
-        """The power of the errors, 2 unless the settings say otherwise."""
-        value = self.settings.get("r", 2.0)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else 2.0
+    def first(self) -> Section:
+        """The section that comes first: the only one, the likeliest class, or the first model."""
+        return self.sections[0]
+
+    @builtins.property
+    def before(self) -> ColumnSummary | None:
+        """The model's forecasts in the first section."""
+        return self.first.before
+
+    @builtins.property
+    def after(self) -> ColumnSummary | None:
+        """The forecasts of swapcal in the first section."""
+        return self.first.after
 
     @builtins.property
     def columns(self) -> dict[str, ColumnSummary]:
-        """The columns of forecasts there are, by "before" and "after"."""
-        given = {"before": self.before, "after": self.after}
-        return {which: column for which, column in given.items() if column is not None}
+        """Those of the first section, by "before" and "after"."""
+        return self.first.columns
+
+    @builtins.property
+    def change(self) -> Paired | None:
+        """The loss before and after, where there are both."""
+        return None if self.kind == "comparison" else next(iter(self.paired.values()), None)
+
+    @builtins.property
+    def n_groups(self) -> int:
+        """How many groups there are, besides everybody."""
+        return len(self.first.groups) - 1
+
+
+def versions() -> dict[str, str]:
+    """Versions of what took part."""
+    loaded = {"swapcal": __version__, "python": platform.python_version(), "numpy": np.__version__}
+    for name in ("pyarrow", "narwhals"):
+        if name in sys.modules:
+            loaded[name] = str(getattr(sys.modules[name], "__version__", ""))
+    return loaded
 
 
 # --------
-# The table of groups as rows, in the units that people read: for the terminal, for JSON and for the page.
-
-
-def group_order(result: Result) -> IntArray | None:
-    """Positions of all groups with rows besides everybody, the worst of the model first; None without groups."""
-    side = result.before if result.before is not None else result.after
-    if side is None or side.groups is None:
-        return None
-    order: IntArray = side.groups.ranked()
-    return order
+# Tables in the units that people read, for the terminal, the page and JSON: a row a group, and a row a section.
 
 
 def group_rows(result: Result) -> list[dict[str, Any]]:
-    """One row for each group, everybody first, then by the evidence against the model.
+    """One row for each group with rows: everybody first, then the worst first.
 
-    bias, low, high are in `unit`: points for probabilities and quantiles, else the unit of the outcome. For quantiles
-    there is `coverage`, the share of outcomes at or below their forecasts.
+    "before" and "after" hold bias, low and high in `unit`: points for probabilities and quantiles, else the unit of the
+    outcome; `off`, whether it is off beyond doubt; `since` when, if not from the start; and the further means of the
+    section. Of quantiles and intervals there is `coverage`. Where there are several sections, a row has these under
+    "sections" by their titles; those of further models hold the difference of the loss from the first model's.
     """
-    order = group_order(result)
-    if order is None:
-        return []
-    words = property_words(result.property)
-    level = result.property.level if isinstance(result.property, Quantile) else None
+    sections = {section.title: section for section in result.sections}
+    tables = {title: _groups_of(section, result.wording) for title, section in sections.items()}
+    names = _by_worst(result) if result.kind == "comparison" else list(next(iter(tables.values())))
     rows = []
-    for j in [0, *order.tolist()]:
-        row: dict[str, Any] = {"unit": words.unit or "outcome"}
-        for which, side in result.columns.items():
-            groups = side.groups
-            if groups is None or j >= len(groups.name) or not groups.rows[j] > 0:
-                continue
-            row = {"group": groups.name[j], "rows": int(groups.rows[j]), **row}
-            row[which] = _side(groups, j, words.scale, level)
-            since = since_text(side, groups.name[j])
-            if since:
-                row[which]["since"] = since.removeprefix("since ")
-        if "group" in row:
-            rows.append(row)
+    for name in names:
+        sides = {title: table[name] for title, table in tables.items() if name in table}
+        n_rows = next(iter(sides.values())).pop("rows")
+        for each in sides.values():
+            each.pop("rows", None)
+        own = {"sections": sides} if len(sections) > 1 else sides[result.first.title]
+        rows.append({"group": name, "rows": n_rows, "unit": result.wording.unit or "outcome", **own})
     return rows
 
 
-def _side(groups: GroupBias, j: int, scale: float, level: float | None) -> dict[str, Any]:
-    row = {
-        "bias": scale * float(groups.mean[j]),
-        "low": scale * float(groups.low[j]),
-        "high": scale * float(groups.high[j]),
-        "off": bool(groups.off[j]),
-    }
-    return row if level is None else {"coverage": level + float(groups.mean[j]), **row}
+def _groups_of(section: Section, wording: Wording) -> dict[str, dict[str, Any]]:
+    """Of each group with rows, by name, the worst of the leading column first: rows, and the numbers of each side."""
+    if section.leading.groups is None:
+        return {}
+    table: dict[str, dict[str, Any]] = {}
+    for j in [0, *section.leading.groups.ranked().tolist()]:
+        for which, side in section.columns.items():
+            groups = side.groups
+            if groups is None or j >= len(groups.name) or not groups.rows[j] > 0:
+                continue
+            name = groups.name[j]
+            row = table.setdefault(name, {"rows": int(groups.rows[j])})
+            row[which] = _bias(groups, j, wording)
+            since = since_text(side, name)
+            if since:
+                row[which]["since"] = since.removeprefix("since ")
+            row[which] |= {each: float(values[j]) for each, values in section.means.get(which, {}).items()}
+            difference = section.difference
+            if difference is not None and name in difference.mean:
+                parts = {"loss": difference.mean, "loss_low": difference.low, "loss_high": difference.high}
+                row[which] |= {each: values[name] for each, values in parts.items()}
+    return table
+
+
+def _bias(groups: GroupBias, j: int, wording: Wording) -> dict[str, Any]:
+    numbers = {each: wording.scale * float(getattr(groups, each)[j]) for each in ("mean", "low", "high")}
+    bias = {"bias": numbers.pop("mean"), **numbers, "off": bool(groups.off[j])}
+    return bias if wording.coverage is None else {"coverage": wording.coverage + float(groups.mean[j]), **bias}
+
+
+def _by_worst(result: Result) -> list[str]:
+    """Names of groups, everybody first, then those where some model is off most, beyond doubt first."""
+    rank: dict[str, tuple[float, float, float]] = {}
+    for section in result.sections:
+        groups = section.leading.known_groups
+        for j in np.flatnonzero(groups.rows > 0).tolist():
+            old = rank.get(groups.name[j], (0.0, 0.0, -np.inf))
+            new = float(groups.off[j]), float(abs(groups.near[j])), float(groups.evidence[j])
+            rank[groups.name[j]] = (max(old[0], new[0]), max(old[1], new[1]), max(old[2], new[2]))
+    rest = sorted((name for name in rank if name != "all"), key=lambda name: rank[name], reverse=True)
+    return [name for name in ("all", *rest) if name in rank]
+
+
+def section_rows(result: Result) -> list[dict[str, Any]]:
+    """One row for each section: of every side the bias of everybody, groups off, the worst group, errors and scores."""
+    scale, rows = result.wording.scale, []
+    for section in result.sections:
+        row: dict[str, Any] = {"title": section.title}
+        if section.verdict is not None:
+            row |= {"verdict": section.verdict.kind, "headline": section.verdict.headline}
+        for which, side in section.columns.items():
+            if side.groups is None:
+                continue
+            groups, scores, ranked = side.groups, side.scores, side.groups.ranked()
+            worst = int(ranked[0]) if len(ranked) else None
+            row[which] = {
+                **_bias(groups, 0, result.wording),
+                "groups_off": groups.n_off,
+                "groups": groups.n_used,
+                "worst_group": None if worst is None else groups.name[worst],
+                "worst_bias": None if worst is None else scale * float(groups.mean[worst]),
+                "swap_error": side.swap_error,
+                "loss": side.loss,
+                "base_rate": None if scores is None else scores.base_rate,
+                "log_loss": None if scores is None else scores.log_loss,
+                "auc": None if scores is None else scores.auc,
+            }
+        rows.append(row)
+    return rows
 
 
 # --------
 # Results as JSON text: what `--json` prints, and what `swapcal report` reads.
 
 FORMAT = "swapcal.result"
-VERSION = 3
+VERSION = 4
 
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that JSON allows as they are, and that steer a terminal or are no text; only strings can hold them."""
 
 
 def to_json(result: Result) -> str:
-    """The result as JSON text, all numbers as they are; what is not a number (empty cells) becomes null."""
-    return dumped({"format": FORMAT, "version": VERSION, "result": plain_result(result)})
+    """The result as JSON text, all numbers as they are; what is not a number (empty cells) becomes null.
 
-
-def plain_result(result: Result) -> dict[str, Any]:
-    """The result as plain data.
-
-    The table of groups comes second, in the units that people read; the rest is what it was made from.
+    First the verdict and the tables in the units that people read, then what they were made from.
     """
-    return {
-        "verdict": plain_data(result.verdict),
-        "group_table": plain_data(group_rows(result)),
-        **plain_data(result),
-        "property": plain_data(_described(result.property)),
-    }
+    tables = {"verdict": result.verdict, "group_table": group_rows(result), "section_table": section_rows(result)}
+    data = {"format": FORMAT, "version": VERSION, "result": {**_plain(tables), **_plain(result)}}
+    text = json.dumps(data, allow_nan=False, ensure_ascii=False)
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def dumped(data: dict[str, Any]) -> str:
-    """Plain data as JSON text that no terminal can be steered with."""
-    return _UNSAFE.sub(_escaped, json.dumps(data, allow_nan=False, ensure_ascii=False))
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+def _plain(value: Any) -> Any:
+    """JSON types only, null for what is not a number."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if hasattr(value, "_asdict"):
+        return _plain(value._asdict())
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 
 def from_json(text: str | bytes, name: str = "the text") -> Result:
@@ -189,7 +395,9 @@ def from_json(text: str | bytes, name: str = "the text") -> Result:
             "print the result again, or upgrade"
         )
     try:
-        return _result(data["result"])
+        result: Result = _built(Result, data["result"])
+        _check(result)
+        return result
     except (AttributeError, KeyError, StateFileError, TypeError, ValueError, OverflowError):
         raise DataError(
             f"{name} is damaged: a part of the result is missing or of the wrong kind; print it again"
@@ -208,298 +416,58 @@ def read_result(path: str | Path) -> Result:
         ) from None
 
 
-def plain_data(value: Any) -> Any:
-    """JSON types only, null for what is not a number; a property is described by `_described`."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain_data(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, dict):
-        return {str(key): plain_data(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain_data(each) for each in value]
-    if isinstance(value, np.ndarray):
-        return plain_data(value.tolist())
-    if isinstance(value, np.generic):
-        return plain_data(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, (str, int, float)):
-        return value
-    return str(value)
+def _built(kind: Any, data: Any) -> Any:
+    """An object of the annotated type `kind` from plain data; a null among numbers is one that is not known (NaN)."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return None if data is None else _built(next(each for each in arguments if each is not NoneType), data)
+    if origin is Literal:
+        return _expected(data, data in arguments)
+    if origin is np.ndarray:
+        array = np.array(_expected(data, isinstance(data, list)), dtype=object)
+        return np.where(array == None, np.nan, array).astype(np.float64)  # noqa: E711
+    if origin is tuple:
+        parts = _expected(data, isinstance(data, list))
+        if arguments[1:] == (...,):
+            return tuple(_built(arguments[0], each) for each in parts)
+        return tuple(_built(each, part) for each, part in zip(arguments, parts, strict=True))
+    if origin is dict:
+        return {name: _built(arguments[1], each) for name, each in _expected(data, isinstance(data, dict)).items()}
+    if is_dataclass(kind) or hasattr(kind, "_fields"):
+        return _object(kind, _expected(data, isinstance(data, dict)))
+    if kind is float:
+        return math.nan if data is None else float(_expected(data, isinstance(data, int | float)))
+    return data if kind is Any else _expected(data, isinstance(data, kind))
 
 
-def _described(property: Elicitable | NamedProperty) -> dict[str, Any]:
-    """A property as plain data: its spec, or its name and how it prints if it cannot be rebuilt from that."""
-    if not isinstance(property, NamedProperty):
-        with suppress(StateFileError):
-            spec = dict(property.spec())
-            return spec if from_spec(spec) == property else _named(property)
-    return _named(property)
+def _object(kind: Any, data: Mapping[str, Any]) -> Any:
+    """A dataclass or named tuple; fields with a default may be absent."""
+    hints = get_type_hints(kind)
+    optional = set(kind._field_defaults) if hasattr(kind, "_fields") else set()
+    if not hasattr(kind, "_fields"):
+        optional = {e.name for e in fields(kind) if e.default is not MISSING or e.default_factory is not MISSING}
+    names = [name for name in hints if name in data or name not in optional]
+    return kind(**{name: _built(hints[name], data[name]) for name in names})
 
 
-def _named(property: Elicitable | NamedProperty) -> dict[str, Any]:
-    return {"name": property_words(property).name, "repr": repr(property)}
-
-
-def _property(data: Any) -> Elicitable | NamedProperty:
-    """The property that `_described` has written."""
-    return NamedProperty(str(data["name"]), str(data["repr"])) if "repr" in data else from_spec(data)
-
-
-def _array(value: Any) -> Float64Array:
-    array = np.array(value, dtype=object)
-    floats: Float64Array = np.where(array == None, np.nan, array).astype(np.float64)  # noqa: E711
-    return floats
-
-
-def _float(value: Any) -> float:
-    return math.nan if value is None else float(value)
-
-
-def _optional(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else make(value)
-
-
-def _build(kind: Any, data: Any, **makers: Callable[[Any], Any]) -> Any:
-    """An object of the dataclass `kind`; fields that newer versions added may be absent."""
-    if not isinstance(data, dict):
+def _expected(data: Any, fits: bool) -> Any:
+    if not fits:
         raise TypeError
-    values = {}
-    for field in fields(kind):
-        if field.name not in data and field.default is not MISSING:
-            continue
-        values[field.name] = makers.get(field.name, lambda value: value)(data[field.name])
-    return kind(**values)
+    return data
 
 
-def _curve(data: Any) -> Curve:
-    curve: Curve = _build(Curve, data, forecast=_array, outcome=_array, low=_array, high=_array, count=_array)
-    return curve
-
-
-def _column(data: Any) -> ColumnSummary:
-    numbers = dict.fromkeys(("swap_error", "group_error", "overall_error", "loss"), _float)
-    arrays = dict.fromkeys(("edges", "bias", "counts", "histogram"), _array)
-    column: ColumnSummary = _build(
-        ColumnSummary,
-        data,
-        **numbers,
-        **arrays,
-        curves=lambda curves: {str(name): _curve(curve) for name, curve in curves.items()},
-        groups=_optional(_groups),
-        scores=_optional(lambda found: BinaryScores(**found)),
-        histories=_optional(lambda found: {str(name): _group_history(one) for name, one in found.items()}),
-        times=tuple,
-        worst=lambda rows: tuple(
-            _build(Cell, row, **dict.fromkeys(("value", "weight", "mean", "low", "high", "contribution"), _float))
-            for row in rows
-        ),
-    )
-    if column.bias.ndim != 2 or column.bias.shape != column.counts.shape or len(column.edges) != len(column.bias) + 1:
+def _check(result: Result) -> None:
+    """Refuse shapes that do not fit each other."""
+    for column in (side for section in result.sections for side in section.columns.values()):
+        shape = column.bias.shape
+        if len(shape) != 2 or shape != column.counts.shape or len(column.edges) != shape[0] + 1:
+            raise ValueError
+        for name in ("rows", "weight", "mean", "low", "high", "evidence", "off", "error"):
+            groups = column.groups
+            if groups is not None and getattr(groups, name).shape != (len(groups.name),):
+                raise ValueError
+    if not result.sections or not all(section.columns for section in result.sections):
         raise ValueError
-    return column
-
-
-def _groups(data: Any) -> GroupBias:
-    names = ("rows", "weight", "mean", "low", "high", "evidence", "off", "error")
-    groups: GroupBias = _build(GroupBias, data, name=tuple, **dict.fromkeys(names, _array))
-    if any(getattr(groups, name).shape != (len(groups.name),) for name in names):
-        raise ValueError
-    return groups
-
-
-def _group_history(data: Any) -> GroupHistory:
-    history: GroupHistory = _build(GroupHistory, data, start=_array, weight=_array, total=_array)
-    return history
-
-
-def _history(data: Any) -> History:
-    series = dict.fromkeys(("before", "after", "guarantee"), _optional(_array))
-    history: History = _build(History, data, rounds=_array, **series)
-    return history
-
-
-def _result(data: Any) -> Result:
-    numbers = dict.fromkeys(("low", "high"), _float)
-    result: Result = _build(
-        Result,
-        data,
-        **numbers,
-        groups=lambda names: tuple(str(name) for name in names),
-        before=_optional(_column),
-        after=_optional(_column),
-        history=_optional(_history),
-        paired=_optional(lambda pair: _build(Paired, pair, **dict.fromkeys([f.name for f in fields(Paired)], _float))),
-        property=_property,
-        verdict=lambda said: _build(Verdict, said, sentences=lambda each: tuple(str(text) for text in each)),
-        n_rounds=int,
-        n_missing=int,
-        n_clipped=int,
-        settings=dict,
-        versions=dict,
-    )
-    if result.kind not in ("audit", "run") or result.verdict.kind not in ("fine", "recalibrate", "refit"):
-        raise ValueError
-    return result
-
-
-# --------
-# What a run of classes has found: plain data, from which the terminal, the page and the JSON text are made.
-
-CLASS_FORMAT, CLASS_VERSION = "swapcal.classes", 1
-TOP = "top"
-"""How the likeliest class is called in tables."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ClassResult:
-    """Probabilities of classes before and after.
-
-    top: the audit of the probability of the likeliest class, which may be another one before and after. classes: the
-    audit of each class. means: for "before" and "after", the means of each group, by name: right (how often the
-    likeliest class came up), confidence (its mean probability), brier, log_loss. brier, log: losses before and after on
-    the same rows. n_rows: all rows; n_strange: those whose outcome is none of the classes.
-    """
-
-    top: Result
-    classes: dict[str, Result]
-    means: dict[str, dict[str, Float64Array]]
-    brier: Paired | None
-    log: Paired | None
-    verdict: Verdict
-    n_rows: int
-    n_strange: int
-
-
-def class_lines(result: ClassResult) -> list[dict[str, Any]]:
-    """One row for the likeliest class and one for each class: share of rows, bias of everybody, groups off, the worst.
-
-    bias, low, high are in points.
-    """
-    lines = []
-    for name, one in {TOP: result.top, **result.classes}.items():
-        line: dict[str, Any] = {"class": name}
-        for which, side in one.columns.items():
-            groups = side.known_groups
-            ranked = groups.ranked()
-            worst = int(ranked[0]) if len(ranked) else None
-            line[which] = {
-                "came": None if side.scores is None else side.scores.base_rate,
-                "bias": 100.0 * float(groups.mean[0]),
-                "low": 100.0 * float(groups.low[0]),
-                "high": 100.0 * float(groups.high[0]),
-                "off": bool(groups.off[0]),
-                "groups_off": groups.n_off,
-                "groups": groups.n_used,
-                "worst_group": None if worst is None else groups.name[worst],
-                "worst_bias": None if worst is None else 100.0 * float(groups.mean[worst]),
-                "swap_error": side.swap_error,
-                "brier": side.loss,
-                "auc": None if side.scores is None else side.scores.auc,
-            }
-        lines.append(line)
-    return lines
-
-
-def class_rows(result: ClassResult) -> list[dict[str, Any]]:
-    """One row for each group: for the likeliest class and every class the bias in points with its interval.
-
-    Everybody first, then by the evidence against the model's probability of its likeliest class.
-    """
-    rows = []
-    tables = {name: {row["group"]: row for row in group_rows(one)} for name, one in result.classes.items()}
-    for row in group_rows(result.top):
-        place = {which: side.known_groups.name.index(row["group"]) for which, side in result.top.columns.items()}
-        line: dict[str, Any] = {"group": row["group"], "rows": row["rows"], "unit": row["unit"]}
-        for which in result.top.columns:
-            if which in row:
-                means = {name: float(values[place[which]]) for name, values in result.means[which].items()}
-                of = {name: tables[name].get(row["group"], {}).get(which) for name in result.classes}
-                line[which] = {TOP: row[which], "classes": of, **means}
-        rows.append(line)
-    return rows
-
-
-def class_json(result: ClassResult) -> str:
-    """The result as JSON text, all numbers as they are."""
-    data = {
-        "format": CLASS_FORMAT,
-        "version": CLASS_VERSION,
-        "verdict": result.verdict,
-        "classes": class_lines(result),
-        "group_table": class_rows(result),
-        "brier_change": result.brier,
-        "log_loss_change": result.log,
-        "source": result.top.source,
-        "rows_scored": result.top.n_rounds,
-        "rows_without_outcome": result.top.n_missing,
-        "rows_of_no_class": result.n_strange,
-        "settings": result.top.settings,
-        "versions": result.top.versions,
-    }
-    plain: dict[str, Any] = plain_data(data)
-    return dumped(plain)
-
-
-# --------
-# What a run of intervals has found: plain data, from which the terminal, the page and the JSON text are made.
-
-INTERVAL_FORMAT, INTERVAL_VERSION = "swapcal.intervals", 1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class IntervalResult:
-    """Intervals before and after.
-
-    covered: the audit of coverage, as a `Result` whose property is a quantile at the level that was asked for and whose
-    loss is the interval score. coverage: that level. widths, scores: for "before" and "after", the mean width and the
-    mean interval score of each group, in the order of the groups.
-    """
-
-    covered: Result
-    coverage: float
-    widths: dict[str, Float64Array]
-    scores: dict[str, Float64Array]
-
-
-def interval_rows(result: IntervalResult) -> list[dict[str, Any]]:
-    """One row for each group, everybody first, then by the evidence against the model: coverage, width, score.
-
-    bias, low, high: coverage beyond what was asked for and its interval, in points.
-    """
-    rows = group_rows(result.covered)
-    place = {
-        which: {name: j for j, name in enumerate(side.known_groups.name)}
-        for which, side in result.covered.columns.items()
-    }
-    for row in rows:
-        for which in result.covered.columns:
-            if which in row:
-                j = place[which][row["group"]]
-                row[which] |= {"width": float(result.widths[which][j]), "score": float(result.scores[which][j])}
-    return rows
-
-
-def interval_json(result: IntervalResult) -> str:
-    """The result as JSON text, all numbers as they are."""
-    covered, rows = result.covered, interval_rows(result)
-    everybody = rows[0] if rows else {}
-    data = {
-        "format": INTERVAL_FORMAT,
-        "version": INTERVAL_VERSION,
-        "verdict": plain_data(covered.verdict),
-        "coverage": result.coverage,
-        "everybody": {which: everybody[which] for which in covered.columns if which in everybody},
-        "groups_off": {which: side.known_groups.n_off for which, side in covered.columns.items()},
-        "group_table": rows,
-        "score_change": covered.paired,
-        "source": covered.source,
-        "rows_scored": covered.n_rounds,
-        "rows_without_outcome": covered.n_missing,
-        "settings": covered.settings,
-        "versions": covered.versions,
-    }
-    plain: dict[str, Any] = plain_data(data)
-    return dumped(plain)
 
 
 # --------
@@ -540,12 +508,12 @@ def parse_threshold(text: str) -> Threshold:
     return Threshold(known[what.strip()], value)
 
 
-def above(result: Result, threshold: Threshold) -> str | None:
-    """The sentence that says how the last column of forecasts is above the threshold; None if it is not."""
-    side = result.after or result.before
-    if side is None or side.groups is None:
+def above(result: Result, threshold: Threshold, section: Section | None = None) -> str | None:
+    """How the last column of a section, the first unless given, is above the threshold; None if it is not."""
+    side, words = list((section or result.first).columns.values())[-1], result.wording
+    groups, limit = side.groups, f"above --fail-above {threshold.most:g}"
+    if groups is None:
         return None
-    words, groups, limit = property_words(result.property), side.groups, f"above --fail-above {threshold.most:g}"
     if threshold.what == "groups":
         if groups.n_off <= threshold.most:
             return None
@@ -554,23 +522,11 @@ def above(result: Result, threshold: Threshold) -> str | None:
     if threshold.what == "rms":
         error = words.scale * per_round(side.swap_error, side, result.r)
         unit = f" {words.unit}" if words.unit else ""
-        return (
-            f"the root mean square bias of {side.label} is {number(error)}{unit}, {limit}"
-            if error > threshold.most
-            else None
-        )
+        sentence = f"the root mean square bias of {side.label} is {number(error)}{unit}, {limit}"
+        return sentence if error > threshold.most else None
     near = np.abs(groups.near) * words.scale
     worst = int(np.argmax(near))
     if near[worst] <= threshold.most:
         return None
-    said, least = words.bias(float(groups.mean[worst])), words.size(float(groups.near[worst]))
-    return f"{side.label}, {group_name(groups.name[worst])}: {said}, by {least} at least, {limit}"
-
-
-def versions() -> dict[str, str]:
-    """Versions of what took part."""
-    loaded = {"swapcal": __version__, "python": platform.python_version(), "numpy": np.__version__}
-    for name in ("pyarrow", "narwhals"):
-        if name in sys.modules:
-            loaded[name] = str(getattr(sys.modules[name], "__version__", ""))
-    return loaded
+    bias, least = words.bias(float(groups.mean[worst])), words.size(float(groups.near[worst]))
+    return f"{side.label}, {group_name(groups.name[worst])}: {bias}, by {least} at least, {limit}"

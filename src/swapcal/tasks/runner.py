@@ -12,13 +12,14 @@ from swapcal.tables.batch import Batch
 from swapcal.tables.records import Records, opening
 from swapcal.tasks.checkpoint import Checkpoint, Path_, RunFiles, claim, understood
 from swapcal.tasks.classes import ClassesTask
+from swapcal.tasks.columns import time_column
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.files import regular
 from swapcal.tasks.interval import IntervalTask
+from swapcal.tasks.result import Result
 from swapcal.tasks.scalar import ScalarTask
 from swapcal.tasks.task import LATER, Task
 from swapcal.text.numbers import counted
-from swapcal.text.sentences import time_column
 
 TASKS: dict[str, type[Task]] = {"scalar": ScalarTask, "interval": IntervalTask, "classes": ClassesTask}
 
@@ -50,7 +51,7 @@ def run(
     progress: Progress = None,
     stop: Stop = None,
     say: Say = None,
-) -> Any:
+) -> Result:
     """Forecast a table as a stream, each row from the rows before it, and compare with the model's own forecasts.
 
     Parameters
@@ -83,7 +84,7 @@ def run(
 
     Returns
     -------
-    Result, IntervalResult or ClassResult
+    Result
         What came of it, for the model and for swapcal.
 
     Notes

@@ -17,11 +17,10 @@ from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.columns import Columns
 from swapcal.tasks.contexts import ContextColumns, ContextRows
 from swapcal.tasks.evaluation import DELTA, Evaluation
-from swapcal.tasks.result import Result, versions
+from swapcal.tasks.result import Costs, Counts, Guarantee, Range, Result, Section, versions
 from swapcal.tasks.survey import Binning, binning
 from swapcal.tasks.task import Inputs, Task, numbers_of, weighted
 from swapcal.text.numbers import guarantee_sentence
-from swapcal.text.property_words import loss_name
 from swapcal.text.sentences import late_sentences
 from swapcal.text.verdict import verdict
 from swapcal.typing import Float64Array
@@ -182,8 +181,7 @@ def _binning(current: ScalarTask) -> str:
 
 
 def _result(current: ScalarTask, asked: dict[str, Any], time: str | None) -> Result:
-    source = current.source
-    comparison, values, question = current.evaluation, current.columns, current.config
+    comparison, values, question, source = current.evaluation, current.columns, current.config, current.source
     if not comparison.after.weight > 0:
         raise DataError(
             f"{source} has no row with an outcome in {question.y!r}"
@@ -196,64 +194,67 @@ def _result(current: ScalarTask, asked: dict[str, Any], time: str | None) -> Res
     after = comparison.after.summary(question.r)
     lateness = current.model.lateness()
     paired, history = comparison.losses.paired(), comparison.history(current.model)
-    said = verdict(before, after, property=values.property, r=question.r, paired=paired)
-    said = replace(said, sentences=(*said.sentences, *late_sentences(question.late, lateness, time)))
-    why_not = _no_guarantee(question.weight, current.jitter)
-    guarantee = None if why_not else float(current.model.guarantee(DELTA))
-    return Result(
-        kind="run",
-        source=source,
-        property=values.property,
-        loss_name=loss_name(values.property),
-        low=values.low,
-        high=values.high,
-        groups=comparison.after.names,
-        n_rounds=comparison.after.n_rounds,
-        n_missing=current.n_missing,
-        n_clipped=values.n_clipped,
+    wording, why_not = values.property.wording, _no_guarantee(question.weight, current.jitter)
+    told = verdict(before, after, wording=wording, r=question.r, paired=paired)
+    told = replace(told, sentences=(*told.sentences, *late_sentences(question.late, lateness, time)))
+    section = Section(
+        title="",
         before=before,
         after=after,
+        groups=comparison.after.names,
+        binning="" if current.binning is None else _binning(current),
         history=replace(history, guarantee=None) if why_not else history,
-        paired=paired,
-        verdict=said,
-        guarantee=guarantee,
-        settings={
+    )
+    rules, groups = current.model.rules, current.contexts.groups
+    return Result(
+        kind="run",
+        task="scalar",
+        source=source,
+        y=question.y,
+        property=repr(values.property),
+        wording=wording,
+        counts=Counts(
+            scored=comparison.after.n_rounds,
+            rows=current.n_rows,
+            without_outcome=current.n_missing,
+            without_hint=current.n_unhinted,
+            outcomes_outside=values.n_clipped,
+            forecasts_outside=values.n_clipped_forecasts,
+            weights_outside=values.n_clipped_weights,
+        ),
+        verdict=told,
+        sections=(section,),
+        config={
             **asked,
-            "horizon": current.model.rules.horizon,
-            "seed": current.model.rules.seed,
-            "trust": current.model.rules.trust,
+            "horizon": rules.horizon,
+            "seed": rules.seed,
+            "trust": rules.trust,
             "bins": len(current.model.values),
-            "jitter": current.jitter,
-            "guarantee": why_not or guarantee_sentence(DELTA),
-            **_decided(comparison, question.costs),
-            "limit": current.contexts.groups.limit,
-            "range": values.stated,
-            **({} if current.binning is None else {"binning": _binning(current)}),
-            "bands": {column: list(edges) for column, edges in current.contexts.groups.edges.items()},
-            "rows": current.n_rows,
-            "outcomes_waiting": lateness.n_pending,
-            "outcomes_late": lateness.n_late,
-            "outcomes_expired": lateness.n_expired,
-            "mean_delay": lateness.mean_delay,
-            "standing_back": lateness.standing_back,
-            "rows_stood_back": lateness.n_stood_back,
-            "delays_depend_on_outcomes": lateness.dependent_since is not None,
-            "rows_without_hint": current.n_unhinted,
-            "forecasts_outside": values.n_clipped_forecasts,
-            "weights_outside": values.n_clipped_weights,
+            "limit": groups.limit,
         },
         versions=versions(),
+        r=question.r,
+        range=Range(values.low, values.high, values.stated),
+        bands={column: tuple(edges) for column, edges in groups.edges.items()},
+        lateness=lateness,
+        guarantee=Guarantee(None, why_not)
+        if why_not
+        else Guarantee(float(current.model.guarantee(DELTA)), guarantee_sentence(DELTA)),
+        seed=rules.seed,
+        jitter=current.jitter,
+        paired={} if paired is None else {wording.loss: paired},
+        costs=_costs(comparison, question.costs),
     )
 
 
-def _decided(comparison: Evaluation, costs: str | None) -> dict[str, Any]:
+def _costs(comparison: Evaluation, costs: str | None) -> Costs | None:
     """What those who act on the forecasts lose, as a sentence and as numbers."""
     if costs is None:
-        return {}
+        return None
     before, after = comparison.acted["before"], comparison.acted["after"]
     if not before.weight > 0.0:
-        return {"decisions": lost(after, costs)}
-    return {"decisions": saved(before, after, costs), "decision_losses": [before.mean_loss, after.mean_loss]}
+        return Costs(lost(after, costs))
+    return Costs(saved(before, after, costs), before.mean_loss, after.mean_loss)
 
 
 def _no_guarantee(weight: str | None, jitter: float) -> str:

@@ -24,6 +24,7 @@ from swapcal.tasks.columns import ClassColumns, Columns, IntervalColumns
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.contexts import ContextColumns, ContextRows
 from swapcal.tasks.outcomes import OutcomeTable, WaitingRows
+from swapcal.tasks.result import Result
 from swapcal.text.numbers import counted
 from swapcal.typing import Float64Array, IntArray
 
@@ -175,7 +176,7 @@ class Task(ABC):
         """The columns of the output but the first."""
 
     @abstractmethod
-    def result(self, asked: dict[str, Any], time: str | None) -> Any:
+    def result(self, asked: dict[str, Any], time: str | None) -> Result:
         """What the run has found; `time` is a column that looks like one."""
 
     @property
@@ -263,7 +264,8 @@ class Task(ABC):
         """How many of the rows have no forecast of the model, where it has any."""
         if inputs.hints is None:
             return 0
-        return int(np.count_nonzero(np.isnan(inputs.hints).reshape(len(inputs.y), -1).any(axis=1)))
+        missing = np.isnan(inputs.hints)
+        return int(np.count_nonzero(missing if missing.ndim == 1 else missing.any(axis=1)))
 
     def _sentences(self) -> tuple[str, ...]:
         """What there is to say about outcomes that were not learned from."""
@@ -308,8 +310,7 @@ class Task(ABC):
 
     def _resume(self, saved: Checkpoint) -> None:
         """Let what is counted go on from what was kept; a ValueError where that cannot be."""
-        arrays = saved.arrays if self.waiting is None else WaitingRows.others(saved.arrays)
-        self.evaluation.restore(arrays)
+        self.evaluation.restore(saved.arrays if self.waiting is None else WaitingRows.others(saved.arrays))
 
     def _check_head(self, saved: Checkpoint | None) -> None:
         if saved is not None and saved.plain["head"] != self._head:

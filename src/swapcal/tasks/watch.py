@@ -12,7 +12,6 @@ from swapcal.tables.batch import Batch
 from swapcal.tasks.columns import Columns, times_of
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.contexts import ContextColumns
-from swapcal.text.property_words import property_words
 
 
 def watch(
@@ -85,7 +84,7 @@ def watch(
         every=every,
         cluster=cluster,
     )
-    words = property_words(values.property)
+    words = values.property.wording
     for batch in chain(first, stream):
         y, p = values.labels(batch), values.forecasts(batch, question.p)
         kept = np.flatnonzero(~(np.isnan(y) | np.isnan(p)))

@@ -53,8 +53,8 @@ def cleaned(value: T) -> T:
 
 
 def _ours(value: Any) -> bool:
-    """Whether it is a part of a result; properties and losses keep their own words."""
-    return type(value).__module__.startswith(("swapcal.audits", "swapcal.tasks", "swapcal.text"))
+    """Whether it is a part of a result."""
+    return type(value).__module__.startswith(("swapcal.audits", "swapcal.tasks", "swapcal.text", "swapcal.properties"))
 
 
 # --------

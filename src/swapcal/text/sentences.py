@@ -1,26 +1,20 @@
-"""Groups in sentences: how many are off, which, by how much, since when; and what would have been seen."""
+"""Sentences about groups, late outcomes, subgroups that were found, and what was assumed and left out."""
 
-import csv
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from swapcal.audits.groups import GroupBias
 from swapcal.audits.summary import ColumnSummary
 from swapcal.engine.lateness import Lateness
-from swapcal.protocols import Elicitable
-from swapcal.tables.batch import Batch
-from swapcal.tables.coded import Coded
-from swapcal.tasks.columns import day_of
-from swapcal.tasks.files import regular
-from swapcal.text.numbers import count, counted, group_name, number, percent, shortened
-from swapcal.text.property_words import NamedProperty, PropertyWords, property_words
+from swapcal.properties.base import Wording
+from swapcal.text.numbers import count, counted, group_name, guarantee_sentence, number, percent, shortened
+
+if TYPE_CHECKING:
+    from swapcal.tasks.result import Clusters, Discovery, Result
 
 # --------
 # What a run says of late outcomes: that they were taken as known at once, or how late they were and what follows.
-
-_HEAD = 1 << 16
 
 
 def late_sentences(late: bool, looked: Lateness, time: str | None) -> tuple[str, ...]:
@@ -58,68 +52,31 @@ def late_sentences(late: bool, looked: Lateness, time: str | None) -> tuple[str,
     return (f"{counted(looked.n_late, 'outcome')} {were} learned after later rows{how}{waits}.", *looked.sentences)
 
 
-def time_column(path: object, first: Sequence[Batch], named: str | None) -> str | None:
-    """A column that looks like a time: the one that was named, or one of a text file's first lines, or of the table."""
-    if named is not None:
-        return named
-    if isinstance(path, str) and regular(path):
-        found = _in_text(path)
-        if found is not None:
-            return found
-    for batch in first[:1]:
-        for name in batch.columns:
-            column = batch.column(name)
-            values = column.values[:3] if isinstance(column, Coded) else ()
-            if values and all(day_of(_text(value)) for value in values):
-                return str(name)
-    return None
-
-
-def _in_text(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = list(csv.reader(file.read(_HEAD).splitlines()[:3]))
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return None
-    if len(lines) < 2 or len(lines[0]) != len(lines[1]):
-        return None
-    return next((name for name, value in zip(lines[0], lines[1], strict=True) if day_of(value.strip())), None)
-
-
-def _text(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
 # --------
 # Subgroups that nobody listed, in sentences.
 
 N_TOLD = 3
 
 
-def discovery_sentences(found: dict[str, Any], property: Elicitable) -> tuple[str, ...]:
-    """What was found, confirmed ones only, and which columns give the outcome away.
-
-    `found` is what `jobs.discovering.discovered` returns.
-    """
-    words, told = property_words(property), []
-    confirmed = [one for one in found["subgroups"] if one["confirmed"]]
+def discovery_sentences(discovery: "Discovery", wording: Wording) -> tuple[str, ...]:
+    """What was found, confirmed ones only, and which columns give the outcome away."""
+    confirmed, told = discovery.confirmed, []
     for one in confirmed[:N_TOLD]:
-        bias = words.bias(float(one["bias"]) / words.scale)
-        least = words.size(float(one["bound"]) / words.scale)
-        told.append(f"{shortened(one['name'], 80)}: {bias}, by {least} at least ({counted(one['rows'], 'fresh row')})")
+        bias, least = wording.bias(one.bias / wording.scale), wording.size(one.bound / wording.scale)
+        told.append(f"{shortened(one.name, 80)}: {bias}, by {least} at least ({counted(one.rows, 'fresh row')})")
     if told:
         more = f"; and {len(confirmed) - len(told)} more" if len(confirmed) > len(told) else ""
         sentences = [f"Searched and confirmed on rows that were not searched: {'; '.join(told)}{more}."]
     else:
-        sentences = [f"A search of {counted(found['rows'])} for other subgroups confirmed none."]
-    leaks = [f"{shortened(leak['name'])} ({percent(round(leak['share'], 2))})" for leak in found["leaks"]]
+        sentences = [f"A search of {counted(discovery.rows)} for other subgroups confirmed none."]
+    leaks = [f"{shortened(leak.name)} ({percent(round(leak.share, 2))})" for leak in discovery.leaks]
     if leaks:
         sentences.append(
             f"These give the outcome away, and cannot have been known in time, or say how it was made: "
             f"{', '.join(leaks[:N_TOLD])} of the error is known from them."
         )
-    if told and found["explained"] > 0:
-        share = number(100 * found["explained"], 2)
+    if told and discovery.explained > 0:
+        share = number(100 * discovery.explained, 2)
         sentences.append(f"Correcting them takes {share} % off the mean square error of a row.")
     return tuple(sentences)
 
@@ -145,9 +102,9 @@ def since_text(side: ColumnSummary, name: str) -> str:
     return f"since {time}" if time else f"since row {count(row)}"
 
 
-def worst_groups(side: ColumnSummary, property: Elicitable | NamedProperty) -> str:
+def worst_groups(side: ColumnSummary, words: Wording) -> str:
     """The worst groups that are off, in a sentence; empty if none is."""
-    groups, words = side.groups, property_words(property)
+    groups = side.groups
     if groups is None:
         return ""
     chosen = [j for j in groups.ranked().tolist() if groups.off[j]]
@@ -172,7 +129,7 @@ def worst_groups(side: ColumnSummary, property: Elicitable | NamedProperty) -> s
     return f"Off: {'; '.join(told)}{more}."
 
 
-def seen_sentence(groups: GroupBias, words: PropertyWords) -> str:
+def seen_sentence(groups: GroupBias, words: Wording) -> str:
     """How large a bias would have been seen."""
     half = (groups.high - groups.low) / 2
     used = np.flatnonzero(groups.rows[1:] > 0) + 1
@@ -183,3 +140,70 @@ def seen_sentence(groups: GroupBias, words: PropertyWords) -> str:
         f"A bias of more than about {words.size(float(half[0]))} in all rows, and of {words.size(middle)} in half of "
         "the groups, would have been seen."
     )
+
+
+def clusters_sentence(clusters: "Clusters | None") -> str:
+    """Which rows count together."""
+    if clusters is None:
+        return "every row counts by itself"
+    what = f"one day of {clusters.column}" if clusters.by_day else f"one {clusters.column}"
+    return f"rows of {what} count together: {clusters.count:,} clusters"
+
+
+# --------
+# What was assumed and what was left out, for below the tables.
+
+_LEFT_OUT = {
+    "scalar": {
+        "without_outcome": "rows without an outcome, not scored",
+        "without_forecast": "rows without a forecast, not scored",
+        "outcomes_outside": "outcomes outside the range, moved to its end",
+        "forecasts_outside": "forecasts outside the range, moved to its end",
+        "weights_outside": "weights above the largest at the start, cut",
+    },
+    "interval": {
+        "without_outcome": "rows without an outcome: an interval, not scored",
+        "without_interval": "rows at the start without an interval, not scored",
+        "without_hint": "rows without a forecast of the model",
+        "crossed": "intervals of the model with the lower end above the upper",
+        "outcomes_outside": "outcomes outside the range, moved to its end",
+    },
+    "classes": {
+        "without_outcome": "rows without an outcome: forecast, not scored",
+        "of_no_class": "rows whose outcome is none of the classes: forecast, not scored",
+        "without_hint": "rows without probabilities of the model",
+        "rescaled": "rows whose probabilities did not add up to 1, divided by their sum",
+    },
+}
+_PROMISES = {
+    "interval": "guaranteed in every group at once: the number of covered rows is off by {} at most",
+    "classes": "guaranteed: the swap error of the likeliest class's probability is {} at most",
+}
+_READING = {
+    "scalar": "bias above 0: forecasts too high; intervals hold for all groups, and for all ranges, together (95 %)",
+    "interval": "an outcome equal to an end counts as covered; intervals of points hold for all groups together (95 %)",
+    "classes": "bias above 0: probabilities too high; intervals hold for all groups of one class together (95 %)",
+}
+
+
+def notes(result: "Result") -> list[str]:
+    """What to know besides the verdict and the tables."""
+    counts, promise, told = result.counts, result.guarantee, []
+    if result.range is not None and result.range.origin:
+        told.append(f"outcomes in [{number(result.range.low)}, {number(result.range.high)}]: {result.range.origin}")
+    told += [result.first.binning] if result.first.binning else []
+    if result.kind == "audit" or counts.keys:
+        told.append(clusters_sentence(result.clusters))
+    told += [result.costs.sentence] if result.costs is not None else []
+    if result.bands:
+        listed = ",".join(result.bands)
+        told.append(f"numbers of many values are in bands; for a group of every value: --categories {listed}")
+    if result.jitter:
+        told.append(f"outcomes heap up and were spread over {number(result.jitter)}, as --jitter does")
+    told += [f"{count(n)} {what}" for name, what in _LEFT_OUT[result.task].items() if (n := getattr(counts, name))]
+    if promise is not None and result.task == "scalar":
+        told.append(f"guarantee: {promise.reason}")
+    elif promise is not None and promise.bound is not None and promise.bound < counts.rows:
+        why = guarantee_sentence(0.05).removeprefix("holds ")
+        told.append(f"{_PROMISES[result.task].format(count(promise.bound))}, {why}")
+    return [*told, _READING[result.task]]

@@ -1,21 +1,20 @@
-"""Intervals in words: whether to use the recalibrated ones, coverage before and after, width and score."""
+"""The verdict in words, for forecasts, intervals, classes and models: use it, keep it, fit again; and why."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from swapcal.audits.scores import Paired
 from swapcal.audits.summary import NEGLIGIBLE, ColumnSummary
 from swapcal.errors import InvalidInput
-from swapcal.properties import Probability, Quantile
-from swapcal.protocols import Elicitable
+from swapcal.properties import Probability
+from swapcal.properties.base import Wording
 from swapcal.text.numbers import (
     change,
-    count,
+    counted,
     group_name,
-    guarantee_sentence,
     number,
     percent,
     precise,
@@ -23,11 +22,10 @@ from swapcal.text.numbers import (
     relative,
     shortened,
 )
-from swapcal.text.property_words import loss_name, property_words
 from swapcal.text.sentences import groups_off, seen_sentence, worst_groups
 
-# --------
-# The verdict in words: nothing to correct, recalibrate, or the model itself is off.
+if TYPE_CHECKING:
+    from swapcal.tasks.result import Discovery, Section
 
 LITTLE = 0.01
 """Forecasts that take less than this part off the loss of the best constant, however recalibrated, know nothing."""
@@ -38,15 +36,17 @@ ORDERED = 0.55
 HEALED, DEARER = 0.5, 0.005
 """A run has taken bias away if at most this part of it is left; a log loss that rises by more than this is a price."""
 
+LESS_THAN_HALF = "and so far less than half of that is gone"
+
 HOPELESS = 0.5
 """If chance alone gives a bias of this part of a row's typical error, there are too few rows to tell anything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What to do: `kind`, one headline, and sentences that say why."""
+    """What to do: `kind`, one headline, and sentences that say why. Several models are "compared"."""
 
-    kind: Literal["fine", "recalibrate", "refit"]
+    kind: Literal["fine", "recalibrate", "refit", "compared"]
     headline: str
     sentences: tuple[str, ...]
 
@@ -55,7 +55,7 @@ def verdict(
     before: ColumnSummary | None,
     after: ColumnSummary | None = None,
     *,
-    property: Elicitable,
+    wording: Wording,
     r: float = 2.0,
     paired: Paired | None = None,
     command: str | None = None,
@@ -66,8 +66,8 @@ def verdict(
     ----------
     before, after : ColumnSummary, optional
         The model's own forecasts, and swapcal's.
-    property : Elicitable
-        What was forecast.
+    wording : Wording
+        Of the property that was forecast.
     r : float
         Power of the swap error.
     paired : Paired, optional
@@ -90,32 +90,110 @@ def verdict(
     A run advises to use its forecasts unless some bias is left, or more than half of what was there, and it has a
     price or has not healed: then it says "not yet".
     """
-    if before is None and after is None:
-        raise InvalidInput("a verdict needs forecasts: before, after or both")
-    if after is None and before is not None:
-        return _of_audit(before, property, r, command)
+    if before is not None and after is None:
+        return _of_audit(before, wording, r, command)
     if after is None:
         raise InvalidInput("a verdict needs forecasts: before, after or both")
     if before is None:
-        return _of_forecasts(after, property, r)
-    return _of_run(before, after, property, r, paired)
+        return _of_forecasts(after, wording, r)
+    name, losses = wording.loss, f"The {wording.loss} was {precise(before.loss)} and is {precise(after.loss)}."
+    if paired is not None:
+        losses = f"{losses[:-1]}: {_interval(paired)}."
+    left = what_is_off(after, wording, r) if biased(after, r) else ""
+    common = _Outlook("forecasts", name, paired, counts=_counts(before, after), losses=(losses,))
+    if not biased(before, r):
+        nothing = _nothing(before, wording, r, "")
+        seen = tuple(text for text in (*_where(before, wording), *nothing.sentences) if text)
+        return replace(common, holding=f"{nothing.headline[0].lower()}{nothing.headline[1:-1]}", seen=seen).advice()
+    off = what_is_off(before, wording, r)
+    if _know_nothing(after):
+        advice = "Recalibrated, the forecasts are honest but say little; a better model is needed."
+        sentences = (_knowledge_sentence(after, wording), losses, *common.counts, advice)
+        return Verdict("refit", f"Fit the model again: {off}.", sentences)
+    price = f"recalibrated forecasts cost {common.gain} of the {name}" if common.worse else _dearer(before, after)
+    mended = healed(before, after)
+    not_yet = ""
+    if not common.better and (price or not mended) and (left or not mended):
+        not_yet = f"but {price}" if price else LESS_THAN_HALF
+    ours = off.replace("forecasts are", "the model's are", 1) if off.startswith("forecasts are") else off
+    still = (f"Some bias is left, and falls with more rows: {left}.",) if left else ()
+    return replace(
+        common,
+        off=ours,
+        not_yet=f"the model is off ({off}), {not_yet}" if not_yet else "",
+        still=still,
+        named=_where(before, wording),
+    ).advice()
 
 
-def with_discovery(said: Verdict, found: dict[str, Any], sentences: tuple[str, ...]) -> Verdict:
+@dataclass(frozen=True, slots=True)
+class _Outlook:
+    """What a model's forecasts, intervals or probabilities were and what swapcal's are, in clauses and sentences.
+
+    off: what is wrong with the model's; empty where nothing is, and then `holding` says so. not_yet: why ours are not
+    better so far. price: what goes with them. now, counts, named, losses, still, seen: sentences.
+    """
+
+    things: str
+    loss: str
+    paired: Paired | None
+    off: str = ""
+    holding: str = ""
+    not_yet: str = ""
+    price: str = ""
+    now: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    losses: tuple[str, ...] = ()
+    still: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
+
+    @property
+    def better(self) -> bool:
+        """Whether the loss is smaller beyond doubt."""
+        return self.paired is not None and self.paired.high < 0
+
+    @property
+    def worse(self) -> bool:
+        """Whether the loss is larger beyond doubt."""
+        return self.paired is not None and self.paired.low > 0
+
+    @property
+    def gain(self) -> str:
+        """The change of the loss."""
+        return "" if self.paired is None else relative(self.paired.difference, self.paired.before)
+
+    def advice(self) -> Verdict:
+        """To use ours, to keep the model's, or to wait."""
+        if not self.off and self.better:
+            headline = f"Use the recalibrated {self.things}: the {self.loss} changes by {self.gain}."
+            return Verdict("recalibrate", headline, (*self.now, *self.counts, *self.losses, *self.still))
+        if not self.off:
+            price = f"; recalibrated ones would cost {self.gain} of the {self.loss}" if self.worse else ""
+            headline = f"Keep the model's {self.things}: {self.holding}{price}."
+            return Verdict("fine", headline, (*self.now, *self.counts, *self.losses, *self.seen))
+        if self.not_yet:
+            sentences = (*self.now, *self.still, *self.counts, *self.losses, *self.named)
+            return Verdict("recalibrate", f"Not yet better: {self.not_yet}.", sentences)
+        headline = f"Use the recalibrated {self.things}: {self.off}{self.price}."
+        sentences = (*self.now, *self.counts, *self.named, *self.losses, *self.still)
+        return Verdict("recalibrate", headline, sentences)
+
+
+def with_discovery(said: Verdict, discovery: "Discovery", sentences: tuple[str, ...]) -> Verdict:
     """The verdict with what a search has found: confirmed bias of a subgroup is bias, whoever listed it."""
-    confirmed = [one for one in found["subgroups"] if one["confirmed"]]
+    confirmed = discovery.confirmed
     both = (*sentences, *said.sentences)
     if said.kind != "fine" or not confirmed:
         return Verdict(said.kind, said.headline, both if confirmed else (*said.sentences, *sentences))
-    name = shortened(str(confirmed[0]["name"]), 70)
-    side = "high" if confirmed[0]["bias"] > 0 else "low"
+    name, side = shortened(confirmed[0].name, 70), "high" if confirmed[0].bias > 0 else "low"
     return Verdict("recalibrate", f"Recalibrate: too {side} where {name}, which a search has found.", both)
 
 
 def headline_below_badge(said: Verdict) -> str:
     """The headline where a badge has said already what to do."""
     rest = said.headline.removeprefix("Recalibrate: ")
-    return rest[:1].upper() + rest[1:]
+    return rest if rest == said.headline else rest[:1].upper() + rest[1:]
 
 
 def per_round(error: float, side: ColumnSummary, r: float) -> float:
@@ -151,8 +229,8 @@ def _idle(side: ColumnSummary) -> bool:
     return known is not None and known < LITTLE and (auc is None or auc < ORDERED)
 
 
-def _knowledge_sentence(side: ColumnSummary, property: Elicitable) -> str:
-    known, name = explained(side), loss_name(property)
+def _knowledge_sentence(side: ColumnSummary, wording: Wording) -> str:
+    known, name = explained(side), wording.loss
     if known is None:
         return f"All outcomes are the same; the {name} is {precise(side.loss)} where 0 is possible."
     if side.slope is not None and side.slope < 0 and known >= LITTLE:
@@ -165,9 +243,9 @@ def _knowledge_sentence(side: ColumnSummary, property: Elicitable) -> str:
     )
 
 
-def what_is_off(side: ColumnSummary, property: Elicitable, r: float = 2.0) -> str:
+def what_is_off(side: ColumnSummary, wording: Wording, r: float = 2.0) -> str:
     """The bias in a clause, the part that matters most first."""
-    words, groups = property_words(property), side.groups
+    words, groups = wording, side.groups
     material = side.material()
     if groups is not None and material.any():
         everybody = f"forecasts are {words.bias(float(groups.mean[0]))} on average" if material[0] else ""
@@ -184,20 +262,20 @@ def what_is_off(side: ColumnSummary, property: Elicitable, r: float = 2.0) -> st
     return f"off by {words.size(excess)} in a typical row, spread over many groups and forecasts"
 
 
-def _where(side: ColumnSummary, property: Elicitable) -> tuple[str, ...]:
+def _where(side: ColumnSummary, wording: Wording) -> tuple[str, ...]:
     """The worst groups with intervals and since when; or the worst range of forecasts, if no group stands out."""
-    groups = worst_groups(side, property)
+    groups = worst_groups(side, wording)
     if groups:
         return (groups,)
     return (side.witness,) if side.n_material else ()
 
 
-def _of_audit(side: ColumnSummary, property: Elicitable, r: float, command: str | None) -> Verdict:
-    knowledge = _knowledge_sentence(side, property)
+def _of_audit(side: ColumnSummary, wording: Wording, r: float, command: str | None) -> Verdict:
+    knowledge = _knowledge_sentence(side, wording)
     if not biased(side, r):
-        return _nothing(side, property, r, knowledge)
-    off = what_is_off(side, property, r)
-    where = _where(side, property)
+        return _nothing(side, wording, r, knowledge)
+    off = what_is_off(side, wording, r)
+    where = _where(side, wording)
     if _know_nothing(side):
         advice = (
             "Fit the model again with other features or newer rows; recalibrated, it is hardly more than a constant."
@@ -207,9 +285,9 @@ def _of_audit(side: ColumnSummary, property: Elicitable, r: float, command: str 
     return Verdict("recalibrate", f"Recalibrate: {off}.", (*where, knowledge, advice))
 
 
-def _nothing(side: ColumnSummary, property: Elicitable, r: float, knowledge: str) -> Verdict:
+def _nothing(side: ColumnSummary, wording: Wording, r: float, knowledge: str) -> Verdict:
     """No bias that is worth a correction."""
-    words, groups = property_words(property), side.groups
+    words, groups = wording, side.groups
     if per_round(side.chance_high or 0.0, side, r) > HOPELESS * (side.typical or 0.0):
         return Verdict("fine", "No bias is shown, but these are too few rows to tell.", (knowledge,))
     more = ("They say little, though: a constant would do as well.",) if _idle(side) else ()
@@ -218,64 +296,22 @@ def _nothing(side: ColumnSummary, property: Elicitable, r: float, knowledge: str
         most = float(np.max(np.abs(groups.mean[groups.off > 0])))
         who = groups_off(groups) if groups.n_off else "all rows together are off beyond doubt"
         headline = f"Nothing worth correcting: {who}, but by {words.size(most)} at most."
-        return Verdict("fine", headline, (*_where(side, property), knowledge, *seen, *more))
+        return Verdict("fine", headline, (*_where(side, wording), knowledge, *seen, *more))
     n = 0 if groups is None else groups.n_used
     whom = "" if n == 0 else f" in any of {n:,} groups" if n > 1 else " in the group"
     return Verdict("fine", f"Nothing to correct: no bias beyond chance{whom}.", (*seen, knowledge, *more))
 
 
-def _of_forecasts(side: ColumnSummary, property: Elicitable, r: float) -> Verdict:
+def _of_forecasts(side: ColumnSummary, wording: Wording, r: float) -> Verdict:
     """A run without a model to start from."""
-    knowledge, where = _knowledge_sentence(side, property), _where(side, property)
+    knowledge, where = _knowledge_sentence(side, wording), _where(side, wording)
     if not biased(side, r):
-        said = _nothing(side, property, r, knowledge)
+        said = _nothing(side, wording, r, knowledge)
         return Verdict("fine", said.headline.replace("Nothing to correct", "The forecasts hold"), said.sentences)
-    off = what_is_off(side, property, r)
+    off = what_is_off(side, wording, r)
     if _know_nothing(side):
         return Verdict("refit", f"The groups alone say little: a model is needed ({off}).", (knowledge, *where))
     return Verdict("recalibrate", f"Some bias is left, which more rows take away: {off}.", (*where, knowledge))
-
-
-def _of_run(
-    before: ColumnSummary, after: ColumnSummary, property: Elicitable, r: float, paired: Paired | None
-) -> Verdict:
-    name = loss_name(property)
-    loss, gain = f"The {name} was {precise(before.loss)} and is {precise(after.loss)}.", ""
-    if paired is not None:
-        low, difference, high = (relative(v, paired.before) for v in (paired.low, paired.difference, paired.high))
-        loss = f"{loss[:-1]}: {difference} ({percent(paired.confidence)} interval {low} to {high})."
-        gain = difference
-    better, worse = paired is not None and paired.high < 0, paired is not None and paired.low > 0
-    counts = _counts(before, after)
-    was = _where(before, property)
-    if not biased(before, r):
-        if better:
-            return Verdict(
-                "recalibrate", f"Use the recalibrated forecasts: the {name} changes by {gain}.", (loss, *counts)
-            )
-        kept = _nothing(before, property, r, "")
-        more = f"; recalibrated ones would cost {gain} of the {name}" if worse else ""
-        headline = f"Keep the model's forecasts: {kept.headline[0].lower()}{kept.headline[1:-1]}{more}."
-        return Verdict("fine", headline, tuple(text for text in (loss, *counts, *was, *kept.sentences) if text))
-    off = what_is_off(before, property, r)
-    if _know_nothing(after):
-        advice = "Recalibrated, the forecasts are honest but say little; a better model is needed."
-        return Verdict(
-            "refit",
-            f"Fit the model again: {off}.",
-            (_knowledge_sentence(after, property), loss, *counts, advice),
-        )
-    left = biased(after, r)
-    still = (f"Some bias is left, and falls with more rows: {what_is_off(after, property, r)}.",) if left else ()
-    better_now, dearer = healed(before, after), _dearer(before, after)
-    price = f"recalibrated forecasts cost {gain} of the {name}" if worse else dearer
-    if not better and (price or not better_now) and (left or not better_now):
-        reason = f"but {price}" if price else "and so far less than half of that is gone"
-        return Verdict(
-            "recalibrate", f"Not yet better: the model is off ({off}), {reason}.", (*still, loss, *counts, *was)
-        )
-    off = off.replace("forecasts are", "the model's are", 1) if off.startswith("forecasts are") else off
-    return Verdict("recalibrate", f"Use the recalibrated forecasts: {off}.", (*counts, *was, loss, *still))
 
 
 def healed(before: ColumnSummary, after: ColumnSummary) -> bool:
@@ -298,18 +334,28 @@ def _dearer(before: ColumnSummary, after: ColumnSummary) -> str:
     return f"the log loss is {100 * rise:.1f} % higher" if rise > DEARER else ""
 
 
-def _counts(before: ColumnSummary, after: ColumnSummary) -> tuple[str, ...]:
+def _counts(before: ColumnSummary, after: ColumnSummary, what: str = "Groups off") -> tuple[str, ...]:
     """Groups that are off, before and after."""
     if before.groups is None or after.groups is None or not before.groups.n_used:
         return ()
     first, last, n = before.groups.n_off, after.groups.n_off, max(before.groups.n_used, after.groups.n_used)
-    return (f"Groups off beyond doubt: {first:,} of {n:,} before, {last:,} after.",)
+    return (f"{what} beyond doubt: {first:,} of {n:,} before, {last:,} after.",)
+
+
+def _interval(paired: Paired) -> str:
+    """The change of a loss, with its interval."""
+    low, middle, high = (relative(v, paired.before) for v in (paired.low, paired.difference, paired.high))
+    return f"{middle} ({percent(paired.confidence)} interval {low} to {high})"
+
+
+def _one(sentence: str) -> tuple[str, ...]:
+    return (sentence,) if sentence else ()
 
 
 # --------
-# Probabilities of classes in words: whether to use the recalibrated ones, and which classes were off.
+# Probabilities of classes: whether to use the recalibrated ones, and which classes were off.
 
-BRIER = "Brier score of all classes"
+BRIER, TOP = "Brier score of all classes", "top"
 N_NAMED = 3
 
 Sides = tuple[ColumnSummary | None, ColumnSummary | None]
@@ -317,156 +363,117 @@ Sides = tuple[ColumnSummary | None, ColumnSummary | None]
 
 def class_title(name: str) -> str:
     """The name of a class, or of the likeliest one, for the head of a row."""
-    return "likeliest class" if name == "top" else shortened(readable(name), 40)
+    return "likeliest class" if name == TOP else shortened(readable(name), 40)
 
 
-def class_verdict(
-    top: Sides,
-    classes: Mapping[str, Sides],
-    everybody: Mapping[str, Mapping[str, float]],
-    brier: Paired | None,
-    log: Paired | None,
-) -> Verdict:
+def class_verdict(sections: "Sequence[Section]", paired: Mapping[str, Paired]) -> Verdict:
     """What to make of probabilities of classes, the model's own and swapcal's.
 
     Parameters
     ----------
-    top : pair of ColumnSummary
-        The audits of the likeliest class, before and after.
-    classes : mapping
-        The audits of each class, before and after.
-    everybody : mapping
-        For "before" and "after", means over all rows: right, confidence, brier, log_loss.
-    brier, log : Paired, optional
-        Losses before and after on the same rows.
+    sections : sequence of Section
+        The likeliest class, with its means, and then each class.
+    paired : mapping
+        Losses before and after on the same rows: the Brier score of all classes, and the log loss.
 
     Notes
     -----
     The probabilities are off where those of the likeliest class or of any class are, as `verdict` has it.
     """
-    top_before, top_after = top
-    if top_after is None:
+    top, sides = sections[0], {one.title: (one.before, one.after) for one in sections[1:]}
+    if top.after is None:
         raise InvalidInput("a verdict needs the forecasts of a run")
-    losses = _losses(brier, log, everybody)
-    confidence = _confidence(everybody)
-    off_after = _off(classes, 1)
-    left = biased(top_after) or bool(off_after)
-    still = (f"Left, and falling with more rows: {_what(top_after, classes, 1)}.",) if left else ()
-    if top_before is None:
+    means = {which: {name: float(v[0]) for name, v in some.items()} for which, some in top.means.items()}
+    left = _what_is_off_in_classes(top.after, sides, 1)
+    confidence, losses = _confidence(means), _class_losses(paired, means)
+    if top.before is None:
         if left:
-            headline = f"Some bias is left, which more rows take away: {_what(top_after, classes, 1)}."
+            headline = f"Some bias is left, which more rows take away: {left}."
             return Verdict("recalibrate", headline, (*confidence, *losses))
         return Verdict("fine", "The probabilities hold: no class is off beyond chance.", (*confidence, *losses))
-    counts = _class_counts(top_before, top_after, classes)
-    better, worse = brier is not None and brier.high < 0, brier is not None and brier.low > 0
-    gain = "" if brier is None else relative(brier.difference, brier.before)
-    off_before = _off(classes, 0)
-    if not biased(top_before) and not off_before:
-        if better:
-            headline = f"Use the recalibrated probabilities: the {BRIER} changes by {gain}."
-            return Verdict("recalibrate", headline, (*confidence, *counts, *losses, *still))
-        price = f"; recalibrated ones would cost {gain} of the {BRIER}" if worse else ""
-        headline = f"Keep the model's probabilities: no class is off beyond chance{price}."
-        return Verdict("fine", headline, (*confidence, *counts, *losses))
-    what = _what(top_before, classes, 0)
-    pairs = [top, *(classes[name] for name in off_before)]
-    mended = all(healed(was, now) for was, now in pairs if was is not None and now is not None)
-    if left and not mended and not better:
-        headline = f"Not yet better: the model is off ({what}), and so far less than half of that is gone."
-        return Verdict("recalibrate", headline, (*confidence, *counts, *still, *losses))
-    named = tuple(
-        f"Class {class_title(name)}: {what_is_off(side, Probability())}."
-        for name in off_before[:N_NAMED]
-        if (side := classes[name][0]) is not None
+    off, names = _what_is_off_in_classes(top.before, sides, 0), _off(sides, 0)
+    log = paired.get("log loss")
+    outlook = _Outlook(
+        "probabilities",
+        BRIER,
+        paired.get(BRIER),
+        off=off,
+        holding="no class is off beyond chance",
+        price=f", but mind the log loss, {relative(log.difference, log.before)}" if log and log.low > 0 else "",
+        now=confidence,
+        counts=_class_counts(top.before, top.after, sides),
+        losses=losses,
+        still=(f"Left, and falling with more rows: {left}.",) if left else (),
     )
-    others = len(off_before) - N_NAMED
-    more = (f"{others:,} more {'class was' if others == 1 else 'classes were'} off.",) if others > 0 else ()
-    dearer = log is not None and log.low > 0
-    price = f", but mind the log loss, {relative(log.difference, log.before)}" if log is not None and dearer else ""
-    headline = f"Use the recalibrated probabilities: {what}{price}."
-    return Verdict("recalibrate", headline, (*confidence, *counts, *named, *more, *losses, *still))
+    pairs = [(top.before, top.after), *(sides[name] for name in names)]
+    mended = all(healed(was, now) for was, now in pairs if was is not None and now is not None)
+    if left and not mended and not outlook.better:
+        return replace(outlook, not_yet=f"the model is off ({off}), {LESS_THAN_HALF}").advice()
+    words, others = Probability().wording, len(names) - N_NAMED
+    named = [
+        f"Class {class_title(name)}: {what_is_off(side, words)}."
+        for name in names[:N_NAMED]
+        if (side := sides[name][0]) is not None
+    ]
+    if others > 0:
+        named.append(f"{others:,} more {'class was' if others == 1 else 'classes were'} off.")
+    return replace(outlook, named=tuple(named)).advice()
 
 
-def class_notes(settings: Mapping[str, Any], n_missing: int, guarantee: float | None) -> list[str]:
-    """What was assumed and what was left out, for below the tables."""
-    notes = []
-    bands = settings.get("bands") or {}
-    if bands:
-        notes.append(f"numbers of many values are in bands; for a group of every value: --categories {','.join(bands)}")
-    for n_rows, what in (
-        (n_missing, "rows without an outcome: forecast, not scored"),
-        (settings["rows_of_no_class"], "rows whose outcome is none of the classes: forecast, not scored"),
-        (settings["rows_without_hint"], "rows without probabilities of the model"),
-        (settings["rows_divided_by_their_sum"], "rows whose probabilities did not add up to 1, divided by their sum"),
-    ):
-        if n_rows:
-            notes.append(f"{count(n_rows)} {what}")
-    if guarantee is not None and guarantee < settings["rows"]:
-        notes.append(
-            f"guaranteed: the swap error of the likeliest class's probability is {count(guarantee)} at most, "
-            f"{guarantee_sentence(0.05).removeprefix('holds ')}"
-        )
-    notes.append("bias above 0: probabilities too high; intervals hold for all groups of one class together (95 %)")
-    return notes
-
-
-def _off(classes: Mapping[str, Sides], at: int) -> list[str]:
+def _off(sides: Mapping[str, Sides], at: int) -> list[str]:
     """Classes with bias beyond chance, the largest bias of everybody first."""
-    found = {name: side for name, sides in classes.items() if (side := sides[at]) is not None and biased(side)}
-    return sorted(found, key=lambda name: -abs(float(found[name].known_groups.mean[0])))
+    off = {name: side for name, both in sides.items() if (side := both[at]) is not None and biased(side)}
+    return sorted(off, key=lambda name: -abs(float(off[name].known_groups.mean[0])))
 
 
-def _what(top: ColumnSummary, classes: Mapping[str, Sides], at: int) -> str:
+def _what_is_off_in_classes(top: ColumnSummary, sides: Mapping[str, Sides], at: int) -> str:
     """The bias in a clause: of the likeliest class, and how many classes are off."""
-    off = _off(classes, at)
-    parts = []
+    off, parts = _off(sides, at), []
     if biased(top):
-        told, whose = what_is_off(top, Probability()), "the probability of the likeliest class is "
+        told, whose = what_is_off(top, Probability().wording), "the probability of the likeliest class is "
         direct = told.startswith(("forecasts are ", "right on average", "off by"))
         parts.append(f"{whose}{told.removeprefix('forecasts are ')}" if direct else f"of the likeliest class, {told}")
     if off:
         names = ", ".join(class_title(name) for name in off[:N_NAMED]) + (", ..." if len(off) > N_NAMED else "")
-        parts.append(f"{len(off):,} of {len(classes):,} classes {'is' if len(off) == 1 else 'are'} off ({names})")
+        parts.append(f"{len(off):,} of {len(sides):,} classes {'is' if len(off) == 1 else 'are'} off ({names})")
     return "; ".join(parts)
 
 
-def _confidence(everybody: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
+def _confidence(means: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
     def told(which: str) -> str:
-        some = everybody[which]
+        some = means[which]
         return f"{100.0 * some['confidence']:.1f} % on average, and came up in {100.0 * some['right']:.1f} %"
 
-    if "before" not in everybody:
+    if "before" not in means:
         return (f"The likeliest class was given {told('after')} of the rows.",)
     return (f"The likeliest class was given {told('before')} of the rows; now it is given {told('after')}.",)
 
 
-def _class_counts(before: ColumnSummary, after: ColumnSummary, classes: Mapping[str, Sides]) -> tuple[str, ...]:
+def _class_counts(before: ColumnSummary, after: ColumnSummary, sides: Mapping[str, Sides]) -> tuple[str, ...]:
     """Groups that are off, before and after, over the likeliest class and all classes."""
     n = max(before.known_groups.n_used, after.known_groups.n_used)
-    first, last = (sum(side.known_groups.n_off for one in classes.values() if (side := one[k])) for k in (0, 1))
+    first, last = (sum(side.known_groups.n_off for both in sides.values() if (side := both[k])) for k in (0, 1))
     if not n:
         return ()
     return (
         f"Groups off beyond doubt: for the likeliest class {before.known_groups.n_off:,} of {n:,} before, "
-        f"{after.known_groups.n_off:,} after; over all classes {first:,} of {n * len(classes):,} before, {last:,} "
-        "after.",
+        f"{after.known_groups.n_off:,} after; over all classes {first:,} of {n * len(sides):,} before, {last:,} after.",
     )
 
 
-def _losses(brier: Paired | None, log: Paired | None, everybody: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
-    if brier is None or log is None:
-        some = everybody["after"]
+def _class_losses(paired: Mapping[str, Paired], means: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
+    if not paired:
+        some = means["after"]
         return (f"The {BRIER} is {precise(some['brier'])}, the log loss {precise(some['log_loss'])}.",)
-    told = []
-    for name, pair in ((BRIER, brier), ("log loss", log)):
-        low, middle, high = (relative(v, pair.before) for v in (pair.low, pair.difference, pair.high))
-        told.append(
-            f"the {name} was {precise(pair.before)} and is {precise(pair.after)}: {middle} "
-            f"({percent(pair.confidence)} interval {low} to {high})"
-        )
-    text = "; ".join(told)
+    text = "; ".join(
+        f"the {name} was {precise(pair.before)} and is {precise(pair.after)}: {_interval(pair)}"
+        for name, pair in paired.items()
+    )
     return (f"{text[0].upper()}{text[1:]}.",)
 
+
+# --------
+# Intervals: whether to use the recalibrated ones, coverage before and after, width and score.
 
 SCORE = "interval score"
 
@@ -482,25 +489,17 @@ def coverage_text(share: float) -> str:
     return f"{100.0 * share:.1f} %"
 
 
-def interval_verdict(
-    before: ColumnSummary | None,
-    after: ColumnSummary,
-    property: Quantile,
-    paired: Paired | None,
-    widths: dict[str, float],
-) -> Verdict:
+def interval_verdict(section: "Section", wording: Wording, paired: Paired | None) -> Verdict:
     """What to make of intervals, the model's own and swapcal's.
 
     Parameters
     ----------
-    before, after : ColumnSummary
-        The audits of coverage.
-    property : Quantile
-        At the level that was asked for.
+    section : Section
+        The audits of coverage, and mean widths.
+    wording : Wording
+        Of a quantile at the level that was asked for.
     paired : Paired, optional
         Interval scores before and after, on the same rows.
-    widths : dict
-        Mean widths of all rows, by "before" and "after".
 
     Notes
     -----
@@ -508,68 +507,35 @@ def interval_verdict(
     row. Keep the model's intervals if they are not off and ours do not have the smaller score beyond doubt; "not yet"
     if ours are off and half of what was off is left.
     """
-    level = property.level
-    now = _coverage_sentence(before, after, level)
-    width, score = width_sentence(widths), _score_sentence(paired, after)
-    left = bool(after.material().any())
-    still = (f"Not there yet, and falling with more rows: {what_is_off(after, property)}.",) if left else ()
-    seen = (seen_sentence(after.known_groups, property_words(property)),)
+    before, after, level = section.before, section.after, wording.coverage
+    if after is None or level is None:
+        raise InvalidInput("a verdict on intervals needs those of a run, and the coverage that was asked for")
+    widths = {which: float(some["width"][0]) for which, some in section.means.items()}
+    now, sizes = (_coverage_sentence(before, after, level),), (width_sentence(widths), _score_sentence(paired, after))
+    left = what_is_off(after, wording) if after.material().any() else ""
+    seen = (seen_sentence(after.known_groups, wording),)
     if before is None:
         if left:
-            headline = f"The intervals are still learning: {what_is_off(after, property)}."
-            return Verdict("recalibrate", headline, (now, *_named(after, property), width, score))
-        return Verdict("fine", f"The intervals hold: {_holding(after, level)}.", (now, width, score, *seen))
-    gain = "" if paired is None else relative(paired.difference, paired.before)
-    better, worse = paired is not None and paired.high < 0, paired is not None and paired.low > 0
-    counts = _interval_counts(before, after)
-    if not before.material().any():
-        if better:
-            headline = f"Use the recalibrated intervals: the {SCORE} changes by {gain}."
-            return Verdict("recalibrate", headline, (now, *counts, width, score, *still))
-        price = f"; recalibrated ones would cost {gain} of the {SCORE}" if worse else ""
-        headline = f"Keep the model's intervals: {_holding(before, level)}{price}."
-        return Verdict("fine", headline, (now, *counts, width, score, *seen))
-    off = what_is_off(before, property)
+            named = _one(worst_groups(after, wording))
+            return Verdict("recalibrate", f"The intervals are still learning: {left}.", (*now, *named, *sizes))
+        return Verdict("fine", f"The intervals hold: {_holding(after, level)}.", (*now, *sizes, *seen))
+    off = what_is_off(before, wording) if before.material().any() else ""
     if off.startswith("coverage too"):
         off = f"the model's coverage is{off.removeprefix('coverage')}"
-    if left and not healed(before, after):
-        return Verdict(
-            "recalibrate",
-            f"Not yet better: {off}, and so far less than half of that is gone.",
-            (now, *still, *counts, width, score),
-        )
-    return Verdict(
-        "recalibrate",
-        f"Use the recalibrated intervals: {off}.",
-        (now, *counts, *_named(before, property), width, score, *still),
-    )
-
-
-def interval_notes(settings: Mapping[str, Any], n_missing: int, n_clipped: int) -> list[str]:
-    """What was assumed and what was left out, for below the tables."""
-    notes = []
-    bands = settings.get("bands") or {}
-    if bands:
-        notes.append(f"numbers of many values are in bands; for a group of every value: --categories {','.join(bands)}")
-    for n_rows, what in (
-        (n_missing, "rows without an outcome: an interval, not scored"),
-        (settings["rows_without_interval_yet"], "rows at the start without an interval, not scored"),
-        (settings["rows_without_hint"], "rows without a forecast of the model"),
-        (settings["intervals_crossed_before"], "intervals of the model with the lower end above the upper"),
-        (n_clipped, "outcomes outside the range, moved to its end"),
-    ):
-        if n_rows:
-            notes.append(f"{count(n_rows)} {what}")
-    bound, rows = float(settings["miscovered_rows_at_most"]), int(settings["rows"])
-    if bound < rows:
-        notes.append(
-            f"guaranteed in every group at once: the number of covered rows is off by {count(bound)} at most, "
-            f"{guarantee_sentence(0.05).removeprefix('holds ')}"
-        )
-    notes.append(
-        "an outcome equal to an end counts as covered; intervals of points hold for all groups together (95 %)"
-    )
-    return notes
+    return _Outlook(
+        "intervals",
+        SCORE,
+        paired,
+        off=off,
+        holding=_holding(before, level),
+        not_yet=f"{off}, {LESS_THAN_HALF}" if left and not healed(before, after) else "",
+        now=now,
+        counts=_counts(before, after, "Groups whose coverage is off"),
+        named=_one(worst_groups(before, wording)),
+        losses=sizes,
+        still=(f"Not there yet, and falling with more rows: {left}.",) if left else (),
+        seen=seen,
+    ).advice()
 
 
 def width_sentence(widths: dict[str, float]) -> str:
@@ -590,11 +556,8 @@ def width_sentence(widths: dict[str, float]) -> str:
 def _score_sentence(paired: Paired | None, after: ColumnSummary) -> str:
     if paired is None:
         return f"The {SCORE}, width plus a price for misses, is {precise(after.loss)}; lower is better."
-    low, middle, high = (relative(v, paired.before) for v in (paired.low, paired.difference, paired.high))
-    return (
-        f"The {SCORE}, width plus a price for misses, was {precise(paired.before)} and is {precise(paired.after)}: "
-        f"{middle} ({percent(paired.confidence)} interval {low} to {high})."
-    )
+    start = f"The {SCORE}, width plus a price for misses, was {precise(paired.before)} and is {precise(paired.after)}"
+    return f"{start}: {_interval(paired)}."
 
 
 def _coverage_sentence(before: ColumnSummary | None, after: ColumnSummary, level: float) -> str:
@@ -632,14 +595,58 @@ def _holding(side: ColumnSummary, level: float) -> str:
     return f"{covered}, and {groups_off(groups)}, by {most} points at most"
 
 
-def _named(side: ColumnSummary, property: Quantile) -> tuple[str, ...]:
-    told = worst_groups(side, property)
-    return (told,) if told else ()
+# --------
+# Several models: which is best, and where.
 
 
-def _interval_counts(before: ColumnSummary, after: ColumnSummary) -> tuple[str, ...]:
-    first, last = before.known_groups, after.known_groups
-    if not first.n_used:
-        return ()
-    n = max(first.n_used, last.n_used)
-    return (f"Groups whose coverage is off beyond doubt: {first.n_off:,} of {n:,} before, {last.n_off:,} after.",)
+def comparison_verdict(sections: "Sequence[Section]", paired: Mapping[str, Paired], loss: str, n_rows: int) -> Verdict:
+    """Which model is best, and every model beside the first; nothing is claimed that an interval does not bear out.
+
+    Parameters
+    ----------
+    sections : sequence of Section
+        The audit of each model; those of all but the first with the differences of their losses by group.
+    paired : mapping
+        For every model but the first, its loss and that of the first on the same rows.
+    loss : str
+        How people call the loss.
+    n_rows : int
+        Rows with a forecast of every model.
+    """
+    first, off = sections[0].title, {one.title: one.leading.known_groups.n_off for one in sections}
+    better = {model: pair for model, pair in paired.items() if pair.high < 0.0}
+    fewest = min(off, key=lambda model: off[model])
+    if better:
+        best = min(better, key=lambda model: better[model].difference)
+        headline = (
+            f"{shortened(best, 40)} is better than {shortened(first, 40)}: {loss} "
+            f"{relative(better[best].difference, better[best].before)}, groups off beyond doubt {off[best]:,} instead "
+            f"of {off[first]:,}."
+        )
+    elif paired and all(pair.low > 0.0 for pair in paired.values()):
+        verb = "is" if off[first] == 1 else "are"
+        groups = counted(off[first], "group")
+        headline = f"{shortened(first, 40)} has the lowest {loss} beyond doubt; {groups} {verb} off."
+    else:
+        more = f"; fewest groups off: {off[fewest]:,} with {shortened(fewest, 40)}, {off[first]:,} with "
+        more = f"{more}{shortened(first, 40)}" if off[fewest] < off[first] else ""
+        headline = f"No model has a lower {loss} than {shortened(first, 40)} beyond doubt{more}."
+    sentences = [_model_sentence(one, first, paired[one.title], loss) for one in sections[1:] if one.title in paired]
+    sentences.append(f"Losses were compared on the {counted(n_rows)} with a forecast of every model.")
+    return Verdict("compared", headline, tuple(sentences))
+
+
+def _model_sentence(section: "Section", first: str, pair: Paired, loss: str) -> str:
+    """The difference of a model's loss from that of the first, where it is better and where it is worse."""
+    low, middle, high = (relative(value, pair.before) for value in (pair.low, pair.difference, pair.high))
+    text = f"{section.title}: {loss} {middle} against {first} (95 % interval {low} to {high})"
+    difference = section.difference
+    if difference is None or len(difference.mean) < 2:
+        return f"{text}."
+    sure = {group: difference.sure(group) for group in difference.mean if group != "all"}
+    better, worse = ([group for group, value in sure.items() if value == sign] for sign in (-1, 1))
+    text += f"; lower beyond doubt in {len(better):,} of {counted(len(sure), 'group')}, higher in {len(worse):,}"
+    if worse:
+        worst = max(worse, key=lambda group: difference.low[group])
+        text += f", most for {group_name(worst)}, by {number(difference.mean[worst])}"
+    return f"{text}."

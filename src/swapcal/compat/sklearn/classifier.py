@@ -82,9 +82,9 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
         """
         X, y = self._validated(X, reset=True), targets(y, X, classes=True)
         weights = self._weights(X, params)
-        kept = slice(None) if weights is None else weights > 0.0
+        counted = slice(None) if weights is None else weights > 0.0
         check_classification_targets(y)
-        self.classes_ = np.unique(y[kept])
+        self.classes_ = np.unique(y[counted])
         self._start(X)
         if len(self.classes_) == 1:
             self.estimator_, self.forecasters_, self.mixtures_ = None, [], list[FixedPredictor]()
@@ -182,9 +182,9 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
     def _forecasts(self, model: Any, X: Any) -> Float64Array:
         """The model's probabilities: of the second of two classes, or of all."""
         if hasattr(model, "predict_proba"):
-            given = np.asarray(model.predict_proba(X), dtype=np.float64)
-            p = np.zeros((len(given), len(self.classes_)))
-            p[:, np.searchsorted(self.classes_, model.classes_)] = given
+            known = np.asarray(model.predict_proba(X), dtype=np.float64)
+            p = np.zeros((len(known), len(self.classes_)))
+            p[:, np.searchsorted(self.classes_, model.classes_)] = known
         else:
             scores = np.asarray(model.decision_function(X), dtype=np.float64)
             scores = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores

@@ -190,7 +190,7 @@ class MulticalibratedRegressor(AroundRegressor):
         make = Mean if self.property is None else self.property
         target = make(low=low, high=high) if callable(make) else make
         # A model usually forecasts a mean; what else is asked for is learned from it.
-        guide = None if isinstance(target, Mean) else OnlineRegression()
+        guide = None if target.is_conditional_mean else OnlineRegression()
         settings: dict[str, Any] = {"horizon": horizon, "bins": self.bins, "outside": "clip", "hint": guide}
         seed = seed_for(self.random_state, "forecaster")
         self.forecaster_ = Forecaster(target, self._functions(), seed=seed, **settings)

@@ -249,7 +249,7 @@ def judged(total: Column, *, source: str = "a DataFrame", y: str = "the outcome"
         `result.verdict`; `swapcal.report.page.write(result, "audit.html")`; `swapcal.tasks.result.to_json(result)`.
         What a sum does not tell is left out, and a sentence of the verdict says what that is.
     """
-    return merged_result(total, source=source, settings={"y": y}, r=r)
+    return merged_result(total, source=source, y=y, r=r)
 
 
 def audit(

@@ -1,0 +1,161 @@
+"""The life of a case, cell by cell: the same table whatever book the cases are in."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import swapcal as sc
+from swapcal.cases import (
+    EVENTS,
+    NEXT,
+    STATES,
+    STATUSES,
+    TABLE,
+    Cases,
+    Entry,
+    Event,
+    Events,
+    MemoryBook,
+    RowBook,
+    answer,
+)
+
+Y, OTHER = 0.25, 0.75
+KINDS: dict[str, Event] = {
+    "predict": Event("predict", asked=b"x"),
+    "predict other": Event("predict", asked=b"z"),
+    "learn": Event("learn", Y),
+    "learn other": Event("learn", OTHER),
+    "learn invalid": Event("learn", math.inf, invalid=True),
+    "forget": Event("forget"),
+}
+WANTED = {
+    ("unknown", "predict"): ("forecast", "waiting"),
+    ("unknown", "predict other"): ("forecast", "waiting"),
+    ("unknown", "learn"): ("unknown", "unknown"),
+    ("unknown", "learn other"): ("unknown", "unknown"),
+    ("unknown", "learn invalid"): ("unknown", "unknown"),
+    ("unknown", "forget"): ("unknown", "unknown"),
+    ("waiting", "predict"): ("same forecast", "waiting"),
+    ("waiting", "predict other"): ("conflict", "waiting"),
+    ("waiting", "learn"): ("learned", "learned"),
+    ("waiting", "learn other"): ("learned", "learned"),
+    ("waiting", "learn invalid"): ("invalid", "waiting"),
+    ("waiting", "forget"): ("forgotten", "forgotten"),
+    ("known", "predict"): ("same forecast", "known"),
+    ("known", "predict other"): ("conflict", "known"),
+    ("known", "learn"): ("repeated", "known"),
+    ("known", "learn other"): ("contradicted", "known"),
+    ("known", "learn invalid"): ("contradicted", "known"),
+    ("known", "forget"): ("contradicted", "known"),
+    ("learned", "predict"): ("same forecast", "learned"),
+    ("learned", "predict other"): ("conflict", "learned"),
+    ("learned", "learn"): ("repeated", "learned"),
+    ("learned", "learn other"): ("contradicted", "learned"),
+    ("learned", "learn invalid"): ("contradicted", "learned"),
+    ("learned", "forget"): ("contradicted", "learned"),
+    ("expired", "predict"): ("same forecast", "expired"),
+    ("expired", "predict other"): ("conflict", "expired"),
+    ("expired", "learn"): ("expired", "expired"),
+    ("expired", "learn other"): ("expired", "expired"),
+    ("expired", "learn invalid"): ("expired", "expired"),
+    ("expired", "forget"): ("expired", "expired"),
+    ("forgotten", "predict"): ("same forecast", "forgotten"),
+    ("forgotten", "predict other"): ("conflict", "forgotten"),
+    ("forgotten", "learn"): ("contradicted", "forgotten"),
+    ("forgotten", "learn other"): ("contradicted", "forgotten"),
+    ("forgotten", "learn invalid"): ("contradicted", "forgotten"),
+    ("forgotten", "forget"): ("repeated", "forgotten"),
+}
+
+
+def entry(state: str) -> Entry | None:
+    y = Y if state in ("known", "learned") else None
+    return None if state == "unknown" else Entry(state, 3, (0.4,), y, b"x")
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("kind", EVENTS)
+def test_each_cell(state: str, kind: str) -> None:
+    assert answer(entry(state), KINDS[kind]) == WANTED[state, kind]
+
+
+def test_the_table_is_whole() -> None:
+    assert set(TABLE) == set(STATES)
+    assert {*WANTED} == {(state, kind) for state in STATES for kind in EVENTS}
+    assert {status for row in TABLE.values() for status in row} | {"held", "corrected"} == set(STATUSES)
+    assert set(NEXT.values()) < set(STATES)
+
+
+@pytest.mark.parametrize("state", ["waiting", "known"])
+def test_too_late(state: str) -> None:
+    for kind in ("learn", "learn other", "learn invalid", "forget"):
+        assert answer(entry(state), KINDS[kind], expired=True) == ("expired", "expired")
+
+
+def test_held_and_corrected() -> None:
+    assert answer(entry("waiting"), KINDS["learn"], held=True) == ("held", "known")
+    assert answer(entry("known"), KINDS["learn other"], corrections=True) == ("corrected", "known")
+    assert answer(entry("known"), KINDS["learn"], corrections=True) == ("repeated", "known")
+    for state in ("learned", "forgotten"):
+        assert answer(entry(state), KINDS["learn other"], corrections=True) == ("contradicted", state)
+
+
+# The same of events that are played: a case is brought into a state, and then one more event comes.
+
+WINDOW = 4
+
+
+def forecaster() -> sc.Forecaster:
+    return sc.Forecaster(sc.Mean(), sc.Finite(1), seed=1, max_pending=WINDOW)
+
+
+def case(name: Any) -> Events:
+    return Events([name], [math.nan], [[1.0]], [0.5])
+
+
+def bring(cases: Cases, name: Any, state: str, later: Callable[[int], Any]) -> None:
+    if state == "unknown":
+        return
+    assert cases.play(case(name)).status == ["forecast"]
+    if state == "known":
+        assert cases.learn([name], [Y], known=[100.0]).status == ["held"]
+    elif state == "learned":
+        assert cases.learn([name], [Y]).status == ["learned"]
+    elif state == "forgotten":
+        assert cases.forget([name]).status == ["forgotten"]
+    elif state == "expired":
+        for k in range(WINDOW + 1):
+            cases.play(case(later(k)))
+
+
+def event(kind: str, name: Any) -> Events:
+    if kind == "predict":
+        return case(name)
+    if kind == "forget":
+        return Events([name], [math.nan], (), never=np.array([True]))
+    return Events([name], [{"learn": Y, "learn other": OTHER, "learn invalid": 7.0}[kind]], ())
+
+
+@pytest.mark.parametrize("book", ["memory", "memory, saved", "rows"])
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("kind", [kind for kind in EVENTS if kind != "predict other"])
+def test_each_cell_of_a_book(book: str, state: str, kind: str) -> None:
+    own = forecaster()
+    cases = Cases(own, book=RowBook(own) if book == "rows" else MemoryBook())
+    name: Any = 0 if book == "rows" else "a"
+    bring(cases, name, state, lambda k: k + 1 if book == "rows" else f"b{k}")
+    if book == "memory, saved":
+        cases = Cases.from_bytes(cases.to_bytes())
+    played = cases.play(event(kind, name))
+    status, after = WANTED[state, kind]
+    if book == "rows" and state in ("learned", "forgotten") and kind != "predict":
+        # Nothing is stored: of a closed round nobody knows its outcome, nor whether there was one.
+        status = "contradicted"
+    assert played.status == [status]
+    entries = cases.book.find([name])
+    found = entries[name].state if name in entries else "unknown"
+    assert found == ("learned" if book == "rows" and after == "forgotten" else after)
