@@ -344,11 +344,11 @@ def test_the_command(tmp_path: Path) -> None:
     again = CliRunner().invoke(app, [*saved, "--json", "--report", str(page), "--fail-above", "90"])
     assert again.exit_code == 0, again.output
     alone = json.loads(again.stdout)["result"]
-    assert alone["n_rounds"] == 600
+    assert alone["counts"]["scored"] == 600
     assert alone["verdict"]["headline"] in page.read_text()
     assert CliRunner().invoke(app, [*saved, "--fail-above", "0.1"]).exit_code == 1
     tails = CliRunner().invoke(app, ["audit", *files, "--merge", *asked, "--property", "quantile:0.9", "--json"])
-    assert json.loads(tails.stdout)["result"]["before"]["curves"]["all"]["count"]
+    assert json.loads(tails.stdout)["result"]["sections"][0]["before"]["curves"]["all"]["count"]
     for wrong in ([*files, *asked], [*files, "--merge", "--cluster", "city", *asked]):
         refused = CliRunner().invoke(app, ["audit", *wrong])
         assert refused.exit_code == 2
