@@ -19,7 +19,7 @@ from swapcal.errors import InvalidInput
 from swapcal.tasks import audit
 from swapcal.tasks.audit import merge_audits, mergeable_column, merged_result
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.result import plain_data
+from swapcal.tasks.result import _plain as plain_data
 from swapcal.typing import Float64Array, IntArray
 
 N, N_PARTS = 1600, 8
