@@ -7,6 +7,8 @@ import pytest
 
 from swapcal.audits.groups import ClusterSums
 from swapcal.audits.intervals import asymptotic_bias, asymptotic_evidence, asymptotic_radius
+from swapcal.audits.sums import Scored
+from swapcal.protocols import Rows
 from swapcal.typing import Float64Array
 
 
@@ -77,7 +79,8 @@ def test_days_with_a_shock_of_their_own_need_clusters() -> None:
     tenth = rng.random((n_groups, n_days)) < 0.5
     sums = ClusterSums(n_groups)
     entry_rows, cells = np.nonzero(tenth.T[day])
-    sums.add(day, entry_rows, cells, v[entry_rows])
+    groups = Rows(np.searchsorted(entry_rows, np.arange(len(day) + 1)), cells, np.ones(len(cells)))
+    sums.add(Scored(v, v, v, np.zeros(len(v), dtype=np.int64), groups, clusters=day))
     sums.close()
     count = np.bincount(cells, minlength=n_groups).astype(float)
     squares = np.bincount(cells, v[entry_rows] ** 2, n_groups).astype(np.float64)

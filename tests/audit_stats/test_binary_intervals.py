@@ -6,6 +6,7 @@ import pytest
 from naive_intervals import (
     ADVERSARIES,
     Adversary,
+    cell_evidence,
     clopper_pearson,
     group_lower,
     played,
@@ -15,7 +16,7 @@ from naive_intervals import (
     wealth_on_ones,
 )
 from swapcal.audits import intervals
-from swapcal.audits.intervals import CENTERS, cell_bias, cell_evidence, forecast_bins, group_bias, group_evidence
+from swapcal.audits.intervals import CENTERS, cell_bias, forecast_bins, group_bias, group_evidence
 from swapcal.typing import Float64Array
 
 

@@ -1,4 +1,4 @@
-"""The chance level: exact signs on small streams, what happens on calibrated ones, weights, clusters, merging."""
+"""The chance level: exact signs on small streams, what happens on calibrated ones, weights, and the sample."""
 
 from itertools import product
 
@@ -7,6 +7,9 @@ import pytest
 
 from swapcal.audits import chance
 from swapcal.audits.chance import ChanceLevel, StratifiedSample, null_level
+from swapcal.audits.sums import Positions, Scored
+from swapcal.hypotheses import Finite
+from swapcal.protocols import Rows
 from swapcal.typing import Float64Array, IntArray
 
 N_PLACES, N_LEVELS, N_COLUMNS = 8, 6, 5
@@ -24,8 +27,8 @@ def rows(n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray, Float64A
 
 
 def add(sample: StratifiedSample, place: IntArray, groups: IntArray, wv: Float64Array) -> None:
-    k = groups.shape[1]
-    sample.add(place, np.full(len(place), k), np.repeat(place, k), groups.ravel(), np.repeat(wv, k))
+    n, k = groups.shape
+    sample.add(Scored(wv, wv, wv, place, Rows(k * np.arange(n + 1), groups.ravel(), np.ones(n * k))))
 
 
 def table(place: IntArray, groups: IntArray, x: Float64Array) -> Float64Array:
@@ -82,70 +85,42 @@ def test_a_small_sample_of_many_rows_serves_as_well(monkeypatch: pytest.MonkeyPa
     assert small == pytest.approx(level(place, groups, v, np.ones(30_000)).mean, rel=0.08)
 
 
-def test_signs_by_cluster_where_rows_of_a_day_move_together() -> None:
-    rng = np.random.default_rng(3)
-    n_days, per_day = 150, 40
-    day = np.repeat(np.arange(n_days), per_day)
-    seen, foretold, by_row = [], [], []
-    for run in range(40):
-        place, groups, _ = rows(n_days * per_day, rng)
-        v = 0.3 * rng.normal(size=n_days)[day] + 0.2 * rng.normal(size=len(day))
-        ones = np.ones(len(day))
-        seen.append(error(place, groups, v, ones))
-        if run >= 5:
-            continue
-        k = groups.shape[1]
-        cells = (place[:, None] * N_FUNCTIONS + groups).ravel()
-        keys, where = np.unique(np.repeat(day, k) * N_PLACES * N_FUNCTIONS + cells, return_inverse=True)
-        sums = np.bincount(where, np.repeat(v, k)).astype(np.float64)
-        unit, cell = np.divmod(keys, N_PLACES * N_FUNCTIONS)
-        sample = StratifiedSample()
-        lengths = np.bincount(unit, minlength=n_days)
-        sample.add(np.zeros(n_days, dtype=np.int64), lengths, cell // N_FUNCTIONS, cell % N_FUNCTIONS, sums)
-        squares = np.bincount(cell, sums**2, N_PLACES * N_FUNCTIONS).astype(np.float64)
-        foretold.append(
-            null_level(sample, np.bincount(place, minlength=N_PLACES).astype(float), squares.reshape(N_PLACES, -1)).mean
-        )
-        by_row.append(level(place, groups, v, ones).mean)
-    assert np.mean(foretold) == pytest.approx(np.mean(seen), rel=0.15)
-    assert np.mean(by_row) < 0.6 * np.mean(seen)
-
-
-def test_the_sample_does_not_depend_on_batches_and_merges(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sample_does_not_depend_on_batches_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chance, "MOST", 40)
     rng = np.random.default_rng(4)
     place, groups, p = rows(5000, rng)
-    one, many = StratifiedSample(), StratifiedSample()
+    one, many, again, copy = (StratifiedSample() for _ in range(4))
     add(one, place, groups, p)
     for start in range(0, 5000, 137):
         part = slice(start, start + 137)
         add(many, place[part], groups[part], p[part])
-    for name, array in one.arrays().items():
-        assert np.array_equal(array, many.arrays()[name]), name
-    left, right = StratifiedSample(part=1), StratifiedSample(part=2)
-    add(left, place[:2000], groups[:2000], p[:2000])
-    add(right, place[2000:], groups[2000:], p[2000:])
-    keys = np.concatenate([left.arrays()["key"], right.arrays()["key"]])
-    strata = np.concatenate([left.arrays()["stratum"], right.arrays()["stratum"]])
-    left.merge(right)
-    assert left.n_units == 5000
-    for stratum in range(N_PLACES):
-        kept = np.sort(left.arrays()["key"][left.arrays()["stratum"] == stratum])
-        assert np.array_equal(kept, np.sort(keys[strata == stratum])[:40])
-    again = StratifiedSample()
-    again.restore(one.arrays(), 5000)
+    assert np.bincount(one.arrays()["place"].astype(int)).tolist() == [40] * N_PLACES
+    again.restore(one.arrays())
+    at = Positions(np.arange(N_PLACES)[::-1], None)
+    assert copy.merge(one, at)
+    assert not copy.merge(one, at)
+    assert sorted(copy.arrays()["key"]) == sorted(one.arrays()["key"])
+    assert null_places(copy)[::-1] == null_places(one)
+    for same in (many, again):
+        assert all(np.array_equal(array, same.arrays()[name]) for name, array in one.arrays().items())
     add(again, place, groups, p)
     add(one, place, groups, p)
     assert all(np.array_equal(array, again.arrays()[name]) for name, array in one.arrays().items())
+
+
+def null_places(sample: StratifiedSample) -> list[list[float]]:
+    """The keys of each place."""
+    arrays = sample.arrays()
+    return [np.sort(arrays["key"][arrays["place"] == k]).tolist() for k in range(N_PLACES)]
 
 
 def test_every_row_is_kept_equally_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chance, "MOST", 50)
     kept = np.zeros(500)
     for part in range(200):
-        sample = StratifiedSample(part)
-        nothing, number = np.zeros(500, dtype=np.int64), np.arange(500)
-        sample.add(nothing, nothing + 1, nothing, number, np.ones(500))
+        sample = StratifiedSample()
+        sample.n_units = 500 * part  # other rows of one stream have other keys
+        add(sample, np.zeros(500, dtype=np.int64), np.arange(500)[:, None], np.ones(500))
         kept[sample.arrays()["function"].astype(np.int64)] += 1
     assert kept.sum() == 200 * 50
     assert np.abs(kept - 20).max() < 5 * np.sqrt(18)
@@ -156,18 +131,12 @@ def test_a_linear_class_is_judged_by_its_norm() -> None:
     rng = np.random.default_rng(5)
     x = rng.normal(size=(400, 3)) / 3
     v = rng.choice([-0.5, 0.5], 400)
-    sample = StratifiedSample()
-    sample.add(
-        np.zeros(400, dtype=np.int64),
-        np.full(400, 3),
-        np.zeros(1200, dtype=np.int64),
-        np.tile(np.arange(3), 400),
-        (x * v[:, None]).ravel(),
-    )
-    squares = ((x * v[:, None]) ** 2).sum(axis=0)
-    assert null_level(sample, np.array([400.0]), squares[None], n_linear=3).mean == pytest.approx(
-        squares.sum() / 400, rel=0.15
-    )
+    sample, none = StratifiedSample(7), np.zeros(0, dtype=np.int64)
+    groups, linear = Rows(np.zeros(401, dtype=np.int64), none, np.zeros(0)), Finite(3).rows(np.clip(x, -1, 1), 400)
+    sample.add(Scored(v, v, v, np.zeros(400, dtype=np.int64), groups, linear))
+    squares = ((np.clip(x, -1, 1) * v[:, None]) ** 2).sum(axis=0)
+    level = null_level(sample.renumbered(0), np.array([400.0]), squares[None], n_linear=3)
+    assert level.mean == pytest.approx(squares.sum() / 400, rel=0.15)
 
 
 def test_no_rows_have_no_chance() -> None:

@@ -5,8 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from swapcal.audits.groups import GroupSums, bias_of_group
-from swapcal.audits.intervals import LogWealth, both_sides, cell_bias, cell_evidence, discoveries
+from naive_intervals import cell_evidence
+from swapcal.audits import Audit
+from swapcal.audits.groups import bias_of_group, group_sums
+from swapcal.audits.intervals import LogWealth, both_sides, cell_bias, discoveries
+from swapcal.hypotheses import Finite
+from swapcal.properties import Probability
 from swapcal.protocols import Rows
 
 
@@ -68,9 +72,11 @@ def test_a_group_whose_interval_leaves_out_zero_is_off(binary: bool) -> None:
     rows = Rows(np.arange(n_rows + 1), np.ones(n_rows, dtype=np.int64), np.ones(n_rows))
     others = Rows(np.arange(391), np.repeat(np.arange(2, 41), 10), np.ones(390))
     for events in range(450, 600):
-        sums = GroupSums(41, binary=binary)
-        sums.add(rows, 0.3 - (np.arange(n_rows) < events).astype(np.float64), np.full(n_rows, 0.3) if binary else None)
-        sums.add(others, 0.3 - (np.arange(390) % 10 < 3).astype(np.float64), np.full(390, 0.3) if binary else None)
+        audit = Audit(Probability(), Finite(41))
+        audit.update_many((np.arange(n_rows) < events).astype(np.float64), np.full(n_rows, 0.3), rows)
+        audit.update_many((np.arange(390) % 10 < 3).astype(np.float64), np.full(390, 0.3), others)
+        table = audit.table()
+        sums = group_sums(table, 0.3 * table.active if binary else None, table.value)
         found = bias_of_group(sums, tuple(f"g{g}" for g in range(41)), np.zeros(41))
         outside.append(found.low[1] > 0 or found.high[1] < 0)
         off.append(found.off[1] > 0)

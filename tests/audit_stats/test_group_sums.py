@@ -1,13 +1,17 @@
-"""Sums of groups: the method that fits, batches and merging, and numbers that a loop gives."""
+"""Sums of groups and clusters: the method that fits, any batches, and numbers that a loop gives."""
 
 import numpy as np
 import pytest
 
-from swapcal.audits.groups import GroupSums
+from swapcal.audits import Audit
+from swapcal.audits.groups import ClusterSums, GroupSums, group_sums
 from swapcal.audits.intervals import asymptotic_bias, forecast_bins, group_bias
+from swapcal.audits.sums import Positions, Scored
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite
+from swapcal.properties import Probability
 from swapcal.protocols import Rows
+from swapcal.sparse import sliced
 from swapcal.typing import Float64Array
 
 
@@ -21,16 +25,12 @@ def rows_of(x: Float64Array) -> Rows:
     return Finite(x.shape[1]).rows(x, len(x))
 
 
-def test_binary_groups_get_f2_in_any_batches_and_merged() -> None:
+def test_binary_groups_get_f2() -> None:
     v, p, x = stream(3000, 0)
-    whole, left, right = (GroupSums(4, binary=True) for _ in range(3))
-    whole.add(rows_of(x), v, p)
-    for start in range(0, 3000, 100):
-        part = slice(start, start + 100)
-        (left if start < 1200 else right).add(rows_of(x[part]), v[part], p[part])
-    left.merge(right)
-    for name, array in whole.arrays.items():
-        assert np.allclose(array, left.arrays[name])
+    audit = Audit(Probability(), Finite(4))
+    audit.update_many(np.round(p - v), p, x)
+    table = audit.table()
+    whole = group_sums(table, table.value[:, None] * table.active, table.value)
     for g in range(4):
         members = x[:, g] > 0
         bins = forecast_bins(p[members])
@@ -75,14 +75,35 @@ def test_clusters_widen_what_hangs_together() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    v, p, x = stream(50, 4)
-    for settings in ({"p": None}, {"p": p, "weights": np.ones(50)}):
-        with pytest.raises(InvalidInput, match="binary=False"):
-            GroupSums(4, binary=True).add(rows_of(x), v, **settings)
-    with pytest.raises(InvalidInput, match="binary=False"):
-        GroupSums(4, binary=True).add(rows_of(x / 2), v, p)
+    v, _, x = stream(50, 4)
     with pytest.raises(InvalidInput, match="with every batch"):
         GroupSums(4, binary=False).add(rows_of(x), v, clusters=np.arange(50))
-    with pytest.raises(InvalidInput, match="same functions"):
-        GroupSums(4, binary=False).merge(GroupSums(3, binary=False))
     assert np.isnan(GroupSums(1, binary=True).mean[0])
+
+
+@pytest.mark.parametrize("batch", [1, 3, 7, 1000])
+def test_any_batches_of_clusters_give_the_sums_of_a_dictionary(batch: int) -> None:
+    rng = np.random.default_rng(0)
+    clusters = np.repeat(np.arange(40), rng.integers(1, 9, 40))
+    v, x = rng.normal(size=len(clusters)), rng.random((len(clusters), 5)) * (rng.random((len(clusters), 5)) < 0.3)
+    by_cluster: dict[tuple[int, int], float] = {}
+    for row, cell in zip(*np.nonzero(x), strict=True):
+        key = (int(clusters[row]), int(cell))
+        by_cluster[key] = by_cluster.get(key, 0.0) + v[row] * x[row, cell]
+    sums, halves = ClusterSums(5), [ClusterSums(5), ClusterSums(5)]
+    for start in range(0, len(clusters), batch):
+        end = min(start + batch, len(clusters))
+        here, places = slice(start, end), np.zeros(end - start, dtype=np.int64)
+        part = Scored(v[here], v[here], v[here], places, sliced(rows_of(x), start, end), clusters=clusters[here])
+        sums.add(part)
+        if batch == 1:
+            halves[int(clusters[start] >= 20)].add(part)
+    sums.close()
+    if batch == 1:
+        assert halves[0].merge(halves[1], Positions(np.zeros(0, dtype=np.int64), None))
+    for cell in range(5):
+        own = [value for (_, other), value in by_cluster.items() if other == cell]
+        for each in (sums, halves[0]) if batch == 1 else (sums,):
+            assert each.terms[cell] == len(own)
+            assert each.total[cell] == pytest.approx(sum(own))
+            assert each.squares[cell] == pytest.approx(sum(one**2 for one in own))

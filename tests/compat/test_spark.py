@@ -24,6 +24,7 @@ import swapcal as sc
 from swapcal.errors import InvalidInput
 from swapcal.keyed import forecaster_for_key, key_text
 from swapcal.report import page
+from swapcal.tasks.audit import mergeable_column
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17, which is not installed here"),
@@ -81,9 +82,11 @@ def test_keys_are_the_loop_over_keys_and_the_audit_is_that_of_one_machine(
     assert (table["forecast"].to_numpy() == expected).all()
 
     n_parts = 40 if n_keys == 1000 else 3
-    total = on_spark.audit(found.repartition(n_parts), forecast="forecast", y="y", groups=["sex", "age"], bins=20)
-    whole = sc.Audit(sc.Probability(), sc.Groups(["sex", "age"]), bins=20)
-    whole.update_many(data["y"], expected, {name: data[name] for name in ("sex", "age")})
+    judged = on_spark.audit(found.repartition(n_parts), forecast="forecast", y="y", groups=["sex", "age"], bins=20)
+    alone = mergeable_column(sc.Probability(), sc.Groups(["sex", "age"]), 20)
+    groups = alone.functions.rows({name: data[name] for name in ("sex", "age")}, len(expected))
+    alone.add(data["y"], alone.audit.rounded(expected), groups)
+    total, whole = judged.audit, alone.audit
     assert total.n_rounds == whole.n_rounds == n_keys * n
     assert set(total.function_names) == set(whole.function_names)
     columns = [total.function_names.index(name) for name in whole.function_names]
@@ -91,8 +94,8 @@ def test_keys_are_the_loop_over_keys_and_the_audit_is_that_of_one_machine(
         mine, theirs = getattr(total.table(), name)[:, columns], getattr(whole.table(), name)
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
     assert (total.table().active[:, columns] == whole.table().active).all()
-    said, alone = (on_spark.judged(each, y="y") for each in (total, whole))
-    assert said.verdict.headline == alone.verdict.headline
+    said, told = (on_spark.judged(each, y="y") for each in (judged, alone))
+    assert said.verdict.headline == told.verdict.headline
     assert "the outcome" not in page.html(said)
     assert said.verdict.headline.removeprefix("Recalibrate: ")[1:] in page.html(said)
 

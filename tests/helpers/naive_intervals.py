@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy import optimize, stats
 
-from swapcal.audits.intervals import CENTERS, RATES, TILTS
+from swapcal.audits import intervals
+from swapcal.audits.intervals import CENTERS, RATES, TILTS, LogWealth, log_wealth
 from swapcal.typing import Float64Array
 
 
@@ -112,3 +113,16 @@ def played(adversary: Adversary, n_streams: int, n_rows: int, seed: int) -> tupl
 
 def bins_of(p: float) -> int:
     return int(np.argmin(np.abs(np.log(CENTERS / (1 - CENTERS)) - math.log(p / (1 - p)))))
+
+
+def cell_evidence(
+    count: Float64Array, ones: Float64Array, forecasts: Float64Array, tolerance: Float64Array | float = 0.0
+) -> LogWealth:
+    """The e-values behind F1, for a bias above `tolerance` and for one below minus that."""
+
+    def side(n: Float64Array, Y: Float64Array, P: Float64Array) -> Float64Array:
+        gains, shifts = intervals._cell_bets(n, Y, P)
+        at = np.broadcast_to(tolerance, n.shape)
+        return log_wealth(n, gains, intervals.RATES_OF_TILTS, shifts, intervals.TILT_WEIGHTS, at)
+
+    return LogWealth(side(count, ones, forecasts), side(count, count - ones, count - forecasts))

@@ -11,7 +11,7 @@ from swapcal import inputs, properties
 from swapcal.audits import sums
 from swapcal.audits.cells import Assumption, Cells, Witness, cell_radii, ends_of, find_witness, make_cells
 from swapcal.audits.linear import Bounds
-from swapcal.audits.sums import PER_CELL, PER_VALUE, Constant, Functions, Sums, SumTable, width
+from swapcal.audits.sums import PER_CELL, PER_VALUE, Constant, Functions, Positions, Sums, SumTable, width
 from swapcal.engine import kernels
 from swapcal.engine.values import Grid
 from swapcal.errors import InvalidInput, StateFileError
@@ -343,21 +343,35 @@ class Audit(Stateful):
         other : Audit
             Stays as it is.
         """
+        self._merge(other)
+
+    def _merge(self, other: "Audit") -> Positions:
+        """As `merge`; where the forecast values and the functions of the other are here."""
         self._check_mergeable(other)
-        theirs = other._reader.functions
+        theirs, columns = other._reader.functions, None
         if theirs is None or other._sums is None:
-            return
+            return Positions(np.zeros(0, dtype=np.int64), None)
         sums = self._begun(theirs)
         mine: Any = self._reader.functions
-        if mine is theirs or not hasattr(mine, "united"):
-            sums.merge(other._sums)
-            return
-        united, columns = mine.united(theirs)
-        if united.names != mine.names:
-            self._reader.functions = united
-            self.hypotheses = united if self.hypotheses is not None else None
-            sums.n = united.n
-        sums.merge(other._sums, columns)
+        if mine is not theirs and hasattr(mine, "united"):
+            united, columns = mine.united(theirs)
+            if united.names != mine.names:
+                self._reader.functions = united
+                self.hypotheses = united if self.hypotheses is not None else None
+                sums.n = united.n
+        return Positions(sums.merge(other._sums, columns), columns)
+
+    def emptied(self) -> "Audit":
+        """An audit with the same settings, without rounds.
+
+        Returns
+        -------
+        Audit
+            Over the same functions.
+        """
+        functions = self._reader.functions
+        n = self.n if functions is None else None
+        return Audit(self.property, functions, n=n, bins=self.bins, names=self.names)
 
     def __add__(self, other: "Audit") -> "Audit":
         if not isinstance(other, Audit):

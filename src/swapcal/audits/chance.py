@@ -1,172 +1,138 @@
-"""What forecasts know: the loss of the best constant, and their own after the best change of each value."""
+"""What chance alone would show, from a sample of rows; and what forecasts know: their skill."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from swapcal.audits.histograms import OutcomeBins, root
-from swapcal.engine.arithmetic import GOLDEN, mix64
-from swapcal.protocols import Elicitable, Rows
+from swapcal.audits.sums import Positions, Scored
+from swapcal.engine.arithmetic import GOLDEN, mix64, row_keys
+from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array, IntArray
 
-# --------
-# A random sample of rows from each place, or of clusters: in one pass, of bounded size, and mergeable.
-
 MOST = 256
-"""Units that are kept of a place."""
+"""Rows that are kept of a place."""
 
 LEAST = 16
 TOTAL = 1 << 15
-"""Units that are kept in all; with many places there are fewer of each, but `LEAST` at least."""
+"""Rows that are kept in all; with many places there are fewer of each, but `LEAST` at least."""
 
-NAMES = ("key", "stratum", "length", "place", "function", "value")
+NAMES = ("key", "place", "length", "function", "value")
 
 
 class StratifiedSample:
-    """Units (rows, or clusters of rows), each with its entries (place, function, value).
+    """A random sample of the rows of each place (a forecast value), each row with its entries: function and w f V.
 
     Parameters
     ----------
-    part : int
-        Number of the part of the stream, if parts are sampled apart and merged later; sets the random keys.
+    start : int
+        The number of the first coordinate of a linear class beside the groups.
 
     Notes
     -----
-    Each unit gets a random key, and those with the smallest keys of their stratum are kept: a uniform sample without
-    replacement of each stratum (bottom-k sampling). The k smallest of a union are among the k smallest of the parts, so
-    samples merge exactly. After the first units hardly any pass, and a unit costs little more than its key. Memory: 24
-    bytes a unit and 16 an entry, for 32,768 units at most while there are 2,048 strata or fewer.
+    Each row gets a random key, and those with the smallest keys of their place are kept: a uniform sample without
+    replacement (bottom-k sampling), in one pass. After the first rows hardly any pass, and a row costs little more than
+    its key. Memory: 24 bytes a row and 16 an entry, for 32,768 rows at most while there are 2,048 places or fewer.
     """
 
-    def __init__(self, part: int = 0) -> None:
-        self.part = part
+    def __init__(self, start: int = 0) -> None:
+        self.start = start
         self.n_units = 0
-        self.n_strata = 0
+        self.n_places = 0
         self._arrays = {name: np.zeros(0, dtype=np.float64 if name == "value" else np.int64) for name in NAMES}
         self._arrays["key"] = np.zeros(0)
-        self._waiting: list[dict[str, npt.NDArray[np.generic]]] = []
+        self._waiting: list[dict[str, npt.NDArray[Any]]] = []
         self._n_waiting = 0
         self._limits = np.zeros(0)
 
-    def add(
-        self, strata: IntArray, lengths: IntArray, places: IntArray, functions: IntArray, values: Float64Array
-    ) -> None:
-        """Add units.
-
-        Parameters
-        ----------
-        strata, lengths : array, shape (units,)
-            The stratum of each unit (for rows: their place; for clusters: 0), and its number of entries.
-        places, functions, values : array, shape (entries,)
-            The entries of all units, one unit after the other; values are w f V, or their sums over a cluster.
-        """
-        if not len(strata):
-            return
-        keys = self._keys(len(strata))
-        self.n_units += len(strata)
-        self.n_strata = max(self.n_strata, int(strata.max()) + 1)
-        if len(self._limits) < self.n_strata:
-            self._limits = np.concatenate([self._limits, np.ones(self.n_strata - len(self._limits))])
-        kept = np.flatnonzero(keys < self._limits[strata])
-        if not kept.size:
-            return
-        starts = np.cumsum(lengths) - lengths
-        entries = _ranges(starts[kept], lengths[kept])
-        new = (keys[kept], strata[kept], lengths[kept], places[entries], functions[entries], values[entries])
-        self._waiting.append(dict(zip(NAMES, new, strict=True)))
-        self._n_waiting += len(kept)
-        if self._n_waiting > max(len(self._arrays["key"]), 4096):
-            self._trim()
-
-    def add_rows(
-        self, places: IntArray, wv: Float64Array, rows: Rows, linear: Rows | None = None, width: int = 0
-    ) -> None:
-        """Add rows as units: their places, w V, the values of the groups, and of a linear class from `width` on.
-
-        As `add`, but entries are made for the rows only that are kept.
-        """
+    def add(self, scored: Scored) -> None:
+        """Add rows; entries are made of those only that are kept."""
+        places = scored.slots
         if not len(places):
             return
-        self.n_strata = max(self.n_strata, int(places.max()) + 1)
-        if len(self._limits) < self.n_strata:
-            self._limits = np.concatenate([self._limits, np.ones(self.n_strata - len(self._limits))])
-        keys = self._keys(len(places))
+        self.n_places = max(self.n_places, int(places.max()) + 1)
+        self._limits = np.append(self._limits, np.ones(max(self.n_places - len(self._limits), 0)))
+        keys = row_keys(self.n_units, len(places), mix64(GOLDEN))
         self.n_units += len(places)
         kept = np.flatnonzero(keys < self._limits[places])
         if not kept.size:
             return
         parts = []
-        for offset, each in ((0, rows), (width, linear)):
+        for offset, each in ((0, scored.rows), (self.start, scored.linear)):
             if each is not None:
                 lengths = np.diff(each.indptr)[kept]
                 at = _ranges(each.indptr[:-1][kept], lengths)
                 owner = np.repeat(np.arange(len(kept)), lengths)
-                parts.append((owner, each.indices[at] + offset, each.values[at] * wv[kept][owner]))
+                parts.append((owner, each.indices[at] + offset, each.values[at] * scored.wv[kept][owner]))
         owner, functions, values = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.argsort(owner, kind="stable")
         owner = owner[order]
         lengths = np.bincount(owner, minlength=len(kept))
-        new = (keys[kept], places[kept], lengths, places[kept][owner], functions[order], values[order])
+        new = (keys[kept], places[kept], lengths, functions[order], values[order])
         self._waiting.append(dict(zip(NAMES, new, strict=True)))
         self._n_waiting += len(kept)
         if self._n_waiting > max(len(self._arrays["key"]), 4096):
             self._trim()
 
-    def merge(self, other: "StratifiedSample") -> None:
-        """Add the sample of another part; give the parts different numbers."""
-        self._waiting.append(other.arrays())
-        self.n_units += other.n_units
-        self.n_strata = max(self.n_strata, other.n_strata)
-        self._trim()
+    def merge(self, other: "StratifiedSample", at: Positions) -> bool:
+        """Go on from another one, before the first row; two parts have drawn the same keys, which do not mix."""
+        if self.n_units and other.n_units:
+            return False
+        if other.n_units:
+            arrays = other.arrays()
+            self.start = max(self.start, 0 if at.groups is None else int(at.groups.max(initial=-1)) + 1)
+            functions = other._functions(self.start, at.groups)
+            place = at.slots[arrays["place"].astype(np.int64)]
+            self.restore({**arrays, "place": place, "function": functions, "start": np.array([self.start])})
+        return True
 
-    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The sample: key, stratum and number of entries of each unit; place, function and value of each entry."""
+    def arrays(self) -> dict[str, Float64Array]:
+        """The sample: key, place and number of entries of each row; function and value of each entry."""
         self._trim()
-        return dict(self._arrays)
+        numbers = {"units": np.array([self.n_units]), "start": np.array([self.start])}
+        return {name: array.astype(np.float64) for name, array in {**self._arrays, **numbers}.items()}
 
-    def renumbered(self, start: int, to: int) -> "StratifiedSample":
-        """A copy whose functions from `start` on are numbered from `to` on."""
-        arrays = self.arrays()
-        function: IntArray = arrays["function"].astype(np.int64)
-        copy = StratifiedSample(self.part)
-        copy.restore({**arrays, "function": np.where(function >= start, function - start + to, function)}, self.n_units)
+    def renumbered(self, start: int) -> "StratifiedSample":
+        """A copy whose linear class is numbered from `start` on."""
+        copy = StratifiedSample()
+        copy.restore({**self.arrays(), "function": self._functions(start), "start": np.array([start])})
         return copy
 
-    def restore(self, arrays: dict[str, npt.NDArray[np.generic]], n_units: int) -> None:
-        """Go on from what `arrays` held after `n_units` units."""
-        self._waiting, self.n_units = [dict(arrays)], n_units
+    def _functions(self, start: int, groups: IntArray | None = None) -> IntArray:
+        """The functions of the entries where the linear class begins at `start`, and the groups are at `groups`."""
+        self._trim()
+        function: IntArray = np.asarray(self._arrays["function"], dtype=np.int64)
+        linear = function >= self.start
+        own = function if groups is None else groups[np.where(linear, 0, function)]
+        return np.where(linear, function - self.start + start, own) if self.start else own
+
+    def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Go on from what `arrays` held."""
+        self.n_units, self.start = (int(arrays[name][0]) for name in ("units", "start"))
+        self._waiting = [{name: arrays[name].astype(self._arrays[name].dtype) for name in NAMES}]
         self._arrays = {name: array[:0] for name, array in self._arrays.items()}
-        self.n_strata = int(np.max(arrays["stratum"], initial=-1)) + 1
+        self.n_places = int(np.max(arrays["place"], initial=-1)) + 1
         self._trim()
 
-    def _keys(self, n: int) -> Float64Array:
-        """Uniform numbers in [0, 1), a function of (part, number of the unit): cuts into batches change nothing."""
-        with np.errstate(over="ignore"):
-            z = np.arange(self.n_units + 1, self.n_units + n + 1, dtype=np.uint64) * np.uint64(GOLDEN)
-            z += np.uint64(mix64(self.part + GOLDEN))
-            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
     def _trim(self) -> None:
-        """Keep the smallest keys of each stratum."""
+        """Keep the smallest keys of each place."""
         if not self._waiting:
             return
         joined = {name: np.concatenate([self._arrays[name], *(w[name] for w in self._waiting)]) for name in NAMES}
         self._waiting, self._n_waiting = [], 0
-        most = int(np.clip(TOTAL // max(self.n_strata, 1), LEAST, MOST))
-        order = np.lexsort((joined["key"], joined["stratum"]))
-        stratum = joined["stratum"][order]
-        rank = np.arange(len(order)) - np.searchsorted(stratum, stratum)
+        most = int(np.clip(TOTAL // max(self.n_places, 1), LEAST, MOST))
+        order = np.lexsort((joined["key"], joined["place"]))
+        place = joined["place"][order]
+        rank = np.arange(len(order)) - np.searchsorted(place, place)
         kept = order[rank < most]
         lengths = joined["length"]
         entries = _ranges((np.cumsum(lengths) - lengths)[kept], lengths[kept])
         self._arrays = {name: array[kept if name in NAMES[:3] else entries] for name, array in joined.items()}
-        # A stratum that is full takes only keys below its largest.
-        self._limits = np.ones(self.n_strata)
+        # A place that is full takes only keys below its largest.
+        self._limits = np.ones(self.n_places)
         full = order[rank == most - 1]
-        self._limits[joined["stratum"][full]] = joined["key"][full]
+        self._limits[joined["place"][full]] = joined["key"][full]
 
 
 def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
@@ -198,28 +164,25 @@ def null_level(
     r: float = 2.0,
     *,
     n_linear: int = 0,
-    seed: int = 0,
 ) -> ChanceLevel:
     r"""Chance of the swap error SMCal_r: the errors of the same rows with random signs.
 
     .. math:: \sum_p n_p \sup_f \Big| \frac{1}{n_p} \sum_{t: p_t = p} \epsilon_t w_t f(x_t) V_t \Big|^r
 
-    with one sign for each row or cluster, shared by all its functions, and n_p the sum of weights at p.
+    with one sign for each row, shared by all its functions, and n_p the sum of weights at p.
 
     Parameters
     ----------
-    sample : UnitSample
-        Of the rows of each place, or of clusters.
+    sample : StratifiedSample
+        Of the rows of each place.
     count : array, shape (places,)
         n_p: sums of weights; the number of rows, where there are none.
     squares : array, shape (places, functions)
-        Sums over the whole stream of (w f V)^2, or of the squared sums of clusters.
+        Sums over the whole stream of (w f V)^2.
     r : float
         Power of the error.
     n_linear : int
         The last `n_linear` functions are coordinates of a linear class, whose supremum is their Euclidean norm.
-    seed : int
-        Of the draws.
 
     Notes
     -----
@@ -233,12 +196,11 @@ def null_level(
     Cost: 300 products of the sample's entries; half a second for 650 groups at 20 places. On calibrated streams the
     mean is within 3 % of what happens; drawing all functions independently gives 40 % too much (`docs/audits.md`).
     """
-    arrays, draw = sample.arrays(), np.random.default_rng(seed)
+    sample._trim()
+    arrays, draw = sample._arrays, np.random.default_rng(0)
     n_functions = squares.shape[1]
-    lengths: IntArray = arrays["length"].astype(np.int64)
-    place: IntArray = arrays["place"].astype(np.int64)
-    function: IntArray = arrays["function"].astype(np.int64)
-    value = arrays["value"].astype(np.float64)
+    lengths: IntArray = np.asarray(arrays["length"], dtype=np.int64)
+    function, value, place = arrays["function"], arrays["value"], np.repeat(arrays["place"], lengths)
     unit = np.repeat(np.arange(len(lengths)), lengths)
     normals = draw.standard_normal((len(lengths), N_DRAWS))
     order = np.argsort(place, kind="stable")

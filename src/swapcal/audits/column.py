@@ -1,72 +1,34 @@
-"""One column of forecasts: its audits, and what is kept beside them for losses and pictures, in bounded memory."""
+"""One column of forecasts: its audits and what is kept beside them, as parts that add rounds, merge and are saved."""
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from swapcal.audits.audit import Audit
 from swapcal.audits.chance import StratifiedSample
-from swapcal.audits.groups import ClusterSums
+from swapcal.audits.groups import ClusterSums, GroupBias, bias_of_group, group_sums
 from swapcal.audits.histograms import Histograms
-from swapcal.audits.scores import ScoreSums
-from swapcal.audits.sums import PER_CELL, SumTable
-from swapcal.audits.timeline import Timeline, Times
+from swapcal.audits.scores import GroupMeans, ScoreSums
+from swapcal.audits.summary import ColumnSummary, summarize
+from swapcal.audits.sums import PER_CELL, Functions, Part, Positions, Scored, SumTable, Times, added, counted, grown
+from swapcal.audits.timeline import Timeline
 from swapcal.decisions import Decisions
-from swapcal.protocols import Rows
-from swapcal.state import joined, part_of, take_over
+from swapcal.errors import InvalidInput
+from swapcal.protocols import Elicitable, Rows
+from swapcal.state import Packed, Saved, Shape, Stateful, joined, take_over
 from swapcal.typing import Float64Array, IntArray
 
-# --------
-# Sums of the forecasts themselves in every cell: with the sum of V they tell how many outcomes were 1.
+PARTS = ("histograms", "timeline", "sample", "scores", "clusters", "forecasts", "means")
+"""What a column may keep beside the sums of its audits."""
+
+USUAL = ("histograms", "timeline", "sample")
+MERGED = ("histograms",)
+"""What of it adds up to that of the whole: all but what needs the order of the rounds."""
 
 
-class CellForecasts:
-    """P = sum of p over the rows of each cell, for groups of 0 and 1 and rows that count once.
-
-    Memory: 8 bytes a cell; a batch costs one count over its entries.
-
-    Examples
-    --------
-    >>> sums = CellForecasts()
-    >>> sums.add(np.array([0, 1]), np.array([0.1, 0.6]), Rows(np.array([0, 1, 3]), np.array([0, 0, 2]), np.ones(3)))
-    >>> sums.table(np.array([1]), 3)
-    array([[0.6, 0. , 0.6]])
-    """
-
-    def __init__(self) -> None:
-        self._sums = np.zeros((0, 0))
-
-    def add(self, slots: IntArray, p: Float64Array, rows: Rows) -> None:
-        """Add rows: the number of each one's place, its forecast, and its groups."""
-        wanted = (int(slots.max(initial=-1)) + 1, int(rows.indices.max(initial=-1)) + 1)
-        height, width = (max(have, want) for have, want in zip(self._sums.shape, wanted, strict=True))
-        if (height, width) != self._sums.shape:
-            grown = np.zeros((height, width))
-            grown[: self._sums.shape[0], : self._sums.shape[1]] = self._sums
-            self._sums = grown
-        lengths = np.diff(rows.indptr)
-        keys = np.repeat(slots * width, lengths)
-        keys += rows.indices
-        self._sums += np.bincount(keys, np.repeat(p, lengths), height * width).reshape(height, width)
-
-    def table(self, slots: IntArray, n: int) -> Float64Array:
-        """The sums at some places, for the first `n` groups."""
-        found = np.zeros((len(slots), n))
-        kept = self._sums[slots, :n]
-        found[:, : kept.shape[1]] = kept
-        return found
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state, as an array that may be saved; `restore` goes on from it."""
-        return {"sums": self._sums}
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        self._sums = arrays["sums"].copy()
-
-
-class Column:
-    """The audits of one column of forecasts, with its losses and histograms. Add batches, ask at any time.
+class Column(Stateful):
+    """The audits of one column of forecasts, with its losses and all that is shown. Add batches, merge, ask any time.
 
     Parameters
     ----------
@@ -79,12 +41,18 @@ class Column:
         Whose forecasts they are: "the model", "swapcal".
     shown : int or array
         Bins of the pictures: that many equal ones of the property's domain, or their edges.
+    first : array, optional
+        Outcomes that settle the bins of the outcomes' histograms; default those of the first batch.
     constant : float, optional
         A constant forecast whose loss is kept beside that of the column; the best one, as far as is known.
     fine : array, optional
         Inner edges of the fine bins of forecasts from which AUC is read, while outcomes are 0 or 1.
-    clusters : bool
-        Whether rows hang together in clusters, whose numbers come with them.
+    means : tuple of str
+        Names of more numbers of each round, whose means over groups are kept.
+    parts : collection of str
+        What to keep beside the sums, of "histograms", without which there is no summary; "timeline", bias over time;
+        "sample", from which chance is drawn for all groups together; and "clusters", where rows hang together in
+        clusters whose numbers come with them.
 
     Notes
     -----
@@ -101,6 +69,8 @@ class Column:
     (0.0, 0.25, 1.0)
     """
 
+    kind = "column"
+
     def __init__(
         self,
         audit: Audit,
@@ -108,34 +78,146 @@ class Column:
         *,
         label: str,
         shown: int | Float64Array = 20,
+        first: Float64Array | None = None,
         constant: float | None = None,
         fine: Float64Array | None = None,
-        clusters: bool = False,
+        means: tuple[str, ...] = (),
+        parts: Collection[str] = USUAL,
     ) -> None:
-        self.audit = audit
-        self.linear = linear
-        self.property = audit.property
-        self.label = label
-        self.constant = constant
-        edges = (
-            np.linspace(*self.property.domain, shown + 1) if isinstance(shown, int) else np.array(shown, dtype=float)
-        )
+        self.audit, self.linear, self.property = audit, linear, audit.property
+        self.label, self.constant = label, constant
         self.slot_edges = audit.bins if isinstance(audit.bins, np.ndarray) else None
-        self.histograms = Histograms(self.property, edges, self.slot_edges)
-        self.timeline = Timeline()
-        self.sample = StratifiedSample()
+        edges = np.linspace(*self.property.domain, shown + 1) if isinstance(shown, int) else np.array(shown)
         # Forecasts of events, if the outcomes turn out to be 0 or 1; and V that has two values whatever they are.
         events = self.property.domain == (0.0, 1.0) and self.property.outcome(0.0, 0.0) is not None
         self._steps = not events and self.property.binary_p(0.0) is not None
+        n = audit._functions().n
+        self.histograms = Histograms(self.property, edges, self.slot_edges) if "histograms" in parts else None
+        if self.histograms is not None and first is not None:
+            self.histograms.settle(first)
+        self.timeline = Timeline() if "timeline" in parts else None
+        self.sample = StratifiedSample(n) if "sample" in parts else None
         self.scores = ScoreSums(fine) if events and fine is not None else None
-        n = 1 if audit.hypotheses is None else audit.hypotheses.n
-        self.clusters = ClusterSums(n) if clusters else None
-        self.acted: Decisions | None = None
+        self.clusters = ClusterSums(n) if "clusters" in parts else None
+        self.forecasts = CellForecasts() if events and self.slot_edges is not None else None
+        self.means = GroupMeans(n, means) if means else None
+        self.decisions: Decisions | None = None
         """What somebody who acts on the column loses, where that is asked; not part of the state."""
-        self._forecasts = CellForecasts() if events and self.slot_edges is not None else None
         self._binary = events or self._steps
         self._totals = np.zeros(6)
         """Weight, loss, V squared, y, y squared, and the constant's loss, summed."""
+
+    def add(
+        self,
+        y: Float64Array,
+        p: Float64Array,
+        rows: Rows,
+        linear: Rows | None = None,
+        weights: Float64Array | None = None,
+        clusters: IntArray | None = None,
+        time: Times | None = None,
+        numbers: tuple[Float64Array, ...] = (),
+    ) -> Float64Array:
+        """Add rounds, and return their losses.
+
+        Parameters
+        ----------
+        y, p : array
+            Outcomes and forecasts, in the property's range and domain, none missing.
+        rows, linear : Rows
+            Values of the groups and of the coordinates of the linear class, one row a round.
+        weights : array, optional
+            In [0, 1].
+        clusters : array, optional
+            The number of each row's cluster, where the column was made with clusters; equal ones stand together.
+        time : callable, optional
+            What is known of the time of a row, by its number among these, for `timeline`.
+        numbers : tuple of arrays
+            One for each name in `means`.
+        """
+        if not len(y):
+            return np.zeros(0)
+        self.audit.update_many(y, p, rows, weights=weights)
+        if self.linear is not None:
+            self.linear.update_many(y, p, linear, weights=weights)
+        losses = np.asarray(self.property.loss(p, y), dtype=np.float64)
+        v = np.asarray(self.property.identification(self.audit.rounded(p), y), dtype=np.float64)
+        w = 1.0 if weights is None else weights
+        total = float(len(y)) if weights is None else weights.sum()
+        still = 0.0 if self.constant is None else np.sum(w * np.asarray(self.property.loss(self.constant, y)))
+        # Sums and no dot products, whose last digit depends on the number of threads.
+        self._totals += np.array(
+            [total, np.sum(w * losses), np.sum(w * v * v), np.sum(w * y), np.sum(w * y * y), still]
+        )
+        if self.decisions is not None:
+            self.decisions.update_many(y, p, weights)
+        scored = Scored(y, p, v, self.audit.slots(p), rows, linear, weights, clusters, time, numbers)
+        events = self._steps or bool(((y == 0.0) | (y == 1.0)).all())
+        self._binary = self._binary and events and scored.once
+        self.scores = self.scores if events else None
+        for name, part in self._parts().items():
+            if name != "forecasts" or self._binary:
+                part.add(scored)
+        return losses
+
+    def merge(self, other: "Column") -> tuple[str, ...]:
+        """Add the rounds of another column, of the same property, bins and groups, which are matched by name.
+
+        Parameters
+        ----------
+        other : Column
+            Stays as it is.
+
+        Returns
+        -------
+        tuple of str
+            Names of the parts that fell away, as they cannot be merged: what needs the order of all rounds.
+        """
+        if (self.linear is None) != (other.linear is None) or self.constant != other.constant:
+            raise InvalidInput("columns can be merged only if they have the same linear class and constant")
+        at = self.audit._merge(other.audit)
+        if self.linear is not None and other.linear is not None:
+            self.linear.merge(other.linear)
+        self._totals = self._totals + other._totals
+        self._binary = self._binary and other._binary
+        gone = []
+        for name, part in self._parts().items():
+            theirs = getattr(other, name)
+            if theirs is None or not part.merge(theirs, at):
+                setattr(self, name, None)
+                gone.append(name)
+        return tuple(gone)
+
+    def emptied(self) -> "Column":
+        """A column with the same settings and bins, without rounds."""
+        copy = Column(
+            *(audit.emptied() for audit in self._audits().values()),
+            label=self.label,
+            shown=20 if self.histograms is None else self.histograms.edges,
+            constant=self.constant,
+            fine=None if self.scores is None else self.scores.edges,
+            means=() if self.means is None else self.means.names,
+            parts=self._parts(),
+        )
+        if copy.histograms is not None and self.histograms is not None:
+            copy.histograms.settle_as(self.histograms)
+        return copy
+
+    def summary(self, r: float = 2.0) -> ColumnSummary:
+        """Everything that is shown of the column: what every verdict is made from."""
+        return summarize(self, r)
+
+    def groups(self) -> GroupBias:
+        """Every group over all its rows: bias, interval, and whether it is called off."""
+        table = self.audit.table()
+        sums = group_sums(table, self.cell_forecasts(table), self._centers(table), self.clusters)
+        error = table.count @ (table.xv / table.count[:, None]) ** 2
+        return bias_of_group(sums, self.audit.function_names, error)
+
+    @property
+    def functions(self) -> Functions:
+        """The groups, as far as they have come up."""
+        return self.audit._functions()
 
     @property
     def binary(self) -> bool:
@@ -163,109 +245,6 @@ class Column:
         return float(np.sqrt(self._totals[2] / self._totals[0])) if self._totals[0] > 0 else float("nan")
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the groups, "all" first, then those of the coordinates of the linear class."""
-        return (*self.audit.function_names, *(() if self.linear is None else self.linear.function_names))
-
-    def add(
-        self,
-        y: Float64Array,
-        p: Float64Array,
-        rows: Rows,
-        linear: Rows | None = None,
-        weights: Float64Array | None = None,
-        clusters: IntArray | None = None,
-        time: Times | None = None,
-    ) -> Float64Array:
-        """Add rounds, and return their losses.
-
-        Parameters
-        ----------
-        y, p : array
-            Outcomes and forecasts, in the property's range and domain, none missing.
-        rows, linear : Rows
-            Values of the groups and of the coordinates of the linear class, one row a round.
-        weights : array, optional
-            In [0, 1].
-        clusters : array, optional
-            The number of each row's cluster, where the column was made with clusters; equal ones stand together.
-        time : callable, optional
-            What is known of the time of a row, by its number among these, for `timeline`.
-        """
-        if not len(y):
-            return np.zeros(0)
-        self.audit.update_many(y, p, rows, weights=weights)
-        if self.linear is not None:
-            self.linear.update_many(y, p, linear, weights=weights)
-        slots = self.audit.slots(p)
-        self.histograms.add(y, p, slots, rows, weights)
-        losses = np.asarray(self.property.loss(p, y), dtype=np.float64)
-        v = np.asarray(self.property.identification(self.audit.rounded(p), y), dtype=np.float64)
-        w = 1.0 if weights is None else weights
-        total = float(len(y)) if weights is None else weights.sum()
-        still = 0.0 if self.constant is None else np.sum(w * np.asarray(self.property.loss(self.constant, y)))
-        # Sums and no dot products, whose last digit depends on the number of threads.
-        self._totals += np.array(
-            [total, np.sum(w * losses), np.sum(w * v * v), np.sum(w * y), np.sum(w * y * y), still]
-        )
-        events = self._steps or bool(((y == 0.0) | (y == 1.0)).all())
-        if not events:
-            self.scores = None
-        if self.scores is not None:
-            self.scores.add(y, p, weights)
-        if self.acted is not None:
-            self.acted.update_many(y, p, weights)
-        self._binary &= events and weights is None and bool((rows.values == 1.0).all())
-        self._by_group(slots, p, v, rows, linear, weights, clusters, time)
-        return losses
-
-    def _by_group(
-        self,
-        slots: IntArray,
-        p: Float64Array,
-        v: Float64Array,
-        rows: Rows,
-        linear: Rows | None,
-        weights: Float64Array | None,
-        clusters: IntArray | None,
-        time: Times | None,
-    ) -> None:
-        """What is kept of groups beside the sums of their cells."""
-        if self._forecasts is not None and self._binary:
-            self._forecasts.add(slots, p, rows)
-        self.timeline.add(rows, v, weights, time)
-        wv = v if weights is None else weights * v
-        self.sample.add_rows(slots, wv, rows, linear, self.linear_start)
-        if self.clusters is not None and clusters is not None:
-            lengths = np.diff(rows.indptr)
-            self.clusters.add(
-                clusters, np.repeat(np.arange(len(v)), lengths), rows.indices, rows.values * np.repeat(wv, lengths)
-            )
-
-    @property
-    def linear_start(self) -> int:
-        """Where the coordinates of the linear class begin among the functions of the sample."""
-        return 1 if self.audit.hypotheses is None else self.audit.hypotheses.n
-
-    def cell_forecasts(self, table: SumTable) -> Float64Array | None:
-        """For binary V = p - y, the sums of p in the cells of the groups; None where V has more values."""
-        if not self._binary:
-            return None
-        if self._steps:
-            return np.asarray(self.property.binary_p(table.value))[:, None] * table.active
-        if self._forecasts is not None:
-            return self._forecasts.table(table.slot, table.xv.shape[1])
-        return table.value[:, None] * table.active
-
-    def centers(self, table: SumTable) -> Float64Array:
-        """A p that stands for each place of the table, fixed before any outcome."""
-        if self._steps:
-            return np.asarray(self.property.binary_p(table.value))
-        if self.slot_edges is None:
-            return table.value
-        return (self.slot_edges[table.slot] + self.slot_edges[table.slot + 1]) / 2
-
-    @property
     def outcome_sums(self) -> tuple[float, float, float]:
         """Sums of w, w y and w y^2."""
         return float(self._totals[0]), float(self._totals[3]), float(self._totals[4])
@@ -275,64 +254,136 @@ class Column:
         """Mean loss of the constant that the column was made with."""
         return None if self.constant is None else float(self._totals[5] / self._totals[0])
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the groups, "all" first, then those of the coordinates of the linear class."""
+        return (*self.audit.function_names, *(() if self.linear is None else self.linear.function_names))
+
     def overall_error(self, r: float = 2.0) -> float:
         """Cal_r: every forecast value, over all its rounds."""
         return self.audit.calibration(r)
 
     def group_error(self, r: float = 2.0) -> float:
         """MCal_r: the worst single function; over a linear class at r other than 2, the worst that was found."""
-        return max(audit.multicalibration(r) for audit in self._audits())
+        return max(audit.multicalibration(r) for audit in self._audits().values())
 
     def swap_error(self, r: float = 2.0) -> float:
         """SMCal_r: every forecast value against its own worst function."""
-        return float(np.sum(np.max([audit.contributions(r) for audit in self._audits()], axis=0)))
+        return float(np.sum(np.max([audit.contributions(r) for audit in self._audits().values()], axis=0)))
 
     def table(self) -> SumTable:
         """The sums of the audits beside each other, a column for each of `names`."""
-        tables = [audit.table() for audit in self._audits()]
+        tables = [audit.table() for audit in self._audits().values()]
         cells = {name: np.concatenate([getattr(table, name) for table in tables], axis=1) for name in PER_CELL}
         first = tables[0]
         return SumTable(first.value, first.slot, first.rounds, first.count, first.v, first.vv, **cells)
 
-    def _audits(self) -> list[Audit]:
-        return [self.audit] if self.linear is None else [self.audit, self.linear]
+    def cell_forecasts(self, table: SumTable) -> Float64Array | None:
+        """For binary V = p - y, the sums of p in the cells of the groups; None where V has more values."""
+        if not self._binary:
+            return None
+        if self._steps:
+            return np.asarray(self.property.binary_p(table.value))[:, None] * table.active
+        if self.forecasts is not None:
+            return self.forecasts.table(table.slot, table.xv.shape[1])
+        return table.value[:, None] * table.active
+
+    def _centers(self, table: SumTable) -> Float64Array:
+        """A p that stands for each place of the table, fixed before any outcome."""
+        if self._steps:
+            return np.asarray(self.property.binary_p(table.value))
+        if self.slot_edges is None:
+            return table.value
+        return (self.slot_edges[table.slot] + self.slot_edges[table.slot + 1]) / 2
+
+    def _audits(self) -> dict[str, Audit]:
+        return {"audit": self.audit} if self.linear is None else {"audit": self.audit, "linear": self.linear}
 
     def arrays(self) -> dict[str, Float64Array]:
-        """The whole state, as arrays that may be saved; `restore` goes on from it."""
-        units = {name: array.astype(np.float64) for name, array in self.sample.arrays().items()}
-        return {
-            **joined(self._parts()),
-            **{f"sample.{name}": array for name, array in units.items()},
-            "units": np.array([float(self.sample.n_units)]),
-            "totals": self._totals,
-            "binary": np.array([float(self._binary), float(self.scores is not None)]),
-        }
+        """All that has been added up, by part; `restore` goes on from it in a column with the same settings."""
+        flags = np.array([float(self._binary), float(self.scores is not None)])
+        return {**joined({**self._audits(), **self._parts()}), "totals": self._totals, "binary": flags}
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Take the state of `arrays` over; the settings must be those of the column that had it."""
-        self._binary = bool(arrays["binary"][0])
-        self.scores = self.scores if arrays["binary"][1] else None
-        take_over(self._parts(), arrays)
-        whole: dict[str, Any] = {
-            name: array if name in ("key", "value") else array.astype(np.int64)
-            for name, array in part_of(arrays, "sample.").items()
-        }
-        function, start = whole["function"], self.linear_start
-        n_linear = 0 if self.linear is None else arrays["linear.xv"].shape[1]
-        known = (function < arrays["audit.xv"].shape[1]) | ((start <= function) & (function < start + n_linear))
-        if not known.all():
-            raise ValueError("the sample has entries of functions that the sums do not have")
-        self.sample.restore(whole, int(arrays["units"][0]))
+        """Go on from what `arrays` held."""
+        self._binary, scored = (bool(flag) for flag in arrays["binary"])
+        self.scores = self.scores if scored else None
+        take_over({**self._audits(), **self._parts()}, arrays)
         self._totals = arrays["totals"].copy()
 
-    def _parts(self) -> dict[str, Any]:
-        parts = {
-            "audit": self.audit,
-            "linear": self.linear,
-            "histograms": self.histograms,
-            "timeline": self.timeline,
-            "scores": self.scores,
-            "clusters": self.clusters,
-            "forecasts": self._forecasts,
+    def to_state(self) -> Saved:
+        """Settings, all that has been added up, and the audits without it."""
+        arrays = self.arrays()
+        plain = {
+            "label": self.label,
+            "constant": self.constant,
+            "shown": None if self.histograms is None else self.histograms.edges.tolist(),
+            "means": [] if self.means is None else list(self.means.names),
+            "parts": list(self._parts()),
+            "shapes": {name: array.shape for name, array in arrays.items()},
         }
+        return Saved(plain, arrays, {name: audit.emptied().to_bytes() for name, audit in self._audits().items()})
+
+    @classmethod
+    def from_state(
+        cls, packed: Packed, *, property: Elicitable | None = None, hypotheses: Functions | None = None
+    ) -> "Column":
+        """The column again; a property, or functions beside `Groups`, of your own making are given again."""
+        plain, parts = packed.plain, packed.parts
+        audits = [Audit.from_bytes(parts["audit"], property=property, hypotheses=hypotheses)]
+        audits += [Audit.from_bytes(parts["linear"], property=property)] if "linear" in parts else []
+        column = cls(
+            *audits,
+            label=str(plain["label"]),
+            shown=20 if plain["shown"] is None else np.array(plain["shown"], dtype=np.float64),
+            constant=plain["constant"],
+            fine=np.zeros(0),
+            means=tuple(plain["means"]),
+            parts=plain["parts"],
+        )
+        for name in PARTS:
+            if name not in plain["parts"]:
+                setattr(column, name, None)
+        loose = (".least", ".most", "clusters.id")
+        shapes = {name: Shape(tuple(dims), finite=not name.endswith(loose)) for name, dims in plain["shapes"].items()}
+        column.restore(packed.arrays(shapes))
+        return column
+
+    def _parts(self) -> dict[str, Any]:
+        parts = {name: getattr(self, name) for name in PARTS}
         return {name: part for name, part in parts.items() if part is not None}
+
+
+class CellForecasts(Part):
+    """P = sum of p over the rows of each cell, for groups of 0 and 1 and rows that count once.
+
+    Memory: 8 bytes a cell; a batch costs one count over its entries.
+
+    Examples
+    --------
+    >>> sums, p = CellForecasts(), np.array([0.1, 0.6])
+    >>> sums.add(Scored(p, p, p, np.array([0, 1]), Rows(np.array([0, 1, 3]), np.array([0, 0, 2]), np.ones(3))))
+    >>> sums.table(np.array([1]), 3)
+    array([[0.6, 0. , 0.6]])
+    """
+
+    saved = ("_sums",)
+
+    def __init__(self) -> None:
+        self._sums = np.zeros((0, 0))
+
+    def add(self, scored: Scored) -> None:
+        """Add rows."""
+        wanted = (int(scored.slots.max(initial=-1)) + 1, int(scored.rows.indices.max(initial=-1)) + 1)
+        self._sums = grown(self._sums, wanted)
+        keys = scored.cells(scored.slots, self._sums.shape[1])
+        self._sums += counted(keys, np.repeat(scored.p, scored.lengths), self._sums.shape)
+
+    def merge(self, other: "CellForecasts", at: Positions) -> bool:
+        """Add another part of the stream."""
+        self._sums = added(self._sums, other._sums, at.slots, at.groups)
+        return True
+
+    def table(self, slots: IntArray, n: int) -> Float64Array:
+        """The sums at some places, for the first `n` groups."""
+        return grown(self._sums[slots, :n], (0, n))

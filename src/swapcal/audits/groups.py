@@ -1,5 +1,6 @@
 """How each group fares over all of its rows: bias, an interval, the evidence, and whether it is called off."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from swapcal.audits.intervals import (
     group_bias,
     group_evidence,
 )
-from swapcal.audits.sums import SumTable
+from swapcal.audits.sums import Part, Positions, Scored, SumTable, added, grown
 from swapcal.errors import InvalidInput
 from swapcal.protocols import Rows
 from swapcal.typing import Float64Array, IntArray
@@ -25,61 +26,52 @@ from swapcal.typing import Float64Array, IntArray
 # Sums over clusters of rows (a day, a patient, a booking), closed one after the other, for clustered intervals.
 
 
-class ClusterSums:
-    """Per cell: the number of clusters, the sum of their sums, and the sum of their squared sums.
+class ClusterSums(Part):
+    """Per group: the number of clusters, the sum of their sums, and the sum of their squared sums.
 
     Rows come sorted by cluster; where the id changes, the cluster is closed. One that comes again later counts as a new
-    one, which makes intervals too narrow: sort first.
+    one, which makes intervals too narrow: sort first, and do not cut a cluster in two between parts.
 
     Parameters
     ----------
-    n_cells : int
-        Cells: groups, or places times groups.
+    n_groups : int
+        Number of groups.
 
     Notes
     -----
-    Memory: 33 bytes a cell, whatever the number of clusters. `merge` adds the sums of another part of the stream; a
-    cluster must not be cut in two between parts, so close both first.
+    Memory: 33 bytes a group, whatever the number of clusters.
 
     Examples
     --------
-    >>> sums = ClusterSums(2)
-    >>> sums.add(np.array([7, 7, 8]), np.array([0, 1, 2, 2]), np.array([0, 0, 0, 1]), np.array([0.5, 0.25, -1.0, -1.0]))
+    >>> sums, rows = ClusterSums(2), Rows(np.array([0, 1, 2, 4]), np.array([0, 0, 0, 1]), np.ones(4))
+    >>> v = np.array([0.5, 0.25, -1.0])
+    >>> sums.add(Scored(v, v, v, np.zeros(3, dtype=np.int64), rows, clusters=np.array([7, 7, 8])))
     >>> sums.close()
     >>> sums.terms, sums.total, sums.squares
     (array([2., 1.]), array([-0.25, -1.  ]), array([1.5625, 1.    ]))
     """
 
-    def __init__(self, n_cells: int) -> None:
-        self.terms, self.total, self.squares = np.zeros(n_cells), np.zeros(n_cells), np.zeros(n_cells)
-        self._open = np.zeros(n_cells)
-        self._touched = np.zeros(n_cells, dtype=np.bool_)
-        self._id: int | None = None
+    saved = ("terms", "total", "squares", "_open", "_touched", "_id")
 
-    def add(self, clusters: IntArray, entry_rows: IntArray, cells: IntArray, values: Float64Array) -> None:
-        """Add rows.
+    def __init__(self, n_groups: int) -> None:
+        self.terms, self.total, self.squares = np.zeros(n_groups), np.zeros(n_groups), np.zeros(n_groups)
+        self._open = np.zeros(n_groups)
+        self._touched = np.zeros(n_groups, dtype=np.bool_)
+        self._id = math.nan
+        """The number of the cluster that is open."""
 
-        Parameters
-        ----------
-        clusters : array, shape (rows,)
-            The cluster of each row, whole numbers; equal ones stand together.
-        entry_rows, cells : array, shape (entries,)
-            Row, counted from 0 and nondecreasing, and cell of each entry.
-        values : array, shape (entries,)
-            What the row adds to the cell: w f V.
-        """
-        if len(entry_rows) != len(cells) or len(cells) != len(values):
-            raise InvalidInput(f"{len(entry_rows)} rows, {len(cells)} cells and {len(values)} values must be as many")
-        if not len(clusters):
+    def add(self, scored: Scored) -> None:
+        """Add rows; equal numbers of clusters stand together."""
+        clusters = scored.clusters
+        if clusters is None or not len(clusters):
             return
-        starts = np.flatnonzero(np.concatenate([[self._id is None or clusters[0] != self._id], np.diff(clusters) != 0]))
+        starts = np.flatnonzero(np.concatenate([[clusters[0] != self._id], np.diff(clusters) != 0]))
         run_of_row = np.zeros(len(clusters), dtype=np.int64)
         run_of_row[starts] = 1
         # Run 0 goes on with the cluster that is open; the last run stays open.
-        runs = np.cumsum(run_of_row)[entry_rows]
         n_cells, last = len(self.terms), len(starts)
-        keys, where = np.unique(runs * n_cells + cells, return_inverse=True)
-        sums = np.bincount(where, weights=values, minlength=len(keys))
+        keys, where = np.unique(scored.cells(np.cumsum(run_of_row), n_cells), return_inverse=True)
+        sums = np.bincount(where, weights=scored.terms, minlength=len(keys))
         run, cell = np.divmod(keys, n_cells)
         first = run == 0
         self._add_open(cell[first], sums[first])
@@ -90,7 +82,7 @@ class ClusterSums:
             np.add.at(self.total, cell[closed], sums[closed])
             np.add.at(self.squares, cell[closed], sums[closed] ** 2)
             self._add_open(cell[run == last], sums[run == last])
-        self._id = int(clusters[-1])
+        self._id = float(clusters[-1])
 
     def close(self) -> None:
         """Close the cluster that is open, as at the end of the stream."""
@@ -100,43 +92,25 @@ class ClusterSums:
         self.squares[cells] += self._open[cells] ** 2
         self._open[cells] = 0.0
         self._touched[cells] = False
-        self._id = None
+        self._id = math.nan
 
-    def merge(self, other: "ClusterSums") -> None:
-        """Add the sums of another part; both must be closed."""
-        if self._touched.any() or other._touched.any():
-            raise InvalidInput("a cluster is still open: close() both parts before they are merged")
-        self.terms += other.terms
-        self.total += other.total
-        self.squares += other.squares
-
-    def first(self, n_cells: int) -> "ClusterSums":
-        """The sums of the first `n_cells` cells, all clusters closed."""
-        copy = ClusterSums(n_cells)
+    def merge(self, other: "ClusterSums", at: Positions) -> bool:
+        """Add another part of the stream; what is open on either side is closed."""
+        theirs = other.first(len(other.terms))
+        self.close()
         for name in ("terms", "total", "squares"):
-            setattr(copy, name, getattr(self, name)[:n_cells].copy())
-        touched, opened = self._touched[:n_cells], self._open[:n_cells]
-        copy.terms += touched
-        copy.total += opened
-        copy.squares += opened**2
+            setattr(self, name, added(getattr(self, name), getattr(theirs, name), at.groups))
+        self._open = grown(self._open, self.terms.shape)
+        self._touched = np.zeros(len(self.terms), dtype=np.bool_)
+        return True
+
+    def first(self, n_groups: int) -> "ClusterSums":
+        """A copy for the first `n_groups` groups, all clusters closed."""
+        copy = ClusterSums(n_groups)
+        for name in ("terms", "total", "squares", "_open", "_touched"):
+            setattr(copy, name, getattr(self, name)[:n_groups].copy())
+        copy.close()
         return copy
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state, as arrays that may be saved; `restore` goes on from it."""
-        return {
-            "terms": self.terms,
-            "total": self.total,
-            "squares": self.squares,
-            "open": self._open,
-            "touched": self._touched.astype(np.float64),
-            "id": np.array([np.nan if self._id is None else float(self._id)]),
-        }
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        self.terms, self.total, self.squares = (arrays[name].copy() for name in ("terms", "total", "squares"))
-        self._open, self._touched = arrays["open"].copy(), arrays["touched"] > 0
-        self._id = None if np.isnan(arrays["id"][0]) else int(arrays["id"][0])
 
     def _add_open(self, cells: IntArray, sums: Float64Array) -> None:
         self._open[cells] += sums
@@ -152,7 +126,7 @@ PER_BIN = ("counts", "ones")
 
 
 class GroupSums:
-    """What is kept of each group: rows, sum of w |f|, of w f V, of its square; and for binary outcomes, per bin.
+    """What is known of each group: rows, sum of w |f|, of w f V, of its square; and for binary outcomes, per bin.
 
     Parameters
     ----------
@@ -166,17 +140,16 @@ class GroupSums:
 
     Notes
     -----
-    Memory: 40 bytes a group, 456 where outcomes are binary, and 33 more with clusters. A batch costs five counts over
-    its entries. Everything merges; clusters must be closed first.
+    Memory: 40 bytes a group, 456 where outcomes are binary, and 33 more with clusters.
 
     Examples
     --------
     >>> rows = Rows(np.arange(2001), np.zeros(2000, dtype=np.int64), np.ones(2000))
-    >>> sums = GroupSums(1, binary=True)
-    >>> sums.add(rows, np.tile([0.3, 0.3, 0.3, -0.7], 500), np.full(2000, 0.3))
+    >>> sums = GroupSums(1, binary=False)
+    >>> sums.add(rows, np.tile([0.3, 0.3, 0.3, -0.7], 500))
     >>> found = sums.bias(0.05)
     >>> sums.mean.round(3), found.low.round(3), found.high.round(3)
-    (array([0.05]), array([0.017]), array([0.081]))
+    (array([0.05]), array([0.02]), array([0.08]))
     """
 
     def __init__(self, n: int, *, binary: bool, clusters: bool = False) -> None:
@@ -192,62 +165,29 @@ class GroupSums:
         self,
         rows: Rows,
         v: Float64Array,
-        p: Float64Array | None = None,
         weights: Float64Array | None = None,
         clusters: IntArray | None = None,
     ) -> None:
-        """Add rows.
+        """Add rows that are not binary: their groups, V, weights in [0, 1], numbers of clusters, equal ones together.
 
-        Parameters
-        ----------
-        rows : Rows
-            Their groups.
-        v : array
-            V of each row.
-        p : array, optional
-            For binary outcomes, the p of V = p - y: the forecast, or 1 - q for a quantile of level q.
-        weights : array, optional
-            In [0, 1].
-        clusters : array, optional
-            Whole numbers; equal ones stand together.
+        Those of binary outcomes come from the cells of an audit: `group_sums`.
         """
-        if self.binary and (p is None or weights is not None or bool((rows.values != 1.0).any())):
-            raise InvalidInput("binary sums need p, groups of 0 and 1, and no weights; use binary=False for others")
-        if self.clusters != (clusters is not None):
+        if self.binary or self.clusters != (clusters is not None):
             raise InvalidInput(
                 f"clusters must be given with every batch, or never; this one was made with {self.clusters}"
             )
-        lengths = np.diff(rows.indptr)
-        row = np.repeat(np.arange(len(v)), lengths)
-        wv = v if weights is None else weights * v
-        xv = rows.values * wv[row]
-        size = np.abs(rows.values) if weights is None else np.abs(rows.values) * weights[row]
-        terms = {"rows": None, "size": size, "total": xv, "squares": xv * xv}
+        scored = Scored(v, v, v, np.zeros(0, dtype=np.int64), rows, weights=weights, clusters=clusters)
+        terms = {"rows": None, "size": scored.sizes, "total": scored.terms, "squares": scored.terms**2}
         for name, each in terms.items():
             self.arrays[name] += np.bincount(rows.indices, each, self.n)
-        self._squares += [float(wv @ wv), len(v)]
-        if p is not None and self.binary:
-            self.arrays["forecasts"] += np.bincount(rows.indices, p[row], self.n)
-            keys = forecast_bins(p)[row] * self.n + rows.indices
-            self.arrays["counts"] += np.bincount(keys, minlength=N_BINS * self.n).reshape(N_BINS, self.n)
-            self.arrays["ones"] += np.bincount(keys, (p - v)[row], N_BINS * self.n).reshape(N_BINS, self.n)
-        if self._clusters is not None and clusters is not None:
-            self._clusters.add(clusters, row, rows.indices, xv)
+        self._squares += [float(scored.wv @ scored.wv), len(v)]
+        if self._clusters is not None:
+            self._clusters.add(scored)
 
     def close(self) -> None:
         """Close the cluster that is open, at the end of the stream."""
         if self._clusters is not None:
             self._clusters.close()
-
-    def merge(self, other: "GroupSums") -> None:
-        """Add the sums of another part of the stream, over the same functions."""
-        if (self.n, self.binary, self.clusters) != (other.n, other.binary, other.clusters):
-            raise InvalidInput("only sums over the same functions, of the same kind, can be merged")
-        for name, array in self.arrays.items():
-            array += other.arrays[name]
-        self._squares += other._squares
-        if self._clusters is not None and other._clusters is not None:
-            self._clusters.merge(other._clusters)
 
     @property
     def mean(self) -> Float64Array:

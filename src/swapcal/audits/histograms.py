@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from swapcal.audits.cells import adaptive_radius
-from swapcal.audits.sums import bins_between
-from swapcal.protocols import Elicitable, Rows
+from swapcal.audits.sums import Part, Positions, Scored, added, bins_between, counted, grown
+from swapcal.errors import InvalidInput
+from swapcal.protocols import Elicitable
+from swapcal.state import part_of
 from swapcal.typing import Float64Array, IntArray
 
 # --------
@@ -19,12 +21,14 @@ N_POINTS = 5
 N_HALVINGS = 50
 
 
-class OutcomeBins:
+class OutcomeBins(Part):
     """At most 100 bins of outcomes, settled by the first outcomes; of each bin, the mean and both ends are kept.
 
     Up to 100 different outcomes get a bin each, so that 0/1 and other counts are exact. Otherwise half of the edges
     are quantiles of the first outcomes and half are equally far apart, which suits both the bulk and a long tail.
     """
+
+    saved = ("edges", "count", "total", "least", "most")
 
     def __init__(self, y: Float64Array, low: float, high: float) -> None:
         distinct = np.unique(y)
@@ -35,9 +39,10 @@ class OutcomeBins:
             # The lower of two neighbors, so that edges are outcomes themselves and heaps stay in one bin.
             bulk = np.quantile(y, np.arange(1, half) / half, method="lower")
             edges = np.unique(np.concatenate([bulk, np.linspace(low, high, half + 1)[1:-1]]))
-        self._begin(edges)
+        self.empty(edges)
 
-    def _begin(self, edges: Float64Array) -> None:
+    def empty(self, edges: Float64Array) -> None:
+        """Begin anew, with bins between these edges."""
         n = len(edges) + 1
         self.edges = edges
         self.count, self.total = np.zeros(n), np.zeros(n)
@@ -72,16 +77,18 @@ class OutcomeBins:
         least, most = np.where(filled, self.least, mean), np.where(filled, self.most, mean)
         return least[:, None] + (most - least)[:, None] * ((np.arange(N_POINTS) + 0.5) / N_POINTS)
 
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state."""
-        return {name: getattr(self, name) for name in ("edges", "count", "total", "least", "most")}
+    def merge(self, other: "OutcomeBins") -> None:
+        """Add what bins with the same edges have counted."""
+        if not np.array_equal(self.edges, other.edges):
+            raise InvalidInput("only histograms with the same bins of outcomes can be merged: settle once, and copy")
+        self.count, self.total = self.count + other.count, self.total + other.total
+        self.least, self.most = np.minimum(self.least, other.least), np.maximum(self.most, other.most)
 
     @classmethod
     def restored(cls, arrays: dict[str, Float64Array]) -> "OutcomeBins":
         """Go on from what `arrays` held."""
-        bins = cls.__new__(cls)
-        for name in ("edges", "count", "total", "least", "most"):
-            setattr(bins, name, np.array(arrays[name], dtype=np.float64))
+        bins = cls(np.zeros(1), 0.0, 0.0)
+        bins.restore(arrays)
         return bins
 
 
@@ -186,7 +193,7 @@ MOST_CURVES = 400
 """Groups whose outcomes are kept in histograms; 16 kB each. The most frequent ones at the first look come first."""
 
 
-class Histograms:
+class Histograms(Part):
     """What reliability curves and skill are read from.
 
     Parameters
@@ -208,6 +215,8 @@ class Histograms:
         Weight of the forecasts in each bin of the pictures.
     """
 
+    saved = ("by_slot", "_by_group", "forecasts", "_tracks", "_members")
+
     def __init__(self, property: Elicitable, edges: Float64Array, slot_edges: Float64Array | None = None) -> None:
         self.property = property
         self.edges = edges
@@ -227,6 +236,12 @@ class Histograms:
         if self.outcomes is None and len(y):
             self.outcomes = OutcomeBins(y, self.property.low, self.property.high)
 
+    def settle_as(self, other: "Histograms") -> None:
+        """The bins of another one's outcomes."""
+        if other.outcomes is not None:
+            self.outcomes = OutcomeBins.restored(other.outcomes.arrays())
+            self.outcomes.empty(self.outcomes.edges)
+
     def of_group(self, j: int) -> Float64Array | None:
         """Outcomes of group `j`, shape (bins of the pictures, bins of outcomes); None where they were not kept."""
         if j >= len(self._tracks) or self._tracks[j] < 0:
@@ -237,78 +252,75 @@ class Histograms:
         """The bins of the pictures that hold these forecasts."""
         return bins_between(self.edges[1:-1], values)
 
-    def add(
-        self, y: Float64Array, p: Float64Array, slots: IntArray, rows: Rows, weights: Float64Array | None = None
-    ) -> None:
-        """Add rounds: outcomes, forecasts, the slots that an audit has for them, groups and weights."""
+    def add(self, scored: Scored) -> None:
+        """Add rounds."""
+        y, slots, rows = scored.y, scored.slots, scored.rows
         self.settle(y)
         if self.outcomes is None:
             return
-        labels = self.outcomes.add(y, weights)
+        labels = self.outcomes.add(y, scored.weights)
         n_labels = self.outcomes.n
-        self.by_slot = _grown(self.by_slot, (int(slots.max()) + 1, n_labels))
-        self.by_slot += _counted(slots * n_labels + labels, weights, self.by_slot.shape)
-        bins = self.bins(p) if self._bin_of_slot is None else self._bin_of_slot[slots]
-        self.forecasts += _counted(bins, weights, self.forecasts.shape)
-        n_tracks, lengths = self._follow(rows), np.diff(rows.indptr)
-        self._by_group = _grown(self._by_group, (len(self.forecasts), n_tracks, n_labels))
+        self.by_slot = grown(self.by_slot, (int(slots.max()) + 1, n_labels))
+        self.by_slot += counted(slots * n_labels + labels, scored.weights, self.by_slot.shape)
+        bins = self.bins(scored.p) if self._bin_of_slot is None else self._bin_of_slot[slots]
+        self.forecasts += counted(bins, scored.weights, self.forecasts.shape)
+        n_tracks = self._follow(np.bincount(rows.indices, minlength=len(self._members)))
+        self._by_group = grown(self._by_group, (len(self.forecasts), n_tracks, n_labels))
         track = self._tracks[rows.indices]
-        keys = np.repeat(bins * (n_tracks * n_labels) + labels, lengths)
+        keys = np.repeat(bins * (n_tracks * n_labels) + labels, scored.lengths)
         keys += track * n_labels
-        ones = weights is None and bool((rows.values == 1.0).all())
-        terms = None if ones else np.abs(rows.values) * (1.0 if weights is None else np.repeat(weights, lengths))
+        sizes = scored.sizes
         if n_tracks < len(self._tracks):
             followed = track >= 0
-            keys, terms = keys[followed], None if terms is None else terms[followed]
-        self._by_group += _counted(keys, terms, self._by_group.shape)
+            keys, sizes = keys[followed], None if sizes is None else sizes[followed]
+        self._by_group += counted(keys, sizes, self._by_group.shape)
 
-    def _follow(self, rows: Rows) -> int:
-        """Groups that have come up get histograms while there is room, the most frequent first; how many have one."""
-        width = max(len(self._members), int(rows.indices.max(initial=-1)) + 1)
-        self._members = _grown(self._members, (width,))
-        self._members += np.bincount(rows.indices, minlength=width)
-        self._tracks = np.concatenate([self._tracks, np.full(width - len(self._tracks), -1, dtype=np.int64)])
+    def _follow(self, members: IntArray) -> int:
+        """Groups that come up get histograms while there is room, the most frequent first; how many have one."""
+        new = np.where(grown(self._members, members.shape) > 0, 0, members)
+        self._members = grown(self._members, members.shape) + members
+        self._tracks = np.append(self._tracks, np.full(len(members) - len(self._tracks), -1))
         n_tracks = int(self._tracks.max(initial=-1)) + 1
-        if n_tracks >= MOST_CURVES:
-            return n_tracks
-        waiting = np.where(self._tracks >= 0, 0.0, self._members)
-        new = np.argsort(-waiting, kind="stable")[: MOST_CURVES - n_tracks]
-        new = np.sort(new[waiting[new] > 0])
-        self._tracks[new] = n_tracks + np.arange(len(new))
-        return n_tracks + len(new)
+        first = np.argsort(-new, kind="stable")[: max(MOST_CURVES - n_tracks, 0)]
+        first = np.sort(first[new[first] > 0])
+        self._tracks[first] = n_tracks + np.arange(len(first))
+        return n_tracks + len(first)
+
+    def merge(self, other: "Histograms", at: Positions) -> bool:
+        """Add another part of the stream; a group stays followed if both parts have followed it from its first row."""
+        if not np.array_equal(self.edges, other.edges):
+            raise InvalidInput("only histograms with the same bins of forecasts can be merged")
+        if other.outcomes is None:
+            return True
+        if self.outcomes is None:
+            self.outcomes = OutcomeBins.restored(other.outcomes.arrays())
+        else:
+            self.outcomes.merge(other.outcomes)
+        self.by_slot = added(grown(self.by_slot, (0, self.outcomes.n)), other.by_slot, at.slots, None)
+        self.forecasts += other.forecasts
+        members = added(self._members.copy(), other._members, at.groups)
+        mine, theirs = np.zeros((2, len(members))), np.zeros((2, len(members)))
+        for both, one, groups in ((mine, self, None), (theirs, other, at.groups)):
+            added(both, np.stack([one._members, one._tracks + 1.0]), None, groups)
+        whole = np.where([(both[0] == 0) | (both[1] > 0) for both in (mine, theirs)], members, 0.0).min(axis=0)
+        followed = np.argsort(-whole, kind="stable")[:MOST_CURVES]
+        followed = np.sort(followed[whole[followed] > 0])
+        by_group = np.zeros((len(self.forecasts), len(followed), self.outcomes.n))
+        for one, track in ((self, mine[1, followed]), (other, theirs[1, followed])):
+            counts = grown(one._by_group, (0, 0, self.outcomes.n))
+            by_group[:, track > 0] += counts[:, track[track > 0].astype(np.int64) - 1]
+        self._by_group, self._members = by_group, members
+        self._tracks = np.full(len(members), -1, dtype=np.int64)
+        self._tracks[followed] = np.arange(len(followed))
+        return True
 
     def arrays(self) -> dict[str, Float64Array]:
-        """The whole state, as arrays that may be saved; `restore` goes on from it."""
-        outcomes = {} if self.outcomes is None else {f"outcomes.{k}": v for k, v in self.outcomes.arrays().items()}
-        return {
-            **outcomes,
-            "by_slot": self.by_slot,
-            "by_group": self._by_group,
-            "forecasts": self.forecasts,
-            "tracks": self._tracks.astype(np.float64),
-            "members": self._members,
-        }
+        """The whole state; `restore` goes on from it."""
+        outcomes = {} if self.outcomes is None else self.outcomes.arrays()
+        return {**super().arrays(), **{f"outcomes.{name}": array for name, array in outcomes.items()}}
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Take the state of `arrays` over; the edges must be those of the histograms that had it."""
-        kept = {name.removeprefix("outcomes."): each for name, each in arrays.items() if name.startswith("outcomes.")}
-        self.outcomes = OutcomeBins.restored(kept) if kept else None
-        self.by_slot, self._by_group = arrays["by_slot"].copy(), arrays["by_group"].copy()
-        self.forecasts, self._members = arrays["forecasts"].copy(), arrays["members"].copy()
-        self._tracks = arrays["tracks"].astype(np.int64)
-
-
-def _counted(keys: IntArray, weights: Float64Array | None, shape: tuple[int, ...]) -> Float64Array:
-    """How often each key comes, or the weight with which it does, in an array of `shape`."""
-    counts = np.bincount(keys, weights=weights, minlength=int(np.prod(shape)))
-    return counts.reshape(shape).astype(np.float64, copy=False)
-
-
-def _grown(array: Float64Array, shape: tuple[int, ...]) -> Float64Array:
-    """`array` with zeros behind it up to `shape`, where that is larger."""
-    wanted = tuple(max(have, want) for have, want in zip(array.shape, shape, strict=True))
-    if wanted == array.shape:
-        return array
-    larger = np.zeros(wanted)
-    larger[tuple(slice(size) for size in array.shape)] = array
-    return larger
+        """Go on from what `arrays` held; the edges must be those of the histograms that had it."""
+        super().restore(arrays)
+        outcomes = part_of(arrays, "outcomes.")
+        self.outcomes = OutcomeBins.restored(outcomes) if outcomes else None

@@ -202,31 +202,6 @@ def cell_bias(
     return possible(lower, -upper, count, forecasts)
 
 
-def cell_evidence(
-    count: Float64Array, ones: Float64Array, forecasts: Float64Array, tolerance: Float64Array | float = 0.0
-) -> LogWealth:
-    """The e-values behind F1: how much each cell speaks for a bias above `tolerance`, and for one below minus that.
-
-    Guarantee: wherever the bias is at most `tolerance`, exp(too_high) is at most a nonnegative martingale that starts
-    at 1; likewise the other side. The interval of `cell_bias` leaves out 0 exactly where the larger of the two, at
-    tolerance 0, is above log(2 / delta).
-
-    Examples
-    --------
-    >>> cell_evidence(np.array([2000.0]), np.array([500.0]), np.array([620.0])).too_high.round(1)
-    array([15.1])
-    """
-
-    def side(b: Float64Array, n: Float64Array, Y: Float64Array, P: Float64Array) -> Float64Array:
-        gains, shifts = _cell_bets(n, Y, P)
-        return log_wealth(n, gains, RATES_OF_TILTS, shifts, TILT_WEIGHTS, b)
-
-    bias = np.broadcast_to(tolerance, count.shape)
-    return LogWealth(
-        _in_parts(side, bias, count, ones, forecasts), _in_parts(side, bias, count, count - ones, count - forecasts)
-    )
-
-
 def group_bias(
     counts: Float64Array, ones: Float64Array, forecasts: Float64Array, delta: Float64Array | float
 ) -> BiasInterval:
@@ -264,7 +239,12 @@ def group_bias(
 def group_evidence(
     counts: Float64Array, ones: Float64Array, forecasts: Float64Array, tolerance: Float64Array | float = 0.0
 ) -> LogWealth:
-    """The e-values behind F2; see `cell_evidence`."""
+    """The e-values behind F2: how much each group speaks for a bias above `tolerance`, and for one below minus that.
+
+    Guarantee: wherever the bias is at most `tolerance`, exp(too_high) is at most a nonnegative martingale that starts
+    at 1; likewise the other side. The interval of `group_bias` leaves out 0 exactly where the larger of the two, at
+    tolerance 0, is above log(2 / delta).
+    """
 
     def side(b: Float64Array, k: Float64Array, Y: Float64Array, P: Float64Array) -> Float64Array:
         n, gains, rates, shifts, weights = _group_bets(k, Y, P)

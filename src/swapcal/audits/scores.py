@@ -1,4 +1,4 @@
-"""Means of a few numbers over the rows of every group."""
+"""Scores that people know: those of 0/1 outcomes, losses before and after in pairs, and means of groups."""
 
 import math
 from dataclasses import dataclass
@@ -6,12 +6,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from swapcal.audits.sums import bins_between
-from swapcal.protocols import Rows
+from swapcal.audits.sums import Part, Positions, Scored, added, bins_between
 from swapcal.typing import Float64Array
-
-# --------
-# Scores that people know for 0/1 outcomes: log loss, AUC, and CORP's parts of the Brier score.
 
 SMALLEST = 1e-15
 """Forecasts of 0 and 1 count as this near to them in the log loss, as in scikit-learn."""
@@ -50,25 +46,39 @@ def fine_edges(p: Float64Array) -> Float64Array:
     return edges
 
 
-class ScoreSums:
+class ScoreSums(Part):
     """What the scores are read from: per fine bin of forecasts, weight and ones; and sums of losses, which are exact.
 
     Where every forecast value has its bin, so are AUC and the parts; else they are within about 0.0001.
     """
+
+    saved = ("sums", "losses", "edges")
 
     def __init__(self, edges: Float64Array) -> None:
         self.edges = edges
         self.sums = np.zeros((2, len(edges) + 1))
         self.losses = np.zeros(2)
 
-    def add(self, y: Float64Array, p: Float64Array, weights: Float64Array | None = None) -> None:
+    def add(self, scored: Scored) -> None:
         """Add rows; outcomes are 0 or 1."""
+        self.add_rows(scored.y, scored.p, scored.weights)
+
+    def add_rows(self, y: Float64Array, p: Float64Array, weights: Float64Array | None = None) -> None:
+        """Add outcomes, forecasts and weights."""
         bins, n = bins_between(self.edges, p), len(self.edges) + 1
         w = np.ones(len(y)) if weights is None else weights
         self.sums[0] += np.bincount(bins, weights, n)
         self.sums[1] += np.bincount(bins, y if weights is None else w * y, n)
         q = np.clip(np.where(y > 0.5, p, 1.0 - p), SMALLEST, 1.0)
         self.losses += [float(np.sum(w * (p - y) ** 2)), float(-np.sum(w * np.log(q)))]
+
+    def merge(self, other: "ScoreSums", at: Positions) -> bool:
+        """Add another part of the stream, if it has the same bins."""
+        if not np.array_equal(self.edges, other.edges):
+            return False
+        self.sums += other.sums
+        self.losses += other.losses
+        return True
 
     def scores(self) -> BinaryScores:
         """The scores of the rows so far."""
@@ -94,15 +104,6 @@ class ScoreSums:
             uncertainty=uncertainty,
             base_rate=rate,
         )
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state, as arrays that may be saved; `restore` goes on from it."""
-        return {"sums": self.sums, "losses": self.losses, "edges": self.edges}
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        self.sums, self.losses = arrays["sums"].copy(), arrays["losses"].copy()
-        self.edges = arrays["edges"].copy()
 
 
 def pooled(means: Float64Array, weights: Float64Array) -> Float64Array:
@@ -144,7 +145,7 @@ class Paired:
     confidence: float
 
 
-class PairedLosses:
+class PairedLosses(Part):
     """Sums of losses over blocks of neighboring rounds; when the blocks run out, neighbors are joined in pairs.
 
     Memory: at most 1,024 blocks, whatever the length of the stream.
@@ -162,6 +163,8 @@ class PairedLosses:
     >>> round(pair.difference, 4), pair.low <= pair.difference <= pair.high < 0
     (-0.045, True)
     """
+
+    saved = ("sums", "length")
 
     def __init__(self) -> None:
         self.length = 1
@@ -208,14 +211,6 @@ class PairedLosses:
             confidence=confidence,
         )
 
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state."""
-        return {"sums": self.sums, "length": np.array([float(self.length)])}
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        self.sums, self.length = arrays["sums"].copy(), int(arrays["length"][0])
-
 
 def _joined(sums: Float64Array, factor: int) -> Float64Array:
     joined: Float64Array = np.add.reduceat(sums, np.arange(0, sums.shape[1], factor), axis=1)
@@ -242,7 +237,7 @@ def student_quantile(share: float, degrees: int) -> float:
     return float(z + sum(term / degrees ** (k + 1) for k, term in enumerate(terms)))
 
 
-class GroupMeans:
+class GroupMeans(Part):
     """Sums that can be kept: of each number over a group's rows, and how many rows those are.
 
     Parameters
@@ -254,11 +249,15 @@ class GroupMeans:
 
     Examples
     --------
-    >>> means = GroupMeans(2, ("width",))
-    >>> means.add(Rows(np.array([0, 1, 3]), np.array([0, 0, 1]), np.ones(3)), np.array([1.0, 3.0]))
+    >>> from swapcal.protocols import Rows
+    >>> means, rows = GroupMeans(2, ("width",)), Rows(np.array([0, 1, 3]), np.array([0, 0, 1]), np.ones(3))
+    >>> y = np.zeros(2)
+    >>> means.add(Scored(y, y, y, np.zeros(2, dtype=np.int64), rows, numbers=(np.array([1.0, 3.0]),)))
     >>> means.of("width"), means.rows
     (array([2., 3.]), array([2., 1.]))
     """
+
+    saved = ("sums",)
 
     def __init__(self, n: int, names: tuple[str, ...]) -> None:
         self.names = names
@@ -270,26 +269,21 @@ class GroupMeans:
         rows: Float64Array = self.sums[0]
         return rows
 
-    def add(self, rows: Rows, *numbers: Float64Array, weights: Float64Array | None = None) -> None:
-        """Add rows: their groups, and one array for each of the names."""
-        n, lengths = self.sums.shape[1], np.diff(rows.indptr)
-        for k, number in enumerate((np.ones(len(lengths)), *numbers)):
-            each = number if weights is None else number * weights
-            self.sums[k] += np.bincount(rows.indices, np.repeat(each, lengths), n)
+    def add(self, scored: Scored) -> None:
+        """Add rows, with one of their numbers for each of the names."""
+        n, lengths = self.sums.shape[1], scored.lengths
+        for k, number in enumerate((np.ones(len(lengths)), *scored.numbers)):
+            each = number if scored.weights is None else number * scored.weights
+            self.sums[k] += np.bincount(scored.rows.indices, np.repeat(each, lengths), n)
+
+    def merge(self, other: "GroupMeans", at: Positions) -> bool:
+        """Add another part of the stream, if it has the same numbers."""
+        if self.names == other.names:
+            self.sums = added(self.sums, other.sums, None, at.groups)
+        return self.names == other.names
 
     def of(self, name: str) -> Float64Array:
         """The mean of a number in each group; NaN without rows."""
         total: Float64Array = self.sums[1 + self.names.index(name)]
         means: Float64Array = np.divide(total, self.rows, out=np.full(len(total), np.nan), where=self.rows > 0)
         return means
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state."""
-        return {"means": self.sums}
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        kept = arrays["means"]
-        if kept.shape != self.sums.shape or (kept[0] < 0).any():
-            raise ValueError(f"the sums of groups have shape {kept.shape}")
-        self.sums = kept.copy()

@@ -1,22 +1,25 @@
 """What a column of forecasts comes to: errors, chance, skill, curves, the worst cells."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from swapcal.audits.cells import Cell, Cells, cell_radii, find_witness, make_cells, worst_cell_sentence
-from swapcal.audits.chance import ChanceLevel, Skill, null_level, skill, skill_of_mean
-from swapcal.audits.column import Column
-from swapcal.audits.groups import ALPHA, SHARES, GroupBias, bias_of_group, group_sums
-from swapcal.audits.histograms import Curve, make_curve
+from swapcal.audits.chance import ChanceLevel, Skill, StratifiedSample, null_level, skill, skill_of_mean
+from swapcal.audits.groups import ALPHA, SHARES, GroupBias
+from swapcal.audits.histograms import Curve, Histograms, OutcomeBins, make_curve
 from swapcal.audits.intervals import asymptotic_bias, cell_bias
-from swapcal.audits.scores import BinaryScores
+from swapcal.audits.scores import BinaryScores, ScoreSums, fine_edges
 from swapcal.audits.sums import SumTable
 from swapcal.audits.timeline import GroupHistory, onset
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Linear
 from swapcal.typing import Float64Array, IntArray
+
+if TYPE_CHECKING:
+    from swapcal.audits.column import Column
 
 CONFIDENCE = 0.95
 NEGLIGIBLE = 0.05
@@ -94,19 +97,20 @@ class ColumnSummary:
         return np.asarray(large & (self.groups.off > 0))
 
 
-def summarize(column: Column, r: float = 2.0) -> ColumnSummary:
-    """Everything that is shown of one column of forecasts."""
-    histograms, outcomes = column.histograms, column.histograms.outcomes
-    if column.n_rounds == 0 or outcomes is None:
+def summarize(column: "Column", r: float = 2.0) -> ColumnSummary:
+    """Everything that is shown of one column of forecasts; from its parts, as far as it has them."""
+    histograms = column.histograms
+    outcomes = None if histograms is None else histograms.outcomes
+    if column.n_rounds == 0 or histograms is None or outcomes is None:
         raise InvalidInput("a column of forecasts needs a round to be summed up; add some first")
     table, names = column.table(), column.names
     cells = make_cells(table, _intervals(column, table), names, r, CONFIDENCE, "adaptive")
     near = np.maximum(cells.low, -cells.high)  # how far the interval stays away from 0; negative if it holds 0
-    known = _skill(column, table)
+    known = _skill(column, table, histograms, outcomes)
     luck = _chance(column, table, r)
     bins = histograms.bins(table.value)
     bias, counts = _heat(table, bins, len(histograms.forecasts))
-    groups = _groups(column)
+    groups = column.groups()
     histories, since = _histories(column, groups)
     return ColumnSummary(
         label=column.label,
@@ -114,7 +118,7 @@ def summarize(column: Column, r: float = 2.0) -> ColumnSummary:
         group_error=column.group_error(r),
         overall_error=column.overall_error(r),
         loss=column.loss,
-        curves=_curves(column, table, bins, groups),
+        curves=_curves(column, histograms, outcomes, table, bins, groups),
         edges=histograms.edges.copy(),
         bias=bias,
         counts=counts,
@@ -133,21 +137,21 @@ def summarize(column: Column, r: float = 2.0) -> ColumnSummary:
         weight=column.weight,
         groups=groups,
         constant=known.value,
-        scores=None if column.scores is None else column.scores.scores(),
+        scores=_scores(column, table, histograms, outcomes),
         histories=histories,
-        times=tuple(column.timeline.labels),
+        times=() if column.timeline is None else tuple(column.timeline.labels),
         since=since,
     )
 
 
-def _n_possible(column: Column, table: SumTable) -> int:
+def _n_possible(column: "Column", table: SumTable) -> int:
     """Cells that there can be; where that is unknown, so many that it does not matter when each of them appeared."""
     n_cells = int(np.count_nonzero(table.active))
     n_bins = column.audit.n_bins
     return n_cells * (n_cells + 1) if n_bins is None else n_bins * table.xv.shape[1]
 
 
-def _intervals(column: Column, table: SumTable) -> tuple[Float64Array, Float64Array]:
+def _intervals(column: "Column", table: SumTable) -> tuple[Float64Array, Float64Array]:
     """Intervals of all cells at their share of the error rate: exact for binary V, else those of many rows."""
     delta = ALPHA * SHARES["cells"] / max(_n_possible(column, table), 1)
     usual = float(table.vv.sum()) / max(float(table.rounds.sum()), 1.0)
@@ -163,15 +167,10 @@ def _intervals(column: Column, table: SumTable) -> tuple[Float64Array, Float64Ar
     return low, high
 
 
-def _groups(column: Column) -> GroupBias:
-    own = column.audit.table()
-    sums = group_sums(own, column.cell_forecasts(own), column.centers(own), column.clusters)
-    error = own.count @ (own.xv / own.count[:, None]) ** 2
-    return bias_of_group(sums, column.audit.function_names, error)
-
-
-def _histories(column: Column, groups: GroupBias) -> tuple[dict[str, GroupHistory], dict[str, int]]:
+def _histories(column: "Column", groups: GroupBias) -> tuple[dict[str, GroupHistory] | None, dict[str, int] | None]:
     """Bias over time of everybody and of the worst groups, and since when those that are off are."""
+    if column.timeline is None:
+        return None, None
     chosen = [0, *groups.ranked()[:N_HISTORIES].tolist()]
     histories = {groups.name[j]: column.timeline.of_group(j) for j in chosen}
     since = {}
@@ -182,14 +181,25 @@ def _histories(column: Column, groups: GroupBias) -> tuple[dict[str, GroupHistor
     return histories, since
 
 
-def _skill(column: Column, table: SumTable) -> Skill:
-    outcomes, forecast = column.histograms.outcomes, column.property
+def _scores(column: "Column", table: SumTable, histograms: Histograms, outcomes: OutcomeBins) -> BinaryScores | None:
+    """Scores for 0/1 outcomes; where each forecast value is judged by itself, the histograms of outcomes tell them."""
+    if column.scores is not None:
+        return column.scores.scores()
+    told = column.binary and column.property.outcome(0.0, 0.0) is not None
+    if not told or column.slot_edges is not None or outcomes.n != 2:
+        return None
+    sums = ScoreSums(fine_edges(table.value))
+    zeros_and_ones = histograms.by_slot[table.slot]
+    sums.add_rows(np.tile([0.0, 1.0], len(table.value)), np.repeat(table.value, 2), zeros_and_ones.reshape(-1))
+    return sums.scores()
+
+
+def _skill(column: "Column", table: SumTable, histograms: Histograms, outcomes: OutcomeBins) -> Skill:
+    forecast = column.property
     if forecast.is_conditional_mean:
         fitted = table.value - (forecast.high - forecast.low) * table.v / table.count
         return skill_of_mean(column.outcome_sums, fitted, table.value, table.count)
-    if outcomes is None:
-        raise InvalidInput("a column of forecasts needs a round to be summed up; add some first")
-    known = skill(forecast, outcomes, column.histograms.by_slot[table.slot], table.value, table.count)
+    known = skill(forecast, outcomes, histograms.by_slot[table.slot], table.value, table.count)
     if column.constant is None or column.constant_loss is None:
         return known
     # The loss of this constant was summed up exactly.
@@ -197,16 +207,19 @@ def _skill(column: Column, table: SumTable) -> Skill:
     return known._replace(constant=constant, ideal=min(known.ideal, constant), value=column.constant)
 
 
-def _chance(column: Column, table: SumTable, r: float) -> ChanceLevel:
-    """What calibrated forecasts would show; the functions of the sample are numbered as those of the table."""
+def _chance(column: "Column", table: SumTable, r: float) -> ChanceLevel:
+    """What calibrated forecasts would show; the functions of the sample are numbered as those of the table.
+
+    Without a sample chance is drawn for each group by itself, which is too much where groups overlap.
+    """
     n_own = column.audit.table().xv.shape[1]
     n_linear = table.xv.shape[1] - n_own
+    if column.sample is None:
+        return null_level(StratifiedSample(), table.count, table.xvxv, r, n_linear=n_linear)
     n_slots = int(table.slot.max(initial=-1)) + 1
     count, squares = np.zeros(n_slots), np.zeros((n_slots, table.xv.shape[1]))
     count[table.slot], squares[table.slot] = table.count, table.xvxv
-    sample = column.sample
-    if n_linear:
-        sample = column.sample.renumbered(column.linear_start, n_own)
+    sample = column.sample.renumbered(n_own) if n_linear else column.sample
     return null_level(sample, count, squares, r, n_linear=n_linear)
 
 
@@ -231,7 +244,7 @@ def _heat(table: SumTable, bins: IntArray, n_bins: int) -> tuple[Float64Array, F
     return np.divide(sums["xv"], sums["weight"], out=nothing, where=sums["weight"] > 0), sums["active"]
 
 
-def _witness(column: Column, cells: Cells, near: Float64Array, r: float) -> str:
+def _witness(column: "Column", cells: Cells, near: Float64Array, r: float) -> str:
     """The sentence about where the forecasts are most wrong.
 
     That is the cell that adds most to the swap error, of those that are biased beyond doubt if there are any. A bias of
@@ -260,12 +273,16 @@ def _witness(column: Column, cells: Cells, near: Float64Array, r: float) -> str:
     return worst_cell_sentence(column.property, value, name, bias, share, CONFIDENCE, members=members)
 
 
-def _curves(column: Column, table: SumTable, bins: IntArray, groups: GroupBias) -> dict[str, Curve]:
+def _curves(
+    column: "Column",
+    histograms: Histograms,
+    outcomes: OutcomeBins,
+    table: SumTable,
+    bins: IntArray,
+    groups: GroupBias,
+) -> dict[str, Curve]:
     """Reliability curves: of all rounds, and of the worst groups and the largest."""
-    histograms, outcomes, names = column.histograms, column.histograms.outcomes, column.audit.function_names
-    n_bins = len(histograms.forecasts)
-    if outcomes is None:
-        return {}
+    names, n_bins = column.audit.function_names, len(histograms.forecasts)
     overall = np.zeros((n_bins, outcomes.n))
     np.add.at(overall, bins, histograms.by_slot[table.slot])
     forecast = _mean(table.count, table.value, bins, n_bins)
@@ -286,7 +303,7 @@ def _curves(column: Column, table: SumTable, bins: IntArray, groups: GroupBias) 
 
 
 def _outcome(
-    column: Column, forecast: Float64Array, v: Float64Array, weight: Float64Array, bins: IntArray
+    column: "Column", forecast: Float64Array, v: Float64Array, weight: Float64Array, bins: IntArray
 ) -> Float64Array | None:
     """The mean outcome of each bin of the pictures, which V tells exactly where a mean is forecast."""
     off = _mean(weight, np.divide(v, weight, out=np.zeros_like(v), where=weight > 0), bins, len(forecast))

@@ -1,7 +1,9 @@
 """The sums of an audit: everything that it keeps of a stream, per forecast value. There is no other accumulator."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -11,6 +13,118 @@ from swapcal.errors import InvalidInput, StateFileError
 from swapcal.inputs import matrix, real, vector
 from swapcal.protocols import Row, Rows
 from swapcal.typing import Float64Array, IntArray, Spec
+
+Times = Callable[[int], str | None]
+
+
+class Positions(NamedTuple):
+    """Where the forecast values (slots) and the groups of a column lie in the one it was merged into."""
+
+    slots: IntArray
+    groups: IntArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Rounds of a column of forecasts as its parts add them: what several of them need is worked out once.
+
+    y, p, v: outcomes, forecasts and identification values. slots: where the audit counts each forecast. rows, linear:
+    values of the groups, and of the coordinates of a linear class. weights, clusters, numbers: one entry a round.
+    time: what is known of the time of a round, by its number among these.
+    """
+
+    y: Float64Array
+    p: Float64Array
+    v: Float64Array
+    slots: IntArray
+    rows: Rows
+    linear: Rows | None = None
+    weights: Float64Array | None = None
+    clusters: IntArray | None = None
+    time: Times | None = None
+    numbers: tuple[Float64Array, ...] = ()
+
+    @cached_property
+    def once(self) -> bool:
+        """Whether every round counts once and groups are 0 or 1."""
+        return self.weights is None and bool((self.rows.values == 1.0).all())
+
+    @cached_property
+    def wv(self) -> Float64Array:
+        """W V of each round."""
+        return self.v if self.weights is None else self.weights * self.v
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """Entries of each round: its groups."""
+        return np.diff(self.rows.indptr)
+
+    @cached_property
+    def sizes(self) -> Float64Array | None:
+        """W |f| of each entry; None where all are 1."""
+        if self.once:
+            return None
+        return np.abs(self.rows.values) * (1.0 if self.weights is None else np.repeat(self.weights, self.lengths))
+
+    @cached_property
+    def terms(self) -> Float64Array:
+        """W f V of each entry."""
+        terms = np.repeat(self.wv, self.lengths)
+        return terms if self.once else self.rows.values * terms
+
+    def cells(self, places: IntArray, width: int) -> IntArray:
+        """The number of each entry's cell in a table of `width` groups, of which `places` are the lines of rounds."""
+        keys: IntArray = np.repeat(places * width, self.lengths)
+        keys += self.rows.indices
+        return keys
+
+
+class Part:
+    """Sums over rounds that are saved by the names of their arrays and numbers; `add` and `merge` are their own."""
+
+    saved: ClassVar[tuple[str, ...]]
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """The whole state; `restore` goes on from it."""
+        values = {name.strip("_"): np.asarray(getattr(self, name), dtype=np.float64) for name in self.saved}
+        return {name: np.atleast_1d(value) for name, value in values.items()}
+
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Go on from what `arrays` held; the settings must be those of the part that had it."""
+        for name in self.saved:
+            now, array = getattr(self, name), arrays[name.strip("_")]
+            setattr(self, name, array.astype(now.dtype) if isinstance(now, np.ndarray) else type(now)(array[0]))
+
+
+def counted(keys: IntArray, weights: Float64Array | None, shape: tuple[int, ...]) -> Float64Array:
+    """How often each key comes, or the weight with which it does, in an array of `shape`."""
+    counts = np.bincount(keys, weights=weights, minlength=int(np.prod(shape)))
+    return counts.reshape(shape).astype(np.float64, copy=False)
+
+
+def grown(array: Float64Array, shape: tuple[int, ...]) -> Float64Array:
+    """`array` with zeros behind it up to `shape`, where that is larger."""
+    wanted = tuple(max(have, want) for have, want in zip(array.shape, shape, strict=True))
+    if wanted == array.shape:
+        return array
+    larger = np.zeros(wanted)
+    larger[tuple(slice(size) for size in array.shape)] = array
+    return larger
+
+
+def added(array: Float64Array, other: Float64Array, *positions: IntArray | None) -> Float64Array:
+    """`array`, grown where need be, with `other` added at `positions` of each axis; None: where it is.
+
+    Examples
+    --------
+    >>> added(np.ones(2), np.array([5.0, 7.0]), np.array([2, 0]))
+    array([8., 1., 5.])
+    """
+    places = [np.arange(n) if at is None else at[:n] for at, n in zip(positions, other.shape, strict=True)]
+    array = grown(array, tuple(int(at.max(initial=-1)) + 1 for at in places))
+    array[np.ix_(*places)] += other[tuple(slice(len(at)) for at in places)]
+    return array
+
 
 # --------
 # Bins between edges: the one place that turns forecasts and outcomes into numbers of bins.
@@ -245,8 +359,11 @@ class Sums:
         located: IntArray = np.array(found, dtype=np.int64)[codes]
         return located
 
-    def merge(self, other: "Sums", columns: IntArray | None = None) -> None:
-        """Add the sums of another stream over the same edges; its function j is `columns[j]` here, j by default."""
+    def merge(self, other: "Sums", columns: IntArray | None = None) -> IntArray:
+        """Add the sums of another stream over the same edges; where its slots are here.
+
+        Its function j is `columns[j]` here, j by default.
+        """
         theirs = other.arrays()
         slots = self.slots(theirs["value"]) if self._inner is None else np.arange(self.n_slots)
         n_used = theirs["xv"].shape[1] if columns is None else other.n_used
@@ -257,6 +374,7 @@ class Sums:
                 array[slots] += theirs[name]
             else:
                 array[slots[:, None], where] += theirs[name][:, :n_used]
+        return slots
 
     def table(self, n: int | None = None) -> SumTable:
         """The sums of all values with any weight and of the first `n` functions (default all), as copies."""
@@ -269,11 +387,7 @@ class Sums:
         else:
             values = _tidy(self._arrays["forecast"][used] / self._arrays["count"][used])
         cells = {name: np.zeros((len(used), 0)) for name in PER_CELL}
-        for name in PER_CELL:
-            if name in self._arrays:
-                kept = self._arrays[name][used, :n]
-                cells[name] = np.zeros((len(used), n))
-                cells[name][:, : kept.shape[1]] = kept
+        cells |= {name: grown(self._arrays[name][used, :n], (0, n)) for name in PER_CELL if name in self._arrays}
         return SumTable(values, used, *(self._arrays[name][used] for name in PER_VALUE), **cells)
 
     def arrays(self) -> dict[str, Float64Array]:
@@ -344,9 +458,7 @@ class Sums:
         if n_columns > width:
             width = min(max(n_columns, 2 * width, 8), self.n)
         for name, array in self._arrays.items():
-            larger = np.zeros(height if array.ndim == 1 else (height, width))
-            larger[tuple(slice(size) for size in array.shape)] = array
-            self._arrays[name] = larger
+            self._arrays[name] = grown(array, (height, width)[: array.ndim])
 
 
 def _tidy(values: Float64Array) -> Float64Array:

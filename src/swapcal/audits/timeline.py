@@ -1,15 +1,14 @@
 """Bias as the stream goes by: sums of every group over blocks of neighboring rows, in bounded memory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from swapcal.protocols import Rows
+from swapcal.audits.sums import Part, Positions, Scored, added, counted, grown
 from swapcal.typing import Float64Array
 
-Times = Callable[[int], str | None]
 N_BLOCKS = 64
 EARLY = 0.1
 """A bias that begins within this share of a group's rows has been there from the start."""
@@ -34,20 +33,23 @@ class GroupHistory:
         return mean
 
 
-class Timeline:
+class Timeline(Part):
     """Sums of w f V and w |f| of every group over at most 64 blocks; when they run out, neighbors are joined in pairs.
 
     Memory: 1 kB a group, whatever the number of rows. A batch costs two counts over its entries.
 
     Examples
     --------
-    >>> rows = Rows(np.arange(101), np.zeros(100, dtype=np.int64), np.ones(100))
+    >>> from swapcal.protocols import Rows
+    >>> zeros, v = np.zeros(100, dtype=np.int64), np.where(np.arange(100) < 50, 0.0, 0.5)
     >>> line = Timeline()
-    >>> line.add(rows, np.where(np.arange(100) < 50, 0.0, 0.5))
+    >>> line.add(Scored(v, v, v, zeros, Rows(np.arange(101), zeros, np.ones(100))))
     >>> history = line.of_group(0)
     >>> history.start[:3], history.mean[:26:25]
     (array([0., 2., 4.]), array([0. , 0.5]))
     """
+
+    saved = ("_sums", "length", "n_rows")
 
     def __init__(self) -> None:
         self.length = 1
@@ -56,49 +58,40 @@ class Timeline:
         self.labels: list[str | None] = []
         """What the first row of each block says of its time, if anything."""
 
-    def add(self, rows: Rows, v: Float64Array, weights: Float64Array | None = None, time: Times | None = None) -> None:
-        """Add rows: their groups, V, weights, and what gives the text of the time of a row."""
-        n = len(v)
+    def add(self, scored: Scored) -> None:
+        """Add rows."""
+        n = len(scored.v)
         while self.n_rows + n > N_BLOCKS * self.length:
             self._join()
         block = (self.n_rows + np.arange(n)) // self.length
-        if time is not None:
+        if scored.time is not None:
             first = np.flatnonzero(np.diff(block, prepend=len(self.labels) - 1))
-            self.labels += [time(t) for t in first.tolist()]
+            self.labels += [scored.time(t) for t in first.tolist()]
         self.n_rows += n
-        width = int(rows.indices.max(initial=-1)) + 1
+        width = int(scored.rows.indices.max(initial=-1)) + 1
         if width > self._sums.shape[2]:
-            grown = np.zeros((2, N_BLOCKS, max(width, 2 * self._sums.shape[2])))
-            grown[:, :, : self._sums.shape[2]] = self._sums
-            self._sums = grown
-        lengths = np.diff(rows.indptr)
-        width = self._sums.shape[2]
+            self._sums = grown(self._sums, (0, 0, max(width, 2 * self._sums.shape[2])))
         # Most batches lie in one or two blocks, whose sums are all that changes.
         low, high = int(block[0]), int(block[-1]) + 1
-        keys = np.repeat((block - low) * width, lengths)
-        keys += rows.indices
-        wv = v if weights is None else weights * v
-        plain = weights is None and bool((rows.values == 1.0).all())
-        size = None if plain else np.abs(rows.values) * (1.0 if weights is None else np.repeat(weights, lengths))
-        total = np.repeat(wv, lengths) if plain else rows.values * np.repeat(wv, lengths)
-        shape = (high - low, width)
-        for place, terms in ((0, size), (1, total)):
-            self._sums[place, low:high] += np.bincount(keys, terms, minlength=shape[0] * width).reshape(shape)
+        shape = (high - low, self._sums.shape[2])
+        keys = scored.cells(block - low, shape[1])
+        for place, terms in enumerate((scored.sizes, scored.terms)):
+            self._sums[place, low:high] += counted(keys, terms, shape)
+
+    def merge(self, other: "Timeline", at: Positions) -> bool:
+        """Go on from another one, before the first row; the rows of two parts have no common order."""
+        if self.n_rows and other.n_rows:
+            return False
+        if other.n_rows:
+            self._sums = added(self._sums, other._sums, None, None, at.groups)
+            self.length, self.n_rows, self.labels = other.length, other.n_rows, list(other.labels)
+        return True
 
     def of_group(self, j: int) -> GroupHistory:
         """The blocks of group `j`."""
         n = -(-self.n_rows // self.length)
         column = self._sums[:, :n, j] if j < self._sums.shape[2] else np.zeros((2, n))
         return GroupHistory(self.length * np.arange(n, dtype=np.float64), column[0].copy(), column[1].copy())
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state but the labels, as arrays that may be saved."""
-        return {"sums": self._sums, "rows": np.array([float(self.length), float(self.n_rows)])}
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        self._sums = arrays["sums"].copy()
-        self.length, self.n_rows = (int(each) for each in arrays["rows"])
 
     def _join(self) -> None:
         joined = self._sums[:, 0::2] + self._sums[:, 1::2]

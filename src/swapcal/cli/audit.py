@@ -8,7 +8,7 @@ import typer
 from swapcal.cli import options as shared
 from swapcal.cli.terminal import error_boundary, listen_alone, needs
 from swapcal.errors import InvalidInput
-from swapcal.text.numbers import counted, printable
+from swapcal.text.numbers import counted
 
 
 @shared.configured(
@@ -57,9 +57,8 @@ def audit(
         from swapcal.tables.records import RereadableSource
         from swapcal.tasks import audit as auditing
         from swapcal.tasks import audit as comparing
-        from swapcal.tasks.audit import merge_audits, merged_sentences
+        from swapcal.tasks.audit import merge_audits, merged_result
         from swapcal.tasks.files import check_distinct, check_page
-        from swapcal.tasks.merged_result import has_verdict, merged_result
         from swapcal.tasks.result import parse_threshold
 
         listen_alone()
@@ -82,13 +81,9 @@ def audit(
                     f"--merge adds up audits of one model at a time; got {','.join(models)!r}, name one column in --p"
                 )
             total = merge_audits(files, question, save=save)
-            if has_verdict(total) or report is not None or json or fail_above is not None:
-                source = files[0] if len(files) == 1 else counted(len(files), "file")
-                merged = merged_result(total, source=source, config=question.settings(), y=question.y, r=question.r)
-                show(merged, report=report, json=json, fail_above=fail_above)
-                return
-            for sentence in merged_sentences(total, len(files)):
-                typer.echo(printable(sentence))
+            source = files[0] if len(files) == 1 else counted(len(files), "file")
+            merged = merged_result(total, source=source, config=question.settings(), y=question.y, r=question.r)
+            show(merged, report=report, json=json, fail_above=fail_above)
             return
         if len(files) > 1 or save is not None:
             raise InvalidInput("several files, and --save, need --merge, which adds up their audits")

@@ -62,6 +62,21 @@ def uniform(seed: int, t: int) -> float:
     return (mix64(mix64(seed + GOLDEN) + (t + 1) * GOLDEN) >> 11) * 2.0**-53
 
 
+def row_keys(start: int, n: int, offset: int = 0) -> Float64Array:
+    """Uniform numbers in [0, 1) for `n` rows from number `start` on, each a function of its number alone.
+
+    Examples
+    --------
+    >>> row_keys(7, 1)[0] == row_keys(0, 8)[7], row_keys(0, 1, mix64(3 + GOLDEN))[0] == uniform(3, 0)
+    (np.True_, np.True_)
+    """
+    with np.errstate(over="ignore"):
+        z = np.arange(start + 1, start + n + 1, dtype=np.uint64) * np.uint64(GOLDEN) + np.uint64(offset)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
 # --------
 # An exponential that stays finite, and whose every bit is the same in NumPy and in C++.
 #

@@ -16,7 +16,6 @@ import msgspec
 import numpy as np
 
 import swapcal as sc
-from swapcal.audits.summary import summarize
 from swapcal.audits.timeline import ErrorHistory
 from swapcal.forecast import Identity
 from swapcal.protocols import Rows
@@ -87,8 +86,8 @@ def recorded_result(
         if history.due(part.stop):
             history.note(part.stop, *_errors(both))
     rounds, error_before, error_after = history.series(len(cases.y), *_errors(both))
-    before = None if both.before is None else summarize(both.before)
-    after, paired = summarize(both.after), both.losses.paired()
+    before = None if both.before is None else both.before.summary()
+    after, paired = both.after.summary(), both.losses.paired()
     history_of_errors = History(rounds, None if before is None else error_before, error_after, None)
     missing = int(status["pending"] - status["held"] + status["expired"] + status["forgotten"])
     return Result(

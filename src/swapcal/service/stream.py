@@ -17,7 +17,7 @@ import numpy as np
 
 import swapcal as sc
 from swapcal import properties
-from swapcal.audits.groups import bias_of_group, group_sums
+from swapcal.audits.column import Column
 from swapcal.cases import Order
 from swapcal.forecast import Identity
 from swapcal.monitor import Alarm, Monitor
@@ -137,8 +137,8 @@ GROUPS_SHOWN = 1000
 EVERYBODY = "all"
 
 
-def audit_view(stream: str, before: sc.Audit, after: sc.Audit) -> AuditView:
-    """Both audits as numbers; the groups for which there is most evidence against the model come first."""
+def audit_view(stream: str, before: Column, after: Column) -> AuditView:
+    """Both columns as numbers; the groups for which there is most evidence against the model come first."""
     sides = [_groups(before), _groups(after)]
     ranked = {name: -evidence for name, (_, _, evidence) in reversed([*sides[1].items(), *sides[0].items()])}
     groups = []
@@ -158,16 +158,11 @@ def audit_view(stream: str, before: sc.Audit, after: sc.Audit) -> AuditView:
 _Sides = dict[str, tuple[int, SideBias, float]]
 
 
-def _groups(audit: sc.Audit) -> _Sides:
+def _groups(column: Column) -> _Sides:
     """Rounds, bias and evidence of each group that has rounds, everybody included."""
-    if not audit.n_rounds:
+    if not column.n_rounds:
         return {}
-    table, kind = audit.table(), audit.property
-    binary = kind.binary_p(table.value)
-    centers = table.value if binary is None else np.asarray(binary)
-    forecasts = None if binary is None else centers[:, None] * table.active
-    error = table.count @ (table.xv / table.count[:, None]) ** 2
-    found = bias_of_group(group_sums(table, forecasts, centers), audit.function_names, error)
+    found = column.groups()
     return {
         found.name[k]: (
             int(found.rows[k]),
@@ -178,15 +173,15 @@ def _groups(audit: sc.Audit) -> _Sides:
     }
 
 
-def _errors(audit: sc.Audit, groups: _Sides) -> SideErrors:
-    some = audit.n_rounds > 0
+def _errors(column: Column, groups: _Sides) -> SideErrors:
+    some = column.n_rounds > 0
     return SideErrors(
-        rounds=audit.n_rounds,
-        calibration=audit.calibration() if some else 0.0,
-        multicalibration=audit.multicalibration() if some else 0.0,
-        swap_multicalibration=audit.swap_multicalibration() if some else 0.0,
+        rounds=column.n_rounds,
+        calibration=column.overall_error() if some else 0.0,
+        multicalibration=column.group_error() if some else 0.0,
+        swap_multicalibration=column.swap_error() if some else 0.0,
         groups_off=sum(bias.off for name, (_, bias, _) in groups.items() if name != EVERYBODY),
-        witness=str(audit.witness()) if some else None,
+        witness=str(column.audit.witness()) if some else None,
     )
 
 
@@ -225,7 +220,7 @@ class StreamEvaluation(Stateful):
 
     def __init__(self, property: Any, groups: sc.Groups, bins: int | None) -> None:
         self.property, self.groups, self.bins = property, groups, bins or AUDIT_BINS
-        self.before, self.after, self.totals = self._audit(), self._audit(), Totals()
+        self.before, self.after, self.totals = self._column(), self._column(), Totals()
         # For the eye only: they start empty after a restart.
         self.recent_before, self.recent_after = deque[float](maxlen=RECENT), deque[float](maxlen=RECENT)
         self._waiting: list[tuple[float, float | None, float, Row]] = []
@@ -249,18 +244,21 @@ class StreamEvaluation(Stateful):
         """Add what waits to the audits: many rounds at once cost a tenth, and give the same bits."""
         waiting, self._waiting = self._waiting, []
         if waiting:
-            self.after.update_many(*columns([(y, p, row) for y, _, p, row in waiting]))
+            self.after.add(*columns([(y, p, row) for y, _, p, row in waiting]))
         hinted = [(y, hint, row) for y, hint, _, row in waiting if hint is not None]
         if hinted:
-            self.before.update_many(*columns(hinted))
+            self.before.add(*columns(hinted))
 
-    def audits(self) -> tuple[sc.Audit, sc.Audit]:
-        """Copies of the audits before and after, for other threads to read."""
+    def audits(self) -> tuple[Column, Column]:
+        """Copies of the columns before and after, for other threads to read."""
         self.bring_up_to_date()
-        return self._audit() + self.before, self._audit() + self.after
+        before, after = self.before.emptied(), self.after.emptied()
+        before.merge(self.before)
+        after.merge(self.after)
+        return before, after
 
-    def _audit(self) -> sc.Audit:
-        return sc.Audit(self.property, self.groups, bins=self.bins)
+    def _column(self) -> Column:
+        return Column(sc.Audit(self.property, self.groups, bins=self.bins), label="", parts=())
 
     def to_state(self) -> Saved:
         """What it is made of, but for the recent losses."""
@@ -273,8 +271,7 @@ class StreamEvaluation(Stateful):
         """Make it again, over the groups of the stream."""
         scores = cls(property, cast(sc.Groups, groups), packed.plain["bins"])
         scores.before, scores.after = (
-            sc.Audit.from_bytes(packed.parts[name], property=property, hypotheses=groups)
-            for name in ("before", "after")
+            Column.from_bytes(packed.parts[name], property=property, hypotheses=groups) for name in ("before", "after")
         )
         scores.totals = msgspec.convert(packed.plain["totals"], Totals)
         return scores
@@ -516,8 +513,8 @@ class Stream(Stateful):
         """Whether the outcome of a forecast has come and waits for those of earlier ones."""
         return self.order is not None and forecast.round in self.order
 
-    def audits(self) -> tuple[sc.Audit, sc.Audit]:
-        """Copies of the audits before and after, for other threads to read."""
+    def audits(self) -> tuple[Column, Column]:
+        """Copies of the columns before and after, for other threads to read."""
         return self.scores.audits()
 
     def status(self) -> StreamStatus:

@@ -1,29 +1,29 @@
-"""Audits of many files that add up: each file by itself, on all cores or on another machine, and then their sum."""
+"""From records to a verdict on forecasts: one model, several compared, files that add up, subgroups nobody listed."""
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import chain
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from swapcal.audits import Audit
-from swapcal.audits.column import Column
+from swapcal.audits.column import MERGED, USUAL, Column
 from swapcal.audits.discovery import N_VALUES, DiscoveryColumn, banded, discover, valued
 from swapcal.audits.groups import ALPHA, GroupSums
+from swapcal.audits.histograms import N_BINS as N_OUTCOMES
 from swapcal.audits.histograms import root
 from swapcal.audits.scores import Paired, PairedLosses, fine_edges
-from swapcal.audits.summary import summarize
-from swapcal.audits.timeline import ErrorHistory, Times
+from swapcal.audits.sums import Functions, Times
+from swapcal.audits.timeline import ErrorHistory
 from swapcal.decisions import Decisions, lost
+from swapcal.engine.arithmetic import row_keys
 from swapcal.errors import DataError, InvalidInput
 from swapcal.protocols import Elicitable
-from swapcal.state import atomic_write
 from swapcal.tables.batch import Batch
 from swapcal.tables.coded import Coded, as_number, taken, text
 from swapcal.tables.records import RereadableSource, opening, read
@@ -51,8 +51,7 @@ from swapcal.tasks.result import (
     Section,
     versions,
 )
-from swapcal.tasks.survey import Binning, Survey, binning, row_keys
-from swapcal.text.numbers import counted
+from swapcal.tasks.survey import Binning, Survey, binning
 from swapcal.text.sentences import discovery_sentences
 from swapcal.text.verdict import comparison_verdict, verdict, with_discovery
 from swapcal.typing import Float64Array, IntArray
@@ -181,11 +180,11 @@ def audited(
         "the model",
         bins.shown,
         constant=_constant(values, survey),
+        first=np.clip(survey.y, values.low, values.high),
         fine=fine_edges(np.clip(survey.p, *values.property.domain)),
-        clusters=clusters is not None,
+        parts=USUAL if clusters is None else (*USUAL, "clusters"),
     )
-    column.acted = None if question.costs is None else Decisions.parsed(question.costs)
-    column.histograms.settle(np.clip(survey.y, values.low, values.high))
+    column.decisions = None if question.costs is None else Decisions.parsed(question.costs)
     history, counts = ErrorHistory(), _Counts()
     for batch in passes.batches():
         _add(batch, question, p_column, values, audience, column, clusters, history, counts)
@@ -204,7 +203,7 @@ def audited(
             RangeWarning,
             stacklevel=2,
         )
-    summary = summarize(column, question.r)
+    summary = column.summary(question.r)
     rounds, errors = history.series(column.n_rounds, summary.swap_error)
     section = Section(
         title="",
@@ -240,7 +239,7 @@ def audited(
         range=Range(values.low, values.high, values.stated),
         bands={column: tuple(edges) for column, edges in audience.groups.edges.items()},
         clusters=None if clusters is None else Clusters(clusters.name, clusters.by_day, clusters.count),
-        costs=None if column.acted is None else Costs(lost(column.acted, str(question.costs))),
+        costs=None if column.decisions is None else Costs(lost(column.decisions, str(question.costs))),
     )
     return _searched(result, passes, question, values) if discover else result
 
@@ -501,6 +500,9 @@ def _difference(sums: GroupSums, names: tuple[str, ...]) -> LossDifference:
 # --------
 # Audits of many files that add up: each by itself, on all cores or on another machine, and then their sum.
 
+# --------
+# Columns of many files that add up: each file by itself, on all cores or on another machine, and then their sum.
+
 ENDING = ".audit"
 BINS = 64
 """A power of two: mid-points on [0, 1] are exact, and with outcomes 0 and 1 so is every sum."""
@@ -509,22 +511,47 @@ _SMALL = 1 << 22
 """Bytes of tables that are read in this process: 4 MB take less time than the start of another one."""
 
 
+def mergeable_column(
+    property: Elicitable, groups: Functions | None, bins: Any, first: Float64Array | None = None
+) -> Column:
+    """A column whose parts add up to that of all rows; forecasts are to be rounded as its audit does before they come.
+
+    Parameters
+    ----------
+    property, groups, bins
+        Of the audit.
+    first : array, optional
+        Some outcomes, which settle the bins of outcomes together with the ends of the range; default evenly spread.
+    """
+    shown = binning(property, np.zeros(0), bins).shown if isinstance(bins, int) else 20
+    ends = np.array([property.low, property.high])
+    if first is None:
+        outcomes = (
+            ends
+            if property.binary_p(0.0) is not None and property.outcome(0.0, 0.0) is not None
+            else np.linspace(property.low, property.high, N_OUTCOMES)
+        )
+    else:
+        outcomes = np.concatenate([first[~np.isnan(first)].clip(*ends), ends])
+    return Column(Audit(property, groups, bins=bins), label="the model", shown=shown, first=outcomes, parts=MERGED)
+
+
 def merge_audits(
     files: Sequence[str],
     question: TaskConfig,
     *,
     save: str | os.PathLike[str] | None = None,
     processes: int | None = None,
-) -> Audit:
-    """The audit of all rows of several files together.
+) -> Column:
+    """The column of all rows of several files together.
 
     Parameters
     ----------
     files : sequence of str
-        Tables, and audits that were saved here or elsewhere, which end in .audit.
+        Tables, and columns that were saved here or elsewhere, which end in .audit.
     question : Question
         Which columns, which groups, which property; for tables. What is not given, the range of outcomes and the bands
-        of numbers, is settled by the first saved audit, or by the first rows of the first table.
+        of numbers, is settled by the first saved column, or by the first rows of the first table.
     save : path, optional
         Where to keep the sum: a file that can be added to others.
     processes : int, optional
@@ -533,33 +560,31 @@ def merge_audits(
 
     Returns
     -------
-    Audit
+    Column
         With 64 bins of forecasts if the question names no number; counts are exact, in any order of the files.
     """
     if question.p is None or question.linear or question.weight:
         raise InvalidInput("--merge adds up audits of --p over --groups, without --linear and --weight")
-    stored = [Audit.from_bytes(Path(name).read_bytes()) for name in files if name.endswith(ENDING)]
+    if save is not None and not str(save).endswith(ENDING):
+        raise InvalidInput(f"an audit is saved in a file that ends in {ENDING}; got {str(save)!r}")
+    stored = [Column.load(name) for name in files if name.endswith(ENDING)]
     tables = [name for name in files if not name.endswith(ENDING)]
-    empty = _empty(stored[0]) if stored else _settled(tables[0], question)
-    # The range and the bands are those of `empty`, so that parts can be added up.
-    asked = replace(question, low=empty.property.low, high=empty.property.high)
-    total = Audit.from_bytes(empty.to_bytes())
+    total = stored[0].emptied() if stored else _settled(tables[0], question)
+    # The range and the bands are those of the first, so that parts can be added up.
+    asked = replace(question, low=total.property.low, high=total.property.high)
+    n = min(len(tables), _processes(tables) if processes is None else processes)
+    arguments = [(name, asked, total.to_bytes()) for name in tables]
     for part in stored:
         total.merge(part)
-    n = min(len(tables), _processes(tables) if processes is None else processes)
-    arguments = [(name, asked, empty.to_bytes()) for name in tables]
     if n > 1:
         with ProcessPoolExecutor(n, mp_context=get_context("spawn")) as pool:
             parts = list(pool.map(_partial, arguments))
     else:
         parts = [_partial(each) for each in arguments]
     for data in parts:
-        total.merge(Audit.from_bytes(data))
+        total.merge(Column.from_bytes(data))
     if save is not None:
-        if not str(save).endswith(ENDING):
-            raise InvalidInput(f"an audit is saved in a file that ends in {ENDING}; got {str(save)!r}")
-        with atomic_write(save) as file:
-            file.write(total.to_bytes())
+        total.save(save)
     return total
 
 
@@ -568,45 +593,95 @@ def _processes(tables: Sequence[str]) -> int:
     return 1 if small else os.cpu_count() or 1
 
 
-def merged_sentences(audit: Audit, n_files: int) -> list[str]:
-    """What the sum says: totals, and the worst cells with intervals that hold together."""
-    if not audit.n_rounds:
-        return [
-            f"{counted(n_files, 'file')} {'has' if n_files == 1 else 'have'} no row with both an outcome and a forecast"
-        ]
-    share = audit.swap_multicalibration() / audit.n_rounds
-    files, groups = counted(n_files, "file"), counted(len(audit.function_names), "group")
-    told = [f"{counted(audit.n_rounds)} of {files}, {groups}"]
-    told.append(f"swap multicalibration error a row: {share**0.5:.4f}")
-    told.append(str(audit.witness()))
-    return told
-
-
-def _empty(audit: Audit) -> Audit:
-    bins = audit.bins.tolist() if isinstance(audit.bins, np.ndarray) else audit.bins
-    return Audit(audit.property, audit.hypotheses, bins=bins, names=audit.names)
-
-
-def _settled(table: str, question: TaskConfig) -> Audit:
+def _settled(table: str, question: TaskConfig) -> Column:
     with read(table, columns=question.columns) as records:
         first, _ = opening(records, question.prefix)
         target = Columns(question, first, records.name).property
-        groups = ContextColumns.fitted(question, first).groups if question.groups else None
-    return Audit(target, groups, bins=BINS if question.bins is None else question.bins)
+        groups = ContextColumns.fitted(question, first).groups
+        known = np.concatenate([known_outcomes(question, batch, records.name) for batch in first])
+    return mergeable_column(target, groups, BINS if question.bins is None else question.bins, known)
 
 
 def _partial(arguments: tuple[str, TaskConfig, bytes]) -> bytes:
-    """The audit of one table; rows without an outcome or a forecast are left out."""
+    """The column of one table; rows without an outcome or a forecast are left out."""
     table, question, empty = arguments
-    audit = Audit.from_bytes(empty)
-    hypotheses: Any = audit.hypotheses
-    columns = () if hypotheses is None else hypotheses.columns
+    column = Column.from_bytes(empty)
+    groups: Any = column.functions
     with read(table, columns=question.columns) as records:
         first, rest = opening(records, question.prefix)
         values = Columns(question, first, records.name)
         for batch in chain(first, rest):
             y, p = values.labels(batch), values.forecasts(batch, str(question.p))
             both = np.flatnonzero(~np.isnan(y) & ~np.isnan(p))
-            x = None if hypotheses is None else {name: taken(batch[name], both) for name in columns}
-            audit.update_many(y[both], p[both], x)
-    return audit.to_bytes()
+            x = {name: taken(batch[name], both) for name in groups.columns}
+            column.add(y[both], column.audit.rounded(p[both]), groups.rows(x, len(both)))
+    return column.to_bytes()
+
+
+def merged_result(
+    before: Column | None,
+    after: Column | None = None,
+    *,
+    source: str,
+    config: Mapping[str, Any] | None = None,
+    y: str = "the outcome",
+    r: float = 2.0,
+    keys: int = 0,
+) -> Result:
+    """What `auditing.audit` or `running.run` says of the rows of one table, of columns that were merged from parts.
+
+    Parameters
+    ----------
+    before, after : Column, optional
+        Of a model's forecasts and of swapcal's, one or both, as `mergeable_column` makes them.
+    source : str
+        What the page calls the rows.
+    config : mapping, optional
+        What was asked, as `TaskConfig.settings` has it.
+    y : str
+        The column of outcomes.
+    r : float
+        Power of the error.
+    keys : int
+        How many forecasters took part, where every key has its own.
+
+    Returns
+    -------
+    Result
+        For the terminal, JSON and the page. Groups, intervals, errors and cells are those of one audit of all rows with
+        the same bins. A sentence says what a sum does not tell.
+    """
+    column = before if after is None else after
+    if column is None or not column.n_rounds:
+        raise DataError(f"{source}: there is no row with both an outcome and a forecast; check the columns")
+    sides = [
+        None if each is None or not each.n_rounds else replace(each.summary(r), label=label)
+        for each, label in ((before, "the model"), (after, "swapcal"))
+    ]
+    target, n_bins = column.property, column.audit.bins if isinstance(column.audit.bins, int) else None
+    stated = f"every one of the {len(column.audit.values):,} forecast values was judged by itself"
+    told = verdict(*sides, wording=target.wording, r=r)
+    left_out = [
+        "This is a sum of audits: bias over time and rows without an outcome or a forecast are not in it, and what "
+        "chance alone would give was drawn for each group by itself, which is too much where groups overlap"
+    ]
+    if n_bins is not None:
+        left_out.append(f"losses and scores are those of forecasts rounded to the mid-points of {n_bins} bins")
+        stated = binning(target, np.zeros(0), n_bins).stated
+    edges = getattr(column.functions, "edges", {})
+    return Result(
+        kind="audit" if after is None else "run",
+        task="scalar",
+        source=source,
+        y=y,
+        property=repr(target),
+        wording=target.wording,
+        counts=Counts(scored=column.n_rounds, rows=column.n_rounds, keys=keys),
+        verdict=replace(told, sentences=(*told.sentences, "; ".join(left_out) + ".")),
+        sections=(Section("", sides[0], sides[1], column.names, binning=stated),),
+        config={"y": y, **({} if config is None else config), "r": r},
+        versions=versions(),
+        r=r,
+        range=Range(target.low, target.high, "as the parts of the audit have it"),
+        bands={name: tuple(cuts) for name, cuts in edges.items()},
+    )

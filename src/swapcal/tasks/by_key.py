@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from swapcal import hypotheses
-from swapcal.audits import Audit
+from swapcal.audits.column import Column
 from swapcal.classes import Classes
 from swapcal.engine.arithmetic import seed_for
 from swapcal.errors import DataError, InvalidInput, StateFileError, SwapcalError
@@ -34,12 +34,13 @@ from swapcal.protocols import Hypotheses
 from swapcal.tables.batch import Batch
 from swapcal.tables.coded import Coded, taken, text
 from swapcal.tables.records import opening, read
+from swapcal.tasks.audit import BINS, mergeable_column, merged_result
 from swapcal.tasks.checkpoint import Checkpoint, Fingerprint
 from swapcal.tasks.classes import ClassesTask
+from swapcal.tasks.columns import known_outcomes
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.contexts import ContextColumns
 from swapcal.tasks.interval import IntervalTask
-from swapcal.tasks.merged_result import merged_result
 from swapcal.tasks.outputs import Output, open_output
 from swapcal.tasks.result import Result
 from swapcal.tasks.runner import TASKS, Stopped, behind
@@ -120,22 +121,19 @@ class Part(NamedTuple):
         return Part(Coded(self.keys.codes[rows], self.keys.values), self.y[rows], hints, columns, more)
 
 
-_BINS = 64
-"""Of the audits."""
-
-
 class KeyModels(NamedTuple):
     """How the model of a key is made: all have one configuration, and seeds that follow from one seed and the key.
 
     task: what a row gets. plain: for intervals and classes, what their constructor takes. template: for one number, the
-    bytes of a forecaster that plays no round. functions: the class of functions, as plain data. order: in which late
-    outcomes are learned.
+    bytes of a forecaster that plays no round. column: the bytes of a column without rows, as which its forecasts are
+    scored. functions: the class of functions, as plain data. order: in which late outcomes are learned.
     """
 
     task: str
     seed: int
     plain: dict[str, Any]
     template: str
+    column: str
     functions: dict[str, Any]
     order: str
 
@@ -147,13 +145,16 @@ class KeyModels(NamedTuple):
             contexts = ContextColumns.fitted(config, first)
             functions = contexts.limited(config, min(config.limit, len(contexts.groups.names) + 15)).groups
         plain: dict[str, Any] = {"max_pending": config.max_pending}
-        template, seed = "", 0
+        template, column, seed = "", "", 0
         if isinstance(task, ScalarTask):
             plain |= {name: getattr(config, name) for name in ("seed", "r", "levels")}
             plain |= {} if config.trust is None else {"trust": config.trust}
             plain |= {"hint": OnlineRegression()} if config.learns else {}
             one = Forecaster(task.columns.property, functions, **plain)
             template, seed, plain = one.to_bytes().hex(), one.rules.seed, {}
+            known = np.concatenate([known_outcomes(config, batch, task.source) for batch in first])
+            groups = forecaster_for_key(one, "audit").hypotheses
+            column = mergeable_column(one.property, groups, BINS, known).to_bytes().hex()
         elif isinstance(task, IntervalTask):
             quantiles, seed = task.model.quantiles, task.model.quantiles.seed
             plain |= {"coverage": task.model.coverage, "spread": quantiles.spread, "learn": config.learns}
@@ -161,7 +162,11 @@ class KeyModels(NamedTuple):
         elif isinstance(task, ClassesTask):
             seed = task.model.seed
             plain |= {"n_classes": task.model.n_classes, "learn": config.learns}
-        return cls(config.task, seed, plain, template, dict(functions.spec()), config.order)
+        return cls(config.task, seed, plain, template, column, dict(functions.spec()), config.order)
+
+    def columns(self) -> list[Column]:
+        """For one number, the columns of hints and of forecasts, without rows."""
+        return [Column.from_bytes(bytes.fromhex(self.column)) for _ in range(2)] if self.column else []
 
     def forecaster(self) -> Forecaster | None:
         """For one number, the forecaster whose settings every key has."""
@@ -212,7 +217,7 @@ class KeyWorker:
         self._entries: OrderedDict[str, Any] = OrderedDict()
         self._store, self._dirty = Store(folder / f"{number}.db"), dict[str, None]()
         self._template = models.forecaster()
-        self._new_audits()
+        self._columns = models.columns()
 
     def play(self, part: Part, states: list[tuple[str, bytes]]) -> Float64Array:
         """The forecasts of some rows, in their order; keys that come for the first time may have states from before."""
@@ -230,12 +235,13 @@ class KeyWorker:
             return np.empty(0)
         out = np.empty_like(np.concatenate(forecasts))
         out[order] = np.concatenate(forecasts)
-        for audit, p in zip(self._audits, (part.hints, out), strict=False):
+        for column, p in zip(self._columns, (part.hints, out), strict=False):
             if p is not None:
                 known = part.taken(np.flatnonzero(~np.isnan(part.y) & ~np.isnan(p)))
                 p = p[~np.isnan(part.y) & ~np.isnan(p)]
                 if len(p):
-                    audit.update_many(known.y, p, known.contexts, weights=known.more.get("weights"))
+                    groups = column.functions.rows(known.contexts, len(p))
+                    column.add(known.y, column.audit.rounded(p), groups, weights=known.more.get("weights"))
         return out
 
     def commit(self, keep: bool) -> tuple[list[tuple[str, bytes]], list[bytes], float]:
@@ -246,15 +252,9 @@ class KeyWorker:
             stored = self._store.get(key) if model is None else None
             states.append((key, model.to_bytes() if model is not None else b"" if stored is None else stored[1]))
         self._dirty = {}
-        audits = [audit.to_bytes() for audit in self._audits]
-        self._new_audits()
-        return states, audits, time.process_time()
-
-    def _new_audits(self) -> None:
-        self._audits: list[Audit] = []
-        if self._template is not None:
-            functions = forecaster_for_key(self._template, "audit").hypotheses
-            self._audits = [Audit(self._template.property, functions, bins=_BINS) for _ in range(2)]
+        columns = [column.to_bytes() for column in self._columns]
+        self._columns = self._models.columns()
+        return states, columns, time.process_time()
 
     def _model(self, key: str) -> Any:
         model = self._entries.pop(key, None)
@@ -392,8 +392,8 @@ class ByKey:
     processes: int
     seconds: float
     seed: int
-    before: Audit | None
-    after: Audit | None
+    before: Column | None
+    after: Column | None
 
     def result(self, source: str, config: TaskConfig) -> Result:
         """For JSON and a page: what the audits of all keys together come to, before and after."""
@@ -406,9 +406,9 @@ class ByKey:
             f"{counted(self.rows)} of {counted(self.keys, 'key')} {'was' if self.rows == 1 else 'were'} forecast by "
             f"{counted(self.processes, 'process', 'processes')}, seed {self.seed}"
         ]
-        for name, audit in (("hint", self.before), ("forecasts", self.after)):
-            if audit is not None and audit.n_rounds:
-                root = (audit.swap_multicalibration() / audit.n_rounds) ** 0.5
+        for name, column in (("hint", self.before), ("forecasts", self.after)):
+            if column is not None and column.n_rounds:
+                root = (column.swap_error() / column.n_rounds) ** 0.5
                 told.append(f"swap multicalibration error a row of the {name}, over all keys: {root:.4f}")
         return told
 
@@ -562,7 +562,7 @@ class _Job:
         self.task, self.models, self.asked, self.kept, self.team = task, models, asked, kept, team
         self.owners, self.resumed, self.seconds = KeyAssignment(len(team)), resumed, 0.0
         self.done = task.n_rows
-        self.audits: list[Audit] = []
+        self.columns = models.columns()
         self.group_columns = tuple(getattr(hypotheses.from_spec(models.functions), "columns", ()))
 
     def run(
@@ -576,8 +576,8 @@ class _Job:
         stop: Callable[[], bool] | None,
         say: Callable[[str], None] | None,
     ) -> Any:
-        if self.models.task == "scalar":
-            self.audits = [Audit.from_bytes(each) for each in self.kept.audits()]
+        if self.models.task == "scalar" and begun is not None:
+            self.columns = [Column.from_bytes(each) for each in self.kept.audits()]
         if begun is not None and say is not None:
             say(f"going on after row {self.done:,}")
         output = None
@@ -613,7 +613,7 @@ class _Job:
             if output is not None:
                 output.close()
         n_keys = len(self.owners) if self.kept.path is None else len(self.kept)
-        before, after = self.audits if self.audits else (None, None)
+        before, after = self.columns if self.columns else (None, None)
         before = before if self.task.config.model else None
         by_key = ByKey(self.done, n_keys, len(self.team), self.seconds, self.models.seed, before, after)
         if self.models.task == "scalar":
@@ -677,19 +677,15 @@ class _Job:
         for some, parts, seconds in self.team.answers():
             states += some
             self.seconds += seconds
-            audits = [Audit.from_bytes(part) for part in parts]
-            if not self.audits:
-                self.audits = audits
-            else:
-                for total, part in zip(self.audits, audits, strict=True):
-                    total.merge(part)
+            for total, part in zip(self.columns, parts, strict=True):
+                total.merge(Column.from_bytes(part))
         if self.kept.path is None:
             return
         plain = {"asked": self.asked, "rows": self.done, "digest": self.task.digest(), "output": position}
         plain |= {"finished": last, "models": self.models._asdict()}
         blobs = b"", b""
         if self.models.task == "scalar":
-            blobs = self.audits[0].to_bytes(), self.audits[1].to_bytes()
+            blobs = self.columns[0].to_bytes(), self.columns[1].to_bytes()
         else:
             blobs = b"", self.task.save(self.asked, None, position, finished=last).to_bytes()
         self.kept.commit(states, plain, blobs)

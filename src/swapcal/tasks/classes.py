@@ -7,7 +7,6 @@ import numpy as np
 
 from swapcal.audits.column import Column
 from swapcal.audits.scores import GroupMeans, PairedLosses
-from swapcal.audits.summary import summarize
 from swapcal.classes import Classes
 from swapcal.errors import DataError, StateFileError
 from swapcal.hints import OnlineRegression
@@ -168,12 +167,13 @@ class ClassSide:
 
     def __init__(self, audience: ContextColumns, binnings: list[Binning], label: str) -> None:
         fine = np.linspace(0.0, 1.0, N_FINE + 1)[1:-1]
-        columns = [audience.column(Probability(), each, label, each.shown, fine=fine) for each in binnings]
-        for column in columns:
-            column.histograms.settle(np.array([0.0, 1.0]))
-        self.classes: list[Column] = columns[:-1]
-        self.top: Column = columns[-1]
-        self.means = GroupMeans(audience.groups.n, ("right", "confidence", "brier", "log_loss"))
+        kept = {"first": np.array([0.0, 1.0]), "fine": fine}
+        *each_class, likeliest = binnings
+        self.classes: list[Column] = [
+            audience.column(Probability(), each, label, each.shown, **kept) for each in each_class
+        ]
+        means = ("right", "confidence", "brier", "log_loss")
+        self.top: Column = audience.column(Probability(), likeliest, label, likeliest.shown, means=means, **kept)
 
     def add(
         self,
@@ -190,20 +190,25 @@ class ClassSide:
         for k, column in enumerate(self.classes):
             column.add(came[:, k], np.clip(probabilities[:, k], 0.0, 1.0), rows, weights=weights)
         right = (labels == top).astype(np.float64)
-        self.top.add(right, np.clip(sure, 0.0, 1.0), rows, weights=weights)
         brier: Float64Array = ((probabilities - came) ** 2).sum(axis=1)
         given = probabilities[np.arange(len(labels)), labels]
         losses = ClassLosses(brier, -np.log(np.maximum(given, _TINY)))
-        self.means.add(rows, right, sure, *losses, weights=weights)
+        numbers = (right, sure, *losses)
+        self.top.add(right, np.clip(sure, 0.0, 1.0), rows, weights=weights, numbers=numbers)
         return losses
+
+    @property
+    def means(self) -> GroupMeans:
+        """How often the likeliest class was right, its probability, and losses of groups."""
+        assert self.top.means is not None
+        return self.top.means
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state."""
-        return {**joined(self._columns()), **self.means.arrays()}
+        return joined(self._columns())
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
         """Go on from what `arrays` held."""
-        self.means.restore({"means": arrays["means"]})
         take_over(self._columns(), arrays)
 
     def _columns(self) -> dict[str, Column]:
@@ -223,7 +228,7 @@ def _result(current: ClassesTask, asked: dict[str, Any]) -> Result:
     losses = {name: pair for name, pair in paired.items() if pair is not None}
 
     def section(title: str, at: int | None) -> Section:
-        summaries = {which: summarize(side.top if at is None else side.classes[at]) for which, side in used.items()}
+        summaries = {which: (side.top if at is None else side.classes[at]).summary() for which, side in used.items()}
         own = means if at is None else {}
         return Section(title, summaries.get("before"), summaries["after"], counted.after.top.names, means=own)
 

@@ -95,7 +95,7 @@ class ContextColumns:
     ) -> Column:
         """What audits a column of forecasts for them; without `binning` each distinct forecast is judged by itself.
 
-        `kept` says what else `ColumnAudit` is to keep.
+        `kept` says what else `Column` is to keep.
         """
         bins = None if binning is None else binning.audit_bins
         linear = None

@@ -63,14 +63,11 @@ class Evaluation:
         self.r = r
         shown = 20 if binning is None else binning.shown
         even = np.linspace(*property.domain, N_EVEN + 1)[1:-1]
-        self.after = audience.column(property, binning if late else None, "swapcal", shown, fine=even)
+        self.after = audience.column(property, binning if late else None, "swapcal", shown, first=first, fine=even)
         self.before = None
         if binning is not None:
             fine = even if hints is None else fine_edges(hints)
-            self.before = audience.column(property, binning, "the model", shown, fine=fine)
-        for column in (self.before, self.after):
-            if column is not None:
-                column.histograms.settle(first)
+            self.before = audience.column(property, binning, "the model", shown, first=first, fine=fine)
         self.losses = PairedLosses()
         self._history = ErrorHistory()
         self.acted = {} if costs is None else {name: Decisions.parsed(costs) for name in ("before", "after")}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from swapcal.audits.scores import GroupMeans, PairedLosses
-from swapcal.audits.summary import ColumnSummary, summarize
+from swapcal.audits.summary import ColumnSummary
 from swapcal.errors import DataError
 from swapcal.intervals.interval import Interval, interval_score
 from swapcal.properties import Quantile
@@ -193,9 +193,8 @@ class IntervalSide:
 
     def __init__(self, audience: ContextColumns, coverage: float, label: str) -> None:
         self.coverage = coverage
-        self.column = audience.column(Quantile(coverage), None, label, 2)
-        self.column.histograms.settle(np.array([_INSIDE, _OUTSIDE]))
-        self.means = GroupMeans(audience.groups.n, ("width", "score"))
+        first = np.array([_INSIDE, _OUTSIDE])
+        self.column = audience.column(Quantile(coverage), None, label, 2, first=first, means=("width", "score"))
 
     def add(
         self, y: Float64Array, lower: Float64Array, upper: Float64Array, rows: Rows, weights: Float64Array | None
@@ -203,24 +202,29 @@ class IntervalSide:
         """Add rows, nothing missing; their interval scores."""
         scores = interval_score(y, lower, upper, self.coverage)
         inside = (lower <= y) & (y <= upper)
-        self.column.add(np.where(inside, _INSIDE, _OUTSIDE), np.full(len(y), _EDGE), rows, weights=weights)
-        self.means.add(rows, upper - lower, scores, weights=weights)
+        shown, numbers = np.where(inside, _INSIDE, _OUTSIDE), (upper - lower, scores)
+        self.column.add(shown, np.full(len(y), _EDGE), rows, weights=weights, numbers=numbers)
         return scores
+
+    @property
+    def means(self) -> GroupMeans:
+        """Widths and scores of groups."""
+        assert self.column.means is not None
+        return self.column.means
 
     def summary(self) -> ColumnSummary:
         """The audit of coverage, with the mean interval score as the loss."""
-        found = summarize(self.column)
+        found = self.column.summary()
         score = float(self.means.of("score")[0])
         return replace(found, loss=score, constant_loss=None, ideal_loss=None, slope=None, constant=None)
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state."""
-        return {**self.column.arrays(), **self.means.arrays()}
+        return self.column.arrays()
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
         """Go on from what `arrays` held."""
-        self.means.restore({"means": arrays["means"]})
-        self.column.restore({name: array for name, array in arrays.items() if name != "means"})
+        self.column.restore(arrays)
 
 
 def _result(current: IntervalTask, asked: dict[str, Any]) -> Result:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.audits.summary import summarize
 from swapcal.decisions import lost, saved
 from swapcal.errors import DataError
 from swapcal.forecaster import Forecaster
@@ -191,8 +190,8 @@ def _result(current: ScalarTask, asked: dict[str, Any], time: str | None) -> Res
         )
     before = None
     if comparison.before is not None and comparison.before.weight > 0:
-        before = summarize(comparison.before, question.r)
-    after = summarize(comparison.after, question.r)
+        before = comparison.before.summary(question.r)
+    after = comparison.after.summary(question.r)
     lateness = current.model.lateness()
     paired, history = comparison.losses.paired(), comparison.history(current.model)
     wording, why_not = values.property.wording, _no_guarantee(question.weight, current.jitter)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal.engine.arithmetic import GOLDEN
+from swapcal.engine.arithmetic import row_keys
 from swapcal.protocols import Elicitable
 from swapcal.tables.batch import Batch
 from swapcal.tables.coded import Coded
@@ -186,15 +186,6 @@ class Survey:
                 for name, column in columns.items()
             }
         self._parts, self._n_kept = [(numbers, columns)], numbers.shape[1]
-
-
-def row_keys(start: int, n: int) -> Float64Array:
-    """Uniform numbers in [0, 1), a function of the number of the row."""
-    with np.errstate(over="ignore"):
-        z = np.arange(start + 1, start + n + 1, dtype=np.uint64) * np.uint64(GOLDEN)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _taken(column: Coded | Float64Array, kept: Any) -> list[Any] | Float64Array:

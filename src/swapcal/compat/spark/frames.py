@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from swapcal import inputs
-from swapcal.audits import Audit
+from swapcal.audits.column import Column
 from swapcal.compat.spark.workers import (
     SparkColumns,
     batches,
@@ -23,7 +23,7 @@ from swapcal.keyed.bucket import KeyBucket
 from swapcal.properties import Probability
 from swapcal.protocols import Elicitable
 from swapcal.tables.sources import package
-from swapcal.tasks.merged_result import merged_result
+from swapcal.tasks.audit import mergeable_column, merged_result
 from swapcal.tasks.result import Result
 
 # --------
@@ -231,13 +231,13 @@ def _stream(df: Any, columns: SparkColumns, processor: BucketProcessor, buckets:
 _BRANCHES = 16
 
 
-def judged(total: Audit, *, source: str = "a DataFrame", y: str = "the outcome", r: float = 2.0) -> Result:
+def judged(total: Column, *, source: str = "a DataFrame", y: str = "the outcome", r: float = 2.0) -> Result:
     """The verdict in words, the groups with intervals, and all else that a page shows, from an `audit`.
 
     Parameters
     ----------
-    total : Audit
-        Of means or probabilities; `bins=64` keeps its cells few.
+    total : Column
+        What `audit` gave; `bins=64` keeps its cells few.
     source, y : str
         What the page calls the rows and the outcome.
     r : float
@@ -247,7 +247,7 @@ def judged(total: Audit, *, source: str = "a DataFrame", y: str = "the outcome",
     -------
     Result
         `result.verdict`; `swapcal.report.page.write(result, "audit.html")`; `swapcal.tasks.result.to_json(result)`.
-        What sums do not tell is left out, and a sentence of the verdict says what that is.
+        What a sum does not tell is left out, and a sentence of the verdict says what that is.
     """
     return merged_result(total, source=source, y=y, r=r)
 
@@ -261,7 +261,7 @@ def audit(
     groups: Sequence[Any] | Groups = (),
     bins: int | Sequence[float] | None = None,
     limit: int = 1000,
-) -> Audit:
+) -> Column:
     """The audit of all rows that have a forecast and an outcome; equal to the one on a single machine.
 
     Parameters
@@ -282,18 +282,19 @@ def audit(
 
     Returns
     -------
-    Audit
-        On the driver: counts are exact, sums are so where they are exact in any order, and to about 1e-12 elsewhere.
+    Column
+        On the driver, for `judged`; its `audit` is the `Audit` of all rows, with errors, cells and witness. Counts are
+        exact, sums are so where they are exact in any order, and to about 1e-12 elsewhere.
     """
     if df.isStreaming:
         raise InvalidInput("an audit is of a batch: read the stream's sink, or audit each batch and merge the audits")
-    hypotheses = groups if isinstance(groups, Groups) else Groups(groups, limit=limit) if groups else None
-    columns = () if hypotheses is None else hypotheses.columns
+    hypotheses = groups if isinstance(groups, Groups) else Groups(groups, limit=limit if groups else 1)
+    columns = hypotheses.columns
     there = [name for name, _ in df.dtypes]
     for name in (forecast, y, *columns):
         if name not in there:
             raise InvalidInput(f"there is no column {name!r}; there are {', '.join(map(repr, there[:20]))}")
-    empty = Audit(property, hypotheses, bins=bins).to_bytes()
+    empty = mergeable_column(property, hypotheses, bins).to_bytes()
     functions = package("pyspark.sql.functions", "audit", extra="spark")
 
     def part(parts: Iterator[Any]) -> Iterator[Any]:
@@ -312,4 +313,4 @@ def audit(
         branch = functions.pmod(functions.spark_partition_id(), functions.lit(max(n_parts // _BRANCHES, 2)))
         parts = parts.withColumn("branch", branch).groupBy("branch").applyInArrow(merge, "audit binary")
     found = merged_audits(bytes(row[0]) for row in parts.collect())
-    return Audit.from_bytes(empty if found is None else found)
+    return Column.from_bytes(empty if found is None else found)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.audits import Audit
+from swapcal.audits.column import Column
 from swapcal.cases import Events
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
@@ -203,22 +203,23 @@ def left(keys: list[Any], columns: SparkColumns) -> Any:
 
 
 def partial_audit(tables: Iterable[Any], empty: bytes, forecast: str, y: str, groups: tuple[str, ...]) -> bytes:
-    """The audit of some rows, those without an outcome or a forecast left out."""
+    """The column of some rows, those without an outcome or a forecast left out."""
     pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
 
-    audit = Audit.from_bytes(empty)
+    column = Column.from_bytes(empty)
     for table in tables:
         whole = table.filter(pc.and_(pc.is_valid(table[y]), pc.is_valid(table[forecast])))
         if whole.num_rows:
-            audit.update_many(floats(whole, y), floats(whole, forecast), contexts(whole, groups) if groups else None)
-    return audit.to_bytes()
+            rows = column.functions.rows(contexts(whole, groups) if groups else {}, whole.num_rows)
+            column.add(floats(whole, y), column.audit.rounded(floats(whole, forecast)), rows)
+    return column.to_bytes()
 
 
 def merged_audits(parts: Iterable[bytes]) -> bytes | None:
-    """The audit of all parts together; None of none."""
+    """The column of all parts together; None of none."""
     total = None
     for data in parts:
-        part = Audit.from_bytes(data)
+        part = Column.from_bytes(data)
         if total is None:
             total = part
         else:
