@@ -14,6 +14,7 @@ from typer.testing import Result as Outcome
 from swapcal.cli import app
 from swapcal.tasks import runner
 from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.result import Result
 
 ASKED = ("--y", "y", "--hint", "p", "--groups", "g")
 
@@ -21,7 +22,7 @@ ASKED = ("--y", "y", "--hint", "p", "--groups", "g")
 FIELDS = {each.name for each in fields(TaskConfig)}
 
 
-def run(source: Any, config: TaskConfig, **options: Any) -> Any:
+def run(source: Any, config: TaskConfig, **options: Any) -> Result:
     """`runner.run` of a config in which some fields are other; of one number without a learning hint unless asked."""
     chosen = replace(config, **{name: options.pop(name) for name in list(options) if name in FIELDS})
     if chosen.learn is None and chosen.task == "scalar":

@@ -166,7 +166,7 @@ def _bits(stream: Stream) -> list[Any]:
     """What the state comes to: scores, evidence, alarms, held outcomes, and the next forecasts of some cases."""
     before, after = stream.audits()
     watch = [None if one is None else one.to_bytes() for one in (stream.watch, stream.model_watch)]
-    order = None if stream.order is None else stream.order.to_bytes()
+    order = None if stream.order is None else sorted((t, each.y) for t, each in stream.order.known.items())
     rng = random.Random(3)
     cases = [_case(f"next-{k}", rng) for k in range(50)]
     made = stream.predict([stream.validate(case["context"], case["hint"]) for case in cases])

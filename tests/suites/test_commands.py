@@ -109,7 +109,7 @@ def test_an_option_is_taken_or_refused_by_its_sentence(desk: Path, task: str, na
 
 @pytest.mark.parametrize("task", ASKED)
 def test_a_key_takes_all_that_a_stream_takes(desk: Path, task: str) -> None:
-    late = ("--time", "t", "--known", "k", "--order", "forecast", "--groups", "g")
+    late: tuple[str, ...] = ("--time", "t", "--known", "k", "--order", "forecast", "--groups", "g")
     late += () if task == "scalar" else ("--weight", "w")  # sums of weighted rows have no verdict
     keys = ("--by", "s", "--processes", "1", "--seed", "5", "--state", "keys.state", "--json")
     pd.read_csv("in.csv").head(100).to_csv("first.csv", index=False)

@@ -9,6 +9,7 @@ import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 
 import swapcal as sc
 from swapcal import state
-from swapcal.cases import Cases
+from swapcal.cases import Cases, MemoryBook
 from swapcal.engine import kernels
 from swapcal.engine import state as engine_state
 from swapcal.errors import StateFileError, UnknownForecast
@@ -153,6 +154,7 @@ def test_bytes_that_share_their_rules_share_nothing_that_changes() -> None:
 def test_new_cases_begin_with_a_forecaster_that_was_saved() -> None:
     forecaster = MODELS["finite"].make()
     cases = Cases.from_bytes(forecaster.to_bytes(), remember=3)
+    assert isinstance(cases.book, MemoryBook)
     assert (cases.book.remember, cases.n_waiting) == (3, 0)
     assert THINGS["cases"].play(cases, 0, 20)[0] == THINGS["cases"].play(Cases(forecaster), 0, 20)[0]
 
@@ -176,7 +178,7 @@ def test_it_is_small_and_fast() -> None:
         thing = played(name)
         stored = thing.to_bytes()
         assert best(thing.to_bytes) < 0.6 * most * unit, name
-        assert best(lambda thing=thing, stored=stored: type(thing).from_bytes(stored)) < most * unit, name
+        assert best(partial(type(thing).from_bytes, stored)) < most * unit, name
 
 
 # What is not taken
@@ -271,7 +273,8 @@ def opened(thing: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Saved, list[tup
         patch.setattr(Packed, "arrays", reading)
         for module in (state, engine_state):
             patch.setattr(module, "check_bounds", checking)
-        data, own = thing.to_bytes(), next((t.own for t in THINGS.values() if type(t.make()) is type(thing)), {})
+        own: dict[str, Any] = next((t.own for t in THINGS.values() if type(t.make()) is type(thing)), {})
+        data = thing.to_bytes()
         type(thing).from_bytes(data, **own)
     packed = unpack(thing.kind, data)
     whole = [each for each in arrays if sum(a.nbytes for a in each.values()) <= 8 * packed.n_words]

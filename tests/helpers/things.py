@@ -1,6 +1,7 @@
 """One of every thing that is saved, with some rounds for it: what the suites are played over."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,12 +71,16 @@ def _play_cases(thing: Cases, start: int, stop: int) -> Any:
     return np.nan_to_num(answers.forecast, nan=-1.0).tolist(), answers.status
 
 
+def _same(events: Any, _: Any) -> Any:
+    return events
+
+
 def _play_bucket(thing: KeyBucket, start: int, stop: int) -> Any:
     out = []
     for key in ("Paris", 7):
         events = _events(list(range(start, stop)))
         n = len(events.ids)
-        answers = thing.play(key, np.full(n, float(stop)), n, lambda some, events=events: events)
+        answers = thing.play(key, np.full(n, float(stop)), n, partial(_same, events))
         out.append((np.nan_to_num(answers.forecast, nan=-1.0).tolist(), answers.status))
     return out
 
