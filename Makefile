@@ -83,7 +83,7 @@ kills: install
 # docs/reliability.md.
 CHECKED := build/sanitize
 CHECKED_TESTS ?= $(filter-out $(patsubst %,tests/engine/test_%.py,rates guarantees identities), \
-	$(wildcard tests/engine/test_*.py)) tests/hints tests/audit tests/faults/test_files_from_strangers.py
+	$(wildcard tests/engine/test_*.py)) tests/hints tests/audit tests/suites/test_stateful.py
 PRELOAD = $(shell g++ -print-file-name=libasan.so) $(shell g++ -print-file-name=libubsan.so) \
 	$(shell g++ -print-file-name=libstdc++.so)
 

@@ -557,7 +557,8 @@ class Cases(Stateful):
         self._let_go(oldest)
         self.model.held.let_go(oldest)
         outputs = turn.outputs
-        return Answers(outputs[:, 0] if self.model.n_outputs == 1 else outputs, turn.codes)
+        codes = np.array(turn.codes, dtype=np.uint8)
+        return Answers(outputs[:, 0] if self.model.n_outputs == 1 else outputs, codes)
 
     def learn(self, ids: Sequence[Id], y: Any, *, known: Any = None) -> Answers:
         """Outcomes of some cases."""
@@ -682,7 +683,7 @@ class _Turn:
         """Rounds whose turn has come."""
         self.forecasts: dict[int, Sequence[float]] = {}
         """By round, of what was played or seen on the way."""
-        self.codes = np.full(n, STATUSES.index("unknown"), dtype=np.uint8)
+        self.codes = [_CODES["unknown"]] * n
         self.outputs = np.full((n, self.model.n_outputs), np.nan)
         # By arrival an outcome that is due is learned when it comes; only others go through the order.
         self.in_order = self.order.by == "forecast" or events.known is not None or len(self.order) > 0
@@ -735,7 +736,7 @@ class _Turn:
                         status, state = answer(entry, event, held=True, corrections=self.corrections)
                     elif status == "corrected":
                         state = "learned"
-                    self._close(name, entry._replace(state=state, y=None if is_never else y))
+                    self._close(name, Entry(state, entry.round, entry.forecast, None if is_never else y))
             self.codes[i] = _CODES[status]
         self._flush()
 
@@ -751,7 +752,7 @@ class _Turn:
         for name in self.closed:
             entry = self.entries[name]
             if entry.state not in _OPEN:
-                changed[name] = entry._replace(forecast=tuple(self.forecasts[entry.round]))
+                changed[name] = Entry(entry.state, entry.round, tuple(self.forecasts[entry.round]), entry.y)
         return changed
 
     def _open(self, i: int, name: Id, number: int, clock: float | None) -> None:
@@ -845,8 +846,9 @@ class _Turn:
         late[self.gone] = 0
         before = np.concatenate([[0], np.cumsum(others)])
         played = self.model.play(asked, labels, Schedule(codes[others], before[ends], late, due))
-        for i, row in self.shown:
-            self.outputs[i] = played[row]
+        if self.shown:
+            events, shown = np.array(self.shown).T
+            self.outputs[events] = played[shown]
         self.forecasts.update(enumerate(played.tolist(), self.first))
         self._gather()
 

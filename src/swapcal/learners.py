@@ -91,11 +91,6 @@ class GradientDescent:
         """3 sqrt(n_rounds) - 7/4, and 0 for no rounds."""
         return np.asarray(np.maximum(3.0 * np.sqrt(n_rounds) - 1.75, 0.0))
 
-    def possible(self, states: Float64Array, n_rounds: Float64Array) -> bool:
-        """Whether states, one in each row, can be those after so many rounds; for files that somebody else wrote."""
-        lengths = np.square(states[:, 1:]).sum(axis=1)
-        return bool((states[:, 0] == n_rounds).all() and (lengths <= 1.0 + 1e-9).all())
-
     def spec(self) -> Spec:
         """Plain data."""
         return {"kind": "GradientDescent", "n": self.n}
@@ -305,12 +300,6 @@ class MultiplicativeWeights:
     def regret(self, n_rounds: Float64Array) -> Float64Array:
         """2 sqrt(n_rounds ln n)."""
         return np.asarray(2.0 * np.sqrt(n_rounds * math.log(self.n)))
-
-    def possible(self, states: Float64Array, n_rounds: Float64Array) -> bool:
-        """Whether states, one in each row, can be those after so many rounds; for files that somebody else wrote."""
-        gains, weights = states[:, 1 : self.n + 1], states[:, self.n + 1 :]
-        sound = (states[:, 0] == n_rounds).all() and (np.abs(gains) <= (1.0 + 1e-9) * n_rounds[:, None]).all()
-        return bool(sound and (weights >= 0.0).all() and (np.abs(weights.sum(axis=1) - 1.0) <= 1e-9).all())
 
     def spec(self) -> Spec:
         """Plain data."""

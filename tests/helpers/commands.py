@@ -22,10 +22,11 @@ FIELDS = {each.name for each in fields(TaskConfig)}
 
 
 def run(source: Any, config: TaskConfig, **options: Any) -> Any:
-    """`runner.run` of a config in which some fields are other; without a learning hint, unless that is asked for."""
-    chosen = {"learn": False if config.learn is None else config.learn}
-    chosen |= {name: options.pop(name) for name in list(options) if name in FIELDS}
-    return runner.run(source, replace(config, **chosen), **options)
+    """`runner.run` of a config in which some fields are other; of one number without a learning hint unless asked."""
+    chosen = replace(config, **{name: options.pop(name) for name in list(options) if name in FIELDS})
+    if chosen.learn is None and chosen.task == "scalar":
+        chosen = replace(chosen, learn=False)
+    return runner.run(source, chosen, **options)
 
 
 def swapcal(*arguments: str | os.PathLike[str], stdin: bytes | None = None) -> Outcome:

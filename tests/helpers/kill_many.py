@@ -13,10 +13,21 @@ import tempfile
 import time
 from pathlib import Path
 
-from killed_runs import write_table
-
 ASKED = ("--y", "y", "--hint", "p", "--groups", "g", "--weight", "w", "--seed", "3")
 N_ROWS = 400_000
+
+
+def write_table(path: Path, n: int) -> None:
+    """A CSV with missing outcomes and hints, values that come late, and labels outside the range of the first ones."""
+    rng, late = random.Random(1), random.Random(2)
+    lines = ["y,p,g,w,t,k"]
+    for t in range(n):
+        p = rng.random()
+        y = "" if rng.random() < 0.05 else f"{(1 if t < n // 2 else 2) * p * rng.random():.6f}"
+        hint = "" if rng.random() < 0.05 else f"{p:.6f}"
+        group = f"late {t % 3}" if t > n // 2 else "ab"[t % 2]
+        lines.append(f"{y},{hint},{group},{rng.randint(0, 3)},{10 * t},{10 * (t + late.randint(1, 60))}")
+    path.write_text("\n".join(lines) + "\n")
 
 
 def start(folder: Path, ending: str) -> subprocess.Popen[bytes]:

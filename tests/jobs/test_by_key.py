@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 
 from swapcal.cli.app import app
 from swapcal.errors import DataError, InvalidInput, StateFileError
+from swapcal.forecaster import Forecaster
 from swapcal.keyed import forecaster_for_key, key_text
 from swapcal.keyed.store import StateStore
 from swapcal.tables.coded import Coded
-from swapcal.tasks import run_by_key
-from swapcal.tasks import run_by_key as module
-from swapcal.tasks.by_key import KeyAssignment
+from swapcal.tasks import by_key
+from swapcal.tasks.by_key import KeyAssignment, run_by_key
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.runner import Stopped
 
@@ -40,7 +40,7 @@ def written(path: Path, n: int = N) -> dict[str, list[Any]]:
     return table
 
 
-QUESTION = TaskConfig("late", "score", ["sex"], low=0.0, high=1.0)
+QUESTION = TaskConfig("late", "score", ["sex"], low=0.0, high=1.0, by="store", seed=5, learn=False)
 
 
 def read(path: Path) -> list[float]:
@@ -53,9 +53,7 @@ def test_it_is_the_loop_over_keys_whatever_the_number_of_processes(tmp_path: Pat
     found = {}
     for processes in (1, 2):
         out, state = tmp_path / f"{processes}.csv", tmp_path / f"{processes}.db"
-        result = run_by_key(
-            tmp_path / "rows.csv", QUESTION, "store", out=out, state=state, seed=5, processes=processes, resident=3
-        )
+        result = run_by_key(tmp_path / "rows.csv", QUESTION, out=out, state=state, processes=processes, resident=3)
         found[processes] = read(out)
         assert (result.rows, result.keys, result.seed) == (N, len(set(table["store"])), 5)
         assert result.after.n_rounds == N
@@ -65,7 +63,7 @@ def test_it_is_the_loop_over_keys_whatever_the_number_of_processes(tmp_path: Pat
     assert found[1] == found[2]
     begun = StateStore(tmp_path / "1.db").begun()
     assert begun is not None
-    template = module.__globals__["Forecaster"].from_bytes(bytes.fromhex(begun["template"]))
+    template = Forecaster.from_bytes(bytes.fromhex(begun["models"]["template"]))
     for key in ("s1", "s2", "s9"):
         rows = [t for t, store in enumerate(table["store"]) if store == key]
         own = forecaster_for_key(template, "key", key_text(key))
@@ -76,13 +74,11 @@ def test_it_is_the_loop_over_keys_whatever_the_number_of_processes(tmp_path: Pat
 
 def test_it_goes_on_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path / "rows.csv")
-    run_by_key(tmp_path / "rows.csv", QUESTION, "store", out=tmp_path / "whole.csv", seed=5, processes=2)
-    monkeypatch.setitem(module.__globals__, "_TOGETHER", 500)
+    run_by_key(tmp_path / "rows.csv", QUESTION, out=tmp_path / "whole.csv", processes=2)
+    monkeypatch.setattr(by_key, "TOGETHER", 500)
     # One batch is one file here, so the rows are made to come in smaller ones.
-    real = module.__globals__["read"]
-    monkeypatch.setitem(
-        module.__globals__, "read", lambda source, columns: real(source, columns=columns, batch_rows=400)
-    )
+    real = by_key.read
+    monkeypatch.setattr(by_key, "read", lambda source, columns: real(source, columns=columns, batch_rows=400))
     out, state = tmp_path / "parts.csv", tmp_path / "run.db"
     asked = {"n": 0}
 
@@ -90,28 +86,26 @@ def test_it_goes_on_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         asked["n"] += 1
         return asked["n"] % 2 == 0
 
-    settings: dict[str, Any] = {"out": out, "state": state, "stop": stop, "seed": 5}
+    settings: dict[str, Any] = {"out": out, "state": state, "stop": stop}
     result = None
     while result is None:
         with contextlib.suppress(Stopped):
-            result = run_by_key(tmp_path / "rows.csv", QUESTION, "store", processes=1 + asked["n"] // 2 % 2, **settings)
+            result = run_by_key(tmp_path / "rows.csv", QUESTION, processes=1 + asked["n"] // 2 % 2, **settings)
     assert asked["n"] > 2
     assert result.rows == N
     assert result.after.n_rounds == N
     assert read(out) == read(tmp_path / "whole.csv")
     with pytest.raises(StateFileError, match="other settings"):
-        run_by_key(tmp_path / "rows.csv", TaskConfig("late", None, ["sex"]), "store", state=state)
+        run_by_key(tmp_path / "rows.csv", TaskConfig("late", None, ["sex"], by="store"), state=state)
 
 
 def test_what_cannot_be_played(tmp_path: Path) -> None:
     written(tmp_path / "rows.csv", 50)
     with pytest.raises(InvalidInput, match="without --linear"):
-        run_by_key(tmp_path / "rows.csv", TaskConfig("late", linear=["score"]), "store")
-    with pytest.raises(InvalidInput, match="leave out --order forecast"):
-        run_by_key(tmp_path / "rows.csv", TaskConfig("late", delay="5", order="forecast"), "store")
+        run_by_key(tmp_path / "rows.csv", TaskConfig("late", linear=["score"], by="store"))
     (tmp_path / "gap.csv").write_text("store,late\na,1\n,0\n")
     with pytest.raises(DataError, match=r"row 2 of .* has no key: 'store' is empty"):
-        run_by_key(tmp_path / "gap.csv", TaskConfig("late"), "store")
+        run_by_key(tmp_path / "gap.csv", TaskConfig("late", by="store"))
 
 
 def test_keys_are_spread_evenly_in_every_part() -> None:
@@ -137,14 +131,12 @@ def test_weights_late_outcomes_and_a_learning_hint(tmp_path: Path, processes: in
         writer.writerow(table)
         writer.writerows(zip(*table.values(), strict=True))
     out, state = tmp_path / "out.csv", tmp_path / "run.db"
-    question = replace(QUESTION, weight="w", known="known")
-    found = run_by_key(
-        tmp_path / "rows.csv", question, "store", out=out, state=state, seed=5, processes=processes, learn=True
-    )
+    question = replace(QUESTION, weight="w", known="known", learn=True)
+    found = run_by_key(tmp_path / "rows.csv", question, out=out, state=state, processes=processes)
     assert found.after.n_rounds == sum(w > 0 for w in table["w"])
     begun = StateStore(state).begun()
     assert begun is not None
-    template = module.__globals__["Forecaster"].from_bytes(bytes.fromhex(begun["template"]))
+    template = Forecaster.from_bytes(bytes.fromhex(begun["models"]["template"]))
     assert template.hint is not None
     assert template.rules.max_pending == 4096
     forecasts = read(out)

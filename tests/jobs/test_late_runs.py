@@ -1,8 +1,5 @@
 """Tables whose outcomes come late: what is learned when, what is said, what is refused, and runs that are killed."""
 
-import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +8,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import killed_runs
 import swapcal as sc
 from commands import run
 from swapcal.cli import app
@@ -113,17 +109,6 @@ def test_unknown_times_wait_and_nothing_is_lost() -> None:
     assert result.lateness.n_pending == never + np.count_nonzero(known > N)
     assert result.lateness is not None
     assert result.lateness.n_expired == 0
-
-
-@pytest.mark.parametrize("mode", ["often", "random"])
-def test_a_late_run_that_is_killed_goes_on_bit_for_bit(tmp_path: Path, mode: str) -> None:
-    command = [sys.executable, killed_runs.__file__, str(tmp_path), "csv", mode, "late"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
-    assert report["different"] == []
-    assert any(killed_runs.KILLED in codes for codes in report["codes"])
-    assert all(codes[-1] == 0 for codes in report["codes"])
 
 
 def test_outcomes_are_learned_in_the_order_of_the_forecasts_if_asked(tmp_path: Path) -> None:

@@ -1,9 +1,6 @@
 """Outcomes that are filled in later: in the same file, or by a second one; learned once each, and nothing is lost."""
 
 import csv
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +9,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import killed_runs
 import swapcal as sc
 from commands import run
 from swapcal.cli import app
@@ -260,17 +256,3 @@ def test_the_command_says_what_it_learned(desk: Desk) -> None:
     refused = CliRunner().invoke(app, [*asked, "--by", "g"])
     assert refused.exit_code == 2
     assert "--id" in refused.output
-
-
-@pytest.mark.parametrize(
-    ("ending", "mode"),
-    [("csv", "often"), ("csv", "random"), pytest.param("parquet", "steps", marks=pytest.mark.slow)],
-)
-def test_a_run_with_later_outcomes_that_is_killed_goes_on_bit_for_bit(tmp_path: Path, ending: str, mode: str) -> None:
-    command = [sys.executable, killed_runs.__file__, str(tmp_path), ending, mode, "later"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
-    assert report["different"] == []
-    assert any(killed_runs.KILLED in codes for codes in report["codes"])
-    assert all(codes[-1] == 0 for codes in report["codes"])

@@ -3,9 +3,6 @@
 import gzip
 import io
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import killed_runs
 import swapcal as sc
 from commands import run
-from effort import some
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.hypotheses import Groups
 from swapcal.tables.records import read
@@ -375,23 +370,6 @@ def test_functions_of_your_own_survive_a_stop(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         written(tmp_path / "out.csv")["forecast"], outputs_of(tmp_path, columns, question)["forecast"]
     )
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize(
-    ("ending", "mode"), [("csv", "steps"), ("parquet", "steps"), ("jsonl", "often"), ("parquet", "random")]
-)
-def test_a_run_killed_at_any_moment_loses_nothing(tmp_path: Path, ending: str, mode: str) -> None:
-    """Killed and resumed, the output has the same bytes, the result is the same JSON, and nothing else is left over."""
-    script = Path(killed_runs.__file__)
-    done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path), ending, mode], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
-    assert report["different"] == [], (report, done.stderr)
-    killed = sum(codes.count(9) for codes in report["codes"])
-    assert killed >= (some(15, least=5) if mode == "steps" else 1)
 
 
 def test_a_sharp_hint_gets_a_finer_grid_and_keeps_its_loss() -> None:

@@ -9,16 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from commands import run
 from swapcal.classes import Classes
 from swapcal.errors import AtomsWarning, DataError, InvalidInput, StateFileError
 from swapcal.intervals import Interval, interval_score
 from swapcal.properties import Probability
 from swapcal.report import page
 from swapcal.tasks import checkpoint
-from swapcal.tasks.classes import run_classes
 from swapcal.tasks.columns import RangeWarning
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.interval import run_interval
 from swapcal.tasks.result import from_json, group_rows, section_rows, to_json
 from swapcal.tasks.runner import Stopped
 from swapcal.tasks.survey import binning
@@ -75,7 +74,7 @@ def by_hand(frame: pd.DataFrame, lower: str, upper: str) -> pd.DataFrame:
 @pytest.mark.parametrize("model", [[], ["f"], ["lo", "hi"], ["lo", "f", "hi"]])
 def test_the_numbers_of_intervals_are_those_of_the_file(tmp_path: Path, model: list[str]) -> None:
     frame, out = demand(), tmp_path / "out.csv"
-    found = run_interval(frame, ASKED, 0.9, model=model, seed=1, out=out)
+    found = run(frame, ASKED, interval=0.9, p=model, seed=1, out=out)
     both = frame.join(pd.read_csv(out))
     assert list(both["row"]) == list(range(1, N + 1))
     sides = {"after": by_hand(both, "lower", "upper")}
@@ -110,7 +109,7 @@ def test_a_model_that_knows_where_it_is_unsure_keeps_that_knowledge() -> None:
     unsure = 0.3 + 3.0 * rng.random(N) ** 2  # known to the model, and to no group
     y = unsure * rng.normal(size=N)
     table = {"y": y, "f": np.zeros(N), "lo": -unsure, "hi": unsure}
-    told, blind = (run_interval(table, TaskConfig("y"), 0.9, model=m, seed=1) for m in (["lo", "hi"], ["f"]))
+    told, blind = (run(table, TaskConfig("y"), interval=0.9, p=m, seed=1) for m in (["lo", "hi"], ["f"]))
     assert told.first.means["after"]["score"][0] < 0.85 * blind.first.means["after"]["score"][0]
     for found in (told, blind):
         assert found.after is not None
@@ -131,14 +130,14 @@ def test_good_intervals_are_kept() -> None:
     rng = np.random.default_rng(2)
     center = rng.normal(size=N)
     table = {"y": center + rng.normal(size=N), "lo": center - 1.645, "hi": center + 1.645}
-    found = run_interval(table, TaskConfig("y"), 0.9, model=["lo", "hi"], seed=1)
+    found = run(table, TaskConfig("y"), interval=0.9, p=["lo", "hi"], seed=1)
     assert found.verdict.kind == "fine"
     assert found.verdict.headline.startswith("Keep the model's intervals")
 
 
 def test_the_numbers_of_classes_are_those_of_the_file(tmp_path: Path) -> None:
     frame, out = flights(), tmp_path / "out.parquet"
-    found = run_classes(frame, ASKED, model=MODEL, seed=1, out=out)
+    found = run(frame, ASKED, classes=True, p=MODEL, seed=1, out=out)
     both = frame.join(pd.read_parquet(out))
     after = [f"p_{name}" for name in NAMES]
     assert np.allclose(both[after].sum(axis=1), 1.0)
@@ -179,7 +178,7 @@ def test_names_of_classes_survive_the_file(tmp_path: Path, ending: str) -> None:
     names = ['a "b"', "c,d", " e"]
     table = pd.DataFrame({"y": [*names, "c,d"] * 20})
     out = tmp_path / f"out.{ending}"
-    run_classes({"y": table["y"].tolist()}, TaskConfig("y"), seed=1, out=out)
+    run({"y": table["y"].tolist()}, TaskConfig("y"), classes=True, seed=1, out=out)
     back = pd.read_csv(out) if ending == "csv" else pd.read_json(out, lines=True)
     assert list(back.columns) == ["row", *(f"p_{name}" for name in sorted(names)), "top", "confidence"]
     assert set(back["top"]) <= set(names)
@@ -189,7 +188,7 @@ def test_without_a_model_classes_start_from_what_came_up() -> None:
     rng = np.random.default_rng(5)
     store = rng.random(N) < 0.5
     table = {"y": np.where(rng.random(N) < np.where(store, 0.9, 0.2), 3, 1), "store": store}
-    found = run_classes(table, ASKED, seed=1)
+    found = run(table, ASKED, classes=True, seed=1)
     assert [one.title for one in found.sections] == ["top", "1", "3"]
     rows = {row["group"]: row["sections"]["top"] for row in group_rows(found)}
     assert rows["store=True"]["after"]["right"] > 0.85
@@ -205,9 +204,9 @@ def flat(row: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 KINDS: dict[str, tuple[Any, Any, Any]] = {
-    "interval": (demand, run_interval, {"coverage": 0.9, "model": ["lo", "hi"]}),
-    "plain interval": (demand, run_interval, {"coverage": 0.9}),
-    "classes": (flights, run_classes, {"model": MODEL}),
+    "interval": (demand, run, {"interval": 0.9, "p": ["lo", "hi"]}),
+    "plain interval": (demand, run, {"interval": 0.9}),
+    "classes": (flights, run, {"classes": True, "p": MODEL}),
 }
 
 
@@ -237,7 +236,7 @@ def test_a_stopped_run_goes_on_as_if_nothing_had_happened(
 
 def test_a_run_of_intervals_stops_when_asked(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
-        run_interval(demand(), ASKED, 0.9, seed=1, out=tmp_path / "out.csv", stop=lambda: True)
+        run(demand(), ASKED, interval=0.9, seed=1, out=tmp_path / "out.csv", stop=lambda: True)
 
 
 def test_what_cannot_be_intervals_is_refused_with_a_way_out() -> None:
@@ -248,16 +247,16 @@ def test_what_cannot_be_intervals_is_refused_with_a_way_out() -> None:
         (["lo", "nowhere"], "nowhere"),
     ):
         with pytest.raises((DataError, InvalidInput), match=said):
-            run_interval(frame, ASKED, 0.9, model=model)
+            run(frame, ASKED, interval=0.9, p=model)
     with pytest.raises(InvalidInput, match="level"):
-        run_interval(frame, ASKED, 90.0)
+        run(frame, ASKED, interval=90.0)
     with pytest.raises(DataError, match="no outcome"):
-        run_interval(frame.assign(y=np.nan), ASKED, 0.9)
+        run(frame.assign(y=np.nan), ASKED, interval=0.9)
     with pytest.raises(DataError, match="21 outcomes"):
-        run_interval(frame.dropna().head(15), ASKED, 0.9)
+        run(frame.dropna().head(15), ASKED, interval=0.9)
     crossed = frame.assign(lo=np.where(np.arange(N) == 700, frame["hi"] + 1.0, frame["lo"]))
     with pytest.warns(RangeWarning, match="row 701 of .* has its lower end above"):
-        found = run_interval(crossed, ASKED, 0.9, model=["lo", "hi"], seed=1)
+        found = run(crossed, ASKED, interval=0.9, p=["lo", "hi"], seed=1)
     assert found.counts.crossed == 1
 
 
@@ -265,11 +264,11 @@ def test_outcomes_stay_in_their_range() -> None:
     rng = np.random.default_rng(6)
     y = np.maximum(rng.normal(1.0, 2.0, N), 0.0)  # a third of them are 0
     with pytest.warns(AtomsWarning, match="are equal to 0, .* covers all of such a heap"):
-        found = run_interval({"y": y}, TaskConfig("y", low=0.0), 0.9, seed=1)
+        found = run({"y": y}, TaskConfig("y", low=0.0), interval=0.9, seed=1)
     assert found.after is not None
     assert abs(found.after.known_groups.mean[0]) < 0.05
     with pytest.warns(AtomsWarning), pytest.warns(RangeWarning, match="outside"):
-        cut = run_interval({"y": y - 1.0}, TaskConfig("y", low=0.0), 0.9, seed=1)
+        cut = run({"y": y - 1.0}, TaskConfig("y", low=0.0), interval=0.9, seed=1)
     assert cut.counts.outcomes_outside == int((y < 1.0).sum())
 
 
@@ -277,28 +276,28 @@ def test_what_cannot_be_classes_is_refused_with_a_way_out() -> None:
     frame = flights()
     numbered = frame.assign(y=frame["y"].map({name: k for k, name in enumerate(NAMES)}))
     with pytest.raises(DataError, match="give pairs, such as --p 0=p early,1=p on time"):
-        run_classes(numbered, ASKED, model=MODEL)
+        run(numbered, ASKED, classes=True, p=MODEL)
     pairs = [f"{k}={column}" for k, column in enumerate(MODEL)]
-    assert [one.title for one in run_classes(numbered, ASKED, model=pairs, seed=1).sections[1:]] == ["0", "1", "2"]
+    assert [one.title for one in run(numbered, ASKED, classes=True, p=pairs, seed=1).sections[1:]] == ["0", "1", "2"]
     with pytest.raises(InvalidInput, match="each class"):
-        run_classes(frame, ASKED, model=MODEL[:1])
+        run(frame, ASKED, classes=True, p=MODEL[:1])
     with pytest.raises(InvalidInput, match="not both"):
-        run_classes(frame, ASKED, model=["early=p early", "p on time"])
+        run(frame, ASKED, classes=True, p=["early=p early", "p on time"])
     with pytest.raises(InvalidInput, match="twice"):
-        run_classes(frame, ASKED, model=["p early", "p early"])
+        run(frame, ASKED, classes=True, p=["p early", "p early"])
     with pytest.raises(DataError, match="50 at most"):
-        run_classes({"y": np.arange(N) % 70}, TaskConfig("y"))
+        run({"y": np.arange(N) % 70}, TaskConfig("y"), classes=True)
     with pytest.raises(DataError, match="two or more"):
-        run_classes({"y": np.ones(N)}, TaskConfig("y"))
+        run({"y": np.ones(N)}, TaskConfig("y"), classes=True)
     with pytest.raises(DataError, match="0 or more"):
-        run_classes(frame.assign(**{"p early": -0.1}), ASKED, model=MODEL)
+        run(frame.assign(**{"p early": -0.1}), ASKED, classes=True, p=MODEL)
 
 
 def test_a_class_that_nobody_knows_is_counted_and_not_learned() -> None:
     frame = flights()
     strange = frame.assign(y=np.where(np.arange(N) == 2000, "diverted", frame["y"].astype(object)))
     with pytest.warns(RangeWarning, match="'diverted'"):
-        found = run_classes(strange, ASKED, model=MODEL, seed=1)
+        found = run(strange, ASKED, classes=True, p=MODEL, seed=1)
     assert (found.counts.of_no_class, found.counts.rows) == (1, N)
     assert found.counts.scored == frame["y"].notna().sum() - int(pd.notna(frame["y"][2000]))
 
@@ -312,15 +311,13 @@ def test_the_interval_score_is_the_one_of_the_library() -> None:
 def test_probabilities_that_add_up_but_for_rounding_stay_as_they_are() -> None:
     frame = flights()
     rounded = frame.assign(**{name: frame[name].round(2) for name in MODEL})
-    found = run_classes(rounded, ASKED, model=MODEL, seed=1)
+    found = run(rounded, ASKED, classes=True, p=MODEL, seed=1)
     assert found.counts.rescaled == 0
     assert found.first.means["before"]["confidence"][0] == pytest.approx(
         rounded[MODEL].max(axis=1)[frame["y"].notna()].mean()
     )
     with pytest.warns(RangeWarning, match="add up to 100"):
-        percent = run_classes(
-            rounded.assign(**{name: 100 * rounded[name] for name in MODEL}), ASKED, model=MODEL, seed=1
-        )
+        percent = run(rounded.assign(**{name: 100 * rounded[name] for name in MODEL}), ASKED, model=MODEL, seed=1)
     assert percent.counts.rescaled == N
 
 

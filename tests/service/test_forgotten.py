@@ -1,6 +1,5 @@
 """Outcomes that will never come, in the log and in what is learned: they cost nothing from then on."""
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 import swapcal as sc
 from service_running import Starter
 from swapcal.service.idempotency import ForecastJob, OutcomeJob, play
-from swapcal.service.outcome_order import OutcomeOrder
 from swapcal.service.registry import Registry
 from swapcal.service.report import learned_cases, recorded_result
 from swapcal.service.schemas import Case, Outcome, StreamStatus
@@ -139,12 +137,3 @@ def test_a_report_counts_them_among_those_without_outcome(sqlite: str) -> None:
         17,
         7,
     )
-
-
-def test_rounds_to_be_skipped_are_kept_no_longer_than_needed() -> None:
-    """An order that only hears of outcomes that will not come stays small."""
-    order = OutcomeOrder(10)
-    for k in itertools.chain(range(1, 50, 2), range(0, 50, 2)):
-        order.skip(k)
-        assert order.due(issued=k + 1) == []
-    assert (len(order), len(order._gone), len(order._rounds)) == (0, 0, 0)

@@ -1,8 +1,8 @@
-"""Runs that are killed at every commit and resumed lose no row and repeat none: every task, by key, in every format.
+"""Runs that are killed at every commit and resumed lose no row and repeat none: every task, in every format.
 
 As a script (`python test_killed.py DIRECTORY TASK ENDING MODE`) it plays the kills and prints JSON: the exit codes of
 all runs, and which cases ended with other files than a run that was left alone. Runs are forked from the script, so
-that they start at once.
+that they start at once. Runs by key are killed in `jobs/test_by_key.py`.
 """
 
 import functools
@@ -31,20 +31,17 @@ TASKS = {
     "scalar": NUMBER + "learn = false\n",
     "scalar, known": NUMBER + KNOWN,
     "scalar, later": NUMBER + "later = true\n",
-    "scalar, by key": NUMBER + KNOWN + 'by = "s"\n',
     "interval": NUMBER + "interval = 0.8\n",
     "interval, known": NUMBER + KNOWN + 'interval = 0.8\norder = "forecast"\n',
     "interval, later": NUMBER + "interval = 0.8\nlater = true\n",
-    "interval, by key": NUMBER + KNOWN + 'interval = 0.8\nby = "s"\n',
     "classes": CLASS,
     "classes, known": CLASS + KNOWN + 'weight = "w"\n',
     "classes, later": CLASS + "later = true\n",
-    "classes, by key": CLASS + 'by = "s"\n',
 }
 QUICK = [("scalar", "csv", "steps"), ("scalar", "parquet", "steps"), ("scalar, known", "jsonl", "often")]
-QUICK += [("scalar, later", "csv", "often"), ("scalar", "csv", "random"), ("scalar, by key", "csv", "often")]
+QUICK += [("scalar, later", "csv", "often"), ("scalar", "csv", "random")]
 QUICK += [("interval, known", "csv", "often"), ("interval, later", "jsonl", "often"), ("classes", "parquet", "often")]
-QUICK += [("classes, later", "csv", "often"), ("interval, by key", "csv", "often"), ("classes, by key", "csv", "often")]
+QUICK += [("classes, later", "csv", "often")]
 SLOW = [(task, ending, "steps") for task in TASKS for ending in ("csv", "jsonl", "parquet")]
 
 
@@ -97,7 +94,7 @@ def one_run(folder: Path, ending: str, name: str) -> None:
 
     from swapcal.cli import app
 
-    files = ["--out", str(folder / f"out.{ending}"), "--state", str(folder / "run.state"), "--processes", "1"]
+    files = ["--out", str(folder / f"out.{ending}"), "--state", str(folder / "run.state")]
     asked = ["run", str(folder.parent / name), "--config", str(folder.parent / "run.toml"), *files, "--json"]
     outcome = CliRunner().invoke(app, asked)
     if outcome.exit_code:
@@ -124,8 +121,6 @@ def forked(work: Callable[[], None], kill_after: float | None = None) -> int:
 
 def dying(work: Callable[[], None], step: int) -> Callable[[], None]:
     """The work, ended on the spot instead of the `step`-th call that changes names or makes bytes last."""
-    from swapcal.keyed.store import StateStore
-
     left = [step]
 
     def counted(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -140,7 +135,6 @@ def dying(work: Callable[[], None], step: int) -> Callable[[], None]:
     def deadly() -> None:
         for name in ("fsync", "replace", "unlink", "rmdir", "mkdir"):
             setattr(os, name, counted(getattr(os, name)))
-        StateStore.commit = counted(StateStore.commit)  # type: ignore[method-assign]
         work()
 
     return deadly
@@ -153,24 +147,28 @@ def leavings(folder: Path, ending: str) -> tuple[list[str], bytes, str]:
     return names, (folder / f"out.{ending}").read_bytes(), told
 
 
+def hurry() -> None:
+    """Batches of a hundred rows, and a commit after each."""
+    from swapcal.tables import records
+    from swapcal.tasks import checkpoint
+
+    checkpoint.COMMIT_SECONDS = checkpoint.COMMIT_SHARE = 0.0
+    records.read = functools.partial(records.read, batch_rows=100)  # type: ignore[assignment]
+
+
 def play(root: Path, task: str, ending: str, mode: str) -> dict[str, Any]:
     """All runs of one mode: "steps" (killed once, at a step: each, or each fifth in `make test`), "often", "random".
 
     "often" is killed at each tenth step, "random" by SIGKILL at any moment.
     """
-    from swapcal.tables import records
-    from swapcal.tasks import by_key, checkpoint
-
-    checkpoint.COMMIT_SECONDS = checkpoint.COMMIT_SHARE = 0.0
-    by_key.PAUSE, by_key.TOGETHER = 0.0, 100
-    records.read = by_key.read = functools.partial(records.read, batch_rows=100)  # type: ignore[assignment]
+    hurry()
     write_tables(root)
     (root / "run.toml").write_text(TASKS[task])
     (root / "alone").mkdir()
     whole_run(root / "alone", task, ending)  # here, so that what is imported is there before the first fork
     started = time.monotonic()
     (root / "again").mkdir()
-    assert forked(lambda: whole_run(root / "again", task, ending)) == 0
+    assert forked(functools.partial(whole_run, root / "again", task, ending)) == 0
     seconds, expected = time.monotonic() - started, leavings(root / "alone", ending)
     report: dict[str, Any] = {"codes": [], "different": []}
     rng = random.Random(2)
@@ -180,12 +178,13 @@ def play(root: Path, task: str, ending: str, mode: str) -> dict[str, Any]:
         folder.mkdir()
         codes: list[int] = []
         while len(codes) < 40 and (not codes or codes[-1] == KILLED):
-            work = functools.partial(whole_run, folder, task, ending)
             if mode == "random":
+                work = functools.partial(whole_run, folder, task, ending)
                 codes.append(forked(work, 0.9 * rng.random() * seconds if len(codes) < 8 else None))
                 continue
-            steps = case if mode == "steps" else (4 if "key" in task else 9) + case
-            codes.append(forked(work if mode == "steps" and codes else dying(work, steps)))
+            work = functools.partial(whole_run, folder, task, ending)
+            step = case if mode == "steps" else 9 + case
+            codes.append(forked(work if mode == "steps" and codes else dying(work, step)))
         report["codes"].append(codes)
         if codes[-1] or leavings(folder, ending) != expected:
             report["different"].append(case)

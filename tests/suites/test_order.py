@@ -90,3 +90,12 @@ def test_a_corrected_outcome_takes_the_place_of_the_first() -> None:
     assert order.due(1, 6.0) == []
     assert [outcome.y for outcome in order.due(1, 7.0)] == [0.2]
     assert len(order) == 0
+
+
+def test_rounds_to_be_skipped_are_kept_no_longer_than_needed() -> None:
+    """An order that only hears of outcomes that will not come stays small."""
+    order = Order("forecast", 10)
+    for t in [*range(1, 50, 2), *range(0, 50, 2)]:
+        order.skip(t)
+        assert order.due(issued=t + 1) == []
+    assert (len(order), len(order.gone)) == (0, 0)

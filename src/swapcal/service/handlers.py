@@ -180,7 +180,7 @@ async def stored_case(server: Server, request: Request) -> Response:
 def _state(stream: Stream, row: CaseRow, forecast: Forecast) -> CaseState:
     if row.y is not None:
         return "held" if stream.is_held(forecast) else "learned"
-    if row.is_closed:
+    if row.y_seq is not None:
         return "forgotten"
     return "expired" if row.created < time.time() - stream.delay or stream.is_expired(forecast) else "pending"
 

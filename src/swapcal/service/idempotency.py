@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 import swapcal as sc
+from swapcal.cases import Event, answer
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import Case, Forecasted, Forgotten, Learned, Outcome, Problem, Refused
 from swapcal.service.store import CaseRow, Commit, NotOwner, Request, pack
@@ -108,13 +109,14 @@ class _Turn:
         row = self.known.get(case.id)
         if row is not None:
             asked = row.inputs()
-            if not asked.same_as(case):
-                return _refused(409, case.id, "this id was forecast with another context or hint; take a new id")
+            status, _ = answer(row.entry, Event("predict", asked=None if asked.same_as(case) else b"other"))
+            if status == "conflict":
+                return _refused(status, case.id, "this id was forecast with another context or hint; take a new id")
             return _answer(case.id, row.forecast(self.stream.identity), asked.used(), replayed=True)
         try:
             ready = self.stream.validate(case.context, fetched if case.hint is None else case.hint)
         except sc.SwapcalError as error:
-            return _refused(422, case.id, str(error))
+            return _refused("invalid", case.id, str(error))
         self._fresh[case.id] = _Fresh(case, ready, fetched, answers, place)
         return None
 
@@ -136,25 +138,34 @@ class _Turn:
     def learn(self, outcome: Outcome) -> Learned | Forgotten | Refused:
         """An outcome: learned now, learned before, or refused; and so for the word that none will come."""
         row, wanted = self.known.get(outcome.id), outcome.id
+        event = Event("forget") if outcome.y is None else Event("learn", outcome.y)
         if row is None:
-            return _refused(404, wanted, "no such case was forecast in this stream, or it was too long ago to be kept")
-        if row.is_closed:
-            return _again(row, outcome)
+            status, _ = answer(None, event)
+            return _refused(
+                status, wanted, "no such case was forecast in this stream, or it was too long ago to be kept"
+            )
         try:
-            forecast = row.forecast(self.stream.identity)
+            forecast = row.forecast(self.stream.identity) if row.y_seq is None else None
         except sc.SwapcalError as error:
-            return _refused(422, wanted, str(error))
+            return _refused("invalid", wanted, str(error))
         # Often it is the end of `delay` that tells somebody that no outcome will come.
         too_old = row.created < self.oldest and outcome.y is not None
-        if too_old or self.stream.is_expired(forecast):
-            return _refused(410, wanted, "this case has waited too long; raise `delay` or `pending` of the stream")
-        try:
-            self.stream.close(forecast, row.inputs().used(), outcome.y)
-        except sc.SwapcalError as error:
-            return _refused(422, wanted, str(error))
-        row.y, row.y_seq, row.learned = outcome.y, self.stream.seq, self.now
-        self.outcomes.append(row)
-        return _closed(row)
+        expired = forecast is not None and (too_old or self.stream.is_expired(forecast))
+        status, _ = answer(row.entry, event, expired=expired)
+        if status == "expired":
+            return _refused(status, wanted, "this case has waited too long; raise `delay` or `pending` of the stream")
+        if status == "contradicted":
+            return _refused(status, wanted, _contradiction(row, outcome))
+        if forecast is not None:
+            try:
+                self.stream.close(forecast, row.inputs().used(), outcome.y)
+            except sc.SwapcalError as error:
+                status, _ = answer(row.entry, event._replace(invalid=True))
+                return _refused(status, wanted, str(error))
+            row.y, row.y_seq, row.learned = outcome.y, self.stream.seq, self.now
+            self.outcomes.append(row)
+        replayed = status == "repeated"
+        return Forgotten(row.id, replayed) if row.y is None else Learned(row.id, row.y, replayed)
 
 
 def _answer(id: str, forecast: sc.Forecast, hint: float | None, *, replayed: bool) -> Forecasted:
@@ -170,22 +181,17 @@ def _answer(id: str, forecast: sc.Forecast, hint: float | None, *, replayed: boo
     )
 
 
-def _closed(row: CaseRow, *, replayed: bool = False) -> Learned | Forgotten:
-    return Forgotten(row.id, replayed) if row.y is None else Learned(row.id, row.y, replayed)
-
-
-def _again(row: CaseRow, outcome: Outcome) -> Learned | Forgotten | Refused:
-    """The answer for a case that waits for nothing any more."""
-    if row.y == outcome.y:
-        return _closed(row, replayed=True)
+def _contradiction(row: CaseRow, outcome: Outcome) -> str:
     if row.y is None:
-        why = "this case is forgotten: it was said that its outcome would not come, and nothing is learned from it now"
-    elif outcome.y is None:
-        why = "the outcome of this case has come, for good; it cannot be forgotten"
-    else:
-        why = "the outcome of this case is known and another; it was learned for good"
-    return _refused(409, row.id, why)
+        return "this case is forgotten: it was said that its outcome would not come, and nothing is learned from it now"
+    if outcome.y is None:
+        return "the outcome of this case has come, for good; it cannot be forgotten"
+    return "the outcome of this case is known and another; it was learned for good"
 
 
-def _refused(status: int, id: str, detail: str) -> Refused:
-    return Problem(status, detail).refused(id)
+HTTP = {"unknown": 404, "conflict": 409, "contradicted": 409, "expired": 410, "invalid": 422}
+"""The codes of what is refused."""
+
+
+def _refused(status: str, id: str, detail: str) -> Refused:
+    return Problem(HTTP[status], detail).refused(id)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 import swapcal as sc
+from swapcal.cases import Entry
 from swapcal.forecast import Identity
 from swapcal.service.schemas import Case, Context, StoreDown
 
@@ -107,9 +108,10 @@ class CaseRow:
         self.y, self.y_seq, self.learned, self._forecast = y, y_seq, learned, forecast
 
     @property
-    def is_closed(self) -> bool:
-        """Whether its outcome has come, or the word that none will."""
-        return self.y_seq is not None
+    def entry(self) -> Entry:
+        """The case as the table of cases knows it: an outcome that is held was told for good, like a learned one."""
+        state = "waiting" if self.y_seq is None else "forgotten" if self.y is None else "learned"
+        return Entry(state, -1, (), self.y)
 
     def inputs(self) -> Request:
         """The request; a `StateFileError` where the row is damaged."""
@@ -126,6 +128,17 @@ class CaseRow:
 
 
 _REQUEST = msgspec.json.Decoder(Request)
+
+
+class StoreBook:
+    """The cases of a stream in its store, as a book of cases; what is new is written by `EventStore.commit`."""
+
+    def __init__(self, store: "EventStore", stream: str) -> None:
+        self.store, self.stream = store, stream
+
+    def find(self, ids: Sequence[str]) -> dict[str, Entry]:
+        """Those of the cases that there are."""
+        return {name: row.entry for name, row in self.store.find(self.stream, ids).items()}
 
 
 class StoredStream(NamedTuple):

@@ -18,12 +18,13 @@ import numpy as np
 import swapcal as sc
 from swapcal import properties
 from swapcal.audits.groups import bias_of_group, group_sums
+from swapcal.cases import Order
 from swapcal.forecast import Identity
 from swapcal.monitor import Alarm, Monitor
 from swapcal.protocols import Row, Rows
-from swapcal.service.outcome_order import HeldOutcome, OutcomeOrder
 from swapcal.service.schemas import AuditView, GroupView, RaisedAlarm, Scalar, SideBias, SideErrors, StreamStatus
 from swapcal.service.spec import MonitorSpec, StreamSpec, seconds
+from swapcal.service.store import pack, unpack
 from swapcal.state import Packed, Saved, Stateful
 from swapcal.text.numbers import counted
 
@@ -391,7 +392,7 @@ class Stream(Stateful):
         if watching is not None:
             self.watch = GroupMonitor(watching, self.property, self.groups)
             self.model_watch = GroupMonitor(watching, self.property, self.groups)
-        self.order = None if settle is None else OutcomeOrder(settle)
+        self.order = None if settle is None else Order("forecast", settle)
 
     def _assemble(self, name: str, spec: StreamSpec, forecaster: sc.Forecaster, groups: sc.Groups) -> None:
         self.name, self.spec, self.forecaster, self.groups = name, spec, forecaster, groups
@@ -485,13 +486,14 @@ class Stream(Stateful):
         own = forecast.forecaster is self.identity
         if not own and not hmac.compare_digest(self.identity.seal(forecast.signed), forecast.sealed or b""):
             raise sc.UnknownForecast("the stored forecast of this case is not as it was made: its seal is broken")
-        self.order.take(HeldOutcome(forecast, hint, y))
+        self.order.add(forecast.round, y, ticket=(forecast, hint))
         self.seq += 1
         self._learn_due(self.order)
 
-    def _learn_due(self, order: OutcomeOrder) -> None:
-        for held in order.due(self.forecaster.state.pending.issued):
-            self._learn(*held)
+    def _learn_due(self, order: Order) -> None:
+        for outcome in order.due(self.forecaster.rounds.issued):
+            forecast, hint = outcome.ticket
+            self._learn(forecast, hint, outcome.y)
 
     def _learn(self, forecast: sc.Forecast, hint: float | None, y: float) -> None:
         self.forecaster.update(forecast, y)
@@ -556,9 +558,14 @@ class Stream(Stateful):
             "model_watch": self.model_watch,
         }
         saved = {name: part.to_bytes() for name, part in parts.items() if part is not None}
+        plain: dict[str, Any] = {"seq": self.seq, "time": self.time, "groups": self.groups.spec()}
         if self.order is not None:
-            saved["order"] = self.order.to_bytes()
-        return Saved({"seq": self.seq, "time": self.time, "groups": self.groups.spec()}, {}, saved)
+            held = [outcome for _, outcome in sorted(self.order.known.items())]
+            packed = [pack(outcome.ticket[0], self.identity) for outcome in held]
+            lines = [[len(data), one.ticket[1], one.y] for data, one in zip(packed, held, strict=True)]
+            plain["order"] = [self.order.front, lines, sorted(self.order.gone)]
+            saved["held"] = b"".join(packed)
+        return Saved(plain, {}, saved)
 
     @classmethod
     def from_state(cls, packed: Packed, *, name: str = "", spec: StreamSpec | None = None) -> "Stream":
@@ -570,10 +577,21 @@ class Stream(Stateful):
         stream.watch, stream.model_watch = (
             GroupMonitor.from_bytes(parts[name], **own) if name in parts else None for name in ("watch", "model_watch")
         )
-        stream.order = OutcomeOrder.from_bytes(parts["order"], identity=stream.identity) if "order" in parts else None
+        stream.order = stream._saved_order(packed.plain["order"], parts["held"]) if "order" in packed.plain else None
         stream.seq = stream.snapshot_seq = packed.plain["seq"]
         stream.time = packed.plain["time"]
         return stream
+
+    def _saved_order(self, plain: Any, packed: bytes) -> Order:
+        front, lines, gone = plain
+        order, at = Order("forecast", self.spec.settles(), front), 0
+        for length, hint, y in lines:
+            forecast = unpack(packed[at : at + length], self.identity)
+            order.add(forecast.round, y, ticket=(forecast, hint))
+            at += length
+        for t in gone:
+            order.skip(t)
+        return order
 
     @classmethod
     def from_bytes(cls, data: bytes, **own: Any) -> "Stream":

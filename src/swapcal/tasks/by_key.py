@@ -526,7 +526,8 @@ def _resumed(
     kept: StateStore,
 ) -> tuple[Task, Iterator[Batch]]:
     """The task as it was left, and the batches behind the rows that are done."""
-    kind, batches = TASKS[config.task], chain(first, rest)
+    kind = TASKS[config.task]
+    batches: Iterator[Batch] = chain(first, rest)
     if begun is None:
         task = kind(config, first, source)
         if kept.path is None:
