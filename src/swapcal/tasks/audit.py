@@ -416,7 +416,9 @@ def compare(
         else RereadableSource(source, wanted, n_passes=n_passes) as passes
     ):
         audits = {model: audited(passes, replace(question, p=model), model, progress) for model in models}
-        differences, paired, n_paired = _differences(passes, question, list(models), progress)
+        ranges = {model: one.range for model, one in audits.items() if one.range is not None}
+        targets = {model: question.property_on(one.low, one.high) for model, one in ranges.items()}
+        differences, paired, n_paired = _differences(passes, question, targets, progress)
     first = audits[models[0]]
     sections = tuple(
         replace(
@@ -441,11 +443,13 @@ def compare(
 
 
 def _differences(
-    passes: RereadableSource, question: TaskConfig, models: list[str], progress: Callable[[int], None] | None
+    passes: RereadableSource,
+    question: TaskConfig,
+    targets: Mapping[str, Elicitable],
+    progress: Callable[[int], None] | None,
 ) -> tuple[dict[str, LossDifference], dict[str, Paired], int]:
-    first, *others = models
+    first, *others = targets
     survey = surveyed(passes, question, first, progress)
-    target = Columns(question, (), passes.name, survey).property
     audience = ContextColumns.seen(question, lambda names: survey.sample())
     clusters = clusters_of(question, survey)
     n = audience.groups.n
@@ -453,7 +457,7 @@ def _differences(
     blocks = {model: PairedLosses() for model in others}
     n_paired = 0
     for batch in passes.batches():
-        losses, weights = _losses(batch, question, models, target)
+        losses, weights = _losses(batch, question, targets)
         numbers = None if clusters is None else clusters.numbers(batch)
         rows = audience.rows(batch)
         kept = np.flatnonzero(~np.isnan(sum(losses.values(), start=np.zeros(batch.n))))
@@ -473,14 +477,14 @@ def _differences(
 
 
 def _losses(
-    batch: Batch, question: TaskConfig, models: Sequence[str], property: Elicitable
+    batch: Batch, question: TaskConfig, targets: Mapping[str, Elicitable]
 ) -> tuple[dict[str, Float64Array], Float64Array | None]:
     """Losses of each row, NaN where the outcome or the forecast is missing; and weights."""
     y = known_outcomes(question, batch, batch.name)
     losses = {}
-    for model in models:
-        p = np.clip(finite(batch.numbers(model), batch, model, batch.name), *property.domain)
-        losses[model] = np.asarray(property.loss(p, np.clip(y, property.low, property.high)), dtype=np.float64)
+    for model, target in targets.items():
+        p = np.clip(finite(batch.numbers(model), batch, model, batch.name), *target.domain)
+        losses[model] = np.asarray(target.loss(p, np.clip(y, target.low, target.high)), dtype=np.float64)
     weights = None if question.weight is None else raw_weights(batch, question.weight, batch.name)
     return losses, weights
 
