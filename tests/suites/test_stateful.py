@@ -7,7 +7,7 @@ import pickle
 import time
 import tracemalloc
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -273,7 +273,7 @@ def opened(thing: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Saved, list[tup
         patch.setattr(Packed, "arrays", reading)
         for module in (state, engine_state):
             patch.setattr(module, "check_bounds", checking)
-        own: dict[str, Any] = next((t.own for t in THINGS.values() if type(t.make()) is type(thing)), {})
+        own: Mapping[str, Any] = next((t.own for t in THINGS.values() if type(t.make()) is type(thing)), {})
         data = thing.to_bytes()
         type(thing).from_bytes(data, **own)
     packed = unpack(thing.kind, data)

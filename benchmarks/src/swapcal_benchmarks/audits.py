@@ -18,9 +18,11 @@ from swapcal.audits.cells import adaptive_radius, independent_radius
 from swapcal.audits.chance import StratifiedSample, null_level
 from swapcal.audits.discovery import banded, discover, valued
 from swapcal.audits.intervals import TILTS, asymptotic_radius, cell_bias, forecast_bins, group_bias, smallest_mean
+from swapcal.audits.sums import Scored
 from swapcal.hypotheses import Finite
 from swapcal.monitor import Monitor
 from swapcal.properties import Probability
+from swapcal.protocols import Rows
 from swapcal.typing import Float64Array, IntArray
 from swapcal_benchmarks.independent_intervals import independent_bias
 from swapcal_benchmarks.report import Table
@@ -230,8 +232,9 @@ def chance(runs: int) -> None:
             if run < 5:
                 Q = np.bincount(keys, np.repeat(wv**2, k), n_places * F).reshape(n_places, F).astype(float)
                 sample = StratifiedSample()
-                sample.add(place, np.full(n_rows, k), np.repeat(place, k), codes.ravel(), np.repeat(wv, k))
-                level = null_level(sample, n, Q, seed=run)
+                rows = Rows(k * np.arange(n_rows + 1), codes.ravel(), np.ones(k * n_rows))
+                sample.add(Scored(p, p, wv, place, rows))
+                level = null_level(sample, n, Q)
                 new.append(level.mean)
                 high.append(level.high)
                 alone = np.abs(rng.standard_normal((300, n_places, F)) * np.sqrt(Q)).max(axis=2)
