@@ -232,8 +232,8 @@ def chance(runs: int) -> None:
             if run < 5:
                 Q = np.bincount(keys, np.repeat(wv**2, k), n_places * F).reshape(n_places, F).astype(float)
                 sample = StratifiedSample()
-                rows = Rows(k * np.arange(n_rows + 1), codes.ravel(), np.ones(k * n_rows))
-                sample.add(Scored(p, p, wv, place, rows))
+                members = Rows(k * np.arange(n_rows + 1), codes.ravel(), np.ones(k * n_rows))
+                sample.add(Scored(p, p, wv, place, members))
                 level = null_level(sample, n, Q)
                 new.append(level.mean)
                 high.append(level.high)
