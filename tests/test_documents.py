@@ -1,5 +1,6 @@
 """Pages name things that are there: modules of the vocabulary, files of this repository."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 ENTRY = re.compile(
     r"^\| (?P<words>[^|]+) \| (?P<sentence>[^|]+) \| (?P<letter>[^|]*)\| `(?P<module>[^`]+)` \|$", re.MULTILINE
 )
@@ -36,3 +38,32 @@ def test_files_that_a_page_names_are_there(page: Path) -> None:
     missing = [path for path in named if not (ROOT / path).exists()]
     missing += [path for path in linked if not (page.parent / path).exists()]
     assert not missing, f"{page.name} names {', '.join(sorted(missing))}"
+
+
+def named_places(text: str) -> set[tuple[str, str]]:
+    """Files of the package that a page names, each with the function or class behind it, or none."""
+    return {(path, name) for path, name in re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)(?::([\w.]+))?`", text)}
+
+
+def defined(path: Path) -> set[str]:
+    """Functions and classes of a file, and methods as `Class.method`."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{each.name}" for each in node.body if isinstance(each, FUNCTIONS)}
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+def test_the_architecture_names_files_and_functions_that_are_there() -> None:
+    places = named_places((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
+    assert len(places) > 40
+    package = ROOT / "src" / "swapcal"
+    missing = [f"{path}:{name}" for path, name in sorted(places) if not (package / path).is_file()]
+    missing += [f"{path}:{name}" for path, name in sorted(places) if name and name not in defined(package / path)]
+    assert missing == []
