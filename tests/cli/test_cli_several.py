@@ -85,27 +85,6 @@ def test_json_has_the_same_numbers(folder: Path, asked: tuple[str, ...]) -> None
     assert {row["group"] for row in told["group_table"]} == {"all", "store=north", "store=south"}
 
 
-@pytest.mark.parametrize(
-    ("asked", "extra", "said"),
-    [
-        (INTERVALS, ("--by", "store"), "--interval goes without --by; it takes --p, --groups"),
-        (INTERVALS, ("--costs", "1:5"), "--interval goes without --costs"),
-        (INTERVALS, ("--delay", "5", "--weight", "f"), "--interval goes without --weight, --delay"),
-        (INTERVALS, ("--property", "median"), "--interval goes without --property"),
-        (CLASSES, ("--low", "0"), "--classes goes without --low; it takes --p"),
-        (CLASSES, ("--interval", "0.9"), "--classes goes without --interval"),
-        (CLASSES, ("--jitter", "0"), "--classes goes without --jitter"),
-    ],
-)
-def test_what_does_not_go_together_is_said(
-    folder: Path, asked: tuple[str, ...], extra: tuple[str, ...], said: str
-) -> None:
-    outcome = swapcal(*asked, *extra)
-    assert outcome.exit_code == 2
-    assert said in outcome.stderr
-    assert "Traceback" not in outcome.output
-
-
 @pytest.mark.parametrize("asked", [INTERVALS, CLASSES])
 def test_a_threshold_ends_with_1(folder: Path, asked: tuple[str, ...]) -> None:
     assert swapcal(*asked, "--fail-above", "60").exit_code == 0

@@ -123,7 +123,7 @@ class TaskConfig:
     max_pending: int | None = option("Rows that can wait for their outcomes.", min=1)
 
     def __post_init__(self) -> None:
-        from swapcal.inputs import column_names
+        from swapcal.inputs import column_names, short_repr
 
         object.__setattr__(self, "later", bool(self.later) or self.id is not None)
         groups = self.groups if isinstance(self.groups, Mapping) else column_names(self.groups, "groups")
@@ -131,6 +131,8 @@ class TaskConfig:
         for name in ("linear", "categories"):
             object.__setattr__(self, name, column_names(getattr(self, name), name))
         if self.p is not None and not isinstance(self.p, str):
+            if not isinstance(self.p, Sequence):
+                raise InvalidInput(f"p must be the name of a column, or names; got {short_repr(self.p)}")
             names = tuple(self.p)
             object.__setattr__(self, "p", names if self.task != "scalar" or len(names) > 1 else (*names, None)[0])
         self.check()
