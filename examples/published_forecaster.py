@@ -25,7 +25,7 @@ after = sc.audit(games, p="forecast", **question)
 for name, result in (("before", before), ("after", after)):
     side = result.before if result.before is not None else result.after
     print(f"{name:>6}: {result.verdict.headline}")
-    print(f"        swap error {side.swap_error:.1f} over {result.n_rounds:,} games, loss {side.loss:.4f}")
+    print(f"        swap error {side.swap_error:.1f} over {result.counts.scored:,} games, loss {side.loss:.4f}")
 
 drawn, axes = figure(1, 2, height=4.0)
 for each, column, title in ((axes[0], "prob1", "published"), (axes[1], "forecast", "recalibrated")):

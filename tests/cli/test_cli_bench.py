@@ -1,5 +1,7 @@
 """`swapcal bench`: it hands over to the benchmarks, and says how to get them where they are not installed."""
 
+import sys
+
 import pytest
 from typer.testing import CliRunner
 
@@ -12,7 +14,7 @@ RUN = CliRunner()
 def test_without_the_benchmarks_a_sentence_says_how_to_get_them(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swapcal.cli.app.find_spec", lambda name: None)
+    monkeypatch.setattr(sys.modules["swapcal.cli.app"], "find_spec", lambda name: None)
     done = RUN.invoke(app, arguments)
     assert done.exit_code == 2
     assert "pip install ./benchmarks" in done.output

@@ -239,8 +239,8 @@ def test_columns_with_signs_in_their_names(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--property", "moment:inf"), "the property must be"),
-        (("--property", "moment:nan"), "the property must be"),
+        (("--property", "moment:inf"), "the order of a moment is a whole number"),
+        (("--property", "moment:nan"), "the order of a moment is a whole number"),
         (("--bins", str(10**18)), "bins must be 100,000 at most"),
         (("--bins", str(10**30)), "bins must be 100,000 at most"),
         (("--low", "-1.7e308", "--high", "1.7e308"), "squares are no numbers"),

@@ -128,17 +128,17 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     asked = ["--y", "y", "--hint", "p", "--groups", "g", "--costs", "3:5"]
     done = CliRunner().invoke(app, ["run", str(path), *asked, "--seed", "1", "--json"])
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)["result"]["settings"]["decisions"]
+    told = json.loads(done.stdout)["result"]["costs"]["sentence"]
     assert "acting on the new forecasts would have saved" in told
     text = CliRunner().invoke(app, ["run", str(path), *asked, "--seed", "1"])
     assert "would have saved" in " ".join(text.stdout.split())
     alone = CliRunner().invoke(app, ["audit", str(path), *asked, "--json"])
     assert alone.exit_code == 0, alone.output
-    assert "swap regret" in json.loads(alone.stdout)["result"]["settings"]["decisions"]
+    assert "swap regret" in json.loads(alone.stdout)["result"]["costs"]["sentence"]
 
 
 def _told(text: str) -> str:
-    told: str = json.loads(text)["result"]["settings"]["decisions"]
+    told: str = json.loads(text)["result"]["costs"]["sentence"]
     return told
 
 

@@ -60,7 +60,7 @@ def test_fault_01_pipes_lose_rows(folder: Path) -> None:
     done = process("run", "pipe.csv", *ASKED, "--out", "out.csv", "--json", timeout=1200)
     writer.join(60)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["result"]["n_rounds"] == 20_000
+    assert json.loads(done.stdout)["result"]["counts"]["scored"] == 20_000
     assert len((folder / "out.csv").read_text().splitlines()) == 20_001
 
 
@@ -70,14 +70,14 @@ def test_fault_01_standard_input_by_its_path(folder: Path) -> None:
     for path in ("/dev/stdin", "-"):
         done = process("run", path, *ASKED, "--json", input=text, timeout=1200)
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["result"]["n_rounds"] == 20_000
+        assert json.loads(done.stdout)["result"]["counts"]["scored"] == 20_000
 
 
 def test_fault_01_only_the_file_that_was_opened_is_looked_at_again(folder: Path) -> None:
     """A file that happens to be called as messages call standard input says nothing of its rows."""
     table(folder / "standard input", 5_000)
     outcome = swapcal("run", "-", *ASKED, "--json", stdin="".join(lines_of(600)).encode())
-    assert json.loads(outcome.stdout)["result"]["settings"]["horizon"] is None
+    assert json.loads(outcome.stdout)["result"]["config"]["horizon"] is None
     with open(folder / "in.csv", "rb") as stream:
         assert run(stream, QUESTION).config["horizon"] is None
 
@@ -315,7 +315,7 @@ def test_fault_15_a_half_written_last_line_waits(folder: Path, ending: str) -> N
     assert len((folder / "out.csv").read_text().splitlines()) == 601
     # Without a state nobody comes back for it, so that it counts.
     source.write_text(text.rstrip("\n"))
-    assert json.loads(swapcal("run", source, *ASKED, "--json").stdout)["result"]["n_rounds"] == 600
+    assert json.loads(swapcal("run", source, *ASKED, "--json").stdout)["result"]["counts"]["scored"] == 600
 
 
 @pytest.mark.parametrize(("tail", "rows"), [('1,0.5,"a b', 3), ("1,0.5", 3), ('1,0.5,"x\ny"\n1,0.25,"', 4), ("", 3)])
@@ -407,7 +407,7 @@ def test_fault_23_truth_values_in_json_are_numbers(folder: Path) -> None:
     results = [
         json.loads(swapcal("audit", name, "--y", "y", "--p", "p", "--json").stdout) for name in ("in.jsonl", "in.csv")
     ]
-    errors = [each["result"]["before"]["swap_error"] for each in results]
+    errors = [each["result"]["sections"][0]["before"]["swap_error"] for each in results]
     assert errors[0] == errors[1]
     (folder / "text.jsonl").write_text('{"y": "yes", "p": 0.5}\n{"y": "no", "p": 0.5}\n')
     assert "such as positive='yes'" in refused("audit", "text.jsonl", "--y", "y", "--p", "p")

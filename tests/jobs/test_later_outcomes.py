@@ -84,15 +84,15 @@ def test_a_refilled_file_is_update_in_the_order_of_its_rows(desk: Desk) -> None:
     first = desk.run(desk.write(~desk.blank))
     before = desk.forecasts()
     late = np.flatnonzero(desk.blank[:N])
-    assert first.settings["outcomes_waiting"] == len(late)
+    assert first.lateness.n_pending == len(late)
     come = ~desk.blank | (np.arange(len(desk.blank)) < N)
     result = desk.run(desk.write(come, N + MORE))
     assert f"learned from {len(late)} outcomes" in desk.said[0]
     after = desk.forecasts()
     assert after[:N] == before
     assert after == desk.alone(late.tolist(), N + MORE)
-    assert result.n_rounds == np.count_nonzero(come)
-    assert result.settings["outcomes_waiting"] == np.count_nonzero(~come)
+    assert result.counts.scored == np.count_nonzero(come)
+    assert result.lateness.n_pending == np.count_nonzero(~come)
     assert result.after.loss == pytest.approx(float(np.mean((np.array(after) - desk.y)[come] ** 2)))
     assert result.before.loss == pytest.approx(float(np.mean((desk.p - desk.y)[come] ** 2)))
 
@@ -102,18 +102,18 @@ def test_a_second_file_is_update_in_its_order(desk: Desk) -> None:
     late = np.random.default_rng(2).permutation(np.flatnonzero(desk.blank[:N]))
     half = len(late) // 2
     result = desk.run(desk.write(~desk.blank), desk.tell(late[:half]), id="booking")
-    assert result.settings["outcomes_waiting"] == len(late) - half
+    assert result.lateness.n_pending == len(late) - half
     result = desk.run(desk.write(~desk.blank, N + MORE), desk.tell(late), id="booking")
     assert f"learned from {len(late) - half} outcomes" in desk.said[0]
     assert len(desk.said) == 2  # and where it goes on
     assert desk.forecasts() == desk.alone(late.tolist(), N + MORE)
-    assert result.n_rounds == np.count_nonzero(~desk.blank) + len(late)
+    assert result.counts.scored == np.count_nonzero(~desk.blank) + len(late)
     # Told once is told for good: neither file has anything new, also where the first has it by now.
     told = ~desk.blank | (np.arange(N + MORE) < N)
     for known in (~desk.blank, told):
         again = desk.run(desk.write(known, N + MORE), desk.tell(late), id="booking")
         assert desk.said == [f"nothing to do: all {N + MORE} rows of in.csv are done"]
-        assert again.n_rounds == result.n_rounds
+        assert again.counts.scored == result.counts.scored
         assert (again.after.loss, again.after.swap_error) == (result.after.loss, result.after.swap_error)
 
 
@@ -187,12 +187,12 @@ def test_what_came_too_late_is_counted(desk: Desk, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("swapcal.tasks.scalar.Forecaster", lambda *a, **k: make(*a, **k, max_pending=100))
     first = desk.run(desk.write(~desk.blank))
     gone = np.flatnonzero(desk.blank[: N - 100])
-    assert first.settings["outcomes_expired"] == len(gone)
+    assert first.lateness.n_expired == len(gone)
     monkeypatch.setattr("swapcal.tasks.scalar.Forecaster", make)
     come = np.ones(N, dtype=bool)
     result = desk.run(desk.write(come))
     assert desk.said[1].startswith(f"{len(gone)} outcomes came after 100 later rows")
-    assert result.n_rounds == N - len(gone)
+    assert result.counts.scored == N - len(gone)
     desk.run(desk.write(come))
     assert desk.said == ["nothing to do: all 400 rows of in.csv are done"]
 

@@ -101,7 +101,7 @@ def test_before_and_after_stand_beside_each_other() -> None:
     assert (history.rounds[0], history.rounds[-1]) == (100, 6000)
     assert 15 < len(history.rounds) < 60
     assert (history.before[-1], history.after[-1]) == (result.before.swap_error, result.after.swap_error)
-    assert history.guarantee[-1] == result.guarantee
+    assert history.guarantee[-1] == result.guarantee.bound
     assert (history.after < history.guarantee).all()
 
 
@@ -171,10 +171,10 @@ def test_no_hint_and_no_groups(tmp_path: Path) -> None:
     columns = table()
     result = run(columns, TaskConfig("y"), out=tmp_path / "out.jsonl")
     assert result.before is None
-    assert result.paired is None
-    assert result.groups == ("all",)
-    assert result.history is not None
-    assert result.history.before is None
+    assert result.paired == {}
+    assert result.first.groups == ("all",)
+    assert result.first.history is not None
+    assert result.first.history.before is None
     lines = (tmp_path / "out.jsonl").read_text().splitlines()
     assert [sorted(json.loads(line)) for line in lines[:1]] == [["forecast", "row"]]
     assert len(lines) == 1500

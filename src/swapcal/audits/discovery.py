@@ -217,7 +217,7 @@ def discover(
     >>> shifts = DiscoveryColumn("shift", shift, ("early", "late", "night", "none"))
     >>> columns = [DiscoveryColumn("city", city, tuple("ABCD")), shifts]
     >>> [(one.name, round(one.found_bias, 2)) for one in discover(columns, v).confirmed]
-    [('C and b', 0.09)]
+    [('C and late', 0.09)]
     """
     v = np.asarray(v, dtype=np.float64)
     w = np.ones(len(v)) if weights is None else np.asarray(weights, dtype=np.float64)

@@ -53,7 +53,7 @@ def audit(
     with error_boundary() as stopped:
         needs("rich", "the tables")
         from swapcal.cli.output import show
-        from swapcal.cli.terminal import following
+        from swapcal.cli.progress import following
         from swapcal.tables.records import RereadableSource
         from swapcal.tasks import audit as auditing
         from swapcal.tasks import audit as comparing

@@ -49,7 +49,7 @@ def run(
     with error_boundary() as stopped:
         needs("rich", "the tables")
         from swapcal.cli.output import show
-        from swapcal.cli.terminal import following
+        from swapcal.cli.progress import following
         from swapcal.tables.records import read
         from swapcal.tasks.by_key import ByKey, run_by_key
         from swapcal.tasks.files import check_distinct, check_page

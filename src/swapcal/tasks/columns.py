@@ -558,10 +558,9 @@ class ClassColumns(ColumnReader):
     Examples
     --------
     >>> rows = Batch("a list", 0, 3, {"y": ["a", "b", None], "p_a": [0.5, 0.1, 0.3], "p_b": [0.5, 0.9, 0.7]})
-    >>> columns = ClassColumns(TaskConfig("y"), ("p_a", "p_b"))
-    >>> columns.settle([rows], 3, "a list")
-    >>> columns.classes, columns.labels(rows, "a list")
-    (('a', 'b'), array([ 0,  1, -1]))
+    >>> columns = ClassColumns(TaskConfig("y", ["p_a", "p_b"], classes=True), [rows], "a list")
+    >>> columns.classes
+    ('a', 'b')
     """
 
     def __init__(self, config: TaskConfig, first: Sequence[Batch], source: str) -> None:
