@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
+from swapcal.audits.column import Column
 from swapcal.cases import Events
 from swapcal.compat.spark.workers import (
     SparkColumns,
@@ -19,6 +20,7 @@ from swapcal.compat.spark.workers import (
 )
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.keyed import KeyBucket, forecaster_for_key, key_text
+from swapcal.tasks.audit import mergeable_column
 
 pa: Any = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.compute")
@@ -131,14 +133,14 @@ def test_idle_keys_start_anew_and_unknown_outcomes_are_told() -> None:
 def test_audits_of_parts_are_those_of_all_rows() -> None:
     table = rows(8, 100)
     table = table.set_column(2, "p", pa.array(np.round(table["p"].to_numpy() * 8) / 8))
-    empty = sc.Audit(sc.Probability(), sc.Groups(["sex", "age"])).to_bytes()
+    empty = mergeable_column(sc.Probability(), sc.Groups(["sex", "age"]), 8).to_bytes()
     size = table.num_rows // 5
     parts = [partial_audit([table.slice(k * size, size)], empty, "p", "y", ("sex", "age")) for k in range(5)]
     parts.append(partial_audit([], empty, "p", "y", ("sex", "age")))
     merged = merged_audits(reversed(parts))
     assert merged is not None
-    whole = sc.Audit.from_bytes(partial_audit([table], empty, "p", "y", ("sex", "age")))
-    found = sc.Audit.from_bytes(merged)
+    whole = Column.from_bytes(partial_audit([table], empty, "p", "y", ("sex", "age"))).audit
+    found = Column.from_bytes(merged).audit
     assert set(found.function_names) == set(whole.function_names)
     mine, theirs = found.table(), whole.table()
     for j, name in enumerate(whole.function_names):

@@ -58,7 +58,7 @@ def _play(stream: Stream, sizes: list[int], *, reload_after: int | None = None) 
         if number == reload_after:
             stream = Stream.from_bytes(stream.to_bytes(), name=stream.name, spec=stream.spec)
     before, after = stream.audits()
-    return stream, [*out, before.to_bytes(), after.to_bytes(), stream.scores.totals, _watched(stream)]
+    return stream, [*out, before.audit.to_bytes(), after.audit.to_bytes(), stream.scores.totals, _watched(stream)]
 
 
 @pytest.mark.parametrize("name", SPECS)
@@ -102,7 +102,7 @@ def test_audits_are_those_of_the_rounds_one_by_one() -> None:
         if case.hint is not None:
             expected[0].update(y, case.hint, row)
         expected[1].update(y, made.value, row)
-    assert [audit.to_bytes() for audit in stream.audits()] == [audit.to_bytes() for audit in expected]
+    assert [column.audit.to_bytes() for column in stream.audits()] == [audit.to_bytes() for audit in expected]
 
 
 def _watched(stream: Stream) -> Any:
