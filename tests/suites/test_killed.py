@@ -2,7 +2,7 @@
 
 As a script (`python test_killed.py DIRECTORY TASK ENDING MODE`) it plays the kills and prints JSON: the exit codes of
 all runs, and which cases ended with other files than a run that was left alone. Runs are forked from the script, so
-that they start at once. Runs by key are killed in `jobs/test_by_key.py`.
+that they start at once.
 """
 
 import functools
@@ -159,7 +159,7 @@ def hurry() -> None:
 def play(root: Path, task: str, ending: str, mode: str) -> dict[str, Any]:
     """All runs of one mode: "steps" (killed once, at a step: each, or each fifth in `make test`), "often", "random".
 
-    "often" is killed at each tenth step, "random" by SIGKILL at any moment.
+    "often" is killed at each step of about twenty, "random" by SIGKILL at any moment.
     """
     hurry()
     write_tables(root)
@@ -183,7 +183,8 @@ def play(root: Path, task: str, ending: str, mode: str) -> dict[str, Any]:
                 codes.append(forked(work, 0.9 * rng.random() * seconds if len(codes) < 8 else None))
                 continue
             work = functools.partial(whole_run, folder, task, ending)
-            step = case if mode == "steps" else 9 + case
+            # More than the steps of one commit, or of putting parts together, so that every run gets further.
+            step = case if mode == "steps" else (24 if ending == "parquet" else 17) + case
             codes.append(forked(work if mode == "steps" and codes else dying(work, step)))
         report["codes"].append(codes)
         if codes[-1] or leavings(folder, ending) != expected:

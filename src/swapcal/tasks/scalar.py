@@ -105,6 +105,8 @@ class ScalarTask(Task):
     def _unhinted(self, inputs: Inputs) -> int:
         return 0 if inputs.hints is None else int(np.count_nonzero(np.isnan(inputs.hints) & ~np.isnan(inputs.y)))
 
+    _unhinted_late = _unhinted
+
     def _as_held(self, inputs: Inputs) -> Inputs:
         if self.contexts.numeric is None:
             return inputs

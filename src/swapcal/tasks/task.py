@@ -252,7 +252,7 @@ class Task(ABC):
             self.score(inputs, self.model.fill_in(rows, inputs.y, known=inputs.more.get("known")))
             self.n_missing -= n_here
             self.columns.clipped(rows[:n_here], raw[:n_here])
-            self.n_unhinted += self._unhinted(inputs.part(slice(0, n_here)))
+            self.n_unhinted += self._unhinted_late(inputs.part(slice(0, n_here)))
         self.waiting.learned(rows[:n_here], rows[n_here:], raw[n_here:], self._too_late)
         return len(raw), self._sentences()
 
@@ -266,6 +266,10 @@ class Task(ABC):
             return 0
         missing = np.isnan(inputs.hints)
         return int(np.count_nonzero(missing if missing.ndim == 1 else missing.any(axis=1)))
+
+    def _unhinted_late(self, inputs: Inputs) -> int:
+        """How many of them were not counted as such before their outcomes came."""
+        return 0
 
     def _sentences(self) -> tuple[str, ...]:
         """What there is to say about outcomes that were not learned from."""
