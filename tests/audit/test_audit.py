@@ -95,7 +95,6 @@ def test_linear_errors_are_the_papers(property: Elicitable, v: naive.Identificat
         assert bounds.lower == bounds.upper
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("r", "shape"), crossed([1.0, 1.3, 1.9, 2.5, 3.0, 4.0, 7.0], [(6, 3), (30, 8), (8, 30), (1100, 3)], of=2)
 )

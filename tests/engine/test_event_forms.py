@@ -152,7 +152,6 @@ MANY: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("settings", MANY.values(), ids=MANY)
 @pytest.mark.parametrize("form", [lambda X: X, lambda X: X.tolist()], ids=["array", "list"])
 @pytest.mark.parametrize("backend", ["native", "python"])

@@ -20,8 +20,6 @@ from swapcal.protocols import Elicitable
 from swapcal.simulate.adversaries import AntiHint, Arena, Far, Greedy, ball, play, rounds, signed
 from swapcal.simulate.streams import drifting
 
-pytestmark = pytest.mark.once
-
 HINTS = (None, "constant", "alternating", "random")
 
 

@@ -22,7 +22,6 @@ def a_model_that_is_off(n: int, seed: int) -> tuple[Any, Any, Any]:
     return x, (rng.random(n) < chance).astype(float), 0.7 * chance + 0.1
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", PROPERTIES if ALL else ["mean", "quantile", "own"])
 def test_the_same_in_runs_in_a_loop_and_through_files(name: str) -> None:
     target = PROPERTIES[name]
@@ -66,7 +65,6 @@ def test_the_book_has_the_sums_of_the_history(name: str) -> None:
     assert not np.delete(totals, gates.NOTED).any()
 
 
-@pytest.mark.once
 def test_a_long_history_is_halved() -> None:
     x, y, h = data(sc.Mean(), gates.MEMORY + 50, 1)
     short, long = (sc.Forecaster(sc.Mean(), sc.Finite(4), seed=1) for _ in range(2))
@@ -80,7 +78,6 @@ def test_a_long_history_is_halved() -> None:
     sc.Forecaster.from_bytes(long.to_bytes())
 
 
-@pytest.mark.once
 def test_what_a_history_has_shown_to_gain_is_shown_on() -> None:
     n, before, delay = 8_000, 5_000, 500.0
     x, y, h = a_model_that_is_off(n, 0)
@@ -99,7 +96,6 @@ def test_what_a_history_has_shown_to_gain_is_shown_on() -> None:
     assert losses[0] < min(losses[1], 0.99)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("learn", [False, True])
 @pytest.mark.parametrize(("high", "low"), [(20.0, 3000.0), (3000.0, 20.0)])
 def test_outcomes_that_hold_themselves_back_do_no_harm_after_it(learn: bool, high: float, low: float) -> None:

@@ -67,7 +67,6 @@ def worst_ratio(hypotheses: str, strategy: str, delay: str, n_rounds: int, seed:
     return worst
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("delay", DELAYS)
 @pytest.mark.parametrize("hypotheses", ["groups", "linear"])
 def test_the_guarantee_holds_with_late_outcomes(hypotheses: str, delay: str) -> None:
@@ -88,7 +87,7 @@ def test_the_guarantee_holds_with_late_outcomes_in_many_games() -> None:
 
 
 @pytest.mark.parametrize("potential", ["AdaNormalHedge", "Exponential", "Squint"])
-@pytest.mark.parametrize("n_rounds", [500, pytest.param(5000, marks=pytest.mark.once)])
+@pytest.mark.parametrize("n_rounds", [500, 5000])
 def test_outcomes_that_come_all_at_once_at_the_end(potential: str, n_rounds: int) -> None:
     """Weights leave the exponential for its tangent: then nothing is promised but what is certain."""
     functions = sc.Finite(1, potential=getattr(sc.potentials, potential)())

@@ -57,7 +57,6 @@ def through_stream(thing: Any, **own: Any) -> Any:
 # Going on
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("name", "engine"), BACKENDS)
 @pytest.mark.parametrize("after", [0, HALF])
 def test_saved_in_the_middle_it_goes_on_bit_for_bit(name: str, engine: str, after: int, tmp_path: Path) -> None:
@@ -84,7 +83,6 @@ def test_copied_and_pickled_it_goes_on_bit_for_bit(name: str) -> None:
     assert all(play(other, HALF, HALF + 30) == expected for other in others)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("engine", ["native", "python"])
 @pytest.mark.parametrize("identity", [None, "store 7"])
 def test_late_outcomes_marks_and_former_keys_come_along(identity: str | None, engine: str) -> None:
@@ -159,7 +157,6 @@ def test_new_cases_begin_with_a_forecaster_that_was_saved() -> None:
     assert THINGS["cases"].play(cases, 0, 20)[0] == THINGS["cases"].play(Cases(forecaster), 0, 20)[0]
 
 
-@pytest.mark.once
 def test_it_is_small_and_fast() -> None:
     """In units of a constructor, 45 to 75 microseconds where a third of a millisecond is asked; machines are noisy."""
 

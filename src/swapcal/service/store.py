@@ -130,17 +130,6 @@ class CaseRow:
 _REQUEST = msgspec.json.Decoder(Request)
 
 
-class StoreBook:
-    """The cases of a stream in its store, as a book of cases; what is new is written by `EventStore.commit`."""
-
-    def __init__(self, store: "EventStore", stream: str) -> None:
-        self.store, self.stream = store, stream
-
-    def find(self, ids: Sequence[str]) -> dict[str, Entry]:
-        """Those of the cases that there are."""
-        return {name: row.entry for name, row in self.store.find(self.stream, ids).items()}
-
-
 class StoredStream(NamedTuple):
     """A stream as it is stored; with its snapshot only for whoever owns it."""
 
