@@ -48,9 +48,9 @@ class ColumnSummary:
     ideal_loss: loss of these forecasts after the best change of each value into another one; slope: of those others
     against the forecasts. n_cells, n_biased, n_worth_correcting: cells in use, those whose interval leaves out 0, and
     those where it does by more than is negligible. weight: sum of the weights, the T of the totals. groups: every group
-    over all its rows. constant: the best constant forecast. scores: for 0/1 outcomes. histories: bias over time of everybody
-    and of the worst groups, with `times`, what is known of the time at the start of each block; since: number of the
-    row, from 1, from which on a group is biased, of those that were not from the start.
+    over all its rows. constant: the best constant forecast. scores: for 0/1 outcomes. histories: bias over time of
+    everybody and of the worst groups, with `times`, what is known of the time at the start of each block; since: number
+    of the row, from 1, from which on a group is biased, of those that were not from the start.
     """
 
     label: str
