@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from swapcal.audits.histograms import OutcomeBins, root
 from swapcal.audits.sums import Positions, Scored
-from swapcal.engine.arithmetic import GOLDEN, mix64, row_keys
+from swapcal.engine.kernels import GOLDEN, mix64, row_keys
 from swapcal.errors import StateFileError
 from swapcal.protocols import Elicitable
 from swapcal.state import check_bounds
