@@ -212,14 +212,14 @@ class Forecaster(Stateful):
         self._remembered = getattr(rules.hypotheses, "remembered", None)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For `copy` and `pickle`: the bytes, and the parts, which may be of the user's own making."""
+        """For `copy` and `pickle`: the bytes, and parts of the user's own making, which they do not hold."""
         with self._turns:
-            parts = copy.deepcopy((self.property, self.hypotheses, self.hint))
-            return {"state": super().to_bytes(), "parts": parts}
+            parts = {"property": self.property, "hypotheses": self.hypotheses, "hint": self.hint}
+            own = {name: part for name, part in parts.items() if not state.in_bytes(name, part)}
+            return {"state": super().to_bytes(), "parts": copy.deepcopy(own)}
 
     def __setstate__(self, stored: dict[str, Any]) -> None:
-        own = dict(zip(("property", "hypotheses", "hint"), stored["parts"], strict=True))
-        self.__dict__.update(type(self).from_bytes(stored["state"], **own).__dict__)
+        self.__dict__.update(type(self).from_bytes(stored["state"], **stored["parts"]).__dict__)
 
     def __repr__(self) -> str:
         rules = self.rules

@@ -3,6 +3,7 @@
 import inspect
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from typing import Any
@@ -16,7 +17,7 @@ from swapcal.engine.kernels import mix64, uniform
 from swapcal.engine.ledger import Ledger, TieDetector
 from swapcal.engine.pending import BASE, HINT, LENGTH, OTHER, PHI, POINT, ROUND, HeldRounds, OpenRounds
 from swapcal.engine.values import ROOM, Grid, HintRecord, Values
-from swapcal.errors import InvalidInput, StateFileError
+from swapcal.errors import InvalidInput, StateFileError, SwapcalError
 from swapcal.forecast import KINDS, SHORTEST, Identity
 from swapcal.protocols import Elicitable, Evidence, HintState, Hypotheses, LearningHint, Row
 from swapcal.state import Layout, Packed, Saved, Shape, check_bounds
@@ -372,6 +373,24 @@ def read(
     _check_bounds(rules, counters, arrays)
     state.fill({**counters, "hinted": hinted}, arrays)
     return rules, state
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "property": properties.from_spec,
+    "hypotheses": hypotheses.from_spec,
+    "hint": hints.OnlineRegression.from_spec,
+}
+
+
+def in_bytes(name: str, part: Any) -> bool:
+    """Whether the bytes of a forecaster hold all of a part of it, so that an equal one is made of them."""
+    if part is None or type(part).__eq__ is object.__eq__:  # what cannot be compared is carried along
+        return part is None
+    try:
+        twin = _READERS[name](part.spec())
+    except SwapcalError:
+        return False
+    return type(twin) is type(part) and bool(twin == part)
 
 
 class _Configuration:
