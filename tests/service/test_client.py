@@ -9,7 +9,6 @@ import pytest
 
 from service_running import Running, Starter, start
 from swapcal.client import AsyncClient, Client, Retries, ServiceError, Unreachable
-from swapcal.demo.replay import flights
 from swapcal.service.schemas import Case, Forecasted, Learned, Outcome, Refused
 from swapcal.service.spec import StreamSpec
 
@@ -118,11 +117,3 @@ def test_nobody_there() -> None:
 
     with pytest.raises(Unreachable, match="send the same request again"):
         _client(handler).outcome("late", "a", 1.0)
-
-
-def test_the_demo_has_flights_to_replay() -> None:
-    played = flights(200)
-    assert len(played) == 200
-    assert set(played.hints) == set(played.outcomes) == {"arrives-late", "delay-minutes"}
-    assert {len(column) for column in played.columns.values()} == {200}
-    assert {len(column) for column in played.hints.values()} == {200}

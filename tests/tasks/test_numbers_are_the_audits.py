@@ -41,7 +41,6 @@ def test_an_audit_of_a_table(bins: int | None, weighted: bool) -> None:
     data["w"][0] = 1.0
     weight = "w" if weighted else None
     column = audit(data, TaskConfig("y", "p", GROUPS, bins=bins, weight=weight)).before
-    assert column is not None
     distinct = np.unique(data["p"])
     edges = [0.0, *(distinct[1:] + distinct[:-1]) / 2, 1.0]
     weights = data["w"] / data["w"].max() if weighted else None
@@ -64,8 +63,6 @@ def test_both_columns_of_a_run(tmp_path: Path) -> None:
     edges = [0.0, *(distinct[1:] + distinct[:-1]) / 2, 1.0]
     result = run(data, TaskConfig("y", "p", GROUPS, bins=15), out=out)
     forecasts = np.genfromtxt(out, delimiter=",", names=True)["forecast"]
-    assert result.after is not None
-    assert result.before is not None
     for column, p, bins in ((result.before, data["p"], edges), (result.after, forecasts, None)):
         expected = reference(data, p, bins=bins)
         assert column.swap_error == expected.swap_multicalibration()
