@@ -140,7 +140,7 @@ def test_the_numbers_behind_the_texts() -> None:
     small = result("sure but small").before
     assert (small.swap_error > (small.chance_high or 0), small.n_biased > 0) == (True, True)
     off = result("two groups are off")
-    names = {name for name, each in zip(off.first.groups, off.before.known_groups.off, strict=True) if each}
+    names = {name for name, each in zip(off.first.groups, off.before.known_groups.significant, strict=True) if each}
     assert names == {"g=g3", "g=g5"}
     assert (explained(result("noise").before) or 0.0) < 0.01
     assert result("delays depend").lateness.dependent_since is not None
@@ -190,15 +190,17 @@ def test_a_run_with_a_price_that_heals_little_is_not_recommended() -> None:
     p = np.clip(rng.gamma(0.3, 0.02, n), 0.0, 0.5)
     y = (rng.random(n) < p + 0.03 * (g == "b")).astype(float)
     before = audit({"y": y, "p": p, "g": g}, TaskConfig("y", "p", groups=["g"])).before
-    assert before.groups.n_off == 1
+    assert before.groups.n_significant == 1
     dear = replace(before, scores=replace(before.scores, log_loss=1.02 * before.scores.log_loss))
     said = verdict(before, dear, wording=sc.Mean().wording)
     assert said.headline.startswith("Not yet better: the model is off")
     assert "log loss is 2.0 % higher" in said.headline
     unhealed = verdict(before, before, wording=sc.Mean().wording)
     assert "less than half of that is gone" in unhealed.headline
-    right = replace(before.groups, mean=np.zeros_like(before.groups.mean), off=np.zeros_like(before.groups.off))
-    calm = replace(before, groups=right, swap_error=0.0, n_material=0)
+    right = replace(
+        before.groups, mean=np.zeros_like(before.groups.mean), significant=np.zeros_like(before.groups.significant)
+    )
+    calm = replace(before, groups=right, swap_error=0.0, n_worth_correcting=0)
     assert verdict(before, calm, wording=sc.Mean().wording).headline.startswith("Use the recalibrated forecasts")
 
 
@@ -213,7 +215,7 @@ def test_run_and_audit_say_the_same_of_the_model() -> None:
         data = stream(9_000, 1, n_groups=4, bias=bias, whom=(2,))
         one, two = audit(data, TaskConfig("y", "p", ["g"])), run(data, TaskConfig("y", "p", ["g"]))
         np.testing.assert_allclose(one.before.known_groups.mean, two.before.known_groups.mean, atol=1e-12)
-        np.testing.assert_array_equal(one.before.known_groups.off, two.before.known_groups.off)
+        np.testing.assert_array_equal(one.before.known_groups.significant, two.before.known_groups.significant)
         assert one.verdict.kind == two.verdict.kind == ("fine" if bias == 0.0 else "recalibrate")
 
 
@@ -240,7 +242,7 @@ def test_clusters_are_not_taken_for_independent_rows() -> None:
     alone, together = (audit(data, TaskConfig("y", "p", ["g"], cluster=cluster)).before for cluster in (None, "day"))
     widths = [float(np.ptp([each.known_groups.low[1], each.known_groups.high[1]])) for each in (alone, together)]
     assert widths[1] > 2 * widths[0]
-    assert together.known_groups.n_off == 0
+    assert together.known_groups.n_significant == 0
 
 
 def test_thresholds() -> None:
