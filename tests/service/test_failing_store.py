@@ -152,6 +152,10 @@ def test_whoever_is_to_blame_falls_alone(tmp_path: Path, monkeypatch: pytest.Mon
         ("UPDATE cases SET forecast = x'00'", "is not as it was made"),
         ("UPDATE cases SET created = 'abc'", "abc"),
         ("DELETE FROM cases", "event 8 is missing"),
+        (
+            "UPDATE streams SET snapshot = x'504b0304' WHERE name = 'late' --",
+            "the snapshot of stream 'late' cannot be read",
+        ),
     ],
 )
 def test_a_damaged_row_closes_its_stream_and_no_other(serve: Starter, tmp_path: Path, damage: str, reason: str) -> None:
