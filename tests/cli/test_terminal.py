@@ -128,8 +128,8 @@ def test_ctrl_c_at_any_moment(folder: Path) -> None:
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen([sys.executable, "-m", "swapcal.cli", *arguments], text=True, **pipes)  # type: ignore[call-overload]
+    command, pipe = [sys.executable, "-m", "swapcal.cli", *arguments], subprocess.PIPE
+    return subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 def test_a_process_that_reads_is_stopped_by_ctrl_c() -> None:

@@ -261,8 +261,9 @@ def with_after(result: Result, after: ColumnSummary) -> Result:
 
 
 def test_what_got_worse_is_said(answers: tuple[Answer, ...]) -> None:
-    answer = answers[0]
-    worse = replace(answer.result.after, swap_error=1.5 * answer.result.before.swap_error)
+    answer, after = answers[0], answers[0].result.after
+    assert after is not None
+    worse = replace(after, swap_error=1.5 * answer.result.before.swap_error)
     costs = replace(
         with_after(answer.result, worse), paired={"Brier score": Paired(0.2, 0.21, 0.01, 0.005, 0.015, 0.95)}
     )
@@ -274,8 +275,8 @@ def test_what_got_worse_is_said(answers: tuple[Answer, ...]) -> None:
 
 
 def test_a_group_that_is_still_off_is_named(answers: tuple[Answer, ...]) -> None:
-    answer = answers[0]
-    after = answer.result.after
+    answer, after = answers[0], answers[0].result.after
+    assert after is not None
     known, place = after.known_groups, answer.result.first.groups.index("carrier=EV")
     here = np.arange(len(known.name)) == place
     low, mean, high = (np.where(here, bias, 0.0) for bias in (-0.4, -0.3, -0.2))
@@ -326,4 +327,5 @@ def test_the_service_has_flights_to_replay() -> None:
     played = replay.flights(200)
     assert len(played) == 200
     assert set(played.hints) == set(played.outcomes) == {"arrives-late", "delay-minutes"}
-    assert {len(column) for column in (*played.columns.values(), *played.hints.values())} == {200}
+    for columns in (played.columns, played.hints):
+        assert {len(column) for column in columns.values()} == {200}

@@ -25,7 +25,9 @@ X = (RNG.random((ROUNDS, 4)) < 0.4).astype(float)
 Y = (RNG.random(ROUNDS) < 0.2 + 0.4 * X[:, 0]).astype(float)
 HINTS = np.clip(0.3 + 0.2 * RNG.standard_normal(ROUNDS), 0.0, 1.0)
 LAGS = RNG.integers(1, 30, ROUNDS)
-ROWS = [{"a": f"v{int(x[0] + 2 * x[1])}", "b": int(x[2]), "z": float(h)} for x, h in zip(X, HINTS, strict=True)]
+ROWS: list[dict[str, Any]] = [
+    {"a": f"v{int(x[0] + 2 * x[1])}", "b": int(x[2]), "z": float(h)} for x, h in zip(X, HINTS, strict=True)
+]
 SHARES = RNG.dirichlet([2.0, 1.0, 1.0], ROUNDS)
 KINDS = RNG.integers(0, 3, ROUNDS)
 NAN = float("nan")

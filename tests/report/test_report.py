@@ -220,7 +220,8 @@ def test_the_page_stays_small() -> None:
 
 
 def test_cells_without_numbers_are_blank_and_few_rows_are_marked() -> None:
-    side, cells = AUDIT.before, _cells(_page("audit"))
+    side: Any = AUDIT.before
+    cells = _cells(_page("audit"))
     used = side.histogram > 0
     counts = side.counts[used.argmax() : len(used) - used[::-1].argmax()]
     assert sum(c == "none" for c in cells) == int((counts == 0).sum())
@@ -235,10 +236,11 @@ def test_cells_without_numbers_are_blank_and_few_rows_are_marked() -> None:
 def test_odd_numbers_are_drawn() -> None:
     nothing, half = np.zeros(0), np.array([np.nan, 0.5])
     curve = Curve(half, half, half, half, np.array([0.0, 3.0]))
+    side: Any = RUN.before
     bare = replace(
-        RUN.before,
+        side,
         curves={"all": Curve(nothing, nothing, nothing, nothing, nothing), RUN.first.groups[1]: curve},
-        histogram=np.zeros_like(RUN.before.histogram),
+        histogram=np.zeros_like(side.histogram),
         worst=(),
         witness="",
     )

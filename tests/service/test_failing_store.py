@@ -27,15 +27,17 @@ SPEC = StreamSpec(groups=["carrier"], seed=5)
 
 @contextlib.asynccontextmanager
 async def serving(store: Sqlite, limits: Limits | None = None, **settings: Any) -> AsyncIterator[Server]:
-    """A server on a store, in this process, that has one stream."""
-    config = Config(Service(store=str(store.path), auth=False, **settings), limits or Limits(), {"late": SPEC})
+    """A server on a store, in this process, with two streams."""
+    config = Config(
+        Service(store=str(store.path), auth=False, **settings), limits or Limits(), {"late": SPEC, "other": SPEC}
+    )
     server = Server(config, store)
     async with server.running():
         yield server
 
 
-def case(id: str, carrier: str = "A", hint: float = 0.5) -> ForecastJob:
-    return ForecastJob("late", [Case(id, {"carrier": carrier}, hint)])
+def case(id: str, carrier: str = "A", hint: float = 0.5, stream: str = "late") -> ForecastJob:
+    return ForecastJob(stream, [Case(id, {"carrier": carrier}, hint)])
 
 
 async def answers(server: Server, *jobs: Any) -> list[Any]:
@@ -169,23 +171,26 @@ def test_whoever_is_to_blame_falls_alone(tmp_path: Path, monkeypatch: pytest.Mon
         ),
     ],
 )
-def test_a_damaged_row_closes_its_stream_and_no_other(serve: Starter, tmp_path: Path, damage: str, reason: str) -> None:
-    config: dict[str, Any] = {"streams": {"late": {}, "other": {}}}
-    server = serve(config=config)
-    for k in range(10):
-        server.forecast(f"c{k}")
-        server.forecast(f"c{k}", stream="other")
-    server.kill()
-    with contextlib.closing(sqlite3.connect(tmp_path / "swapcal.db")) as db, db:
-        db.execute(f"{damage} WHERE id = 'c7' AND stream = (SELECT key FROM streams WHERE name = 'late')")
-    server = serve(config=config, stop_seconds=5)
-    refused = server.forecast("c1")
-    assert refused.status_code == 503
-    assert "stream 'late' cannot be loaded" in refused.json()["detail"]
-    assert reason in refused.json()["detail"]
-    assert server.forecast("c1", stream="other").json()["replayed"]
-    assert server.forecast("new", stream="other").status_code == 200
-    assert server.stop() == 0
+def test_a_damaged_row_closes_its_stream_and_no_other(tmp_path: Path, damage: str, reason: str) -> None:
+    path, copy = tmp_path / "x.db", tmp_path / "copy.db"
+
+    async def play() -> None:
+        async with serving(Sqlite(str(path))) as server:
+            for k in range(10):
+                await answers(server, case(f"c{k}"), case(f"c{k}", stream="other"))
+            # As it is now: a server that stops in good order leaves a snapshot, and its log is not read again.
+            with contextlib.closing(sqlite3.connect(path)) as source, contextlib.closing(sqlite3.connect(copy)) as db:
+                source.backup(db)
+                db.execute(f"{damage} WHERE id = 'c7' AND stream = (SELECT key FROM streams WHERE name = 'late')")
+                db.commit()
+        async with serving(Sqlite(str(copy)), stop_seconds=5) as server:
+            jobs = case("c1"), case("c1", stream="other"), case("new", stream="other")
+            refused, again, new = await answers(server, *jobs)
+        assert (refused.status, "stream 'late' cannot be loaded" in str(refused)) == (503, True)
+        assert reason in str(refused)
+        assert (again.replayed, new.replayed) == (True, False)
+
+    asyncio.run(play())
 
 
 def test_whatever_happens_in_the_writer_every_request_is_answered(

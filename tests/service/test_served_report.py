@@ -43,6 +43,7 @@ def test_the_result_is_that_of_the_cases(registry: Registry) -> None:
     stream = registry.get("late")
     events = list(registry.store.events("late", 0))
     cases = learned_cases(events, stream.spec, stream.groups.n, stream.identity)
+    assert cases is not None
     status = stream.status()
     result = recorded_result("late", stream.spec, stream.groups, cases, msgspec.structs.asdict(status))
     assert (result.counts.scored, result.counts.without_outcome) == (status.outcomes, status.pending) == (1960, 40)
@@ -62,10 +63,11 @@ def test_forgotten_cases_are_among_those_without_outcome(registry: Registry) -> 
     registry.create("late", StreamSpec(groups=["carrier"], seed=1))
     cases = [Case(f"c{k}", {"carrier": "AB"[k % 2]}, 0.5) for k in range(100)]
     told = [Outcome(f"c{k}", None if k < 7 else k % 2) for k in range(90)]
-    jobs = [ForecastJob("late", cases), OutcomeJob("late", told)]
+    jobs: list[Any] = [ForecastJob("late", cases), OutcomeJob("late", told)]
     registry.store.commit(play(jobs, registry, 1.0, 10**9).commits)
     stream = registry.get("late")
     learned = learned_cases(registry.store.events("late", 0), stream.spec, stream.groups.n, stream.identity)
+    assert learned is not None
     result = recorded_result("late", stream.spec, stream.groups, learned, msgspec.structs.asdict(stream.status()))
     assert (result.counts.scored, result.counts.without_outcome) == (83, 17)
     assert result.config["forgotten of the stream"] == 7

@@ -44,8 +44,8 @@ def test_a_delay_and_a_column_are_one_thing(tmp_path: Path) -> None:
     """A day later by --delay 1d, and by a column that says so."""
     columns = timed()
     columns["known"] = (columns["day"].astype("datetime64[D]") + np.timedelta64(1, "D")).astype(str)
-    written = []
-    for late in ({"delay": "1d"}, {"known": "known"}):
+    written, asked = [], list[dict[str, Any]]([{"delay": "1d"}, {"known": "known"}])
+    for late in asked:
         run(columns, TaskConfig("y", "p", time="day", **late), seed=4, out=tmp_path / "out.csv", overwrite=True)
         written.append((tmp_path / "out.csv").read_bytes())
     assert written[0] == written[1]
@@ -91,9 +91,9 @@ def test_outcomes_are_learned_in_the_order_of_the_forecasts_if_asked(tmp_path: P
         run(columns, asked, out=tmp_path / f"{order}.csv")
         forecasts.append(np.loadtxt(tmp_path / f"{order}.csv", delimiter=",", skiprows=1)[:, 1])
         forecaster = sc.Forecaster(sc.Mean(), sc.Finite(3), seed=3)
-        alone = forecaster.run(contexts, columns["y"], known=columns["known"] - 1.0, order=order)  # type: ignore[arg-type]
+        alone = forecaster.run(contexts, columns["y"], known=columns["known"] - 1.0, order=order)
         np.testing.assert_array_equal(forecasts[-1], alone)
-    assert not np.array_equal(*forecasts)
+    assert not np.array_equal(forecasts[0], forecasts[1])
 
 
 # Filled in later

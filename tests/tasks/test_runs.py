@@ -78,7 +78,8 @@ def test_before_and_after_stand_beside_each_other() -> None:
     result = run(columns, QUESTION)
     before, after, change, history = result.before, result.after, result.change, result.first.history
     assert before.loss == pytest.approx(np.mean((columns["y"] - columns["p"]) ** 2))
-    assert after.swap_error < min(before.swap_error / 2, result.guarantee.bound)  # type: ignore[type-var]
+    assert after.swap_error < before.swap_error / 2
+    assert after.swap_error < result.guarantee.bound  # type: ignore[operator]
     assert change.difference == pytest.approx(after.loss - before.loss)
     assert change.low < change.difference < change.high < 0
     assert (result.kind, result.verdict.kind) == ("run", "recalibrate")
