@@ -423,8 +423,11 @@ def _forge_bytes(kind: str, data: bytes) -> bytes:
         inner = state.kind_of(parts[name])
         if inner is not None:
             parts[name] = _forge_bytes(inner, parts[name])
-        elif parts[name]:
+        elif parts[name][:1] in (b"{", b"["):
             parts[name] = json.dumps(_forge(json.loads(parts[name]))).encode()
+        elif parts[name]:
+            at = int(RNG.integers(len(parts[name])))
+            parts[name] = parts[name][:at] + RNG.bytes(1) + parts[name][at + 1 :]
     elif choice < 0.7 or not filled:
         plain = _forge(plain)
     else:

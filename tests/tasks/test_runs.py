@@ -90,7 +90,7 @@ def test_before_and_after_stand_beside_each_other() -> None:
     assert (history.after < history.guarantee).all()  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("batch_rows", [7, 400, 1499])
+@pytest.mark.parametrize("batch_rows", [7, 1499])
 def test_batches_make_no_difference(tmp_path: Path, batch_rows: int) -> None:
     columns = table()
     columns["y"][::11] = np.nan
@@ -266,6 +266,7 @@ def by_hand(frame: pd.DataFrame, lower: str, upper: str) -> pd.DataFrame:
     return groups[["coverage", "width", "score"]].mean().assign(rows=groups.size())
 
 
+@pytest.mark.usefixtures("few_diagrams")
 @pytest.mark.parametrize("model", [[], ["f"], ["lo", "hi"], ["lo", "f", "hi"]])
 def test_the_numbers_of_intervals_are_those_of_the_file(tmp_path: Path, model: list[str]) -> None:
     frame, out = demand(), tmp_path / "out.csv"
@@ -353,6 +354,7 @@ def test_what_is_odd_in_intervals_is_counted_and_warned_about() -> None:
 # Classes
 
 
+@pytest.mark.usefixtures("few_diagrams")
 def test_the_numbers_of_classes_are_those_of_the_file(tmp_path: Path) -> None:
     frame, out = flights(), tmp_path / "out.parquet"
     result = run(frame, ASKED, classes=True, p=MODEL, seed=1, out=out)
@@ -427,15 +429,15 @@ def test_what_cannot_be_classes_is_refused_with_a_way_out(change: Any, p: Any, s
 
 
 def test_what_is_odd_in_classes_is_counted_and_warned_about() -> None:
-    frame = flights()
+    frame, n = flights().head(900), 900
     pairs = [f"{k}={column}" for k, column in enumerate(MODEL)]
-    numbered = run(frame.assign(y=NUMBERED), ASKED, classes=True, p=pairs, seed=1)
+    numbered = run(frame.assign(y=NUMBERED[:n]), ASKED, classes=True, p=pairs, seed=1)
     assert [one.title for one in numbered.sections[1:]] == ["0", "1", "2"]
-    strange = frame.assign(y=np.where(np.arange(N) == 2000, "diverted", frame["y"].astype(object)))
+    strange = frame.assign(y=np.where(np.arange(n) == 700, "diverted", frame["y"].astype(object)))
     with pytest.warns(RangeWarning, match="'diverted'"):
         counts = run(strange, ASKED, classes=True, p=MODEL, seed=1).counts
-    assert (counts.of_no_class, counts.rows) == (1, N)
-    assert counts.scored == frame["y"].notna().sum() - int(pd.notna(frame["y"][2000]))
+    assert (counts.of_no_class, counts.rows) == (1, n)
+    assert counts.scored == frame["y"].notna().sum() - int(pd.notna(frame["y"][700]))
     rounded = frame.assign(**{name: frame[name].round(2) for name in MODEL})
     result = run(rounded, ASKED, classes=True, p=MODEL, seed=1)
     assert result.counts.rescaled == 0, "probabilities that add up but for rounding stay as they are"
@@ -443,7 +445,7 @@ def test_what_is_odd_in_classes_is_counted_and_warned_about() -> None:
     assert result.first.means["before"]["confidence"][0] == pytest.approx(confidence)
     percent = rounded.assign(**{name: 100 * rounded[name] for name in MODEL})
     with pytest.warns(RangeWarning, match="add up to 100"):
-        assert run(percent, ASKED, classes=True, p=MODEL, seed=1).counts.rescaled == N
+        assert run(percent, ASKED, classes=True, p=MODEL, seed=1).counts.rescaled == n
 
 
 def test_neighbors_in_the_last_bit_share_a_bin() -> None:

@@ -462,7 +462,7 @@ OWN = sc.Property(identification=lambda p, y: p - y, name="my mean")
 def test_a_stored_result_knows_its_property(property: Any) -> None:
     """Of one of the user's own, its name."""
     ends: dict[str, Any] = {"low": 0.0, "high": 2.0} if isinstance(property, str) else {}
-    found = audit(table(300), TaskConfig("y", "p", property=property, **ends))
+    found = audit(table(150), TaskConfig("y", "p", property=property, **ends))
     again = from_json(to_json(found))
     assert (again.property, again.wording) == (found.property, found.wording)
     assert property is not OWN or (again.property, again.wording.name) == (repr(OWN), "my mean")
