@@ -166,7 +166,7 @@ def test_whoever_is_to_blame_falls_alone(tmp_path: Path, monkeypatch: pytest.Mon
         ("UPDATE cases SET created = 'abc'", "abc"),
         ("DELETE FROM cases", "event 8 is missing"),
         (
-            "UPDATE streams SET snapshot = x'504b0304' WHERE name = 'late' --",
+            "UPDATE snapshots SET snapshot = x'504b0304' WHERE stream = 1 --",
             "the snapshot of stream 'late' cannot be read",
         ),
     ],
