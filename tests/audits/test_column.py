@@ -157,27 +157,6 @@ def test_curves_cover_the_truth(property: Elicitable) -> None:
         assert high - low < 0.25
 
 
-# Chance.
-
-
-def test_chance_is_what_calibrated_forecasts_show() -> None:
-    """The swap error of calibrated streams is near `chance_mean`, and mostly below `chance_high`."""
-    errors, means, highs = [], [], []
-    for seed in range(30):
-        rng = np.random.default_rng(seed)
-        p = rng.integers(1, 10, 3000) / 10
-        x = np.ones((3000, 3))
-        x[np.arange(3000), 1 + (rng.random(3000) < 0.5)] = 0.0
-        one = column(sc.Mean(), 3)
-        one.add((rng.random(3000) < p).astype(float), p, rows_of(x))
-        found = summarize(one)
-        errors.append(found.swap_error)
-        means.append(found.chance_mean or 0.0)
-        highs.append(found.chance_high or 0.0)
-    assert 0.9 * np.mean(means) < np.mean(errors) < 1.1 * np.mean(means)
-    assert np.mean(np.array(errors) > np.array(highs)) <= 0.12
-
-
 # Binning.
 
 

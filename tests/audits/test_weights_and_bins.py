@@ -87,26 +87,6 @@ def test_groups_that_have_not_come_up_take_no_part() -> None:
     assert len(named.witness().sentence) > 40
 
 
-@pytest.mark.parametrize(
-    ("call", "part"),
-    [
-        (lambda a: a.update(1, 0.5, [1, 0], weight=1.5), r"in \[0, 1\]; got 1.5"),
-        (lambda a: a.update(1, 0.5, [1, 0], weight=math.nan), "weight"),
-        (lambda a: a.update_many([1], [0.5], [[1, 0]], weights=[-0.5]), "divide them by the largest"),
-        (lambda a: a.update_many([1], [0.5], [[1, 0]], weights=[0.5, 0.5]), "weights"),
-        (lambda a: a.update_many([1], [0.5], [[1, 0]], weights="heavy"), "weights"),
-        (lambda a: a.merge(Audit(n=2, bins=[0.0, 0.4, 1.0])), "bins"),
-    ],
-)
-def test_bad_weights_and_bins_are_refused_and_change_nothing(call: Any, part: str) -> None:
-    audit = Audit(n=2, bins=[0.0, 0.5, 1.0])
-    audit.update(1, 0.25, [1, 0])
-    before = audit.to_bytes()
-    with pytest.raises(InvalidInput, match=part):
-        call(audit)
-    assert audit.to_bytes() == before
-
-
 @pytest.mark.parametrize("bins", [[0.5], [0.5, 0.5, 1.0], [1.0, 0.0], [0.0, math.nan], ["a", "b"], [[0.0, 1.0]]])
 def test_bad_edges_are_refused(bins: Any) -> None:
     with pytest.raises(InvalidInput, match="bins"):

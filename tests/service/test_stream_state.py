@@ -53,18 +53,6 @@ def test_forecasts_in_groups_are_those_of_one_by_one(name: str) -> None:
     assert many.groups.names == single.groups.names
 
 
-def test_positions_of_groups_give_what_a_forecaster_over_groups_gives() -> None:
-    spec = SPECS["probability"]
-    stream = Stream("s", spec)
-    plain = sc.Forecaster(sc.Probability(), sc.Groups(["carrier", ("carrier", "origin")], limit=200), seed=1)
-    for case in _cases(stream, 300):
-        [ours] = stream.predict([case])
-        theirs = plain.predict(case.context, case.hint)
-        assert (ours.value, ours.context) == (theirs.value, theirs.context)
-        stream.learn(ours, case.hint, 1.0)
-        plain.update(theirs, 1.0)
-
-
 def test_audits_are_those_of_the_rounds_one_by_one() -> None:
     stream = Stream("s", SPECS["probability"])
     expected = sc.Audit(sc.Probability(), stream.groups, bins=33), sc.Audit(sc.Probability(), stream.groups, bins=33)
