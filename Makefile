@@ -75,7 +75,7 @@ spark: install
 
 # Runs that are killed at random moments, at the pace at which they commit by default: 500 for each format.
 kills: install
-	for ending in csv jsonl parquet; do $(BIN)/python tests/helpers/kill_many.py $$ending 500 || exit 1; done
+	for ending in csv jsonl parquet; do $(BIN)/python tools/kill_many.py $$ending 500 || exit 1; done
 
 # The compiled module once more, with the address and undefined behavior sanitizers, in an environment beside the usual
 # one that shares its packages; and the tests that reach every kernel: engine, learning hint, audit, marks, readers. Left

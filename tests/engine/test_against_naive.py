@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import naive
 import naive_audit
-import naive_learners
+import naive_paper
 import swapcal as sc
 from effort import crossed, some
 from naive import Naive, Quadratic
@@ -64,12 +64,12 @@ def exponent(n: int) -> float:
     return max(2.0, 2.0 * math.log(n))
 
 
-def learned(learner: Callable[[int], Any], algorithm: naive_learners.Algorithm) -> Class:
+def learned(learner: Callable[[int], Any], algorithm: naive_paper.Algorithm) -> Class:
     odd = learner(1).odd
     return Class(
         lambda n: sc.Oracle(learner(n)),
-        lambda n: naive_learners.oracle(algorithm, halved=odd),
-        quadratic=lambda n: naive_learners.oracle_quadratic(algorithm, copies=1 if odd else 2),
+        lambda n: naive_paper.oracle(algorithm, halved=odd),
+        quadratic=lambda n: naive_paper.oracle_quadratic(algorithm, copies=1 if odd else 2),
     )
 
 
@@ -85,8 +85,8 @@ CLASSES: dict[str, Class] = {
         quadratic=lambda n: Quadratic(n ** (2.0 / exponent(n)), naive.p_norm_of_sums(exponent(n))),
     ),
     "Linear": Class(sc.Linear, lambda n: naive.linear, quadratic=lambda n: Quadratic(1.0, naive.p_norm_of_sums(2.0))),
-    "GradientDescent": learned(GradientDescent, naive_learners.gradient_descent),
-    "MultiplicativeWeights": learned(MultiplicativeWeights, naive_learners.multiplicative_weights),
+    "GradientDescent": learned(GradientDescent, naive_paper.gradient_descent),
+    "MultiplicativeWeights": learned(MultiplicativeWeights, naive_paper.multiplicative_weights),
 }
 
 

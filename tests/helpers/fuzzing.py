@@ -280,38 +280,21 @@ def table(rng: Rng, X: Float64Array, *, fakes: bool = True) -> Meaning:
     indptr = np.concatenate([[0], np.cumsum((X != 0).sum(axis=1))])
     csr: dict[str, Any] = {"indptr": indptr, "indices": np.nonzero(X)[1], "data": X[X != 0], "shape": X.shape}
     right: list[Callable[[], Any]] = [
-        lambda: X,
-        lambda: X.tolist(),
-        lambda: np.asfortranarray(X),
-        lambda: np.repeat(X, 2, axis=1)[:, ::2],
-        lambda: X.astype(object),
-        lambda: X.astype(">f8"),
-        lambda: np.ma.array(X, mask=False),
-        lambda: sparse.csr_matrix(X),
-        lambda: sparse.csc_array(X),
-        lambda: sparse.coo_matrix(X),
+        lambda: X, lambda: X.tolist(), lambda: np.asfortranarray(X), lambda: np.repeat(X, 2, axis=1)[:, ::2],
+        lambda: X.astype(object), lambda: X.astype(">f8"), lambda: np.ma.array(X, mask=False),
+        lambda: sparse.csr_matrix(X), lambda: sparse.csc_array(X), lambda: sparse.coo_matrix(X),
         lambda: types.SimpleNamespace(**csr),
-    ]
+    ]  # fmt: skip
     spoiled = X.copy()
     spoiled[int(rng.integers(n_rows)), int(rng.integers(n))] = rng.choice([np.nan, np.inf, -np.inf])
     boxed = X.astype(object)
     boxed[int(rng.integers(n_rows)), int(rng.integers(n))] = NOT_ARRAYS[int(rng.integers(len(NOT_ARRAYS)))]
     field = ["indptr", "indices", "data", "shape"][int(rng.integers(4))]
     odd: list[Any] = [
-        None,
-        "x",
-        [],
-        [0],
-        np.zeros(0),
-        np.arange(n_rows + 1)[::-1],
-        csr["indptr"] + 1,
-        np.full(len(csr["data"]), np.nan),
-        np.full(len(csr["data"]), -1),
-        np.full(len(csr["data"]), n),
-        [10**30] * (n_rows + 1),
-        (n_rows, n + 1),
-        5,
-    ]
+        None, "x", [], [0], np.zeros(0), np.arange(n_rows + 1)[::-1], csr["indptr"] + 1,
+        np.full(len(csr["data"]), np.nan), np.full(len(csr["data"]), -1), np.full(len(csr["data"]), n),
+        [10**30] * (n_rows + 1), (n_rows, n + 1), 5,
+    ]  # fmt: skip
     worse: list[Callable[[], Any]] = [
         lambda: spoiled,
         lambda: spoiled.tolist(),

@@ -98,14 +98,8 @@ REBUILDABLE: list[Elicitable] = [
 ]
 
 POTENTIALS: list[Potential] = [
-    AdaNormalHedge(),
-    Exponential(),
-    Exponential(n_rates=4),
-    Squint(),
-    PNorm(),
-    PNorm(p=3.5),
-    PNorm(p=20.0),
-]
+    AdaNormalHedge(), Exponential(), Exponential(n_rates=4), Squint(), PNorm(), PNorm(p=3.5), PNorm(p=20.0),
+]  # fmt: skip
 
 HYPOTHESES: list[Hypotheses] = [
     Finite(1),

@@ -21,32 +21,19 @@ native = pytest.mark.skipif(
 )
 
 PROPERTIES: list[Elicitable] = [
-    Mean(),
-    Mean(low=-50.0, high=1234.5),
-    Moment(3, low=-1.0, high=2.0),
-    Quantile(0.9),
-    Quantile(0.05, low=-3.0, high=0.1),
-    Expectile(0.8),
-    Expectile(0.3, low=1e-9, high=3e-9),
-    Probability(),
-]
+    Mean(), Mean(low=-50.0, high=1234.5), Moment(3, low=-1.0, high=2.0), Quantile(0.9),
+    Quantile(0.05, low=-3.0, high=0.1), Expectile(0.8), Expectile(0.3, low=1e-9, high=3e-9), Probability(),
+]  # fmt: skip
 
 
 def kernel(state: RegressionState, property: Any) -> Any:
     """The compiled twin, over the arrays of `state`."""
     low, high = property.domain
     constants = {
-        "property": type(property).__name__,
-        "label_low": property.low,
-        "label_high": property.high,
-        "width": high - low,
-        "level": getattr(property, "level", 0.0),
-        "power": getattr(property, "k", 1),
-        "monotone": property.monotone,
-        "domain_low": low,
-        "domain_high": high,
-        "n_identity": state.n_identity,
-    }
+        "property": type(property).__name__, "label_low": property.low, "label_high": property.high,
+        "width": high - low, "level": getattr(property, "level", 0.0), "power": getattr(property, "k", 1),
+        "monotone": property.monotone, "domain_low": low, "domain_high": high, "n_identity": state.n_identity,
+    }  # fmt: skip
     return kernels.native.Regression(constants, state.buffers())
 
 
@@ -143,23 +130,6 @@ def test_whole_runs_give_the_same_bits(property: Elicitable, link: str | None) -
 
 
 @native
-def test_the_kernel_has_no_state_of_its_own() -> None:
-    stream = drifting(300, 5)
-    arguments = of_stream(Mean(), stream)
-    state = OnlineRegression(n_features=10).start(Mean(), 20)
-    compiled, out = kernel(state, Mean()), np.empty(300)
-    fresh = state.arrays()
-    compiled.run(*arguments[0], *arguments[1:], out)
-    learned, first = bits(state), out.copy()
-    assert compiled.forecast(*row_at(arguments[0], 7), stream.features[7], 0.4) > 0.0
-    assert bits(state) == learned
-    state.restore(fresh)
-    compiled.run(*arguments[0], *arguments[1:], out)
-    assert np.array_equal(out, first)
-    assert bits(state) == learned
-
-
-@native
 def test_the_kernel_refuses_what_would_reach_beyond_its_arrays() -> None:
     state = OnlineRegression(n_features=1).start(Mean(), 2)
     compiled, before, one = kernel(state, Mean()), bits(state), np.ones(1)
@@ -194,26 +164,6 @@ def test_the_kernel_refuses_what_would_reach_beyond_its_arrays() -> None:
 
 
 # The regression by itself
-
-
-@pytest.mark.parametrize("property", PROPERTIES, ids=repr)
-def test_a_run_is_the_loop(property: Elicitable) -> None:
-    rows, features, bases, y = of_stream(property, drifting(400, 1))
-    state, other = (OnlineRegression(n_features=features.shape[1]).start(property, 20) for _ in range(2))
-    forecasts = state.run(rows, features, bases, y)
-    for t in range(400):
-        given_round = (row_at(rows, t), features[t], float(bases[t]))
-        assert forecasts[t] == other.forecast(*given_round)
-        other.update(*given_round, float(y[t]))
-    assert bits(state) == bits(other)
-
-
-def test_a_run_without_rounds_or_bases_or_features() -> None:
-    state = OnlineRegression().start(Mean(), 1)
-    none = Rows(np.array([0]), np.empty(0, dtype=np.int64), np.empty(0))
-    assert state.run(none, None, None, np.empty(0)).shape == (0,)
-    two = Rows(np.array([0, 0, 1]), np.array([0]), np.ones(1))
-    assert state.run(two, None, None, np.array([0.5, 0.5])).tolist() == [0.5, 0.5]
 
 
 def test_a_run_learns_everything_or_nothing() -> None:
@@ -259,16 +209,6 @@ def test_a_bad_stream_changes_nothing(what: str) -> None:
     with pytest.raises(InvalidInput):
         state.run(rows, extras, bases, y)
     assert bits(state) == before
-
-
-def test_buffers_are_the_state_itself() -> None:
-    state = OnlineRegression(n_features=2).start(Mean(), 3)
-    buffers = state.buffers()
-    state.update(Row(np.array([1]), np.ones(1)), np.array([1.0, 2.0]), 0.3, 1.0)
-    state.restore(state.arrays())
-    for name, array in state.buffers().items():
-        assert np.shares_memory(array, buffers[name])
-        assert array.ndim == 1
 
 
 def test_a_used_state_restores_to_a_fresh_one() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instances import LEARNERS, Sound
-from naive_learners import Algorithm, gradient_descent, multiplicative_weights
+from naive_paper import Algorithm, gradient_descent, multiplicative_weights
 from swapcal import learners
 from swapcal.checks.hints import LearnerRules, check_learner
 from swapcal.checks.rules import CheckFailed

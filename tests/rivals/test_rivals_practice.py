@@ -1,4 +1,4 @@
-"""Calibeating, an offline oracle, what practitioners use, and the limit: good citizens, each what its name says."""
+"""Calibeating, an offline oracle, what practitioners use, and the limit: each what its name says."""
 
 import itertools
 import math
@@ -11,106 +11,23 @@ from hypothesis import strategies as st
 
 import swapcal as sc
 from effort import some
-from rival_citizens import N_GROUPS, N_ROUNDS, Make, check_rival, check_units, learned, stream
+from rival_games import N_GROUPS, N_ROUNDS, learned, stream
 from swapcal.engine.values import Grid
 from swapcal.errors import InvalidInput
-from swapcal.hypotheses import Finite, Linear
+from swapcal.hypotheses import Finite
 from swapcal.properties import Expectile, Mean, Moment, Probability, Quantile
-from swapcal.rivals import all_rivals
 from swapcal.rivals.conformal import AdaptiveConformal, GroupConformal
 from swapcal.rivals.foster_hart2023 import FosterHart2023
 from swapcal.rivals.ghuge2025 import Ghuge2025Oracle
 from swapcal.rivals.practice import (
     Clairvoyant,
     LogisticRecalibration,
-    RawModel,
     RollingIsotonic,
     RollingProperty,
     isotonic,
 )
 from swapcal.simulate.streams import drifting, miscalibrated
 from swapcal.typing import Float64Array
-
-MAKERS: dict[str, Make] = {
-    "foster-hart": lambda **kw: FosterHart2023(Mean(), Finite(N_GROUPS), horizon=N_ROUNDS, **kw),
-    "calibeating": lambda **kw: FosterHart2023(Mean(), Linear(N_GROUPS), horizon=N_ROUNDS, calibrated=False, **kw),
-    "ghuge": lambda **kw: Ghuge2025Oracle(
-        Mean(), Finite(N_GROUPS), horizon=N_ROUNDS, **{"contexts": stream()[0], **kw}
-    ),
-    "raw": lambda **kw: RawModel(Expectile(0.7), Finite(N_GROUPS), horizon=N_ROUNDS, **kw),
-    "logistic": lambda **kw: LogisticRecalibration(Mean(), Finite(N_GROUPS), horizon=N_ROUNDS, **kw),
-    "logistic-moment": lambda **kw: LogisticRecalibration(Moment(2), Linear(N_GROUPS), horizon=N_ROUNDS, **kw),
-    "isotonic": lambda **kw: RollingIsotonic(
-        Mean(), Finite(N_GROUPS), horizon=N_ROUNDS, **{"window": 60, "every": 7, **kw}
-    ),
-    "aci": lambda **kw: AdaptiveConformal(Quantile(0.8), Finite(N_GROUPS), horizon=N_ROUNDS, **kw),
-    "group-aci": lambda **kw: GroupConformal(Quantile(0.8), Finite(N_GROUPS), horizon=N_ROUNDS, **kw),
-    "rolling-expectile": lambda **kw: RollingProperty(
-        Expectile(0.7), Finite(N_GROUPS), horizon=N_ROUNDS, **{"window": 20, **kw}
-    ),
-    "rolling-quantile": lambda **kw: RollingProperty(Quantile(0.9), Finite(N_GROUPS), horizon=N_ROUNDS, **kw),
-    "clairvoyant": lambda **kw: Clairvoyant(Quantile(0.3), Finite(N_GROUPS), horizon=N_ROUNDS, **kw),
-}
-METHODS: tuple[Any, ...] = (FosterHart2023, Ghuge2025Oracle, RawModel, LogisticRecalibration, RollingIsotonic)
-METHODS += (AdaptiveConformal, GroupConformal, RollingProperty, Clairvoyant)
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_good_citizens(name: str) -> None:
-    check_rival(MAKERS[name])
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_units_and_claims(method: Any) -> None:
-    level = "quantile" in method.card.properties
-    narrow, wide = (Quantile(0.8, **o) if level else Mean(**o) for o in ({}, {"low": -2.0, "high": 6.0}))
-    check_units(*(method(target, Finite(N_GROUPS), horizon=N_ROUNDS) for target in (narrow, wide)))
-    assert (method.card.exponent is None) == (method not in (FosterHart2023, Ghuge2025Oracle))
-    assert all_rivals()[method.__name__] is method
-
-
-@pytest.mark.parametrize(
-    ("method", "target", "hypotheses"),
-    [
-        (FosterHart2023, Quantile(0.5), Finite(2)),
-        (Ghuge2025Oracle, Mean(), Linear(2)),
-        (LogisticRecalibration, Quantile(0.5), Finite(2)),
-        (RollingIsotonic, Expectile(0.5), Finite(2)),
-        (AdaptiveConformal, Mean(), Finite(2)),
-        (GroupConformal, Quantile(0.5), Linear(2)),
-        (RollingProperty, Mean(), Linear(2)),
-    ],
-)
-def test_refuses_by_name(method: Any, target: Any, hypotheses: Any) -> None:
-    with pytest.raises(InvalidInput, match=method.card.name):
-        method(target, hypotheses, horizon=100)
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("foster-hart", {"levels": 0}),
-        ("ghuge", {"noise": -1.0}),
-        ("ghuge", {"contexts": [[0.5, 0.0, 0.0, 1.0]]}),
-        ("ghuge", {"contexts": np.zeros((3, N_GROUPS))}),
-        ("logistic", {"rate": -0.1}),
-        ("isotonic", {"window": 0}),
-        ("aci", {"rate": -1.0}),
-        ("group-aci", {"rate": math.inf}),
-        ("rolling-quantile", {"window": 0}),
-        ("clairvoyant", {"bins": 0}),
-    ],
-)
-def test_bad_settings(name: str, options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
-        MAKERS[name](**options)
-
-
-def test_raw_model_is_the_hint() -> None:
-    x, y, hints = stream()
-    assert RawModel(Mean(), Finite(N_GROUPS), horizon=1).run(x, y, hints).tolist() == hints.tolist()
-    middle = RawModel(Mean(low=-2.0, high=6.0), Finite(N_GROUPS), horizon=1)
-    assert float(middle.predict(x[0])) == 2.0
 
 
 @pytest.mark.parametrize("n_rounds", [1000, 4000])
