@@ -148,5 +148,5 @@ def test_copies_and_pickles_go_on_alike() -> None:
     frame = pd.DataFrame([x for x, _ in rows])
     for x, y in rows:
         one.learn_one(x, y)
-    many.learn_many(frame, pd.Series([y for _, y in rows]))  # type: ignore[attr-defined]
-    assert many.predict_many(frame).tolist() == [one.predict_one(x) for x, _ in rows]  # type: ignore[attr-defined]
+    many.learn_many(frame, pd.Series([y for _, y in rows]))
+    assert many.predict_many(frame).tolist() == [one.predict_one(x) for x, _ in rows]

@@ -18,7 +18,6 @@ from swapcal.simulate.adversaries import Arena, Far, Greedy, GroupTargeted, Sine
 from swapcal.typing import Float64Array
 
 BUILT_IN: list[Learner] = [MultiplicativeWeights(3), GradientDescent(3)]
-BINS = 4
 
 
 class Doubled:
@@ -42,20 +41,6 @@ def stream(n: int, n_rounds: int, seed: int) -> tuple[Float64Array, Float64Array
 
 def dense(x: Float64Array) -> Row:
     return Row(np.arange(len(x)), x)
-
-
-def test_one_copy_of_an_odd_learner_is_worth_half_of_two() -> None:
-    one, two = Oracle(GradientDescent(3)).start(BINS), Oracle(Doubled(3)).start(BINS)
-    X, y = stream(3, 200, seed=5)
-    for t, (x, label) in enumerate(zip(X, y, strict=True)):
-        for i in range(BINS):
-            assert two.phi(i, dense(x)) == 2.0 * one.phi(i, dense(x))
-        for evidence in (one, two):
-            evidence.record(t % BINS, dense(x), float(label) - 0.5)
-    assert np.array_equal(two.sums, np.repeat(one.sums, 2, axis=1))
-    forecasts = [sc.Forecaster(sc.Mean(), Oracle(each), horizon=200, seed=1).run(X, y)
-                 for each in (GradientDescent(3), Doubled(3))]  # fmt: skip
-    assert np.array_equal(forecasts[0], forecasts[1])
 
 
 # The theorem: the step of the potential, the sum of all steps, and what the regret adds.
@@ -185,18 +170,6 @@ def test_bound_grows_with_rounds_and_confidence() -> None:
 @pytest.mark.parametrize("learner", [Doubled(3), Sound()], ids=["doubled", "own"])
 def test_checks_of_a_class(learner: Learner) -> None:
     check_hypotheses(Oracle(learner))
-
-
-def test_hints_guide_and_are_not_trusted() -> None:
-    X, y = stream(3, 200, seed=16)
-    forecaster = sc.Forecaster(sc.Mean(), Oracle(GradientDescent(3)), horizon=200, seed=1)
-    assert forecaster.state.evidence.level(0, dense(X[0])) == math.inf
-    first = forecaster.predict(X[0], hint=0.93)
-    assert (first.value, first.kind) == (0.93, "trusted"), "the first hint is the first value"
-    forecaster.update(first, 0.2)
-    assert forecaster.predict(X[0], hint=0.93).kind != "trusted"
-    forecaster.run(X, y, hints=np.full(200, 0.1))
-    assert forecaster.error() <= forecaster.guarantee(0.05)
 
 
 def test_a_learner_of_your_own_is_passed_to_load_again() -> None:
