@@ -145,29 +145,17 @@ def frozen(x: Any) -> Any:
 
 
 ARRAYS: dict[str, Callable[[Any], Any]] = {
-    "masked, nothing hidden": np.ma.array,
-    "masked, some hidden": lambda x: np.ma.array(x, mask=x == 0.5),
-    "big-endian": lambda x: x.astype(">f8"),
-    "strided": lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
-    "backward": lambda x: x[..., ::-1],
-    "read-only": frozen,
-    "misaligned": misaligned,
-    "float32": lambda x: x.astype(np.float32),
-    "long double": lambda x: x.astype(np.longdouble),
-    "whole": lambda x: x.astype(np.int16),
-    "true and false": lambda x: x > 0.0,
-    "objects": lambda x: x.astype(object),
-    "objects, one missing": lambda x: np.where(x == 0.5, None, x.astype(object)),
-    "words": lambda x: x.astype(str),
-    "complex": lambda x: x.astype(complex),
-    "a subclass": lambda x: x.view(Odd),
-    "one dimension more": lambda x: x[None],
-    "a number": lambda x: x.sum(),
-    "too short": lambda x: x[..., 1:],
-    "NaN": lambda x: np.where(x == 0.5, np.nan, x),
-    "infinite": lambda x: np.where(x == 0.5, np.inf, x),
+    "masked, nothing hidden": np.ma.array, "masked, some hidden": lambda x: np.ma.array(x, mask=x == 0.5),
+    "big-endian": lambda x: x.astype(">f8"), "strided": lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
+    "backward": lambda x: x[..., ::-1], "read-only": frozen, "misaligned": misaligned,
+    "float32": lambda x: x.astype(np.float32), "long double": lambda x: x.astype(np.longdouble),
+    "whole": lambda x: x.astype(np.int16), "true and false": lambda x: x > 0.0, "objects": lambda x: x.astype(object),
+    "objects, one missing": lambda x: np.where(x == 0.5, None, x.astype(object)), "words": lambda x: x.astype(str),
+    "complex": lambda x: x.astype(complex), "a subclass": lambda x: x.view(Odd),
+    "one dimension more": lambda x: x[None], "a number": lambda x: x.sum(), "too short": lambda x: x[..., 1:],
+    "NaN": lambda x: np.where(x == 0.5, np.nan, x), "infinite": lambda x: np.where(x == 0.5, np.inf, x),
     "too large": lambda x: x * 3.0,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", ARRAYS)

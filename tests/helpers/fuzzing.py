@@ -125,15 +125,10 @@ def _frozen(x: Float64Array) -> Float64Array:
 
 
 TYPES: list[Callable[[Float64Array], Any]] = [
-    lambda x: np.repeat(x, 2)[::2],
-    lambda x: x[::-1].copy()[::-1],
-    lambda x: array.array("d", x.tolist()),
-    lambda x: np.ma.array(x, mask=np.zeros(len(x), dtype=bool)),
-    lambda x: [decimal.Decimal(v) for v in x.tolist()],
-    lambda x: np.array([fractions.Fraction(v) for v in x.tolist()], dtype=object),
-    lambda x: x.astype(">f8"),
-    _frozen,
-]
+    lambda x: np.repeat(x, 2)[::2], lambda x: x[::-1].copy()[::-1], lambda x: array.array("d", x.tolist()),
+    lambda x: np.ma.array(x, mask=np.zeros(len(x), dtype=bool)), lambda x: [decimal.Decimal(v) for v in x.tolist()],
+    lambda x: np.array([fractions.Fraction(v) for v in x.tolist()], dtype=object), lambda x: x.astype(">f8"), _frozen,
+]  # fmt: skip
 
 
 def _typed(rng: Rng, x: Float64Array) -> Meaning:
@@ -205,34 +200,20 @@ def _sparse(rng: Rng, x: Float64Array) -> Meaning:
     mixed = [keys[i] for i in order], [values[i] for i in order]
     bad = wrong[int(rng.integers(len(wrong)))]
     right: list[Callable[[], Any]] = [
-        lambda: dict(zip(*mixed, strict=True)),
-        lambda: (mixed[0], mixed[1]),
-        lambda: (np.array(keys, dtype=np.uint8), np.array(values)),
-        lambda: (at.astype(np.uint64), x[at]),
-        lambda: Row(at, x[at]),
-        lambda: sparse.csr_matrix(x[None, :]),
-        lambda: sparse.csr_array(x[None, :]),
-        lambda: sparse.csc_matrix(x[None, :]),
-        lambda: sparse.coo_matrix(x[None, :]),
+        lambda: dict(zip(*mixed, strict=True)), lambda: (mixed[0], mixed[1]),
+        lambda: (np.array(keys, dtype=np.uint8), np.array(values)), lambda: (at.astype(np.uint64), x[at]),
+        lambda: Row(at, x[at]), lambda: sparse.csr_matrix(x[None, :]), lambda: sparse.csr_array(x[None, :]),
+        lambda: sparse.csc_matrix(x[None, :]), lambda: sparse.coo_matrix(x[None, :]),
         lambda: sparse.lil_matrix(x[None, :]),
-    ]
+    ]  # fmt: skip
     worse: list[Callable[[], Any]] = [
         lambda: {**dict(zip(*mixed, strict=True)), bad: 0.5},
-        lambda: {0: NOT_NUMBERS[int(rng.integers(len(NOT_NUMBERS)))]},
-        lambda: ([*keys, bad], [*values, 0.5]),
-        lambda: ([0], [NOT_NUMBERS[int(rng.integers(len(NOT_NUMBERS)))]]),
-        lambda: ([0, 0], [0.5, 0.5]),
-        lambda: ([*keys, 0], values),
-        lambda: ([[0], [0, 0]], [0.5]),
-        lambda: ([[0]], [[0.5]]),
-        lambda: ([0], 0.5),
-        lambda: ([0.0], [0.5]),
-        lambda: ([0], [[0.5], [0.5, 0.5]]),
-        lambda: (np.zeros(1, dtype="M8[D]"), [0.5]),
-        lambda: ([0], np.ma.array([0.5], mask=True)),
-        lambda: ([0], np.array([0.5j])),
-        lambda: ([0], ["0.5"]),
-    ]
+        lambda: {0: NOT_NUMBERS[int(rng.integers(len(NOT_NUMBERS)))]}, lambda: ([*keys, bad], [*values, 0.5]),
+        lambda: ([0], [NOT_NUMBERS[int(rng.integers(len(NOT_NUMBERS)))]]), lambda: ([0, 0], [0.5, 0.5]),
+        lambda: ([*keys, 0], values), lambda: ([[0], [0, 0]], [0.5]), lambda: ([[0]], [[0.5]]), lambda: ([0], 0.5),
+        lambda: ([0.0], [0.5]), lambda: ([0], [[0.5], [0.5, 0.5]]), lambda: (np.zeros(1, dtype="M8[D]"), [0.5]),
+        lambda: ([0], np.ma.array([0.5], mask=True)), lambda: ([0], np.array([0.5j])), lambda: ([0], ["0.5"]),
+    ]  # fmt: skip
     if rng.random() < 0.5:
         return Meaning(right[int(rng.integers(len(right)))](), x)
     return Meaning(worse[int(rng.integers(len(worse)))](), None)

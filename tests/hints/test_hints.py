@@ -221,22 +221,14 @@ ROW = sparse(np.array([0.0, 1.0]))
 @pytest.mark.parametrize(
     ("row", "features", "base"),
     [
-        (ROW, None, 0.5),
-        (ROW, np.zeros(3), 0.5),
-        (ROW, np.zeros((2, 1)), 0.5),
-        (ROW, np.array([0.0, np.nan]), 0.5),
-        (ROW, np.array([0.0, -np.inf]), 0.5),
-        (ROW, np.array([0.0, 1e200]), 0.5),
-        (ROW, ["a", "b"], 0.5),
-        (Row(np.array([1]), np.array([1e200])), np.zeros(2), 0.5),
-        (ROW, np.zeros(2), float("nan")),
-        (ROW, np.zeros(2), float("inf")),
-        (Row(np.array([2]), np.ones(1)), np.zeros(2), 0.5),
-        (Row(np.array([-1]), np.ones(1)), np.zeros(2), 0.5),
-        (Row(np.array([0, 1]), np.ones(1)), np.zeros(2), 0.5),
+        (ROW, None, 0.5), (ROW, np.zeros(3), 0.5), (ROW, np.zeros((2, 1)), 0.5), (ROW, np.array([0.0, np.nan]), 0.5),
+        (ROW, np.array([0.0, -np.inf]), 0.5), (ROW, np.array([0.0, 1e200]), 0.5), (ROW, ["a", "b"], 0.5),
+        (Row(np.array([1]), np.array([1e200])), np.zeros(2), 0.5), (ROW, np.zeros(2), float("nan")),
+        (ROW, np.zeros(2), float("inf")), (Row(np.array([2]), np.ones(1)), np.zeros(2), 0.5),
+        (Row(np.array([-1]), np.ones(1)), np.zeros(2), 0.5), (Row(np.array([0, 1]), np.ones(1)), np.zeros(2), 0.5),
         (Row(np.array([0]), np.array([np.nan])), np.zeros(2), 0.5),
     ],
-)
+)  # fmt: skip
 def test_bad_rounds_change_nothing(row: Row, features: Any, base: float) -> None:
     state = OnlineRegression(n_features=2).start(Mean(), 2)
     state.update(ROW, np.ones(2), 0.5, 1.0)

@@ -56,28 +56,13 @@ def test_a_good_hint_is_not_used(make: Callable[..., Method]) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"horizon": 0},
-        {"horizon": 2.5},
-        {"horizon": True},
-        {"horizon": None},
-        {"horizon": 10**400},
-        {"r": 0.5},
-        {"r": NAN},
-        {"r": "2"},
-        {"bins": 0},
-        {"bins": 1.5},
-        {"gains": "actual"},
-        {"gains": None},
-        {"forecasts": "left"},
-        {"forecasts": 1},
-        {"seed": -1},
-        {"seed": 0.5},
-        {"experts": 3},
-        {"experts": lambda n: None},
-        {"experts": lambda n: MsMwC},
+        {"horizon": 0}, {"horizon": 2.5}, {"horizon": True}, {"horizon": None}, {"horizon": 10**400}, {"r": 0.5},
+        {"r": NAN}, {"r": "2"}, {"bins": 0}, {"bins": 1.5}, {"gains": "actual"}, {"gains": None},
+        {"forecasts": "left"}, {"forecasts": 1}, {"seed": -1}, {"seed": 0.5}, {"experts": 3},
+        {"experts": lambda n: None}, {"experts": lambda n: MsMwC},
         {"experts": lambda n: MsMwC(n + 1, horizon=HORIZON)},
     ],
-)
+)  # fmt: skip
 def test_bad_settings(make: Callable[..., Method], options: dict[str, Any]) -> None:
     with pytest.raises(sc.InvalidInput):
         make(**options)
