@@ -61,9 +61,10 @@ test-python: install
 bits: install
 	$(BIN)/python -W ignore tests/bits/runs.py
 
+# Rates, repeated guarantees and long series of kills: half an hour on two cores, test by test, as some files are long.
 # Spark is half a gigabyte and needs Java: CI installs it (`.ci/run`); without it, its tests are skipped.
 slow: install spark
-	$(BIN)/python -m pytest $(TOGETHER) -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 JAVA := command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null; }

@@ -9,14 +9,12 @@ import pytest
 
 import swapcal as sc
 from rival_games import N_GROUPS, drifting, far_label, play
-from swapcal.paper.method import Plan
 from swapcal.rivals.conformal import MVP
 from swapcal.rivals.games import Quadratics, first_change, simulated
 from swapcal.rivals.garg2024 import Garg2024Finite
 from swapcal.rivals.ghuge2025 import Ghuge2025
 from swapcal.rivals.gupta2022 import Gupta2022
 from swapcal.rivals.haghtalab2023 import Haghtalab2023
-from swapcal.rivals.hu_wu2024 import HuWu2024
 from swapcal.rivals.noarov import Noarov2025, NoarovRoth2023, Roth2022
 from swapcal.rivals.okoroafor2025 import Okoroafor2025
 from swapcal.typing import Float64Array
@@ -118,23 +116,6 @@ class TestMVP:
             assert gaps["fixed"] > 0.2
         assert learned[1] < 0.03
         assert learned[1] < 0.6 * learned[0]
-
-    def test_an_adversary_cannot_move_the_coverage_far(self) -> None:
-        method = MVP(sc.Quantile(0.9), sc.Finite(2), horizon=4000, bins=20)
-        rng = np.random.default_rng(0)
-
-        def answer(plan: Plan) -> float:
-            return float(0.5 * rng.random() + (0.5 if plan.values[0] < 0.5 else 0.0))
-
-        play(method, np.ones((4000, 2)), answer)
-        assert abs(method.sums[0].sum()) / 4000 < 0.03
-
-    def test_theory_rate(self) -> None:
-        cells = 4 * 10
-        n = np.arange(200_000)
-        squares = (1.0 / ((n + 1) * np.log2(n + 2) ** 2)).sum() + math.log(2) ** 2 / math.log(200_000)
-        rate = MVP(sc.Quantile(0.5), sc.Finite(4), horizon=10, bins=10, rate="theory").eta
-        assert math.isclose(rate, math.sqrt(math.log(cells) / (2 * squares * cells)), rel_tol=1e-3)
 
 
 def theorem_f10(horizon: int, m: int, n: int, *, c: float = 1.0, lipschitz: float = 1.0) -> float:
@@ -292,22 +273,6 @@ class TestGhuge2025:
         assert np.allclose(method.thetas, thetas)
         assert np.allclose(method.weights(), raw / raw.sum())
 
-    def test_a_sampled_function_is_the_mixture_of_its_own_two_points(self) -> None:
-        method = Ghuge2025(sc.Mean(), sc.Finite(N_GROUPS), horizon=400)
-        method.run(*drifting(400))
-        method.thetas[0], method.thetas[1] = -0.3, -0.2  # too low everywhere, and with x below too high everywhere
-        x = np.array([1.0, -1.0, 0.0, 0.5])
-        expected = np.zeros(method.bins + 1)
-        active = method.weights() * (x != 0.0)
-        for f in np.flatnonzero(x):
-            lower, p_lower = first_change(method.thetas[f] * x[f])
-            for j, p in ((lower, p_lower), (lower + 1, 1.0 - p_lower)):
-                if p > 0.0:
-                    expected[j] += p * active[f] / active.sum()
-        plan = method.plan(method.hypotheses.row(x), None)
-        assert np.allclose(expected[list(plan.notes)], plan.probabilities)
-        assert math.isclose(expected[list(plan.notes)].sum(), 1.0)
-
 
 class TestInnerGames:
     def test_no_label_gains_from_the_simulated_game(self) -> None:
@@ -334,26 +299,6 @@ class TestInnerGames:
             assert np.abs(method.sums.sum(axis=0)).max() < 0.06 * horizon
         assert max(bias.values()) < 4.0 * math.sqrt(horizon / method.bins * math.log(n * method.bins * horizon))
         assert abs(bias["two_points"] - bias["simulated"]) < 0.03 * horizon
-
-    def test_hu_wu_ignores_contexts(self) -> None:
-        x, y = drifting(300)
-        others = np.random.default_rng(9).uniform(-1.0, 1.0, x.shape)
-        for inner in ("two_points", "simulated"):
-            runs = [
-                HuWu2024(sc.Mean(), sc.Finite(N_GROUPS), horizon=300, inner=inner, max_steps=30).run(z, y)
-                for z in (x, others)
-            ]
-            assert np.array_equal(runs[0], runs[1])
-
-    def test_hu_wu_is_calibrated_and_takes_any_class(self) -> None:
-        horizon = 3000
-        y = (np.random.default_rng(0).random(horizon) < 0.35).astype(float)
-        method = HuWu2024(sc.Mean(), sc.Linear(1), horizon=horizon)
-        forecasts = method.run(np.ones((horizon, 1)), y)
-        audit = sc.Audit(sc.Mean())
-        audit.update_many(y, forecasts)
-        # Each of the N bins may keep O~(sqrt(n_i) + n_i / N).
-        assert audit.calibration(r=1.0) < 0.5 * math.sqrt(horizon * method.bins)
 
 
 class TestOkoroafor2025:
@@ -390,15 +335,3 @@ class TestOkoroafor2025:
         squared = float(np.sum((p - y) ** 2 - (best - y) ** 2))
         fixed = float(np.sum((y.mean() - y) ** 2 - (best - y) ** 2))
         assert squared < 0.3 * fixed
-
-    def test_the_linear_class_through_gradient_descent(self) -> None:
-        horizon = 3000
-        rng = np.random.default_rng(0)
-        x = rng.normal(size=(horizon, 3))
-        method = Okoroafor2025(sc.Mean(), sc.Linear(3, radius=4.0), horizon=horizon)
-        y = (rng.random(horizon) < np.clip(0.5 + 0.2 * x[:, 0], 0.0, 1.0)).astype(float)
-        p = method.run(x, y)
-        scaled = np.array([np.bincount(r.indices, r.values, 3) for r in map(method.hypotheses.row, x)])
-        multiaccuracy = float(np.linalg.norm(scaled.T @ (p - y)))
-        assert multiaccuracy < 3.0 * math.sqrt(horizon)
-        assert multiaccuracy < 0.5 * float(np.linalg.norm(scaled.T @ (0.5 - y)))

@@ -155,20 +155,6 @@ def test_plays_the_stationary_distribution(name: str) -> None:
     assert max(sizes) > 1 + (name == "luo"), "the stream never met a larger cycle or closed class"
 
 
-def test_projection_meets_its_conditions() -> None:
-    """Nearest in the norm of A: on the sphere, and A (point - result) is a positive multiple of the result."""
-    rng = np.random.default_rng(4)
-    for _ in range(50):
-        factor = rng.normal(size=(5, 5))
-        a = factor @ factor.T + 0.05 * np.eye(5)
-        point = 5.0 * rng.normal(size=5)
-        result = projected(point, np.asarray(np.linalg.inv(a), dtype=np.float64), 1.0)
-        force = a @ (point - result)
-        assert math.isclose(float(np.linalg.norm(result)), 1.0, rel_tol=1e-9)
-        assert float(force @ result) > 0.0
-        np.testing.assert_allclose(force, (force @ result) * result, atol=1e-6 * float(np.linalg.norm(force)))
-
-
 def test_newton_steps_keep_their_regret() -> None:
     """Each learner's regret on its scaled losses, to the best function of the ball, is O(d log T) with constants."""
     n_rounds = 1500
