@@ -92,7 +92,7 @@ def _tables(summary: Any) -> list[Table]:
 
 
 def test_all_methods_fit_the_terminal() -> None:
-    settings = Settings(streams=("iid", "targeted"), horizons=(30,), seeds=1)
+    settings = Settings(streams=("targeted",), horizons=(30,), seeds=1)
     summary, _ = prepare(settings, None).play(workers=1)
     assert not summary.failures
     assert all(max(map(len, made.text().splitlines())) <= 100 for made in _tables(summary))

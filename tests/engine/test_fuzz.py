@@ -1,6 +1,6 @@
 """A hundred thousand odd inputs: each gives a right answer or a named error, and an error changes nothing.
 
-`make test` throws a fifth of them, `make thorough` all.
+`make test` throws a fortieth of them, `make thorough` all.
 """
 
 import dataclasses

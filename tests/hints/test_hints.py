@@ -151,7 +151,7 @@ def test_rounds_without_base_learn_their_own_level() -> None:
 @pytest.mark.parametrize("property", PROPERTIES)
 @pytest.mark.parametrize(("low", "high", "tolerance"), [(0.0, 4.0, 0.0), (-50.0, 1234.5, 1e-6), (0.0, 1e-9, 1e-6)])
 def test_label_units_do_not_matter(property: str, low: float, high: float, tolerance: float) -> None:
-    unit = stream_of("drifting", 1500, 4)
+    unit = stream_of("drifting", 500, 4)
     arrays = (low + (high - low) * unit.y, low + (high - low) * unit.hint, unit.features, unit.truth_mean)
     make = {"mean": Mean, "quantile": lambda **k: Quantile(0.9, **k), "expectile": lambda **k: Expectile(0.8, **k)}
     ranged = cast(Elicitable, cast(Any, make[property])(low=low, high=high))
@@ -164,7 +164,7 @@ def test_label_units_do_not_matter(property: str, low: float, high: float, toler
     ("scale", "shift", "tolerance"), [(2.0**20, 0.0, 0.0), (1e6, 3e5, 1e-6), (1e-6, -1.0, 1e-6), (1e80, 0.0, 1e-6)]
 )
 def test_feature_units_do_not_matter(scale: float, shift: float, tolerance: float) -> None:
-    stream = stream_of("miscalibrated", 1500, 5)
+    stream = stream_of("miscalibrated", 500, 5)
     expected = play(OnlineRegression(n_features=10).start(Mean(), 20), stream)
     got = play(OnlineRegression(n_features=10).start(Mean(), 20), stream, features=shift + scale * stream.features)
     assert np.max(np.abs(got - expected)) <= tolerance

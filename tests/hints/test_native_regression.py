@@ -107,12 +107,12 @@ def test_every_round_gives_the_same_bits(data: st.DataObject, property: Elicitab
 @pytest.mark.parametrize("link", [None, "identity", "logistic"])
 @pytest.mark.parametrize("property", PROPERTIES, ids=repr)
 def test_whole_runs_give_the_same_bits(property: Elicitable, link: str | None) -> None:
-    rows, features, bases, y = of_stream(property, drifting(1500, 3))
+    rows, features, bases, y = of_stream(property, drifting(600, 3))
     regression = OnlineRegression(n_features=features.shape[1], link=link)
     state, twin, other = (regression.start(property, 20) for _ in range(3))
     compiled, single = kernel(twin, property), kernel(other, property)
     # A stretch of rounds without a base in the middle.
-    for part, given_bases in ((slice(0, 700), bases), (slice(700, 900), None), (slice(900, 1500), bases)):
+    for part, given_bases in ((slice(0, 280), bases), (slice(280, 360), None), (slice(360, 600), bases)):
         first, last = rows.indptr[part.start], rows.indptr[part.stop]
         some = Rows(rows.indptr[part.start : part.stop + 1] - first, rows.indices[first:last], rows.values[first:last])
         base = None if given_bases is None else given_bases[part]

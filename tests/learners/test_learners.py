@@ -192,6 +192,9 @@ def test_every_rule_catches_somebody(rule: str) -> None:
     with pytest.raises(CheckFailed) as caught:
         check_learner(BROKEN[rule], n_rounds=200)
     assert caught.value.rule == rule
+
+
+def test_a_sound_learner_passes_and_settings_are_checked() -> None:
     check_learner(Sound(), n_rounds=200)
     for bad in ({"n_rounds": 0}, {"n_rounds": 2.5}, {"seed": -1}):
         with pytest.raises(InvalidInput, match="whole number"):

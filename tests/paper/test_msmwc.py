@@ -206,7 +206,7 @@ def test_a_hundred_thousand_experts_and_ten_million_rounds_stay_finite(kind: str
 @pytest.mark.parametrize(
     ("kind", "adversary", "n"),
     [
-        ("theorem 2", "one good", 100_000 if ALL else 15_000),
+        ("theorem 2", "one good", 100_000 if ALL else 5_000),
         ("fast rates", "lured", 9_000 if ALL else 3_000),
         ("master", "lured", 9_000 if ALL else 3_000),
     ],

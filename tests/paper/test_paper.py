@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import naive_paper
 import swapcal as sc
-from effort import some
+from effort import crossed, some
 from naive_paper import NaiveAlgorithm1, NaiveAlgorithm2, NaiveExperts, NaiveMaster, NaiveMsMwC, Played
 from swapcal.engine.crossing import Play, search
 from swapcal.engine.values import Values
@@ -137,11 +137,9 @@ def compare(
     return n_ties, n_two
 
 
-@pytest.mark.parametrize(("gains", "forecasts"), VARIANTS)
-@pytest.mark.parametrize("name", PROPERTIES)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_oracle_agrees_in_every_round(algorithm: str, name: str, gains: str, forecasts: str) -> None:
-    target = PROPERTIES[name]
+@pytest.mark.parametrize(("algorithm", "name", "variant"), crossed(ALGORITHMS, PROPERTIES, VARIANTS, of=2), ids=str)
+def test_the_oracle_agrees_in_every_round(algorithm: str, name: str, variant: tuple[str, str]) -> None:
+    target, (gains, forecasts) = PROPERTIES[name], variant
     seed = 100 * ALGORITHMS.index(algorithm) + 10 * list(PROPERTIES).index(name) + VARIANTS.index((gains, forecasts))
     n, n_bins, horizon = 1 + seed % 4, 2 + seed % 5, 40 + 7 * (seed % 8)
     x, y = stream_of(target, horizon, n, seed)
@@ -349,10 +347,10 @@ def test_the_lowest_crossing_of_the_engine(inner: list[float], first: float, las
     check_same_play(two_points(np.array(phi), method.grid.horizon), from_below(phi), method)
 
 
-@pytest.mark.parametrize(
-    "potential", [sc.potentials.AdaNormalHedge(), sc.potentials.Exponential(), sc.potentials.Squint()]
-)
-@pytest.mark.parametrize("name", ["mean", "quantile", "expectile"])
+POTENTIALS = [sc.potentials.AdaNormalHedge(), sc.potentials.Exponential(), sc.potentials.Squint()]
+
+
+@pytest.mark.parametrize(("name", "potential"), crossed(["mean", "quantile", "expectile"], POTENTIALS), ids=str)
 def test_the_engine_plays_the_same_bins(name: str, potential: sc.potentials.Potential) -> None:
     """With the engine's weights as ALG and realized gains, Algorithm 1 has the engine's evidence, so its Phi, and
 
@@ -406,14 +404,16 @@ def test_one_function_makes_the_algorithms_equal(gains: str, forecasts: str) -> 
         assert np.allclose(first.experts.weights, second.experts.weights, rtol=1e-12, atol=0.0)
 
 
-@pytest.mark.parametrize(("name", "multiple"), [("mean", 0.6), ("quantile", 2.0), ("expectile", 0.15)])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_error_stays_near_its_rate(algorithm: str, name: str, multiple: float) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "rate"), crossed(ALGORITHMS, [("mean", 0.6), ("quantile", 2.0), ("expectile", 0.15)]), ids=str
+)
+def test_the_error_stays_near_its_rate(algorithm: str, rate: tuple[str, float]) -> None:
     """SMCal_2 at T = 2000 in multiples of T^(1/3): twice what several seeds had, and far below a constant.
 
     The best constant forecast has 1.6, 4.5 and 0.2 such multiples; seeds 8 and 9 had at most 0.25, 1.0 and 0.06.
     """
-    horizon, target = 2000, PROPERTIES[name]
+    horizon, (name, multiple) = 2000, rate
+    target = PROPERTIES[name]
     rng = np.random.default_rng(8)
     group = rng.choice([-1.0, 1.0], horizon)
     x = np.column_stack([np.ones(horizon), group, rng.uniform(-1.0, 1.0, horizon)]) / math.sqrt(3.0 + 1e-9)

@@ -33,8 +33,13 @@ def trial(name: str) -> Trial:
     return Trial(contexts, labels, np.clip(labels + 0.1 * rng.normal(size=ROUNDS), 0.0, 1.0))
 
 
-CHECKED = RIVALS if ALL else {kind: name for name, (kind, *_) in RIVALS.items()}.values()
-"""One variant of each in `make test`, all of them in `make thorough`."""
+ONE_OF_EACH = list({kind: name for name, (kind, *_) in RIVALS.items()}.values())
+CHECKED = (
+    list(RIVALS)
+    if ALL
+    else ONE_OF_EACH[1::2] + [pytest.param(name, marks=pytest.mark.slow) for name in ONE_OF_EACH[::2]]
+)
+"""Half of them in `make test`, the others in `make slow`, all variants in `make thorough`."""
 
 
 @pytest.mark.parametrize("name", CHECKED)

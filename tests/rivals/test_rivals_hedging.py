@@ -82,6 +82,7 @@ class TestTwoPoints:
 
 
 class TestGupta2022:
+    @pytest.mark.slow
     def test_the_largest_cell_obeys_its_bound(self) -> None:
         horizon, n = 3000, 6
         rng = np.random.default_rng(0)
@@ -98,6 +99,7 @@ class TestGupta2022:
 
 
 class TestMVP:
+    @pytest.mark.slow
     def test_every_group_is_covered_in_the_end_on_a_drifting_stream(self) -> None:
         """Groups around the rest's quantile win slowly against it, so that the horizon has to be long."""
         n, level, learned = 6, 0.9, []
@@ -139,6 +141,7 @@ class TestQuadraticGames:
                 game.record(row, int(rng.integers(2)), float(rng.uniform(-1.0, 1.0)))
                 assert (game.errors() - before <= (game.logs - logs) / game.rate + 1e-9).all()
 
+    @pytest.mark.slow
     def test_noarov_roth_theorem_f10(self) -> None:
         horizon, n = 12_000, 5
         rng = np.random.default_rng(0)
@@ -217,7 +220,7 @@ class TestHaghtalab2023:
 
 
 class TestGhuge2025:
-    @pytest.mark.parametrize("halfspace", ["sampled", "averaged"])
+    @pytest.mark.parametrize("halfspace", [pytest.param("sampled", marks=pytest.mark.slow), "averaged"])
     def test_l1_bound_with_its_constants(self, halfspace: str) -> None:
         horizon, n = 6000, 5
         rng = np.random.default_rng(0)

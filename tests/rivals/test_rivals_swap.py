@@ -155,6 +155,7 @@ def test_plays_the_stationary_distribution(name: str) -> None:
     assert max(sizes) > 1 + (name == "luo"), "the stream never met a larger cycle or closed class"
 
 
+@pytest.mark.slow
 def test_newton_steps_keep_their_regret() -> None:
     """Each learner's regret on its scaled losses, to the best function of the ball, is O(d log T) with constants."""
     n_rounds = 1500
