@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import swapcal as sc
-from swapcal.engine.arithmetic import mix64, uniform
+from swapcal.engine.kernels import mix64, uniform
 
 intervals = st.tuples(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 

@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from naive import Quadratic, Weights, total
-from swapcal.engine.arithmetic import uniform
+from swapcal.engine.kernels import uniform
 from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 

@@ -16,8 +16,7 @@ import naive_paper
 import swapcal as sc
 from effort import crossed, some
 from naive_paper import NaiveAlgorithm1, NaiveAlgorithm2, NaiveExperts, NaiveMaster, NaiveMsMwC, Played
-from swapcal.engine.crossing import Play, search
-from swapcal.engine.values import Values
+from swapcal.engine.values import Play, Values, search
 from swapcal.paper import Algorithm1, Algorithm2, MsMwC, MsMwCMaster
 from swapcal.paper.experts import Experts
 from swapcal.paper.grid import Support, two_points
