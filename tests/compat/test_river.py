@@ -67,7 +67,7 @@ def blind() -> Any:
 def test_swap_error_goes_down_where_the_model_is_blind() -> None:
     before, after = SwapError(groups=["team"]), SwapError(groups=["team"])
     alone, model = blind(), MulticalibratedClassifier(blind(), groups=["team"], seed=1)
-    for x, y in drifting():
+    for x, y in drifting(2500):
         before.update(y, alone.predict_proba_one(x), x=x)
         after.update(y, model.predict_proba_one(x), x=x)
         alone.learn_one(x, y)
