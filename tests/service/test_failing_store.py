@@ -276,7 +276,7 @@ class Stalling(Sqlite):
 
 def test_a_store_that_stalls_is_told_and_goes_on_with_nothing_lost(tmp_path: Path) -> None:
     async def play() -> None:
-        store = Stalling(str(tmp_path / "x.db"), seconds=0.3)
+        store = Stalling(str(tmp_path / "x.db"), seconds=2.0)
         async with serving(store, stop_seconds=1) as server:
             [first] = await answers(server, case("a"))
             store.goes_on.clear()

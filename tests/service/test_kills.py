@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from effort import part
 from service_killing import ORDERED, SPEC, check_store, killed
 
 pytestmark = pytest.mark.slow
-SERIES = [(2, 1, SPEC), (2, 1, ORDERED), *((50, seed, ORDERED if seed == 3 else SPEC) for seed in range(4))]
-"""Kills, seed and stream: two kills for a look, and 200 for each store."""
+MANY = part(50, 12)
+SERIES = [(2, 1, SPEC), (2, 1, ORDERED), *((MANY, seed, ORDERED if seed == 3 else SPEC) for seed in range(4))]
+"""Kills, seed and stream: two kills for a look, and 200 for each store with SWAPCAL_EFFORT=all."""
 
 
 @pytest.mark.parametrize(("kills", "seed", "spec"), SERIES)
