@@ -75,17 +75,17 @@ def unpack(data: bytes, kinds: tuple[str, ...]) -> dict[str, Any]:
             context = np.frombuffer(context, "<u4").astype(np.int64).tobytes() + np.ones(n).tobytes()
         hint, base, said = (struct.unpack("<d", take(8))[0] if flags & flag else None for flag in (_HINT, _BASE, _SAID))
         features = measured(_FEATURES)
-        found = dict(zip(("value", "other", "probability", "evidence_at", "phi"), numbers, strict=True))
-        found |= {"round": t, "forecaster": name, "context": context, "kind": kinds[kind]}
-        found |= {"hint": hint, "base": base, "said": said, "scores": measured(_SCORES), "seal": measured(_SEAL)}
-        found["features"] = None if features is None else struct.unpack(f"<{len(features) // 8}d", features)
+        data_fields = dict(zip(("value", "other", "probability", "evidence_at", "phi"), numbers, strict=True))
+        data_fields |= {"round": t, "forecaster": name, "context": context, "kind": kinds[kind]}
+        data_fields |= {"hint": hint, "base": base, "said": said, "scores": measured(_SCORES), "seal": measured(_SEAL)}
+        data_fields["features"] = None if features is None else struct.unpack(f"<{len(features) // 8}d", features)
         if at != len(payload):
             raise ValueError
     except (StateFileError, ValueError, IndexError, struct.error):
         raise UnknownForecast(
             "this is not a stored forecast: these bytes are not what Forecast.to_bytes gave"
         ) from None
-    return found
+    return data_fields
 
 
 # --------

@@ -285,19 +285,19 @@ class Forecaster(Stateful):
         """
         n = how_many(X)
         guides = None if hints is None else self.rules.hint_values(inputs.vector(hints, "hints", n))
-        given = [None] * n if guides is None else guides.tolist()
+        hint_list = [None] * n if guides is None else guides.tolist()
         extras = inputs.feature_rows(features, n, self.rules.n_features)
         feature_list = [None] * n if extras is None else list(extras)
         with self._turns:
             contexts = X if self._engine.accepts(X, n) else list(cases(self.hypotheses, X, n))
-        made: list[Forecast] = []
-        while len(made) < n:
-            self._engine.predict_many(contexts, given, feature_list, made)
-            if len(made) < n:
-                k = len(made)
+        opened: list[Forecast] = []
+        while len(opened) < n:
+            self._engine.predict_many(contexts, hint_list, feature_list, opened)
+            if len(opened) < n:
+                k = len(opened)
                 with self._turns:
-                    made.append(self._round.predict(contexts[k], given[k], feature_list[k]))
-        return made
+                    opened.append(self._round.predict(contexts[k], hint_list[k], feature_list[k]))
+        return opened
 
     def distribution(self, x: Any, hint: float | None = None, *, features: Any = None) -> dict[float, float]:
         """The forecasts that `predict` would draw from, with their probabilities. Changes nothing.
@@ -369,15 +369,15 @@ class Forecaster(Stateful):
             Their outcomes.
         """
         labels = self.rules.labels(inputs.vector(y, "y", len(forecasts)))
-        given, told, done = list(forecasts), labels.tolist(), 0
-        while done < len(told):
-            first, done = done, self._engine.update_many(given, told, done)
+        tickets, outcomes, done = list(forecasts), labels.tolist(), 0
+        while done < len(outcomes):
+            first, done = done, self._engine.update_many(tickets, outcomes, done)
             if done > first and self._engine.due():
                 with self._turns:
-                    self._round.after_update(given[done - 1].hint)
+                    self._round.after_update(tickets[done - 1].hint)
                     self._round.check_ties_many(labels[first:done])
-            if done < len(told):
-                self.update(given[done], told[done])
+            if done < len(outcomes):
+                self.update(tickets[done], outcomes[done])
                 done += 1
 
     def run(

@@ -105,7 +105,7 @@ def _late_outcomes_come_along(identity: str | None) -> None:
     (counters, arrays), (own_counters, own_arrays) = again.state.snapshot(), whole.state.snapshot()
     assert counters == own_counters
     assert len(counters["former_keys"]) == 2
-    assert counters["n_cohorts"] > 0 < counters["n_apart"]
+    assert counters["n_cohorts"] > 0 < counters["n_standback"]
     assert all((a.dtype, a.tobytes()) == (own_arrays[k].dtype, own_arrays[k].tobytes()) for k, a in arrays.items())
     stored = [sc.Forecast.from_bytes(forecast.to_bytes()) for forecast in asked]
     for forecaster in (whole, again):

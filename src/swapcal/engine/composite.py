@@ -120,9 +120,9 @@ class Composite(Stateful, ABC, Generic[F]):
 
     def read(self, X: Any, n: int, hints: Any = None, features: Any = None, weights: Any = None) -> Asked:
         """What `n` cases bring, checked; for `swapcal.cases.Cases`, like the next five."""
-        given = self._given(n, hints, features)
+        extras = self._given(n, hints, features)
         contexts = X if weights is None else sparse.weighted(self.hypotheses, X, weights, n)
-        return Asked(self.hypotheses.rows(contexts, n), *given)
+        return Asked(self.hypotheses.rows(contexts, n), *extras)
 
     def allowed(self, y: Float64Array) -> Float64Array:
         """Outcomes that are allowed, infinite for others; NaN stays."""

@@ -199,8 +199,8 @@ class State:
         self.pending = OpenRounds(rules.max_pending)
         self.gate = Gate(LossBounds(rules.property), rules.stand_back)
         if "n_scores" not in rules.settled:
-            said = None if self.hint is None else self.hint.said(_NOTHING, np.zeros(rules.n_features), None)
-            rules.settled["n_scores"] = 0 if said is None else len(said[1])
+            answer = None if self.hint is None else self.hint.said(_NOTHING, np.zeros(rules.n_features), None)
+            rules.settled["n_scores"] = 0 if answer is None else len(answer[1])
         self.waiting = HeldRounds(rules.settled["n_scores"], rules.n_features)
         self.ties = TieDetector()
         self.hinted = rules.hint is not None
@@ -384,7 +384,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 def in_bytes(name: str, part: Any) -> bool:
     """Whether the bytes of a forecaster hold all of a part of it, so that an equal one is made of them."""
-    if part is None or type(part).__eq__ is object.__eq__:  # what cannot be compared is carried along
+    if part is None or "__eq__" not in type(part).__dict__:  # what cannot be compared is carried along
         return part is None
     try:
         twin = _READERS[name](part.spec())

@@ -78,13 +78,13 @@ class MultiHorizon(Generic[F]):
             raise InvalidInput(f"{self.steps} contexts are needed, one for each step, and as many hints or none")
         if self.time + self.steps in self._open:
             raise InvalidInput("forecasts for this time have been made; give its outcome to update before the next")
-        made = []
+        forecasts = []
         for h in range(1, self.steps + 1):
             turn = self.time % h if self.exact else 0
             forecast = self.forecasters[h - 1][turn].predict(xs[h - 1], None if hints is None else hints[h - 1])
             self._open.setdefault(self.time + h, []).append((h, turn, forecast))
-            made.append(forecast)
-        return made
+            forecasts.append(forecast)
+        return forecasts
 
     def update(self, y: float | None) -> None:
         """The outcome of the next time (None: it never came); time goes on by one.

@@ -118,12 +118,12 @@ class Postgres(EventStore):
     def create(self, name: str, spec: bytes, snapshot: bytes) -> bool:
         """Add a stream; False if there is one of that name."""
         with self._guard():
-            made = self._execute(
+            cursor = self._execute(
                 "INSERT INTO swapcal_streams (name, spec, seq, snapshot, snapshot_seq, epoch) "
                 "VALUES (?, ?, 0, ?, 0, 0) ON CONFLICT (name) DO NOTHING",
                 name, spec, snapshot,
             )  # fmt: skip
-            return made.rowcount == 1
+            return cursor.rowcount == 1
 
     def _delete(self, key: int) -> None:
         # Many cases take their time.

@@ -125,8 +125,8 @@ def replay(stream: Stream, store: EventStore) -> None:
     def forecast() -> None:
         rows, waiting[:] = list(waiting), []
         cases = [stream.validate(one.context, one.used()) for one in (row.inputs() for row in rows)]
-        for row, made in zip(rows, stream.predict(cases), strict=True):
-            if made != row.forecast(stream.identity):
+        for row, forecast in zip(rows, stream.predict(cases), strict=True):
+            if forecast != row.forecast(stream.identity):
                 raise ReplayMismatch(
                     f"forecast {row.seq} of stream {stream.name!r} comes out differently from how it was stored: start "
                     "the version of swapcal that stored it, stop it in good order, which leaves nothing to replay, and "

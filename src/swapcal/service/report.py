@@ -55,13 +55,13 @@ def learned_cases(events: Iterable[Event], spec: StreamSpec, n_groups: int, iden
     for _, is_outcome, row in events:
         if not is_outcome or row.y is None:
             continue
-        made, hint = row.forecast(identity), row.inputs().used()
+        forecast, hint = row.forecast(identity), row.inputs().used()
         hint = np.nan if hint is None else min(max(hint, low), high)
-        numbers.append((min(max(row.y, spec.low), spec.high), hint, made.value))
-        here = np.array(made.indices, dtype=np.int64)
+        numbers.append((min(max(row.y, spec.low), spec.high), hint, forecast.value))
+        here = np.array(forecast.indices, dtype=np.int64)
         k = int(here.searchsorted(n_groups))
         indices.append(here[:k])
-        values.append(np.array(made.values)[:k])
+        values.append(np.array(forecast.values)[:k])
         times.append(row.created)
     if not numbers:
         return None
@@ -168,19 +168,19 @@ class ReportPages:
     async def page(self, asked: PageRequest) -> str:
         """The page; a `Problem` if it cannot be made."""
         async with self._one:
-            kept = self._kept.pop(asked.name, None)
+            page = self._kept.pop(asked.name, None)
             # A stream that was deleted and made again is another one.
-            if kept is None or kept[0].seq > asked.seq or kept[0].spec != asked.spec or not _current(kept, asked):
-                kept = asked, time.monotonic(), await _made(asked)
-            self._kept[asked.name] = kept
+            if page is None or page[0].seq > asked.seq or page[0].spec != asked.spec or not _current(page, asked):
+                page = asked, time.monotonic(), await _made(asked)
+            self._kept[asked.name] = page
             while len(self._kept) > KEPT:
                 del self._kept[next(iter(self._kept))]
-            return kept[2]
+            return page[2]
 
 
-def _current(kept: tuple[PageRequest, float, str], asked: PageRequest) -> bool:
-    nothing_yet = not kept[0].status.outcomes and asked.status.outcomes > 0
-    return kept[0].seq == asked.seq or (time.monotonic() - kept[1] < FRESH and not nothing_yet)
+def _current(page: tuple[PageRequest, float, str], asked: PageRequest) -> bool:
+    nothing_yet = not page[0].status.outcomes and asked.status.outcomes > 0
+    return page[0].seq == asked.seq or (time.monotonic() - page[1] < FRESH and not nothing_yet)
 
 
 async def _made(asked: PageRequest) -> str:
@@ -189,8 +189,8 @@ async def _made(asked: PageRequest) -> str:
         sys.executable, "-P", "-m", "swapcal.service.report", stdin=pipe, stdout=pipe, stderr=pipe
     )
     try:
-        told = process.communicate(msgspec.msgpack.encode(asked))
-        page, errors = await asyncio.wait_for(told, SECONDS)
+        output = process.communicate(msgspec.msgpack.encode(asked))
+        page, errors = await asyncio.wait_for(output, SECONDS)
     except TimeoutError as error:
         raise Problem(503, f"the page took more than {SECONDS:g} seconds; try again later", retry_after=60) from error
     finally:

@@ -162,14 +162,14 @@ def _groups(column: Column) -> _Sides:
     """Rounds, bias and evidence of each group that has rounds, everybody included."""
     if not column.n_rounds:
         return {}
-    found = column.groups()
+    bias = column.groups()
     return {
-        found.name[k]: (
-            int(found.rows[k]),
-            SideBias(float(found.mean[k]), float(found.low[k]), float(found.high[k]), bool(found.significant[k])),
-            float(found.evidence[k]),
+        bias.name[k]: (
+            int(bias.rows[k]),
+            SideBias(float(bias.mean[k]), float(bias.low[k]), float(bias.high[k]), bool(bias.significant[k])),
+            float(bias.evidence[k]),
         )
-        for k in np.flatnonzero(found.rows > 0).tolist()
+        for k in np.flatnonzero(bias.rows > 0).tolist()
     }
 
 
@@ -322,7 +322,7 @@ def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
             f"settle goes with outcome_order = 'forecast' and is at most `pending`, {most}; got {spec.settle}"
         )
     key = sha256(f"swapcal stream {name} {spec.seed}".encode())
-    made = sc.Forecaster(
+    forecaster = sc.Forecaster(
         property_of(spec),
         sc.Finite(1 + spec.group_limit),
         horizon=spec.horizon,
@@ -335,9 +335,9 @@ def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
         stand_back=spec.stand_back,
         identity=sha256(key.digest()).hexdigest()[:16],
     )
-    made.rotate_key(key.digest())
-    made.forget_keys()
-    return made
+    forecaster.rotate_key(key.digest())
+    forecaster.forget_keys()
+    return forecaster
 
 
 def check(spec: StreamSpec) -> None:
@@ -437,16 +437,16 @@ class Stream(Stateful):
     def predict(self, cases: Sequence[ValidCase]) -> list[sc.Forecast]:
         """The next events: a forecast for each case, in order. One call for many gives what one for each would."""
         dense, predict = self._dense, self.forecaster.predict
-        made = []
+        forecasts = []
         for case, (indices, values) in zip(cases, self._places(cases), strict=True):
             if self.order is not None:
                 self._learn_due(self.order)
             dense[indices] = values
-            made.append(predict(dense, case.hint, features=case.features))
+            forecasts.append(predict(dense, case.hint, features=case.features))
             dense[indices] = 0.0
             self.seq += 1
-        self.scores.totals.forecasts += len(made)
-        return made
+        self.scores.totals.forecasts += len(forecasts)
+        return forecasts
 
     def _places(self, cases: Sequence[ValidCase]) -> list[Row]:
         """The groups of each case; learns values that were not seen before."""

@@ -252,11 +252,11 @@ class ParquetOutput:
         self._remove({self.parts / _MARK})
         (self.parts / _MARK).touch()
 
-    def _remove(self, kept: set[Path]) -> None:
+    def _remove(self, parts: set[Path]) -> None:
         """Take away what runs have put into the folder of the parts; the mark goes last."""
         if not self.parts.is_dir():
             return
-        named = [name for name in os.listdir(self.parts) if _OURS.fullmatch(name) and self.parts / name not in kept]
+        named = [name for name in os.listdir(self.parts) if _OURS.fullmatch(name) and self.parts / name not in parts]
         for name in sorted(named, key=lambda name: name == _MARK):
             os.unlink(self.parts / name)
 
@@ -268,14 +268,14 @@ class ParquetOutput:
 
     def _go_back(self) -> None:
         """Drop the parts that no commit knows of, once those that it knows are found as they were."""
-        kept, digest = [self._part(k) for k in range(self._n_parts)], ""
-        for part in kept:
+        parts, digest = [self._part(k) for k in range(self._n_parts)], ""
+        for part in parts:
             if not part.exists():
                 raise changed(self.parts, f"has lost {part.name}")
             digest = _chained(digest, _file_digest(part))
         if digest != self._digest:
             raise changed(self.parts, "is not what was written to it")
-        self._remove({*kept, self.parts / _MARK})
+        self._remove({*parts, self.parts / _MARK})
         for file in leftovers(self.path):
             os.unlink(file)
 
