@@ -113,7 +113,6 @@ def test_a_finished_output_can_grow(tmp_path: Path, ending: str) -> None:
 
 def test_row_groups_do_not_depend_on_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outputs, "_GROUP_ROWS", 10)
-    monkeypatch.setattr(outputs, "_PART_ROWS", 16)
     written = []
     for every in (1, 3, 100):
         path = tmp_path / f"out{every}.parquet"
@@ -138,7 +137,7 @@ def test_an_output_that_was_changed_is_not_continued(tmp_path: Path, ending: str
     position = output.commit()
     output.close()
     if ending == "parquet":
-        (tmp_path / "out.parquet.parts" / "000000.parquet").unlink()
+        (tmp_path / "out.parquet.rows").unlink()
     else:
         path.write_text("row,bef\n")
     with pytest.raises(StateFileError, match="put back the file as it was"):
