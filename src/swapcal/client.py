@@ -127,10 +127,10 @@ class _Calls:
 
     @_Method
     def forecast(
-        self, stream: str, id: str, context: Mapping[str, Scalar], hint: float | None = None
+        self, stream: str, id: str, context: Mapping[str, Scalar], hint: float | None = None, weight: float = 1.0
     ) -> Call[Forecasted]:
-        """The forecast of one case; the same id again gives the same answer."""
-        return Call("POST", stream, "forecasts", kind=Forecasted, body=Case(id, dict(context), hint))
+        """The forecast of one case, which counts for a share `weight`; the same id again gives the same answer."""
+        return Call("POST", stream, "forecasts", kind=Forecasted, body=Case(id, dict(context), hint, weight))
 
     @_Method
     def forecasts(self, stream: str, cases: Sequence[Case]) -> Call[list[Forecasted | Refused]]:

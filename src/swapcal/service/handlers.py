@@ -172,6 +172,7 @@ async def stored_case(server: Server, request: Request) -> Response:
             state=_state(stream, row, forecast),
             created=row.created,
             learned=row.learned,
+            weight=inputs.weight,
         )
 
     return json(await server.query(read))

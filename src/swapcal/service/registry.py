@@ -124,7 +124,7 @@ def replay(stream: Stream, store: EventStore) -> None:
 
     def forecast() -> None:
         rows, waiting[:] = list(waiting), []
-        cases = [stream.validate(one.context, one.used()) for one in (row.inputs() for row in rows)]
+        cases = [stream.validate(one.context, one.used(), one.weight) for one in (row.inputs() for row in rows)]
         for row, made in zip(rows, stream.predict(cases), strict=True):
             if made != row.forecast(stream.identity):
                 raise ReplayMismatch(

@@ -18,11 +18,11 @@ import numpy as np
 import swapcal as sc
 from swapcal.audits.timeline import ErrorHistory
 from swapcal.forecast import Identity
-from swapcal.protocols import Rows
+from swapcal.protocols import Row, Rows
 from swapcal.service.schemas import Problem, StreamStatus
 from swapcal.service.spec import StreamSpec
 from swapcal.service.store import Event, opened
-from swapcal.service.stream import Stream, property_of
+from swapcal.service.stream import Stream, columns, groups_row, property_of, unweighted
 from swapcal.tasks.contexts import ContextColumns, ContextRows
 from swapcal.tasks.evaluation import Evaluation
 from swapcal.tasks.result import Counts, History, Range, Result, Section, versions
@@ -43,32 +43,27 @@ class LearnedCases(NamedTuple):
     hint: Float64Array
     forecast: Float64Array
     rows: Rows
+    weights: Float64Array | None
     first: float
     last: float
 
 
 def learned_cases(events: Iterable[Event], spec: StreamSpec, n_groups: int, identity: Identity) -> LearnedCases | None:
     """The outcomes among the events of a stream; None if there is none."""
-    numbers: list[tuple[float, float, float]] = []
-    indices, values, times = list[Any](), list[Any](), list[float]()
+    rounds: list[tuple[float, float, Row]] = []
+    hints, times = list[float](), list[float]()
     low, high = property_of(spec).domain
     for _, is_outcome, row in events:
         if not is_outcome or row.y is None:
             continue
-        made, hint = row.forecast(identity), row.inputs().used()
-        hint = np.nan if hint is None else min(max(hint, low), high)
-        numbers.append((min(max(row.y, spec.low), spec.high), hint, made.value))
-        here = np.array(made.indices, dtype=np.int64)
-        k = int(here.searchsorted(n_groups))
-        indices.append(here[:k])
-        values.append(np.array(made.values)[:k])
+        forecast, hint = row.forecast(identity), row.inputs().used()
+        hints.append(np.nan if hint is None else min(max(hint, low), high))
+        rounds.append((min(max(row.y, spec.low), spec.high), forecast.value, groups_row(forecast, n_groups)))
         times.append(row.created)
-    if not numbers:
+    if not rounds:
         return None
-    indptr = np.concatenate([[0], np.cumsum([len(one) for one in indices])]).astype(np.int64)
-    y, hints, forecasts = (np.ascontiguousarray(one) for one in np.array(numbers).T)
-    rows = Rows(indptr, np.concatenate(indices), np.concatenate(values))
-    return LearnedCases(y, hints, forecasts, rows, min(times), max(times))
+    y, forecasts, rows = columns(rounds)
+    return LearnedCases(y, np.array(hints), forecasts, *unweighted(rows), min(times), max(times))
 
 
 def recorded_result(
@@ -82,7 +77,8 @@ def recorded_result(
     history = ErrorHistory()
     for part in history.parts(0, np.ones(len(cases.y), dtype=np.bool_)):
         rows = ContextRows(cases.rows, None).part(part)
-        both.add(cases.y[part], None if bins is None else cases.hint[part], cases.forecast[part], rows, None)
+        weights = None if cases.weights is None else cases.weights[part]
+        both.add(cases.y[part], None if bins is None else cases.hint[part], cases.forecast[part], rows, weights)
         if history.due(part.stop):
             history.note(part.stop, *_errors(both))
     rounds, error_before, error_after = history.series(len(cases.y), *_errors(both))

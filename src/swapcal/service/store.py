@@ -77,10 +77,11 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     context: Context
     hint: float | None = None
     fetched: float | None = None
+    weight: float = 1.0
 
     def same_as(self, case: Case) -> bool:
         """Whether a case asks the same."""
-        return self.hint == case.hint and self.context == case.context
+        return self.hint == case.hint and self.weight == case.weight and self.context == case.context
 
     def used(self) -> float | None:
         """The hint that the forecaster got."""

@@ -27,6 +27,7 @@ from swapcal.service.spec import MonitorSpec, StreamSpec, seconds
 from swapcal.service.store import pack, unpack
 from swapcal.state import Packed, Saved, Stateful
 from swapcal.text.numbers import counted
+from swapcal.typing import Float64Array
 
 # --------
 # Every group of a stream watched: outcomes are handed to the package's monitor together, transaction by transaction.
@@ -130,6 +131,14 @@ def columns(
     return np.array([y for y, _, _ in rounds]), np.array([p for _, p, _ in rounds]), rows
 
 
+def unweighted(rows: Rows) -> tuple[Rows, Float64Array | None]:
+    """The groups without the weights of their cases; and those, which everybody's group holds, if not all are 1."""
+    weights = rows.values[rows.indptr[:-1]]
+    if (weights == 1.0).all():
+        return rows, None
+    return Rows(rows.indptr, rows.indices, rows.values / np.repeat(weights, np.diff(rows.indptr))), weights
+
+
 # --------
 # What the audits say, in numbers for the page, for JSON and for the report alike.
 
@@ -197,12 +206,12 @@ RECENT = 1000
 
 
 class Totals(msgspec.Struct):
-    """Counts and sums over the stream."""
+    """Counts and sums over the stream; those of losses are weighted, and `compared` is their weight."""
 
     forecasts: int = 0
     outcomes: int = 0
     forgotten: int = 0
-    compared: int = 0
+    compared: float = 0.0
     loss_before: float = 0.0
     loss_after: float = 0.0
 
@@ -226,7 +235,7 @@ class StreamEvaluation(Stateful):
         self._waiting: list[tuple[float, float | None, float, Row]] = []
 
     def add(self, y: float, hint: float | None, forecast: float, row: Row) -> None:
-        """An outcome, the model's hint, the forecast, and the case's groups."""
+        """An outcome, the model's hint, the forecast, and the case's groups, times its weight."""
         self._waiting.append((y, hint, forecast, row))
         if len(self._waiting) >= SETTLE_EVERY:
             self.bring_up_to_date()
@@ -234,20 +243,22 @@ class StreamEvaluation(Stateful):
         totals.outcomes += 1
         if hint is not None:
             before, after = float(self.property.loss(hint, y)), float(self.property.loss(forecast, y))
-            totals.compared += 1
-            totals.loss_before += before
-            totals.loss_after += after
+            weight = float(row.values[0])
+            totals.compared += weight
+            totals.loss_before += weight * before
+            totals.loss_after += weight * after
             self.recent_before.append(before)
             self.recent_after.append(after)
 
     def bring_up_to_date(self) -> None:
         """Add what waits to the audits: many rounds at once cost a tenth, and give the same bits."""
         waiting, self._waiting = self._waiting, []
-        if waiting:
-            self.after.add(*columns([(y, p, row) for y, _, p, row in waiting]))
         hinted = [(y, hint, row) for y, hint, _, row in waiting if hint is not None]
-        if hinted:
-            self.before.add(*columns(hinted))
+        for column, rounds in ((self.after, [(y, p, row) for y, _, p, row in waiting]), (self.before, hinted)):
+            if rounds:
+                y, p, rows = columns(rounds)
+                rows, weights = unweighted(rows)
+                column.add(y, p, rows, weights=weights)
 
     def audits(self) -> tuple[Column, Column]:
         """Copies of the columns before and after, for other threads to read."""
@@ -364,11 +375,12 @@ class ReplayMismatch(sc.StateFileError):
 
 
 class ValidCase(NamedTuple):
-    """A case that can be forecast: its columns, the hint, and the features of a hint that learns."""
+    """A case that can be forecast: its columns, the hint, the features of a hint that learns, and its weight."""
 
     context: dict[str, Scalar]
     hint: float | None
     features: list[float] | None
+    weight: float
 
 
 class Stream(Stateful):
@@ -427,12 +439,12 @@ class Stream(Stateful):
         """Whether the next event, in another transaction, would not do the same as in this one."""
         return self.order is not None or (self.watch is not None and self.watch.is_open)
 
-    def validate(self, context: dict[str, Scalar], hint: float | None) -> ValidCase:
+    def validate(self, context: dict[str, Scalar], hint: float | None, weight: float = 1.0) -> ValidCase:
         """A case that can be forecast; an `InvalidInput` if it cannot, before anything is learned from it."""
         low, high = self.property.domain
         if hint is not None and self.spec.outside == "error" and not low <= hint <= high:
             raise sc.InvalidInput(f"the hint {hint:g} is outside [{low:g}, {high:g}]")
-        return ValidCase(context, hint, self.spec.inputs(context))
+        return ValidCase(context, hint, self.spec.inputs(context), weight)
 
     def predict(self, cases: Sequence[ValidCase]) -> list[sc.Forecast]:
         """The next events: a forecast for each case, in order. One call for many gives what one for each would."""
@@ -441,7 +453,8 @@ class Stream(Stateful):
         for case, (indices, values) in zip(cases, self._places(cases), strict=True):
             if self.order is not None:
                 self._learn_due(self.order)
-            dense[indices] = values
+            # One of no weight is forgotten at once, and forecast as if it counted.
+            dense[indices] = values if case.weight in (0.0, 1.0) else case.weight * values
             made.append(predict(dense, case.hint, features=case.features))
             dense[indices] = 0.0
             self.seq += 1
@@ -498,7 +511,7 @@ class Stream(Stateful):
             y = min(max(y, self.spec.low), self.spec.high)
             low, high = self.property.domain
             hint = None if hint is None else min(max(hint, low), high)
-        row = self._row(forecast)
+        row = groups_row(forecast, self.groups.n)
         self.scores.add(y, hint, forecast.value, row)
         if self.watch is not None:
             self.watch.add(y, forecast.value, row)
@@ -601,10 +614,11 @@ class Stream(Stateful):
                 "version that wrote it"
             ) from error
 
-    def _row(self, forecast: sc.Forecast) -> Row:
-        """The case's groups: its context without the level sets of the hint behind them."""
-        n = len(forecast.context) // 16
-        indices = np.frombuffer(forecast.context, dtype=np.int64, count=n)
-        values = np.frombuffer(forecast.context, dtype=np.float64, offset=8 * n)
-        k = int(indices.searchsorted(self.groups.n))
-        return Row(indices[:k], values[:k])
+
+def groups_row(forecast: sc.Forecast, n_groups: int) -> Row:
+    """The case's groups, times its weight: its context without the level sets of the hint behind them."""
+    n = len(forecast.context) // 16
+    indices = np.frombuffer(forecast.context, dtype=np.int64, count=n)
+    values = np.frombuffer(forecast.context, dtype=np.float64, offset=8 * n)
+    k = int(indices.searchsorted(n_groups))
+    return Row(indices[:k], values[:k])
