@@ -133,14 +133,17 @@ def test_idle_keys_start_anew_and_unknown_outcomes_are_told() -> None:
 @pytest.mark.parametrize("order", ["arrival", "forecast"])
 def test_weights_known_times_and_outcomes_that_never_come(order: str) -> None:
     """A bucket that is saved between any two pieces plays what the cases of its keys play at once."""
-    rng, nan, events = np.random.default_rng(5), np.nan, []
+    rng, nan = np.random.default_rng(5), np.nan
+    events: list[tuple[Any, ...]] = []
     for t in range(80):
         p, w = round(float(rng.random()), 2), (1.0, 0.25, 0.0, 0.6)[t % 4]
         events.append((t + 0.0, "store 0", f"c{t}", nan, p, w, None, nan))
-        never, y = t % 7 == 3, float(rng.random() < 0.4)
+        no_more, label = t % 7 == 3, float(rng.random() < 0.4)
         came = t + float(rng.choice([0.5, 4.5, 11.5]))
         due = nan if t % 3 else came + 6.0
-        events.append((came, "store 0", f"c{t}", nan if never else y, nan, nan, never or None, nan if never else due))
+        events.append(
+            (came, "store 0", f"c{t}", nan if no_more else label, nan, nan, no_more or None, nan if no_more else due)
+        )
     names = ("at", "store", "case", "y", "p", "w", "never", "known")
     kinds = (pa.float64(), pa.string(), pa.string(), *[pa.float64()] * 3, pa.bool_(), pa.float64())
     events.sort(key=lambda event: (event[0], event[2]))

@@ -20,7 +20,7 @@ from swapcal.service.schemas import Problem
 from swapcal.service.spec import MonitorSpec, StreamSpec
 from swapcal.service.sqlite import Sqlite
 from swapcal.service.store import pack, unpack
-from swapcal.service.stream import Stream, ValidCase, check
+from swapcal.service.stream import Stream, ValidCase, check, groups_row
 
 DATA = Path(__file__).parent / "data"
 SPECS = {
@@ -118,7 +118,7 @@ def test_every_group_is_watched_and_alarms_name_the_one_that_is_off() -> None:
         stream.begin(float(k + 1))
         made = stream.predict([stream.validate({"carrier": carrier}, None) for carrier in "AB"])
         for one, y in zip(made, (0.0, float(k % 2)), strict=True):
-            stream.watch.add(y, 0.5, stream._row(one))
+            stream.watch.add(y, 0.5, groups_row(one, stream.groups.n))
         stream.end()
     first = stream.watch.alarms[0]
     assert (first.group, first.side) == ("carrier=A", "too high")

@@ -22,7 +22,7 @@ from swapcal.protocols import Row, Rows
 from swapcal.service.schemas import Problem, StreamStatus
 from swapcal.service.spec import StreamSpec
 from swapcal.service.store import Event, opened
-from swapcal.service.stream import Stream, columns, groups_row, property_of, unweighted
+from swapcal.service.stream import Stream, columns, groups_row, unweighted
 from swapcal.tasks.contexts import ContextColumns, ContextRows
 from swapcal.tasks.evaluation import Evaluation
 from swapcal.tasks.result import Counts, History, Range, Result, Section, versions
@@ -52,7 +52,7 @@ def learned_cases(events: Iterable[Event], spec: StreamSpec, n_groups: int, iden
     """The outcomes among the events of a stream; None if there is none."""
     rounds: list[tuple[float, float, Row]] = []
     hints, times = list[float](), list[float]()
-    low, high = property_of(spec).domain
+    low, high = spec.forecast_property().domain
     for _, is_outcome, row in events:
         if not is_outcome or row.y is None:
             continue
@@ -70,7 +70,7 @@ def recorded_result(
     name: str, spec: StreamSpec, groups: sc.Groups, cases: LearnedCases, status: dict[str, Any]
 ) -> Result:
     """The result for a page; `status` is what the stream says of itself, for the page's list of what was asked."""
-    kind, audience = property_of(spec), ContextColumns(groups)
+    kind, audience = spec.forecast_property(), ContextColumns(groups)
     hinted = ~np.isnan(cases.hint)
     bins = binning(kind, cases.hint[hinted], None) if hinted.any() else None
     both = Evaluation(kind, audience, bins, cases.y, 2.0, cases.hint[hinted] if hinted.any() else None)

@@ -16,16 +16,16 @@ import msgspec
 import numpy as np
 
 import swapcal as sc
-from swapcal import properties
 from swapcal.audits.column import Column
 from swapcal.cases import Order
 from swapcal.forecast import Identity
 from swapcal.monitor import Alarm, Monitor
 from swapcal.protocols import Row, Rows
 from swapcal.service.schemas import AuditView, GroupView, RaisedAlarm, Scalar, SideBias, SideErrors, StreamStatus
-from swapcal.service.spec import MonitorSpec, StreamSpec, seconds
+from swapcal.service.spec import MonitorSpec, StreamSpec
 from swapcal.service.store import pack, unpack
 from swapcal.state import Packed, Saved, Stateful
+from swapcal.tasks.config import parse_delay
 from swapcal.text.numbers import counted
 from swapcal.typing import Float64Array
 
@@ -295,27 +295,6 @@ MOST_CELLS = 2_000_000
 FIRST_BINS = 100
 
 
-def property_of(spec: StreamSpec) -> Any:
-    """The property; an `InvalidInput` where the spec makes no sense."""
-    if not spec.low < spec.high:
-        raise sc.InvalidInput(f"low must be below high; got {spec.low:g} and {spec.high:g}")
-    _, argument = properties.by_name().get(spec.property, (None, None))
-    text = spec.property
-    for name in ("level", "order"):
-        value = getattr(spec, name)
-        if (value is not None) != (name == argument):
-            verb, what = ("needs a", "give") if name == argument else ("has no", "leave out")
-            raise sc.InvalidInput(f"property {spec.property!r} {verb} {name}; {what} it")
-        text += "" if value is None else f":{value!r}"
-    return properties.from_text(text, spec.low, spec.high)
-
-
-def groups_of(spec: StreamSpec) -> sc.Groups:
-    """The groups, before any value was seen; an `InvalidInput` where the spec makes no sense."""
-    groups = [one if isinstance(one, str) else tuple(one) for one in spec.groups]
-    return sc.Groups(groups, limit=spec.group_limit, rare=spec.rare)
-
-
 def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
     """A forecaster that has seen nothing, over the positions of the groups.
 
@@ -323,32 +302,19 @@ def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
     Its identity, and the key of the seals on its forecasts, follow from the stream's name and seed: whoever builds it
     anew from the log gets a forecaster that knows the forecasts there as its own.
     """
-    if spec.features and spec.hint != "learn":
-        raise sc.InvalidInput("features are for a hint that learns; give hint = 'learn', or leave them out")
-    if spec.jitter > spec.high - spec.low:
-        raise sc.InvalidInput(f"jitter must be at most the width of the range, {spec.high - spec.low:g}")
-    most = spec.max_pending()
-    if spec.settle is not None and (spec.outcome_order == "arrival" or spec.settle > most):
-        raise sc.InvalidInput(
-            f"settle goes with outcome_order = 'forecast' and is at most `pending`, {most}; got {spec.settle}"
-        )
     key = sha256(f"swapcal stream {name} {spec.seed}".encode())
-    made = sc.Forecaster(
-        property_of(spec),
+    forecaster = spec.config().forecaster(
+        spec.forecast_property(),
         sc.Finite(1 + spec.group_limit),
-        horizon=spec.horizon,
-        bins=spec.bins,
+        len(spec.features),
         seed=0 if spec.seed is None else spec.seed,
-        hint=sc.OnlineRegression(n_features=len(spec.features)) if spec.hint == "learn" else None,
         outside=spec.outside,
-        jitter=spec.jitter,
-        max_pending=most,
         stand_back=spec.stand_back,
         identity=sha256(key.digest()).hexdigest()[:16],
     )
-    made.rotate_key(key.digest())
-    made.forget_keys()
-    return made
+    forecaster.rotate_key(key.digest())
+    forecaster.forget_keys()
+    return forecaster
 
 
 def check(spec: StreamSpec) -> None:
@@ -359,11 +325,9 @@ def check(spec: StreamSpec) -> None:
             f"{spec.group_limit} groups with about {bins:.0f} bins are more than {MOST_CELLS} cells; lower "
             "group_limit, bins or horizon"
         )
-    groups = groups_of(spec)
-    forecaster_of(spec, "")
-    watching = spec.watching()
-    if watching is not None:
-        GroupMonitor(watching, property_of(spec), groups)
+    Stream("", spec)
+    if spec.jitter > spec.high - spec.low:
+        raise sc.InvalidInput(f"jitter must be at most the width of the range, {spec.high - spec.low:g}")
 
 
 TOGETHER = 12
@@ -380,7 +344,7 @@ class ValidCase(NamedTuple):
     context: dict[str, Scalar]
     hint: float | None
     features: list[float] | None
-    weight: float
+    weight: float = 1.0
 
 
 class Stream(Stateful):
@@ -395,7 +359,7 @@ class Stream(Stateful):
     kind = "stream"
 
     def __init__(self, name: str, spec: StreamSpec) -> None:
-        self._assemble(name, spec, forecaster_of(spec, name), groups_of(spec))
+        self._assemble(name, spec, forecaster_of(spec, name), spec.config().grouping(spec.rare))
         watching, settle = spec.watching(), spec.settles()
         self.watch = self.model_watch = None
         if watching is not None:
@@ -405,12 +369,12 @@ class Stream(Stateful):
 
     def _assemble(self, name: str, spec: StreamSpec, forecaster: sc.Forecaster, groups: sc.Groups) -> None:
         self.name, self.spec, self.forecaster, self.groups = name, spec, forecaster, groups
-        self.property = property_of(spec)
+        self.property = spec.forecast_property()
         self.scores = StreamEvaluation(self.property, groups, spec.bins)
         self.seq = self.snapshot_seq = self.epoch = 0
         self.time = 0.0
         """Of the transaction that the last events belong to."""
-        self._room, self.delay = spec.max_pending(), seconds(spec.delay)
+        self._room, self.delay = spec.max_pending(), parse_delay(spec.delay)[0]
         self._dense = np.zeros(groups.n)
 
     @property

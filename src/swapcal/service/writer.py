@@ -17,8 +17,8 @@ from swapcal.service.idempotency import ForecastJob, OutcomeJob, play
 from swapcal.service.metrics import Metrics
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import Problem, StoreDown
-from swapcal.service.spec import seconds
 from swapcal.service.store import Commit, EventStore, NotOwner
+from swapcal.tasks.config import parse_delay
 
 log = logging.getLogger("swapcal.service")
 
@@ -263,7 +263,7 @@ class Writer:
         self._pruned = time.monotonic()
         try:
             for stream in self.registry.streams.values():
-                before = time.time() - seconds(stream.spec.keep)
+                before = time.time() - parse_delay(stream.spec.keep)[0]
                 self.metrics.pruned += self.store.prune(stream.name, before, stream.snapshot_seq, PRUNE_AT_ONCE)
         except StoreDown as error:
             self._lost(error)
