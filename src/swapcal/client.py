@@ -16,7 +16,7 @@ import msgspec
 
 from swapcal.errors import SwapcalError
 from swapcal.service import schemas
-from swapcal.service.schemas import Case, Forecasted, Forgotten, Learned, Outcome, Refused
+from swapcal.service.schemas import Case, Forecasted, Forgotten, Learned, Outcome, Refused, Scalar
 from swapcal.service.spec import StreamAnswer, StreamSpec
 
 AGAIN = frozenset({429, 502, 503, 504})
@@ -118,12 +118,7 @@ class _Calls:
 
     @_Method
     def forecast(
-        self,
-        stream: str,
-        id: str,
-        context: Mapping[str, schemas.Scalar],
-        hint: float | None = None,
-        weight: float = 1.0,
+        self, stream: str, id: str, context: Mapping[str, Scalar], hint: float | None = None, weight: float = 1.0
     ) -> Call[Forecasted]:
         """The forecast of one case, which counts for a share `weight`; the same id again gives the same answer."""
         return Call("POST", stream, "forecasts", kind=Forecasted, body=Case(id, dict(context), hint, weight))
@@ -131,9 +126,7 @@ class _Calls:
     @_Method
     def forecasts(self, stream: str, cases: Sequence[Case]) -> Call[list[Forecasted | Refused]]:
         """The forecasts of several cases, in their order; each may be refused by itself."""
-        return Call(
-            "POST", stream, "forecasts", kind=schemas.Answers, field="forecasts", body=schemas.Cases(list(cases))
-        )
+        return Call("POST", stream, "forecasts", kind=schemas.Answers, field="forecasts", body={"cases": list(cases)})
 
     @_Method
     def outcome(self, stream: str, id: str, y: float) -> Call[Learned]:
@@ -149,7 +142,7 @@ class _Calls:
     def outcomes(self, stream: str, outcomes: Sequence[Outcome]) -> Call[list[Learned | Forgotten | Refused]]:
         """Send several outcomes, None for those that will never come; each may be refused by itself."""
         return Call(
-            "POST", stream, "outcomes", kind=schemas.Results, field="outcomes", body=schemas.Outcomes(list(outcomes))
+            "POST", stream, "outcomes", kind=schemas.Results, field="outcomes", body={"outcomes": list(outcomes)}
         )
 
     @_Method

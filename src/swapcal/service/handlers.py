@@ -109,7 +109,7 @@ async def forecast_all(server: Server, name: str, cases: Sequence[Case]) -> list
         hints = [(case.id, hint if case.hint is None else case.hint) for case, hint in pairs]
         if not problem.store_down or server.config.service.when_down != "hint":
             raise
-        answers = [Forecasted(id, hint, hint, calibrated=False) for id, hint in hints if hint is not None]
+        answers = [Forecasted(name, hint, hint, calibrated=False) for name, hint in hints if hint is not None]
         if len(answers) < len(cases):
             raise
         server.metrics.raw_hints += len(cases)

@@ -164,9 +164,9 @@ class _Snapshot(Collector):
         yield GaugeMetricFamily("swapcal_queued", "Cases that wait to be stored", value=self.queued)
         yield GaugeMetricFamily("swapcal_ready", "Whether the store works", value=float(self.ready))
         for field in GAUGES:
-            family = GaugeMetricFamily(f"swapcal_stream_{field}", _ABOUT[field]["description"], labels=["stream"])
-            for status in self.statuses:
-                number = getattr(status, field)
+            gauge = GaugeMetricFamily(f"swapcal_stream_{field}", _ABOUT[field]["description"], labels=["stream"])
+            for stream in self.statuses:
+                number = getattr(stream, field)
                 if number is not None:
-                    family.add_metric([status.name], float(number))
-            yield family
+                    gauge.add_metric([stream.name], float(number))
+            yield gauge
