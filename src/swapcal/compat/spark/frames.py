@@ -12,6 +12,7 @@ from swapcal.compat.spark.workers import (
     left,
     merged_audits,
     named,
+    pa,
     partial_audit,
     play_bucket,
     recalibrated_keys,
@@ -44,8 +45,6 @@ class BucketProcessor:
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802
         """The events of a bucket in a micro-batch."""
-        pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-
         tables = [pa.Table.from_pandas(frame, preserve_index=False) for frame in rows]
         table = pa.concat_tables(tables, promote_options="permissive")
         bucket = self._bucket()
@@ -306,13 +305,9 @@ def audit(
     functions = package("pyspark.sql.functions", "audit", extra="spark")
 
     def part(parts: Iterator[Any]) -> Iterator[Any]:
-        pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-
         yield pa.RecordBatch.from_pydict({"audit": [partial_audit(batches(parts), empty, forecast, y, columns)]})
 
     def merge(table: Any) -> Any:
-        pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-
         return pa.table({"audit": [merged_audits(table["audit"].to_pylist())]})
 
     parts = df.select(*dict.fromkeys((forecast, y, *columns))).mapInArrow(part, "audit binary")

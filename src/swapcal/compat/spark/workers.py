@@ -19,6 +19,9 @@ from swapcal.keyed.keyed import forecaster_for_key, key_text
 from swapcal.tables.sources import package
 from swapcal.typing import Float64Array
 
+pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
+pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
+
 # --------
 # Which column is what: checked against a DataFrame's schema before anything runs.
 
@@ -93,8 +96,6 @@ _OUT = 10_000
 
 def recalibrated(table: Any, columns: SparkColumns, template: bytes, most_rows: int, order: str = "arrival") -> Any:
     """All rows of one key, in the order of time, with their forecasts."""
-    pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-
     key = _key(table, columns)
     _check_size(key, table.num_rows, most_rows)
     table = in_order(table, key, columns)
@@ -119,7 +120,6 @@ def recalibrated_keys(
 
     Many keys share a batch on their way in and out: a batch for each would cost more than its forecasts.
     """
-    pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
     held: list[Any] = []
     done: list[Any] = []
     seen: set[Any] = set()
@@ -142,7 +142,6 @@ def recalibrated_keys(
 
 def _pieces(parts: Iterator[Any], columns: SparkColumns) -> Iterator[tuple[Any, Any]]:
     """Runs of rows of one key, with the key."""
-    pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
     for table in batches(parts):
         _key(table, columns)
         keys = table[columns.key].combine_chunks()
@@ -161,15 +160,12 @@ def _check_size(key: Any, n_rows: int, most_rows: int) -> None:
 
 def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
     """The events of some keys: cases, whose y is null, and outcomes, or that none will come. One row for each event."""
-    pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-    pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
-
     assert columns.id is not None
     _key(table, columns)
     if pc.any(pc.is_null(table[columns.id])).as_py():
         raise InvalidInput(f"an event has no id: the column {columns.id!r} is null")
     never = pa.nulls(table.num_rows, pa.bool_()) if columns.never is None else table[columns.never]
-    table = table.append_column("__never", pc.fill_null(never, False))
+    table = table.append_column("__never", pc.fill_null(never.cast(pa.bool_()), False))
     table = table.append_column("__outcome", pc.or_(pc.is_valid(table[columns.y]), table["__never"]))
     order = [(name, "ascending") for name in (columns.key, *columns.time, "__outcome", columns.id)]
     table = table.sort_by(order).combine_chunks()
@@ -221,8 +217,6 @@ def left(keys: list[Any], columns: SparkColumns) -> Any:
 
 def partial_audit(tables: Iterable[Any], empty: bytes, forecast: str, y: str, groups: tuple[str, ...]) -> bytes:
     """The column of some rows, those without an outcome or a forecast left out."""
-    pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
-
     column = Column.from_bytes(empty)
     for table in tables:
         whole = table.filter(pc.and_(pc.is_valid(table[y]), pc.is_valid(table[forecast])))
@@ -246,8 +240,6 @@ def merged_audits(parts: Iterable[bytes]) -> bytes | None:
 
 def in_order(table: Any, key: Any, columns: SparkColumns) -> Any:
     """The rows in the order of time, which must be a total one: that in which a shuffle leaves them is not defined."""
-    pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
-
     for name in columns.time:
         if table[name].null_count:
             raise InvalidInput(
@@ -277,8 +269,6 @@ def contexts(table: Any, groups: tuple[str, ...]) -> Any:
 
 def floats(table: Any, name: str) -> Float64Array:
     """A column of numbers; NaN where it is null."""
-    pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-
     column = table[name].combine_chunks()
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
@@ -287,8 +277,6 @@ def floats(table: Any, name: str) -> Float64Array:
 
 def moments(table: Any, name: str) -> Float64Array:
     """A column of times in seconds, or of numbers; NaN where it is null."""
-    pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-
     column = table[name].combine_chunks()
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("us"))
@@ -300,8 +288,6 @@ def moments(table: Any, name: str) -> Float64Array:
 
 def batches(parts: Iterator[Any]) -> Iterator[Any]:
     """Record batches as tables."""
-    pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-
     return (pa.Table.from_batches([part]) for part in parts if part.num_rows)
 
 
