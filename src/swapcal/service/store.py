@@ -277,8 +277,6 @@ class EventStore(ABC):
     def acquire(self, name: str) -> StoredStream | None:
         """Become the owner under a new epoch; None if there is no such stream, `NotOwner` if it has an owner."""
         with self._guard():
-            if name not in self.names():
-                return None
             self._lock(name)
             with self._transaction():
                 self._execute("UPDATE swapcal_streams SET epoch = epoch + 1 WHERE name = ?", name)
