@@ -57,7 +57,7 @@ def _play(stream: Stream, sizes: list[int], *, reload_after: int | None = None) 
             stream.learn(made[k], group[k].hint, round(rng.uniform(stream.spec.low, stream.spec.high)))
         if number == reload_after:
             stream = Stream.from_bytes(stream.to_bytes(), name=stream.name, spec=stream.spec)
-    before, after = stream.audits()
+    before, after = stream.scores.audits()
     return stream, [*out, before.audit.to_bytes(), after.audit.to_bytes(), stream.scores.totals, _watched(stream)]
 
 
@@ -102,29 +102,28 @@ def test_audits_are_those_of_the_rounds_one_by_one() -> None:
         if case.hint is not None:
             expected[0].update(y, case.hint, row)
         expected[1].update(y, made.value, row)
-    assert [column.audit.to_bytes() for column in stream.audits()] == [audit.to_bytes() for audit in expected]
+    assert [column.audit.to_bytes() for column in stream.scores.audits()] == [audit.to_bytes() for audit in expected]
 
 
 def _watched(stream: Stream) -> Any:
-    return [None if watch is None else watch.to_bytes() for watch in (stream.watch, stream.model_watch)]
+    return [monitor.to_bytes() for monitor in stream.monitors.values()]
 
 
 def test_every_group_is_watched_and_alarms_name_the_one_that_is_off() -> None:
     """The watch is told that 0.5 was forecast to all: one group's outcomes are 0, the other's are 0.5 on average."""
     spec = StreamSpec(groups=["carrier"], seed=1, bins=11, monitor=MonitorSpec(tolerance=0.1, alpha=0.01))
     stream = Stream("s", spec)
-    assert stream.watch is not None
     for k in range(200):
         stream.begin(float(k + 1))
         made = stream.predict([stream.validate({"carrier": carrier}, None) for carrier in "AB"])
         for one, y in zip(made, (0.0, float(k % 2)), strict=True):
-            stream.watch.add(y, 0.5, groups_row(one, stream.groups.n))
+            stream.monitors["watch"].add(y, 0.5, groups_row(one, stream.groups.n))
         stream.end()
-    first = stream.watch.alarms[0]
+    first = stream.monitors["watch"].alarms[0]
     assert (first.group, first.side) == ("carrier=A", "too high")
     assert "carrier=A: forecasts are too high by more than 0.1" in first.alarm
-    assert {one.group for one in stream.watch.alarms} <= {"carrier=A", "all"}
-    assert stream.status().alarms == stream.watch.raised == len(stream.watch.alarms)
+    assert {one.group for one in stream.monitors["watch"].alarms} <= {"carrier=A", "all"}
+    assert stream.status().alarms == stream.monitors["watch"].raised == len(stream.monitors["watch"].alarms)
     assert first.at == first.group_outcomes, "in the transaction of the outcome that made it sure"
 
 
@@ -143,15 +142,14 @@ def test_the_monitor_is_the_packages_own(tolerance: float | None) -> None:
             stream.learn(one, case.hint, outcome)
         stream.end()
         plain.update_many(y, [one.value for one in made], [case.context for case in group])
-    assert stream.watch is not None
-    assert stream.watch.monitor.to_bytes() == plain.to_bytes()
+    assert stream.monitors["watch"].monitor.to_bytes() == plain.to_bytes()
 
 
 def test_no_monitor_where_nobody_wants_one() -> None:
     stream = Stream("s", StreamSpec(seed=1, monitor=False))
-    assert stream.watch is None
+    assert not stream.monitors
     assert not stream.status().watched
-    assert Stream.from_bytes(stream.to_bytes(), name="s", spec=stream.spec).watch is None
+    assert Stream.from_bytes(stream.to_bytes(), name="s", spec=stream.spec).monitors == {}
     with pytest.raises(sc.InvalidInput, match="alpha or every"):
         check(StreamSpec(monitor=MonitorSpec(alpha=0.1, every=100)))
 

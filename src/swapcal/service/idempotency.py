@@ -129,8 +129,8 @@ class _Turn:
         if not fresh:
             return
         seq, identity = self.stream.seq, self.stream.identity
-        made = self.stream.predict([one.asked for one in fresh.values()])
-        for one, forecast in zip(fresh.values(), made, strict=True):
+        forecasts = self.stream.predict([one.asked for one in fresh.values()])
+        for one, forecast in zip(fresh.values(), forecasts, strict=True):
             seq += 1
             request = _json(Request(one.case.context, one.case.hint, one.fetched, one.case.weight))
             row = CaseRow(one.case.id, seq, request, pack(forecast, identity), self.now, forecast=forecast)

@@ -154,39 +154,46 @@ def page_request(stream: Stream, store: str) -> PageRequest:
     return PageRequest(store, stream.name, spec, groups, str(who), who.key, stream.seq, stream.status())
 
 
+class _Page(NamedTuple):
+    asked: PageRequest
+    at: float
+    html: str
+
+    def answers(self, asked: PageRequest) -> bool:
+        """Whether it is what is asked for now; a stream that was deleted and made again is another one."""
+        if self.asked.seq > asked.seq or self.asked.spec != asked.spec:
+            return False
+        nothing_yet = not self.asked.status.outcomes and asked.status.outcomes > 0
+        return self.asked.seq == asked.seq or (time.monotonic() - self.at < FRESH and not nothing_yet)
+
+
 class ReportPages:
     """Makes pages one at a time, and keeps the last of some streams while nothing happens there, or for a minute."""
 
     def __init__(self) -> None:
         self._one = asyncio.Lock()
-        self._kept: dict[str, tuple[PageRequest, float, str]] = {}
+        self._pages: dict[str, _Page] = {}
 
     async def page(self, asked: PageRequest) -> str:
         """The page; a `Problem` if it cannot be made."""
         async with self._one:
-            kept = self._kept.pop(asked.name, None)
-            # A stream that was deleted and made again is another one.
-            if kept is None or kept[0].seq > asked.seq or kept[0].spec != asked.spec or not _current(kept, asked):
-                kept = asked, time.monotonic(), await _made(asked)
-            self._kept[asked.name] = kept
-            while len(self._kept) > KEPT:
-                del self._kept[next(iter(self._kept))]
-            return kept[2]
+            page = self._pages.pop(asked.name, None)
+            if page is None or not page.answers(asked):
+                page = _Page(asked, time.monotonic(), await _in_process(asked))
+            self._pages[asked.name] = page
+            while len(self._pages) > KEPT:
+                del self._pages[next(iter(self._pages))]
+            return page.html
 
 
-def _current(kept: tuple[PageRequest, float, str], asked: PageRequest) -> bool:
-    nothing_yet = not kept[0].status.outcomes and asked.status.outcomes > 0
-    return kept[0].seq == asked.seq or (time.monotonic() - kept[1] < FRESH and not nothing_yet)
-
-
-async def _made(asked: PageRequest) -> str:
+async def _in_process(asked: PageRequest) -> str:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "swapcal.service.report", stdin=pipe, stdout=pipe, stderr=pipe
     )
     try:
-        told = process.communicate(msgspec.msgpack.encode(asked))
-        page, errors = await asyncio.wait_for(told, SECONDS)
+        talk = process.communicate(msgspec.msgpack.encode(asked))
+        page, errors = await asyncio.wait_for(talk, SECONDS)
     except TimeoutError as error:
         raise Problem(503, f"the page took more than {SECONDS:g} seconds; try again later", retry_after=60) from error
     finally:

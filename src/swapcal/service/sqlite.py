@@ -153,10 +153,10 @@ class Sqlite(EventStore):
 def _file(path: str | Path) -> tuple[int, int] | None:
     """Which file a path leads to; None if there is none."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 @cache

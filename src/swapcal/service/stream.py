@@ -37,7 +37,9 @@ from swapcal.typing import Float64Array
 
 ALARMS_KEPT = 1000
 # Of the range of outcomes, or of the share of outcomes below a quantile, where a stream does not say.
-TOLERANCE = 0.02
+TOLERANCE, ALPHA = 0.02, 0.05
+MONITORS = ("watch", "model_watch")
+"""Of the forecasts, and of the model's own numbers; as a snapshot names them."""
 
 
 class GroupMonitor(Stateful):
@@ -45,19 +47,16 @@ class GroupMonitor(Stateful):
 
     Parameters
     ----------
-    spec
-        Tolerance, and how often an alarm may be false.
-    property, groups
-        Of the stream.
+    monitor
+        Over the groups of the stream.
+    raised, alarms
+        How many alarms it has raised, and the latest of them.
     """
 
     kind = "group monitor"
 
-    def __init__(self, spec: MonitorSpec, property: Any, groups: sc.Groups) -> None:
-        self._assemble(Monitor(property, groups, **settings(spec, property)), 0, [])
-
-    def _assemble(self, monitor: Monitor, raised: int, alarms: list[RaisedAlarm]) -> None:
-        self.monitor, self.raised, self.alarms = monitor, raised, alarms
+    def __init__(self, monitor: Monitor, raised: int = 0, alarms: Sequence[RaisedAlarm] = ()) -> None:
+        self.monitor, self.raised, self.alarms = monitor, raised, list(alarms)
         self._waiting: list[tuple[float, float, Row]] = []
 
     @property
@@ -81,10 +80,10 @@ class GroupMonitor(Stateful):
             return
         for alarm in self.monitor.update_many(*columns(waiting)):
             self.raised += 1
-            self.alarms.append(self._told(alarm, seq, at))
+            self.alarms.append(self._raised(alarm, seq, at))
         del self.alarms[:-ALARMS_KEPT]
 
-    def _told(self, alarm: Alarm, seq: int, at: float) -> RaisedAlarm:
+    def _raised(self, alarm: Alarm, seq: int, at: float) -> RaisedAlarm:
         shares = "" if self.monitor.property.continuous else " of outcomes"
         sentence = (
             f"{alarm.group}: forecasts are {alarm.side} by more than {self.monitor.tolerance:g}{shares}, "
@@ -100,21 +99,18 @@ class GroupMonitor(Stateful):
     @classmethod
     def from_state(cls, packed: Packed, *, property: Any = None, groups: sc.Groups | None = None) -> "GroupMonitor":
         """Make it again, over the groups of the stream."""
-        watch = cls.__new__(cls)
         monitor = Monitor.from_bytes(packed.parts["monitor"], property=property, groups=groups)
-        watch._assemble(monitor, packed.plain["raised"], msgspec.convert(packed.plain["alarms"], list[RaisedAlarm]))
-        return watch
+        return cls(monitor, packed.plain["raised"], msgspec.convert(packed.plain["alarms"], list[RaisedAlarm]))
 
 
-def settings(spec: MonitorSpec, property: Any) -> dict[str, Any]:
-    """Of the monitor: false alarms ever (`alpha`) unless it is told to start over (`every`)."""
+def monitor_of(spec: MonitorSpec, property: Any, groups: sc.Groups) -> Monitor:
+    """The monitor that a stream asks for: false alarms ever (`alpha`), unless it is to start over (`every`)."""
     width = property.high - property.low if property.continuous else 1.0
     tolerance = TOLERANCE * width if spec.tolerance is None else spec.tolerance
-    if spec.every is not None:
-        if spec.alpha is not None:
-            raise sc.InvalidInput("a monitor takes alpha or every, not both")
-        return {"tolerance": tolerance, "every": spec.every}
-    return {"tolerance": tolerance, "alpha": 0.05 if spec.alpha is None else spec.alpha}
+    if spec.every is not None and spec.alpha is not None:
+        raise sc.InvalidInput("a monitor takes alpha or every, not both")
+    alpha = ALPHA if spec.every is None and spec.alpha is None else spec.alpha
+    return Monitor(property, groups, tolerance=tolerance, alpha=alpha, every=spec.every)
 
 
 def columns(
@@ -171,14 +167,14 @@ def _groups(column: Column) -> _Sides:
     """Rounds, bias and evidence of each group that has rounds, everybody included."""
     if not column.n_rounds:
         return {}
-    found = column.groups()
+    bias = column.groups()
     return {
-        found.name[k]: (
-            int(found.rows[k]),
-            SideBias(float(found.mean[k]), float(found.low[k]), float(found.high[k]), bool(found.off[k])),
-            float(found.evidence[k]),
+        bias.name[k]: (
+            int(bias.rows[k]),
+            SideBias(float(bias.mean[k]), float(bias.low[k]), float(bias.high[k]), bool(bias.off[k])),
+            float(bias.evidence[k]),
         )
-        for k in np.flatnonzero(found.rows > 0).tolist()
+        for k in np.flatnonzero(bias.rows > 0).tolist()
     }
 
 
@@ -357,24 +353,26 @@ class Stream(Stateful):
     """
 
     kind = "stream"
+    monitors: dict[str, GroupMonitor]
+    """By `MONITORS`; none where nobody wants them."""
 
     def __init__(self, name: str, spec: StreamSpec) -> None:
-        self._assemble(name, spec, forecaster_of(spec, name), spec.config().grouping(spec.rare))
+        groups = spec.config().grouping(spec.rare)
+        self._assemble(name, spec, forecaster_of(spec, name), groups)
         watching, settle = spec.watching(), spec.settles()
-        self.watch = self.model_watch = None
         if watching is not None:
-            self.watch = GroupMonitor(watching, self.property, self.groups)
-            self.model_watch = GroupMonitor(watching, self.property, self.groups)
+            self.monitors = {each: GroupMonitor(monitor_of(watching, self.property, groups)) for each in MONITORS}
         self.order = None if settle is None else Order("forecast", settle)
 
     def _assemble(self, name: str, spec: StreamSpec, forecaster: sc.Forecaster, groups: sc.Groups) -> None:
         self.name, self.spec, self.forecaster, self.groups = name, spec, forecaster, groups
         self.property = spec.forecast_property()
         self.scores = StreamEvaluation(self.property, groups, spec.bins)
+        self.monitors = {}
         self.seq = self.snapshot_seq = self.epoch = 0
         self.time = 0.0
         """Of the transaction that the last events belong to."""
-        self._room, self.delay = spec.max_pending(), parse_delay(spec.delay)[0]
+        self.max_pending, self.delay = spec.max_pending(), parse_delay(spec.delay)[0]
         self._dense = np.zeros(groups.n)
 
     @property
@@ -394,14 +392,13 @@ class Stream(Stateful):
 
     def end(self) -> None:
         """The end of a transaction: its outcomes are weighed together, and raise their alarms."""
-        for watch in (self.watch, self.model_watch):
-            if watch is not None:
-                watch.close(self.seq, self.time)
+        for monitor in self.monitors.values():
+            monitor.close(self.seq, self.time)
 
     @property
     def counts_transactions(self) -> bool:
         """Whether the next event, in another transaction, would not do the same as in this one."""
-        return self.order is not None or (self.watch is not None and self.watch.is_open)
+        return self.order is not None or any(monitor.is_open for monitor in self.monitors.values())
 
     def validate(self, context: dict[str, Scalar], hint: float | None, weight: float = 1.0) -> ValidCase:
         """A case that can be forecast; an `InvalidInput` if it cannot, before anything is learned from it."""
@@ -413,17 +410,17 @@ class Stream(Stateful):
     def predict(self, cases: Sequence[ValidCase]) -> list[sc.Forecast]:
         """The next events: a forecast for each case, in order. One call for many gives what one for each would."""
         dense, predict = self._dense, self.forecaster.predict
-        made = []
+        forecasts = []
         for case, (indices, values) in zip(cases, self._places(cases), strict=True):
             if self.order is not None:
                 self._learn_due(self.order)
             # One of no weight is forgotten at once, and forecast as if it counted.
             dense[indices] = values if case.weight in (0.0, 1.0) else case.weight * values
-            made.append(predict(dense, case.hint, features=case.features))
+            forecasts.append(predict(dense, case.hint, features=case.features))
             dense[indices] = 0.0
             self.seq += 1
-        self.scores.totals.forecasts += len(made)
-        return made
+        self.scores.totals.forecasts += len(forecasts)
+        return forecasts
 
     def _places(self, cases: Sequence[ValidCase]) -> list[Row]:
         """The groups of each case; learns values that were not seen before."""
@@ -477,27 +474,24 @@ class Stream(Stateful):
             hint = None if hint is None else min(max(hint, low), high)
         row = groups_row(forecast, self.groups.n)
         self.scores.add(y, hint, forecast.value, row)
-        if self.watch is not None:
-            self.watch.add(y, forecast.value, row)
-        if self.model_watch is not None and hint is not None:
-            self.model_watch.add(y, hint, row)
+        for monitor, p in zip(self.monitors.values(), (forecast.value, hint), strict=False):
+            if p is not None:
+                monitor.add(y, p, row)
 
     def is_expired(self, forecast: sc.Forecast) -> bool:
         """Whether a forecast is too old for an outcome."""
-        return forecast.round < self.forecaster.state.pending.issued - self._room
+        return forecast.round < self.forecaster.state.pending.issued - self.max_pending
 
     def is_held(self, forecast: sc.Forecast) -> bool:
         """Whether the outcome of a forecast has come and waits for those of earlier ones."""
         return self.order is not None and forecast.round in self.order
 
-    def audits(self) -> tuple[Column, Column]:
-        """Copies of the columns before and after, for other threads to read."""
-        return self.scores.audits()
-
     def status(self) -> StreamStatus:
         """Where it stands."""
         totals, lateness = self.scores.totals, self.forecaster.lateness()
-        watch, model = self.watch, self.model_watch
+        (raised, groups), (model_raised, model_groups) = [
+            (monitor.raised, monitor.n_groups) for monitor in self.monitors.values()
+        ] or [(0, 0), (0, 0)]
         compared = totals.compared or None
         return StreamStatus(
             name=self.name,
@@ -512,26 +506,21 @@ class Stream(Stateful):
             standing_back=lateness.standing_back,
             stood_back=lateness.n_stood_back,
             lateness=list(lateness.sentences),
-            room=self._room,
+            room=self.max_pending,
             groups=len(self.groups.names),
             loss_before=compared and totals.loss_before / compared,
             loss_after=compared and totals.loss_after / compared,
-            alarms=0 if watch is None else watch.raised,
-            watched=watch is not None,
-            groups_alarmed=0 if watch is None else watch.n_groups,
-            model_alarms=0 if model is None else model.raised,
-            model_groups_alarmed=0 if model is None else model.n_groups,
+            alarms=raised,
+            watched=bool(self.monitors),
+            groups_alarmed=groups,
+            model_alarms=model_raised,
+            model_groups_alarmed=model_groups,
         )
 
     def to_state(self) -> Saved:
         """What it is made of, between two transactions."""
-        parts = {
-            "forecaster": self.forecaster,
-            "scores": self.scores,
-            "watch": self.watch,
-            "model_watch": self.model_watch,
-        }
-        saved = {name: part.to_bytes() for name, part in parts.items() if part is not None}
+        parts = {"forecaster": self.forecaster, "scores": self.scores, **self.monitors}
+        saved = {name: part.to_bytes() for name, part in parts.items()}
         plain: dict[str, Any] = {"seq": self.seq, "time": self.time, "groups": self.groups.spec()}
         if self.order is not None:
             held = [outcome for _, outcome in sorted(self.order.known.items())]
@@ -548,9 +537,7 @@ class Stream(Stateful):
         stream._assemble(name, cast(StreamSpec, spec), sc.Forecaster.from_bytes(parts["forecaster"]), groups)
         own = {"property": stream.property, "groups": groups}
         stream.scores = StreamEvaluation.from_bytes(parts["scores"], **own)
-        stream.watch, stream.model_watch = (
-            GroupMonitor.from_bytes(parts[name], **own) if name in parts else None for name in ("watch", "model_watch")
-        )
+        stream.monitors = {each: GroupMonitor.from_bytes(parts[each], **own) for each in MONITORS if each in parts}
         stream.order = stream._saved_order(packed.plain["order"], parts["held"]) if "order" in packed.plain else None
         stream.seq = stream.snapshot_seq = packed.plain["seq"]
         stream.time = packed.plain["time"]

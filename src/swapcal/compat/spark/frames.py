@@ -315,5 +315,5 @@ def audit(
     if n_parts > _BRANCHES:
         branch = functions.pmod(functions.spark_partition_id(), functions.lit(max(n_parts // _BRANCHES, 2)))
         parts = parts.withColumn("branch", branch).groupBy("branch").applyInArrow(merge, "audit binary")
-    found = merged_audits(bytes(row[0]) for row in parts.collect())
-    return Column.from_bytes(empty if found is None else found)
+    total = merged_audits(bytes(row[0]) for row in parts.collect())
+    return Column.from_bytes(empty if total is None else total)
