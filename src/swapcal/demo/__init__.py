@@ -214,7 +214,7 @@ def _groups(answer: Answer) -> RenderableType:
 
 def _off(bias: GroupBias) -> IntArray:
     """Positions of the groups that are off beyond doubt."""
-    return np.flatnonzero(bias.off > 0)
+    return np.flatnonzero(bias.significant > 0)
 
 
 def _error(before: ColumnSummary, after: ColumnSummary) -> str:

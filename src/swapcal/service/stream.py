@@ -171,7 +171,7 @@ def _groups(column: Column) -> _Sides:
     return {
         bias.name[k]: (
             int(bias.rows[k]),
-            SideBias(float(bias.mean[k]), float(bias.low[k]), float(bias.high[k]), bool(bias.off[k])),
+            SideBias(float(bias.mean[k]), float(bias.low[k]), float(bias.high[k]), bool(bias.significant[k])),
             float(bias.evidence[k]),
         )
         for k in np.flatnonzero(bias.rows > 0).tolist()
