@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from importlib.util import find_spec
 
 import httpx
+import msgspec
 import uvicorn
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -22,7 +23,7 @@ from swapcal.service import metrics
 from swapcal.service.access import OPEN_PATHS, json
 from swapcal.service.config import Config, is_loopback
 from swapcal.service.routes import OPERATIONS, Operation, document
-from swapcal.service.schemas import MEDIA_TYPE, Problem, body_of, check_name, is_id
+from swapcal.service.schemas import MEDIA_TYPE, Problem, check_name, is_id
 from swapcal.service.server import Server
 from swapcal.service.store import EventStore, NotOwner, open_store, opened
 
@@ -144,7 +145,7 @@ class _Endpoint:
 def refusal(problem: Problem) -> Response:
     """A problem as an answer."""
     headers = None if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
-    return Response(body_of(problem), problem.status, headers, media_type=MEDIA_TYPE)
+    return Response(msgspec.json.encode(problem.refused()), problem.status, headers, media_type=MEDIA_TYPE)
 
 
 async def pass_on(server: Server, request: Request, refusal: NotOwner) -> Response:

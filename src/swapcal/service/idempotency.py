@@ -175,16 +175,8 @@ class _Turn:
 
 
 def _answer(id: str, forecast: sc.Forecast, hint: float | None, *, replayed: bool) -> Forecasted:
-    return Forecasted(
-        id,
-        forecast.value,
-        hint,
-        forecast.other,
-        forecast.probability,
-        forecast.round,
-        calibrated=True,
-        replayed=replayed,
-    )
+    drawn = forecast.other, forecast.probability, forecast.round
+    return Forecasted(id, forecast.value, hint, *drawn, calibrated=True, replayed=replayed)
 
 
 def _contradiction(row: CaseRow, outcome: Outcome) -> str:

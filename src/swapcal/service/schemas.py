@@ -289,8 +289,3 @@ class Problem(Exception):
 
 class StoreDown(Exception):
     """The store cannot be reached or cannot write; nothing that was not answered has been stored."""
-
-
-def body_of(problem: Problem) -> bytes:
-    """The problem as JSON."""
-    return msgspec.json.encode(problem.refused())
