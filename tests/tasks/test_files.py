@@ -123,6 +123,9 @@ def test_what_was_changed_is_not_cut(folder: Path, ending: str) -> None:
         with pytest.raises(InvalidInput, match="is there already"):
             run(folder / "in.csv", QUESTION, out=out, state=folder / "s", fresh=True)
         assert out.read_bytes() == changed
+    out.unlink()
+    with pytest.raises(StateFileError, match="is gone"):
+        run(folder / "in.csv", QUESTION, out=out, state=folder / "s")
 
 
 def test_an_output_is_not_overwritten_by_mistake(folder: Path) -> None:
