@@ -42,7 +42,10 @@ EXPECTED = {
 """What is printed before and after, and what the second is at most of the first."""
 
 
-@pytest.mark.parametrize("name", NAMES)
+SLOW = ("drifting_classifier", "service")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in NAMES])
 def test_example(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
