@@ -159,14 +159,14 @@ class Decisions:
     def from_dict(cls, data: Any) -> "Decisions":
         """What `to_dict` wrote down."""
         try:
-            decisions = cls(data["utility"])
+            found = cls(data["utility"])
             sums = np.array(data["sums"], dtype=np.float64)
         except (InvalidInput, KeyError, TypeError, ValueError):
             raise StateFileError("these are not stored decisions: utility and sums are missing or no numbers") from None
-        if sums.shape != decisions.sums.shape or not (np.isfinite(sums) & (sums >= 0.0)).all():
+        if sums.shape != found.sums.shape or not (np.isfinite(sums) & (sums >= 0.0)).all():
             raise StateFileError("these are not stored decisions: the sums do not fit the utility")
-        decisions.sums = sums
-        return decisions
+        found.sums = sums
+        return found
 
 
 def lost(decisions: Decisions, costs: str) -> str:

@@ -74,8 +74,8 @@ def audit(
                 "--time": question.time,
                 "--cluster": question.cluster,
             }
-            if refusals := [name for name, value in refused.items() if value]:
-                raise InvalidInput(f"--merge goes without {', '.join(refusals)}: sums do not tell that, rows do")
+            if given := [name for name, value in refused.items() if value]:
+                raise InvalidInput(f"--merge goes without {', '.join(given)}: sums do not tell that, rows do")
             if len(models) > 1:
                 raise InvalidInput(
                     f"--merge adds up audits of one model at a time; got {','.join(models)!r}, name one column in --p"

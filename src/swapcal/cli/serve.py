@@ -61,8 +61,8 @@ def start(
         if changed:
             service = msgspec.structs.replace(settings.service, **changed)
             settings = configs.checked(msgspec.structs.replace(settings, service=service))
-        own_host = settings.service.host
-        code = serving.run(settings, started=lambda at: typer.echo(f"serving at http://{own_host}:{at}/"))
+        said = settings.service.host
+        code = serving.run(settings, started=lambda at: typer.echo(f"serving at http://{said}:{at}/"))
         raise typer.Exit(code)
 
 

@@ -209,18 +209,18 @@ def _diagrams(result: Result, chosen: Chosen) -> list[dict[str, Any]]:
 
 def _figures(result: Result) -> dict[str, tuple[str, str]]:
     """The other drawings there are, by name, each with what it shows in a sentence."""
-    drawings = {}
+    made = {}
     if result.kind == "comparison":
-        drawings["models"] = figures.reliability_of_models(result)
+        made["models"] = figures.reliability_of_models(result)
     elif result.task == "interval":
-        drawings |= {which: figures.bias_over_time(result, which) for which in result.columns}
+        made |= {which: figures.bias_over_time(result, which) for which in result.columns}
     elif result.task == "scalar":
-        drawings["histogram"] = figures.forecast_histogram(result)
-        drawings |= {"time": figures.error_over_time(result)} if result.first.history is not None else {}
-        drawings |= {"loss": figures.loss_change(result)} if result.change is not None else {}
+        made["histogram"] = figures.forecast_histogram(result)
+        made |= {"time": figures.error_over_time(result)} if result.first.history is not None else {}
+        made |= {"loss": figures.loss_change(result)} if result.change is not None else {}
         some = any(side.histories for side in result.columns.values())
-        drawings |= {"bias": figures.bias_over_time(result)} if some else {}
-    return {name: _drawn(figure, f"{name[0]}{k}-") for k, (name, figure) in enumerate(drawings.items())}
+        made |= {"bias": figures.bias_over_time(result)} if some else {}
+    return {name: _drawn(figure, f"{name[0]}{k}-") for k, (name, figure) in enumerate(made.items())}
 
 
 def _drawn(figure: figures.Figure, prefix: str) -> tuple[str, str]:

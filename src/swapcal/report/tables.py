@@ -199,14 +199,14 @@ def _model_cells(result: Result) -> tuple[Heads, Cells]:
         if side is None:
             return [Cell(MISSING, "num", titles[key]), *([Cell(MISSING)] if further else [])]
         title = f"interval {interval(side['low'], side['high'])}"
-        cells = [Cell(result.wording.signed(side["bias"]), _off("num", side["off"]), titles[key], title)]
+        made = [Cell(result.wording.signed(side["bias"]), _off("num", side["off"]), titles[key], title)]
         if further and "loss" in side:
             low, high = side["loss_low"], side["loss_high"]
             text, sure = signed(side["loss"]), low > 0 or high < 0
-            cells.append(Cell(text, _off("num", sure), f"{titles[key]}, loss", f"interval {interval(low, high)}"))
+            made.append(Cell(text, _off("num", sure), f"{titles[key]}, loss", f"interval {interval(low, high)}"))
         elif further:
-            cells.append(Cell(MISSING, "num", f"{titles[key]}, loss"))
-        return cells
+            made.append(Cell(MISSING, "num", f"{titles[key]}, loss"))
+        return made
 
     return heads, cells
 
@@ -228,10 +228,10 @@ def _strip(rows: list[dict[str, Any]], words: Wording) -> tuple[list[tuple[Mark,
     sides = [side for row in rows for side in row.values() if side is not None]
     ends = np.array([_finite(side[end]) for side in sides for end in ("low", "high")] + [0.0])
     # Intervals of tiny groups would press all others together; they run out of the strip instead.
-    numbers = [_finite(side["bias"]) for side in sides]
-    numbers += [_finite(side[end]) for side in sides if side["off"] for end in ("low", "high")]
-    least = min(0.0, float(np.quantile(ends, 0.02)), *numbers)
-    greatest = max(0.0, float(np.quantile(ends, 0.98)), *numbers)
+    kept = [_finite(side["bias"]) for side in sides]
+    kept += [_finite(side[end]) for side in sides if side["off"] for end in ("low", "high")]
+    least = min(0.0, float(np.quantile(ends, 0.02)), *kept)
+    greatest = max(0.0, float(np.quantile(ends, 0.98)), *kept)
     room = 0.04 * max(greatest - least, 1e-12)
     low, high = (f"{signed(v, 2)} {words.unit}".strip() for v in (least, greatest))
     least, greatest = least - room, greatest + room
@@ -319,12 +319,12 @@ def model_table(result: Result) -> Table:
             low, middle, high = (relative(v, pair.before) for v in (pair.low, pair.difference, pair.high))
             span = middle, f"{low} to {high}"
         sure = pair is not None and (pair.high < 0 or pair.low > 0)
-        worst_text = "" if worst is None else f"{shortened(group_name(worst), 40)}: {words.signed(side['worst_bias'])}"
+        told = "" if worst is None else f"{shortened(group_name(worst), 40)}: {words.signed(side['worst_bias'])}"
         cells = [
             Cell(kinds[row["verdict"]], "", "verdict"),
             Cell(f"{side['groups_off']:,} of {side['groups']:,}", "num", "groups off"),
             Cell(words.signed(side["bias"]), "num", "bias"),
-            Cell(worst_text, "", "worst group"),
+            Cell(told, "", "worst group"),
             Cell(precise(side["loss"]), "num", words.loss),
             Cell(span[0], _off("num", sure), "change"),
             Cell(span[1], "interval", "interval"),
@@ -412,8 +412,8 @@ def _heat_cells(
     for i, text in zip(at, bins, strict=True):
         n, bias = float(side.counts[i, j]), float(side.bias[i, j])
         if n > 0.0 and np.isfinite(bias):
-            sentence = f"{text} was forecast for {counted(n)}: {words.bias(bias)}"
-            cells.append(HeatCell(step_role(step(bias, scale)), n < FEW, sentence))
+            told = f"{text} was forecast for {counted(n)}: {words.bias(bias)}"
+            cells.append(HeatCell(step_role(step(bias, scale)), n < FEW, told))
         else:
             cells.append(None)
     return tuple(cells)
@@ -456,12 +456,12 @@ def cards(result: Result) -> list[Card]:
         return [*means, *_groups_off(result), *_losses(result)]
     if result.task == "interval":
         return [_everybody(result), *_groups_off(result), *_worst_coverage(result), _width(result), *_losses(result)]
-    cards = [*_groups_off(result), *_worst_group(result), _everybody(result), *_losses(result)]
+    told = [*_groups_off(result), *_worst_group(result), _everybody(result), *_losses(result)]
     if result.costs is not None:
         losses = [result.costs.before, result.costs.after]
         before, after = ("" if loss is None else precise(loss) for loss in losses)
-        cards.append(Card("Cost of decisions a row", before, after, result.costs.sentence))
-    return [*cards, *_scores(result)]
+        told.append(Card("Cost of decisions a row", before, after, result.costs.sentence))
+    return [*told, *_scores(result)]
 
 
 def _texts(result: Result, text: Callable[[ColumnSummary], str]) -> tuple[str, str]:
@@ -516,12 +516,12 @@ def _worst_group(result: Result) -> list[Card]:
 
 def _worst_coverage(result: Result) -> list[Card]:
     rows = group_rows(result)[1:2]
-    cards = []
+    told = []
     for row in rows:
         before, after = (coverage_text(row[w]["coverage"]) if w in row else "" for w in ("before", "after"))
         note = f"{shortened(group_name(row['group']), 48)}, {counted(row['rows'])}"
-        cards.append(Card("Coverage of the worst group", before, after, note))
-    return cards
+        told.append(Card("Coverage of the worst group", before, after, note))
+    return told
 
 
 def _everybody(result: Result) -> Card:
@@ -543,13 +543,13 @@ def _width(result: Result) -> Card:
 
 def _losses(result: Result) -> list[Card]:
     """The losses before and after with the interval of the change; without it, what they are."""
-    cards = []
+    told = []
     for name, pair in result.paired.items():
         low, middle, high = (relative(v, pair.before) for v in (pair.low, pair.difference, pair.high))
         note = f"{middle} ({percent(pair.confidence)} interval {low} to {high})"
-        cards.append(Card(capitalized(name), precise(pair.before), precise(pair.after), note))
-    if cards:
-        return cards
+        told.append(Card(capitalized(name), precise(pair.before), precise(pair.after), note))
+    if told:
+        return told
     if result.task == "classes":
         means = {"Brier score of all classes": "brier", "Log loss": "log_loss"}
         last = list(result.first.means.values())[-1]
@@ -581,14 +581,14 @@ def error_cards(result: Result) -> list[Card]:
     if total > 0.0 and side.swap_error >= 0.0:
         size = result.wording.size(float(np.power(side.swap_error / total, 1.0 / result.r)))
         typical = f"as if every row were off by {size}"
-    cards = [
+    told = [
         _error(result, "swap_error", typical),
         *_chance(result),
         _guarantee(result),
         _error(result, "group_error", ""),
         _error(result, "overall_error", ""),
     ]
-    return cards
+    return told
 
 
 def _error(result: Result, field: str, note: str) -> Card:

@@ -167,13 +167,13 @@ class ClassSide:
 
     def __init__(self, audience: ContextColumns, binnings: list[Binning], label: str) -> None:
         fine = np.linspace(0.0, 1.0, N_FINE + 1)[1:-1]
-        options = {"first": np.array([0.0, 1.0]), "fine": fine}
+        kept = {"first": np.array([0.0, 1.0]), "fine": fine}
         *each_class, likeliest = binnings
         self.classes: list[Column] = [
-            audience.column(Probability(), each, label, each.shown, **options) for each in each_class
+            audience.column(Probability(), each, label, each.shown, **kept) for each in each_class
         ]
         means = ("right", "confidence", "brier", "log_loss")
-        self.top: Column = audience.column(Probability(), likeliest, label, likeliest.shown, means=means, **options)
+        self.top: Column = audience.column(Probability(), likeliest, label, likeliest.shown, means=means, **kept)
 
     def add(
         self,
@@ -191,8 +191,8 @@ class ClassSide:
             column.add(came[:, k], np.clip(probabilities[:, k], 0.0, 1.0), rows, weights=weights)
         right = (labels == top).astype(np.float64)
         brier: Float64Array = ((probabilities - came) ** 2).sum(axis=1)
-        probability = probabilities[np.arange(len(labels)), labels]
-        losses = ClassLosses(brier, -np.log(np.maximum(probability, _TINY)))
+        given = probabilities[np.arange(len(labels)), labels]
+        losses = ClassLosses(brier, -np.log(np.maximum(given, _TINY)))
         numbers = (right, sure, *losses)
         self.top.add(right, np.clip(sure, 0.0, 1.0), rows, weights=weights, numbers=numbers)
         return losses

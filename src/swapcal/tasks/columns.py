@@ -42,8 +42,8 @@ def day_of(value: Any) -> str | None:
     >>> day_of("2026-03-01 12:30"), day_of("12:30")
     ('2026-03-01', None)
     """
-    match = _DAY.match(str(value))
-    return None if match is None else match.group(0)
+    found = _DAY.match(str(value))
+    return None if found is None else found.group(0)
 
 
 def times_of(batch: Batch, name: str) -> Callable[[int], str | None]:
@@ -87,8 +87,8 @@ class ClusterNumbers:
             table = np.array([*(places.setdefault(key, len(places)) for key in keys), -1], dtype=np.int64)
             codes, values = table[column.codes], [*places, None]
         else:
-            labels, codes = np.unique(column, return_inverse=True)
-            values = labels.tolist()
+            found, codes = np.unique(column, return_inverse=True)
+            values = found.tolist()
         change = np.diff(codes, prepend=codes[:1]) != 0
         change[0] = self.count == 0 or values[codes[0]] != self._last
         for at in np.flatnonzero(change).tolist():
@@ -645,16 +645,16 @@ class ClassColumns(ColumnReader):
         """The model's probabilities, rows by classes, NaN where one is missing; None without a model."""
         if not self.model:
             return None
-        forecasts = np.column_stack([batch.numbers(name) for name in self.model])
-        below = (forecasts < 0).any(axis=1)
+        given = np.column_stack([batch.numbers(name) for name in self.model])
+        below = (given < 0).any(axis=1)
         if below.any():
             at = int(np.argmax(below))
-            column = self.model[int(np.argmax(forecasts[at] < 0))]
+            column = self.model[int(np.argmax(given[at] < 0))]
             raise DataError(
-                f"row {batch.first + at + 1} of {self.source} has {np.nanmin(forecasts[at]):g} in column {column!r}, "
-                "where probabilities must be 0 or more; correct it, or name another column"
+                f"row {batch.first + at + 1} of {self.source} has {np.nanmin(given[at]):g} in column {column!r}, where "
+                "probabilities must be 0 or more; correct it, or name another column"
             )
-        total = forecasts.sum(axis=1)
+        total = given.sum(axis=1)
         total[total <= 0] = np.nan
         # Numbers that were rounded to hundredths add up to 1 within this.
         rescaled = np.abs(total - 1.0) > 0.006 * len(self.model)
@@ -668,7 +668,7 @@ class ClassColumns(ColumnReader):
                     stacklevel=4,
                 )
             self.n_rescaled += int(np.count_nonzero(rescaled))
-        shares: Float64Array = forecasts / np.where(rescaled | np.isnan(total), total, 1.0)[:, None]
+        shares: Float64Array = given / np.where(rescaled | np.isnan(total), total, 1.0)[:, None]
         return shares
 
     def _counts(self, batch: Batch) -> Counter[str]:
@@ -677,8 +677,8 @@ class ClassColumns(ColumnReader):
             counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values)).tolist()
             values = column.values
         else:
-            labels, numbers = np.unique(column[~np.isnan(column)], return_counts=True)
-            values, counts = tuple(labels.tolist()), numbers.tolist()
+            found, numbers = np.unique(column[~np.isnan(column)], return_counts=True)
+            values, counts = tuple(found.tolist()), numbers.tolist()
         seen: Counter[str] = Counter()
         for value, count in zip(values, counts, strict=True):
             name = text(value)
@@ -779,13 +779,13 @@ class IntervalColumns(ColumnReader):
         if self.ends is None:
             return
         lower, upper = (np.concatenate([batch.numbers(self.model[at]) for batch in first]) for at in self.ends)
-        hinted = ~(np.isnan(lower) | np.isnan(upper))
-        if not hinted.any():
+        given = ~(np.isnan(lower) | np.isnan(upper))
+        if not given.any():
             raise DataError(
-                f"the first {len(hinted):,} rows of {source} have no interval in {self.model[0]!r} and "
+                f"the first {len(given):,} rows of {source} have no interval in {self.model[0]!r} and "
                 f"{self.model[-1]!r}; check the columns"
             )
-        if 2 * np.count_nonzero(lower[hinted] > upper[hinted]) > np.count_nonzero(hinted):
+        if 2 * np.count_nonzero(lower[given] > upper[given]) > np.count_nonzero(given):
             raise DataError(
                 f"most rows of {source} have a larger number in {self.model[0]!r} than in {self.model[-1]!r}; "
                 f"name the lower end first: --p {','.join(reversed(self.model))}"
@@ -841,9 +841,9 @@ def time_column(path: object, first: Sequence[Batch], named: str | None) -> str 
     if named is not None:
         return named
     if isinstance(path, str) and regular(path):
-        names = _in_text(path)
-        if names is not None:
-            return names
+        found = _in_text(path)
+        if found is not None:
+            return found
     for batch in first[:1]:
         for name in batch.columns:
             column = batch.column(name)

@@ -34,9 +34,9 @@ class ContextRows(NamedTuple):
         linear = None if self.linear is None else sliced(self.linear, part.start, part.stop)
         return ContextRows(sliced(self.groups, part.start, part.stop), linear)
 
-    def taken(self, rows: IntArray) -> "ContextRows":
+    def taken(self, kept: IntArray) -> "ContextRows":
         """The rows with these numbers."""
-        return ContextRows(taken(self.groups, rows), None if self.linear is None else taken(self.linear, rows))
+        return ContextRows(taken(self.groups, kept), None if self.linear is None else taken(self.linear, kept))
 
     @classmethod
     def joined(cls, parts: Sequence["ContextRows"]) -> "ContextRows":
@@ -91,15 +91,15 @@ class ContextColumns:
         return ContextRows(self.groups.rows(batch, batch.n), linear)
 
     def column(
-        self, property: Elicitable, binning: Binning | None, label: str, shown: Float64Array | int, **options: Any
+        self, property: Elicitable, binning: Binning | None, label: str, shown: Float64Array | int, **kept: Any
     ) -> Column:
         """What audits a column of forecasts for them; without `binning` each distinct forecast is judged by itself.
 
-        `options` says what else `Column` is to keep.
+        `kept` says what else `Column` is to keep.
         """
         bins = None if binning is None else binning.audit_bins
         linear = None
         if self.numeric is not None:
             names = ("constant", *self.numeric.columns)
             linear = Audit(property, self.numeric, bins=bins, names=names)
-        return Column(Audit(property, self.groups, bins=bins), linear, label=label, shown=shown, **options)
+        return Column(Audit(property, self.groups, bins=bins), linear, label=label, shown=shown, **kept)

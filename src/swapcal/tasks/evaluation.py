@@ -87,10 +87,10 @@ class Evaluation:
         """Add rows; NaN is a missing outcome or hint."""
         known = ~np.isnan(y)
         if not known.all():
-            scored = np.flatnonzero(known)
-            y, after, rows = y[scored], after[scored], rows.taken(scored)
-            before = None if before is None else before[scored]
-            weights = None if weights is None else weights[scored]
+            kept = np.flatnonzero(known)
+            y, after, rows = y[kept], after[kept], rows.taken(kept)
+            before = None if before is None else before[kept]
+            weights = None if weights is None else weights[kept]
         losses = self.after.add(y, after, *rows, weights)
         if before is None or self.before is None:
             if self.acted:
@@ -98,10 +98,10 @@ class Evaluation:
             return
         hinted = ~np.isnan(before)
         if not hinted.all():
-            scored = np.flatnonzero(hinted)
-            y, before, losses, rows = y[scored], before[scored], losses[scored], rows.taken(scored)
-            after = after[scored]
-            weights = None if weights is None else weights[scored]
+            kept = np.flatnonzero(hinted)
+            y, before, losses, rows = y[kept], before[kept], losses[kept], rows.taken(kept)
+            after = after[kept]
+            weights = None if weights is None else weights[kept]
         for name, decisions in self.acted.items():
             decisions.update_many(y, before if name == "before" else after, weights)
         self.losses.add(self.before.add(y, before, *rows, weights), losses, weights)

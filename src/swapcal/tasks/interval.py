@@ -214,9 +214,9 @@ class IntervalSide:
 
     def summary(self) -> ColumnSummary:
         """The audit of coverage, with the mean interval score as the loss."""
-        summary = self.column.summary()
+        found = self.column.summary()
         score = float(self.means.of("score")[0])
-        return replace(summary, loss=score, constant_loss=None, ideal_loss=None, slope=None, constant=None)
+        return replace(found, loss=score, constant_loss=None, ideal_loss=None, slope=None, constant=None)
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state."""

@@ -183,8 +183,8 @@ def _result(current: ScalarTask, asked: dict[str, Any], time: str | None) -> Res
     lateness = current.model.lateness()
     paired, history = comparison.losses.paired(), comparison.history(current.model)
     wording, why_not = values.property.wording, _no_guarantee(question.weight, current.jitter)
-    outcome = verdict(before, after, wording=wording, r=question.r, paired=paired)
-    outcome = replace(outcome, sentences=(*outcome.sentences, *late_sentences(question.late, lateness, time)))
+    told = verdict(before, after, wording=wording, r=question.r, paired=paired)
+    told = replace(told, sentences=(*told.sentences, *late_sentences(question.late, lateness, time)))
     section = Section(
         title="",
         before=before,
@@ -210,7 +210,7 @@ def _result(current: ScalarTask, asked: dict[str, Any], time: str | None) -> Res
             forecasts_outside=values.n_clipped_forecasts,
             weights_outside=values.n_clipped_weights,
         ),
-        verdict=outcome,
+        verdict=told,
         sections=(section,),
         config={
             **asked,

@@ -34,21 +34,21 @@ def printable(text: str) -> str:
 
 def cleaned(value: T) -> T:
     """Plain data and dataclasses with every text in them `printable`."""
-    text: Any = value
+    made: Any = value
     if isinstance(value, str):
-        text = printable(value)
+        made = printable(value)
     elif isinstance(value, dict):
-        text = {cleaned(key): cleaned(each) for key, each in value.items()}
+        made = {cleaned(key): cleaned(each) for key, each in value.items()}
     elif type(value) is list:
-        text = [cleaned(each) for each in text]
+        made = [cleaned(each) for each in made]
     elif type(value) is tuple:
-        text = tuple(cleaned(each) for each in text)
+        made = tuple(cleaned(each) for each in made)
     elif is_dataclass(value) and not isinstance(value, type):
         texts = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
         changed = {name: cleaned(each) for name, each in texts.items() if isinstance(each, (str, dict, list, tuple))}
         inner = {name: cleaned(each) for name, each in texts.items() if is_dataclass(each) and _ours(each)}
-        text = replace(text, **changed, **inner) if changed or inner else value
-    result: T = text
+        made = replace(made, **changed, **inner) if changed or inner else value
+    result: T = made
     return result
 
 
@@ -194,11 +194,11 @@ def aligned(values: Iterable[float], *, sign: bool = False) -> list[str]:
     >>> aligned([12.345, 0.5]), aligned([0.012, -0.5], sign=True) == ["+0.012", f"{MINUS}0.500"]
     (['12.3', '0.5'], True)
     """
-    entries = list(values)
-    largest = max((abs(value) for value in entries if math.isfinite(value)), default=0.0)
+    given = list(values)
+    largest = max((abs(value) for value in given if math.isfinite(value)), default=0.0)
     places = 2 if largest == 0.0 else min(max(2 - math.floor(math.log10(largest)), 0), 6)
     form = f"{'+' if sign else ''},.{places}f"
-    return [f"{value:{form}}".replace("-", MINUS) if math.isfinite(value) else number(value) for value in entries]
+    return [f"{value:{form}}".replace("-", MINUS) if math.isfinite(value) else number(value) for value in given]
 
 
 def interval(low: float, high: float, unit: str = "") -> str:

@@ -60,13 +60,13 @@ N_TOLD = 3
 
 def discovery_sentences(discovery: "Discovery", wording: Wording) -> tuple[str, ...]:
     """What was found, confirmed ones only, and which columns give the outcome away."""
-    confirmed, parts = discovery.confirmed, []
+    confirmed, told = discovery.confirmed, []
     for one in confirmed[:N_TOLD]:
         bias, least = wording.bias(one.bias / wording.scale), wording.size(one.bound / wording.scale)
-        parts.append(f"{shortened(one.name, 80)}: {bias}, by {least} at least ({counted(one.rows, 'fresh row')})")
-    if parts:
-        more = f"; and {len(confirmed) - len(parts)} more" if len(confirmed) > len(parts) else ""
-        sentences = [f"Searched and confirmed on rows that were not searched: {'; '.join(parts)}{more}."]
+        told.append(f"{shortened(one.name, 80)}: {bias}, by {least} at least ({counted(one.rows, 'fresh row')})")
+    if told:
+        more = f"; and {len(confirmed) - len(told)} more" if len(confirmed) > len(told) else ""
+        sentences = [f"Searched and confirmed on rows that were not searched: {'; '.join(told)}{more}."]
     else:
         sentences = [f"A search of {counted(discovery.rows)} for other subgroups confirmed none."]
     leaks = [f"{shortened(leak.name)} ({percent(round(leak.share, 2))})" for leak in discovery.leaks]
@@ -75,7 +75,7 @@ def discovery_sentences(discovery: "Discovery", wording: Wording) -> tuple[str, 
             f"These give the outcome away, and cannot have been known in time, or say how it was made: "
             f"{', '.join(leaks[:N_TOLD])} of the error is known from them."
         )
-    if parts and discovery.explained > 0:
+    if told and discovery.explained > 0:
         share = number(100 * discovery.explained, 2)
         sentences.append(f"Correcting them takes {share} % off the mean square error of a row.")
     return tuple(sentences)
@@ -111,7 +111,7 @@ def worst_groups(side: ColumnSummary, words: Wording) -> str:
     chosen = [j for j in groups.ranked().tolist() if groups.significant[j]]
     if groups.significant[0]:
         chosen = [0, *chosen]
-    parts = []
+    told = []
     for j in chosen[:N_NAMED]:
         since = since_text(side, groups.name[j])
         inside = ", ".join(
@@ -123,11 +123,11 @@ def worst_groups(side: ColumnSummary, words: Wording) -> str:
             )
             if part
         )
-        parts.append(f"{shortened(group_name(groups.name[j]))} {words.bias(float(groups.mean[j]))} ({inside})")
-    if not parts:
+        told.append(f"{shortened(group_name(groups.name[j]))} {words.bias(float(groups.mean[j]))} ({inside})")
+    if not told:
         return ""
-    more = f"; and {len(chosen) - len(parts):,} more" if len(chosen) > len(parts) else ""
-    return f"Off: {'; '.join(parts)}{more}."
+    more = f"; and {len(chosen) - len(told):,} more" if len(chosen) > len(told) else ""
+    return f"Off: {'; '.join(told)}{more}."
 
 
 def seen_sentence(groups: GroupBias, words: Wording) -> str:
@@ -189,24 +189,22 @@ _READING = {
 
 def notes(result: "Result") -> list[str]:
     """What to know besides the verdict and the tables."""
-    counts, promise, sentences = result.counts, result.guarantee, []
+    counts, promise, told = result.counts, result.guarantee, []
     if result.range is not None and result.range.origin:
-        sentences.append(
-            f"outcomes in [{number(result.range.low)}, {number(result.range.high)}]: {result.range.origin}"
-        )
-    sentences += [result.first.binning] if result.first.binning else []
+        told.append(f"outcomes in [{number(result.range.low)}, {number(result.range.high)}]: {result.range.origin}")
+    told += [result.first.binning] if result.first.binning else []
     if result.kind == "audit" or counts.keys:
-        sentences.append(clusters_sentence(result.clusters))
-    sentences += [result.costs.sentence] if result.costs is not None else []
+        told.append(clusters_sentence(result.clusters))
+    told += [result.costs.sentence] if result.costs is not None else []
     if result.bands:
         listed = ",".join(result.bands)
-        sentences.append(f"numbers of many values are in bands; for a group of every value: --categories {listed}")
+        told.append(f"numbers of many values are in bands; for a group of every value: --categories {listed}")
     if result.jitter:
-        sentences.append(f"outcomes heap up and were spread over {number(result.jitter)}, as --jitter does")
-    sentences += [f"{count(n)} {what}" for name, what in _LEFT_OUT[result.task].items() if (n := getattr(counts, name))]
+        told.append(f"outcomes heap up and were spread over {number(result.jitter)}, as --jitter does")
+    told += [f"{count(n)} {what}" for name, what in _LEFT_OUT[result.task].items() if (n := getattr(counts, name))]
     if promise is not None and result.task == "scalar":
-        sentences.append(f"guarantee: {promise.reason}")
+        told.append(f"guarantee: {promise.reason}")
     elif promise is not None and promise.bound is not None and promise.bound < counts.rows:
         why = guarantee_sentence(0.05).removeprefix("holds ")
-        sentences.append(f"{_PROMISES[result.task].format(count(promise.bound))}, {why}")
-    return [*sentences, _READING[result.task]]
+        told.append(f"{_PROMISES[result.task].format(count(promise.bound))}, {why}")
+    return [*told, _READING[result.task]]

@@ -180,20 +180,20 @@ class _Outlook:
         return Verdict("recalibrate", headline, sentences)
 
 
-def with_discovery(verdict: Verdict, discovery: "Discovery", sentences: tuple[str, ...]) -> Verdict:
+def with_discovery(said: Verdict, discovery: "Discovery", sentences: tuple[str, ...]) -> Verdict:
     """The verdict with what a search has found: confirmed bias of a subgroup is bias, whoever listed it."""
     confirmed = discovery.confirmed
-    both = (*sentences, *verdict.sentences)
-    if verdict.kind != "fine" or not confirmed:
-        return Verdict(verdict.kind, verdict.headline, both if confirmed else (*verdict.sentences, *sentences))
+    both = (*sentences, *said.sentences)
+    if said.kind != "fine" or not confirmed:
+        return Verdict(said.kind, said.headline, both if confirmed else (*said.sentences, *sentences))
     name, side = shortened(confirmed[0].name, 70), "high" if confirmed[0].bias > 0 else "low"
     return Verdict("recalibrate", f"Recalibrate: too {side} where {name}, which a search has found.", both)
 
 
-def headline_below_badge(verdict: Verdict) -> str:
+def headline_below_badge(said: Verdict) -> str:
     """The headline where a badge has said already what to do."""
-    rest = verdict.headline.removeprefix("Recalibrate: ")
-    return rest if rest == verdict.headline else rest[:1].upper() + rest[1:]
+    rest = said.headline.removeprefix("Recalibrate: ")
+    return rest if rest == said.headline else rest[:1].upper() + rest[1:]
 
 
 def per_round(error: float, side: ColumnSummary, r: float) -> float:
@@ -310,8 +310,8 @@ def _of_forecasts(side: ColumnSummary, wording: Wording, r: float) -> Verdict:
     """A run without a model to start from."""
     knowledge, where = _knowledge_sentence(side, wording), _where(side, wording)
     if not biased(side, r):
-        nothing = _nothing(side, wording, r, knowledge)
-        return Verdict("fine", nothing.headline.replace("Nothing to correct", "The forecasts hold"), nothing.sentences)
+        said = _nothing(side, wording, r, knowledge)
+        return Verdict("fine", said.headline.replace("Nothing to correct", "The forecasts hold"), said.sentences)
     off = what_is_off(side, wording, r)
     if _know_nothing(side):
         return Verdict("refit", f"The groups alone say little: a model is needed ({off}).", (knowledge, *where))
@@ -438,11 +438,9 @@ def _what_is_off_in_classes(top: ColumnSummary, sides: Mapping[str, Sides], at: 
     """The bias in a clause: of the likeliest class, and how many classes are off."""
     off, parts = _off(sides, at), []
     if biased(top):
-        reason, whose = what_is_off(top, Probability().wording), "the probability of the likeliest class is "
-        direct = reason.startswith(("forecasts are ", "right on average", "off by"))
-        parts.append(
-            f"{whose}{reason.removeprefix('forecasts are ')}" if direct else f"of the likeliest class, {reason}"
-        )
+        told, whose = what_is_off(top, Probability().wording), "the probability of the likeliest class is "
+        direct = told.startswith(("forecasts are ", "right on average", "off by"))
+        parts.append(f"{whose}{told.removeprefix('forecasts are ')}" if direct else f"of the likeliest class, {told}")
     if off:
         names = ", ".join(class_title(name) for name in off[:N_NAMED]) + (", ..." if len(off) > N_NAMED else "")
         parts.append(f"{len(off):,} of {len(sides):,} classes {'is' if len(off) == 1 else 'are'} off ({names})")
@@ -559,8 +557,8 @@ def width_sentence(widths: dict[str, float]) -> str:
     """
     if "before" not in widths:
         return f"The mean width is {precise(widths['after'])}."
-    widths_text = change(widths["before"], widths["after"])
-    more = f" ({widths_text})" if widths_text else ""
+    told = change(widths["before"], widths["after"])
+    more = f" ({told})" if told else ""
     return f"The mean width was {precise(widths['before'])} and is {precise(widths['after'])}{more}."
 
 
