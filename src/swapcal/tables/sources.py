@@ -27,9 +27,9 @@ def package(module: str, purpose: str, *, extra: str = "files") -> Any:
             why = f"{purpose} needs the package {name}; install it with  pip install 'swapcal[{extra}]'"
         else:
             # It is there and does not load: what it says itself tells more than that it is missing.
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+            said = (str(error).strip().splitlines() or [type(error).__name__])[-1]
             why = (
-                f"{purpose} needs the package {name}, which is installed and cannot be loaded: {reason}; install "
+                f"{purpose} needs the package {name}, which is installed and cannot be loaded: {said}; install "
                 f"versions that fit each other with  pip install --upgrade 'swapcal[{extra}]'"
             )
         raise MissingExtra(why) from error
@@ -189,8 +189,8 @@ def open_source(source: Any) -> Source:
     except (OSError, ValueError) as error:
         raise DataError(f"{short_repr(path)} cannot be opened ({error}); check the name") from None
     # A pipe or a device has no size that says anything.
-    status = os.stat(path)
-    return Source(path, file, status.st_size if stat.S_ISREG(status.st_mode) else None, own=True, file=path)
+    found = os.stat(path)
+    return Source(path, file, found.st_size if stat.S_ISREG(found.st_mode) else None, own=True, file=path)
 
 
 def _number(stream: Any) -> int | None:

@@ -107,8 +107,8 @@ class RowEnds:
     def count(self, data: bytes) -> tuple[int, int]:
         """How many whole rows there are, looking at each, and where the last of them ends."""
         n_rows = end = 0
-        while match := self.any.match(data, end):
-            n_rows, end = n_rows + 1, match.end()
+        while found := self.any.match(data, end):
+            n_rows, end = n_rows + 1, found.end()
         return n_rows, end
 
 
@@ -124,11 +124,11 @@ _DELIMITERS = ",;\t|"
 def open_delimited(source: Source, columns: Sequence[str] | None, *, whole_lines: bool = False) -> Table:
     """A text table with a line of column names; the delimiter is the commonest of , ; tab and | in that line."""
     names, delimiter = _header(source)
-    wanted = chosen(source.name, names, columns)
+    kept = chosen(source.name, names, columns)
     # pyarrow knows columns by their place: names may be there twice.
-    places = {name: str(names.index(name)) for name in wanted}
+    places = {name: str(names.index(name)) for name in kept}
     pieces = _pieces(source, delimiter, len(names), places, whole_lines=whole_lines)
-    return Table(source.name, wanted, pieces, None, source.size, lambda: source.done, source.close)
+    return Table(source.name, kept, pieces, None, source.size, lambda: source.done, source.close)
 
 
 def _header(source: Source) -> tuple[list[str], str]:
@@ -224,19 +224,17 @@ def open_mappings(
     for at, row in enumerate(first):
         _check(name, at, row)
     there = list(dict.fromkeys(str(key) for row in first for key in row))
-    wanted = chosen(name, there, columns) if first else tuple(columns or ())
-    return Table(
-        name, wanted, _json_pieces(name, first, stream, wanted, batch_rows), n_rows, None, lambda: 0, lambda: None
-    )
+    kept = chosen(name, there, columns) if first else tuple(columns or ())
+    return Table(name, kept, _json_pieces(name, first, stream, kept, batch_rows), n_rows, None, lambda: 0, lambda: None)
 
 
 def _json_pieces(
-    name: str, first: list[Mapping[str, Any]], stream: Iterator[Mapping[str, Any]], wanted: Sequence[str], size: int
+    name: str, first: list[Mapping[str, Any]], stream: Iterator[Mapping[str, Any]], kept: Sequence[str], size: int
 ) -> Iterator[Piece]:
     rows = chain(first, stream)
     done = 0
     while True:
-        columns: dict[str, list[Any]] = {column: [] for column in wanted}
+        columns: dict[str, list[Any]] = {column: [] for column in kept}
         n = 0
         for row in islice(rows, size):
             _check(name, done + n, row)
