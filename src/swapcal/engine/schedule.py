@@ -346,7 +346,7 @@ def fill_in(round: Round, rounds: Any, y: Any, known: Any) -> Float64Array:
     numbers = inputs.vector(rounds, "rounds")
     labels = rules.labels(inputs.vector(y, "y", len(numbers)))
     lines, due = blanks(state.pending, state.waiting, numbers, known)
-    shown = np.array([state.waiting.shown(line, state.values.born) for line in lines.tolist()])
+    shown = state.waiting.shown(lines, state.values.born)
     now = lines[np.isnan(due)]
     before = state.snapshot()
     try:
