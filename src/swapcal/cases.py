@@ -50,13 +50,13 @@ class Model(Protocol):
     def play(self, asked: Asked, y: Float64Array, plan: Schedule) -> Float64Array:
         """Forecast cases and learn outcomes as the plan says."""
 
-    def tell(self, lines: IntArray, y: Float64Array, due: Float64Array) -> None:
+    def set_outcomes(self, lines: IntArray, y: Float64Array, due: Float64Array) -> None:
         """The outcomes of rounds that are held."""
 
     def held_outputs(self, lines: IntArray) -> Float64Array:
         """Their forecasts, a row each."""
 
-    def drop(self, line: int) -> None:
+    def forget_held(self, line: int) -> None:
         """Forget one of them."""
 
     def to_bytes(self) -> bytes:
@@ -302,7 +302,7 @@ class Cases(Stateful):
             forecasts, labels = self.model.held_outputs(lines).tolist(), self.model.held.labels(lines).tolist()
             self.book.close(zip(gone, zip([EXPIRED] * len(gone), labels, forecasts, strict=True), strict=True))
             for line, (name, t) in zip(lines.tolist(), gone.items(), strict=True):
-                self.model.drop(line)
+                self.model.forget_held(line)
                 self.order.skip(t)
                 del self.book.open[name]
         return list(gone)
@@ -535,7 +535,7 @@ class _Turn:
             return
         self._flush()
         self._gather()
-        self.model.drop(self.line_of.pop(t))
+        self.model.forget_held(self.line_of.pop(t))
         if self.in_order:
             self._learn_due(i)
 
@@ -554,7 +554,7 @@ class _Turn:
             if new.any():
                 labels[told[new]], due[told[new]] = y[new], moments[new]
             if not new.all():
-                self.model.tell(-1 - told[~new], y[~new], moments[~new])
+                self.model.set_outcomes(-1 - told[~new], y[~new], moments[~new])
         if not n and not self.arriving:
             return
         asked = self.asked

@@ -12,13 +12,12 @@ from weakref import WeakSet
 import numpy as np
 
 from swapcal import inputs
-from swapcal.engine import arithmetic, kernels, schedule, state, theorems
+from swapcal.engine import kernels, schedule, state, theorems
 from swapcal.engine.lateness import Lateness, lateness_report
 from swapcal.engine.pending import Asked, Engine, HeldRounds, OpenRounds
 from swapcal.engine.round import Round
-from swapcal.engine.rules import Rules
 from swapcal.engine.schedule import allowed_hints
-from swapcal.engine.state import State
+from swapcal.engine.state import Rules, State
 from swapcal.engine.theorems import Guarantee
 from swapcal.errors import InvalidInput, SwapcalError
 from swapcal.forecast import SHORTEST, Forecast, Identity
@@ -60,12 +59,12 @@ class CallLock:
             )
         self._lock.acquire()
         self._owner = me
-        self._engine.hold(True)
+        self._engine.pause(True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._engine.hold(False)
+        self._engine.pause(False)
         self._owner = 0
         self._lock.release()
 
@@ -190,7 +189,7 @@ class Forecaster(Stateful):
             horizon=horizon,
             r=r,
             bins=bins,
-            seed=arithmetic.fresh_seed() if seed is None else seed,
+            seed=kernels.fresh_seed() if seed is None else seed,
             levels=levels,
             trust=trust,
             outside=outside,
@@ -290,7 +289,7 @@ class Forecaster(Stateful):
         extras = inputs.feature_rows(features, n, self.rules.n_features)
         feature_list = [None] * n if extras is None else list(extras)
         with self._turns:
-            contexts = X if self._engine.plays(X, n) else list(cases(self.hypotheses, X, n))
+            contexts = X if self._engine.accepts(X, n) else list(cases(self.hypotheses, X, n))
         made: list[Forecast] = []
         while len(made) < n:
             self._engine.predict_many(contexts, given, feature_list, made)
@@ -331,8 +330,8 @@ class Forecaster(Stateful):
                 self._round.update(forecast, y)
         elif self._engine.due():
             with self._turns:
-                self._round.follow(forecast.hint)
-                self._round.notice(float(y))
+                self._round.after_update(forecast.hint)
+                self._round.check_ties(float(y))
 
     def forget(self, forecast: Forecast) -> None:
         """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it.
@@ -354,7 +353,8 @@ class Forecaster(Stateful):
         (0, 0)
         """
         with self._turns:
-            self._round.forget(forecast)
+            case, played = self._round.reopen(forecast)
+            self._round.forget(case, played, forecast.round)
 
     def update_many(self, forecasts: Sequence[Forecast], y: Any) -> None:
         """Learn the outcomes of many forecasts, one after the other.
@@ -374,8 +374,8 @@ class Forecaster(Stateful):
             first, done = done, self._engine.update_many(given, told, done)
             if done > first and self._engine.due():
                 with self._turns:
-                    self._round.follow(given[done - 1].hint)
-                    self._round.notice_many(labels[first:done])
+                    self._round.after_update(given[done - 1].hint)
+                    self._round.check_ties_many(labels[first:done])
             if done < len(told):
                 self.update(given[done], told[done])
                 done += 1
@@ -515,21 +515,21 @@ class Forecaster(Stateful):
         with self._turns:
             return schedule.play_events(self._round, asked, y, plan)
 
-    def tell(self, lines: IntArray, y: Float64Array, due: Float64Array) -> None:
+    def set_outcomes(self, lines: IntArray, y: Float64Array, due: Float64Array) -> None:
         """The outcomes of rounds that are held, which the next plan says when to learn."""
         self.held.fill(lines, y, due)
-        self._round.notice_many(y)
+        self._round.check_ties_many(y)
 
     def held_outputs(self, lines: IntArray) -> Float64Array:
         """The forecasts of rounds that are held, a row each."""
-        return self.held.shown(lines, self.state.values.born)[:, None]
+        return self.held.forecasts_of(lines, self.state.values.by_slot)[:, None]
 
-    def drop(self, line: int) -> None:
+    def forget_held(self, line: int) -> None:
         """Forget a round that is held."""
         with self._turns:
             case, played, t, _ = self.held.take(line)
             if self.rounds.is_open(t):
-                self._round.drop(t, float(self.state.values.born[played.slot]), case.base, played)
+                self._round.forget(case, played, t)
 
     @property
     def values(self) -> Float64Array:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from swapcal.engine.arithmetic import GOLDEN, mix64
-from swapcal.engine.crossing import Play
-from swapcal.engine.values import grown
+from swapcal.engine.kernels import GOLDEN, mix64
+from swapcal.engine.values import Play, grown
 from swapcal.errors import AlreadyUpdated, ExpiredForecast, UnknownForecast
 from swapcal.forecast import KINDS, Forecast
 from swapcal.protocols import Row, Rows
@@ -70,9 +69,9 @@ class OpenRounds:
         self.flags[position] = UNMARKED
         return t, expired
 
-    def mark(self, t: int, mark: int) -> None:
-        """Know round `t` by its mark from now on."""
-        self.flags[t % len(self.flags)] = mark
+    def tag(self, t: int, tag: int) -> None:
+        """Know round `t` by its tag from now on."""
+        self.flags[t % len(self.flags)] = tag
 
     def check(self, t: int) -> None:
         """Raise unless round `t` is open."""
@@ -238,7 +237,7 @@ class Chunk(NamedTuple):
     hints: Float64Array | None
     features: Float64Array | None
     out: Float64Array
-    arrivals: "Schedule | None" = None
+    schedule: "Schedule | None" = None
 
 
 class Engine(Protocol):
@@ -262,7 +261,7 @@ class Engine(Protocol):
         Labels are left to be looked at.
         """
 
-    def mark(self, forecast: Forecast) -> int:
+    def round_tag(self, forecast: Forecast) -> int:
         """By which the round of a forecast is known, see `marks`."""
 
     def play(self, case: RoundInputs) -> Play:
@@ -271,14 +270,14 @@ class Engine(Protocol):
     def learn(self, case: RoundInputs, played: Played, errors: Errors, t: int) -> float | None:
         """The played value records what happened in round `t`, which is closed; a new value, if a gap is to be cut."""
 
-    def plays(self, X: Any, n_rounds: int) -> bool:
+    def accepts(self, X: Any, n_rounds: int) -> bool:
         """Whether `run` takes these contexts as they are, without being told their rows."""
 
     @property
     def alone(self) -> bool:
         """Whether `run` plays whole rounds without Python."""
 
-    def takes(self, features: Float64Array | None) -> bool:
+    def accepts_features(self, features: Float64Array | None) -> bool:
         """Whether `run` takes these features."""
 
     def run(self, part: Chunk, progress: IntArray) -> None:
@@ -288,8 +287,8 @@ class Engine(Protocol):
         that wait, and the number of active entries for which there was no room.
         """
 
-    def hold(self, held: bool) -> None:
-        """While it is held, whole calls are left to Python."""
+    def pause(self, paused: bool) -> None:
+        """While it is paused, whole calls are left to Python."""
 
     def assemble(self) -> None:
         """Take up the state's arrays anew, after they were replaced."""
@@ -414,10 +413,10 @@ class HeldRounds:
         self.free[self.counts[0]] = line
         self.counts[0] += 1
 
-    def shown(self, lines: IntArray, born: Float64Array) -> Float64Array:
+    def forecasts_of(self, lines: IntArray, values: Float64Array) -> Float64Array:
         """The forecasts of rounds: the value in the slot, or the caller's own number where it stood back."""
         whole = self.whole[lines]
-        return np.where(whole[:, FOLLOWED] != 0, born[whole[:, SLOT]], self.numbers[lines, BASE])
+        return np.where(whole[:, FOLLOWED] != 0, values[whole[:, SLOT]], self.numbers[lines, BASE])
 
     def take(self, line: int) -> tuple[RoundInputs, Played, int, float]:
         """Give a round back, and free its line."""

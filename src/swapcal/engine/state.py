@@ -1,30 +1,160 @@
-"""The state of a forecaster: everything that changes from round to round, and nothing else."""
+"""Rules and state of a forecaster: what is settled before the first round, and all that changes from round to round."""
 
 import inspect
 import json
 import secrets
-from functools import lru_cache
+from dataclasses import dataclass, field, fields
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from swapcal import hints, hypotheses, properties
-from swapcal.engine.crossing import HintRecord
+from swapcal import hints, hypotheses, inputs, properties
 from swapcal.engine.gate import COHORT, FRONT, WIDTH, Gate, LossBounds
-from swapcal.engine.ledger import Ledger
+from swapcal.engine.kernels import mix64, uniform
+from swapcal.engine.ledger import Ledger, TieDetector
 from swapcal.engine.pending import BASE, HINT, LENGTH, OTHER, PHI, POINT, ROUND, HeldRounds, OpenRounds
-from swapcal.engine.rules import Rules
-from swapcal.engine.ties import TieDetector
-from swapcal.engine.values import ROOM, Grid, Values
-from swapcal.errors import StateFileError
+from swapcal.engine.values import ROOM, Grid, HintRecord, Values
+from swapcal.errors import InvalidInput, StateFileError
 from swapcal.forecast import KINDS, SHORTEST, Identity
 from swapcal.protocols import Elicitable, Evidence, HintState, Hypotheses, LearningHint, Row
 from swapcal.state import Layout, Packed, Saved, Shape, check_bounds
+from swapcal.typing import Float64Array
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """The arguments of a `Forecaster`, checked, and what follows from them; its docstring says what they mean."""
+
+    property: Elicitable
+    hypotheses: Hypotheses
+    hint: LearningHint | None = None
+    horizon: int | None = None
+    r: float = 2.0
+    bins: int | None = None
+    seed: int = 0
+    levels: int = 10
+    trust: float = 0.25
+    outside: str = "error"
+    jitter: float = 0.0
+    max_pending: int = 1 << 20
+    stand_back: bool = True
+    functions: Hypotheses = field(init=False)
+    """The class with the level sets of the hint behind its own functions."""
+    settled: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
+    """What an engine has worked out from the rules, whatever their seed is; shared with those of another seed."""
+
+    def __post_init__(self) -> None:
+        inputs.role(self.property, ("identification", "domain"), "property", "sc.Quantile(0.9)")
+        inputs.role(self.hypotheses, ("start", "row", "n"), "hypotheses", "sc.Finite(20)")
+        if self.hint is not None:
+            inputs.role(self.hint, ("start",), "hint", "sc.OnlineRegression()")
+        settled: dict[str, Any] = {
+            "horizon": None if self.horizon is None else inputs.integer(self.horizon, "horizon", 1),
+            "r": inputs.number(self.r, "r", 1.0, 100.0),
+            "bins": None if self.bins is None else inputs.integer(self.bins, "bins", 1),
+            "seed": inputs.integer(self.seed, "seed", 0),
+            "levels": inputs.integer(self.levels, "levels", 0),
+            "trust": inputs.number(self.trust, "trust", 0.0, 1.0),
+            "outside": inputs.one_of(self.outside, "outside", ("error", "clip")),
+            "jitter": inputs.number(self.jitter, "jitter", 0.0, self.property.high - self.property.low),
+            "max_pending": inputs.integer(self.max_pending, "max_pending", 1),
+            "stand_back": inputs.flag(self.stand_back, "stand_back"),
+        }
+        extended = getattr(self.hypotheses, "extended", None)
+        levels = settled["levels"]
+        settled["functions"] = extended(levels) if extended is not None and levels else self.hypotheses
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+
+    def reseeded(self, seed: Any, hypotheses: Hypotheses | None = None) -> "Rules":
+        """The same rules with another seed; their parts, which never change, are shared and not checked again.
+
+        A class that learns belongs to one forecaster: `hypotheses` is a twin of it, made alike.
+        """
+        twin = object.__new__(Rules)
+        own = self.hypotheses if hypotheses is None else hypotheses
+        twin.__dict__.update(self.__dict__, seed=inputs.integer(seed, "seed", 0), hypotheses=own)
+        return twin
+
+    def settings(self) -> dict[str, Any]:
+        """The plain ones, by name."""
+        parts = ("property", "hypotheses", "hint", "functions", "settled")
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in parts}
+
+    @cached_property
+    def level_grid(self) -> Grid | None:
+        """Where the level sets of the hint lie; None if there are none."""
+        n_levels = self.functions.n - self.hypotheses.n
+        return Grid(*self.property.domain, n_levels) if n_levels else None
+
+    @cached_property
+    def fixed(self) -> bool:
+        """Whether the values that can be forecast were given, as a number of bins."""
+        return self.bins is not None
+
+    @cached_property
+    def n_features(self) -> int:
+        """Length of the learning hint's extra feature vector."""
+        return 0 if self.hint is None else self.hint.n_features
+
+    @cached_property
+    def checks_ties(self) -> bool:
+        """Whether labels that heap on a value would do harm."""
+        return not self.property.continuous and self.jitter == 0.0
+
+    def given(self, hint: Any, features: Any) -> tuple[float | None, Float64Array | None]:
+        """The user's own forecast and the extra features of a round, checked."""
+        return None if hint is None else self.hint_value(hint), inputs.features(features, self.n_features)
+
+    def hint_values(self, hints: Float64Array) -> Float64Array:
+        """Hints that are all finite, in the property's domain; of others, the error of the first."""
+        low, high = self.property.domain
+        for hint in hints[(hints < low) | (hints > high)][:1].tolist():
+            self.hint_value(hint)
+        return hints
+
+    def hint_value(self, hint: Any) -> float:
+        """A hint in the property's domain."""
+        value = inputs.real(hint, "hint")
+        low, high = self.property.domain
+        if self.outside == "clip":
+            return min(max(value, low), high)
+        if not low <= value <= high:
+            raise InvalidInput(
+                f"hint {value:g} is outside [{low:g}, {high:g}]; pass outside='clip' to move it to the end"
+            )
+        return value
+
+    def label(self, y: Any) -> float:
+        """A label that the property allows."""
+        return float(self.labels(inputs.real(y, "label")))
+
+    def labels(self, labels: Any) -> Any:
+        """Labels that the property allows."""
+        if self.outside == "clip":
+            labels = np.clip(labels, self.property.low, self.property.high)
+        why = self.property.invalid_labels(labels)
+        if why is not None:
+            raise InvalidInput(f"{why}; set low= and high= of the property, or pass outside='clip' to move such labels")
+        return labels
+
+    def jittered(self, label: float, t: int) -> float:
+        """The label moved by at most half the jitter, reflected at the ends so that no atom forms there."""
+        if self.jitter == 0.0:
+            return label
+        moved = label + self.jitter * (uniform(mix64(self.seed), t) - 0.5)
+        moved = max(moved, 2.0 * self.property.low - moved)
+        return min(moved, 2.0 * self.property.high - moved)
+
+
+# --------
+# Everything that changes, and nothing else.
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-PARTS = ("values", "evidence", "record", "atoms", "hint", "waiting")
+PARTS = ("values", "evidence", "record", "ties", "hint", "waiting")
 _NOTHING = Row(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
@@ -36,7 +166,6 @@ class State:
     """
 
     __slots__ = (
-        "atoms",
         "evidence",
         "gate",
         "hint",
@@ -45,6 +174,7 @@ class State:
         "ledger",
         "pending",
         "record",
+        "ties",
         "values",
         "waiting",
     )
@@ -71,7 +201,7 @@ class State:
             said = None if self.hint is None else self.hint.said(_NOTHING, np.zeros(rules.n_features), None)
             rules.settled["n_scores"] = 0 if said is None else len(said[1])
         self.waiting = HeldRounds(rules.settled["n_scores"], rules.n_features)
-        self.atoms = TieDetector()
+        self.ties = TieDetector()
         self.hinted = rules.hint is not None
 
     @property
@@ -98,7 +228,7 @@ class State:
             "n_expired": ledger.n_expired,
             "n_waiting": self.waiting.n,
             "n_cohorts": len(self.gate.cohorts(self.pending.issued)),
-            "n_apart": n if len(ledger.apart) else 0,
+            "n_standback": n if len(ledger.standback_sums) else 0,
             "width": self.waiting.indices.shape[1],
             "hinted": self.hinted,
             "identity": str(self.identity),
@@ -108,8 +238,8 @@ class State:
         arrays: Arrays = {
             "ledger.sums": ledger.sums[:n],
             "ledger.rounding": ledger.rounding[:n],
-            "ledger.apart": ledger.apart[:n],
-            "ledger.moved": ledger.moved[:n],
+            "ledger.standback_sums": ledger.standback_sums[:n],
+            "ledger.shown_sums": ledger.shown_sums[:n],
             "ledger.drift": ledger.drift,
             "ledger.totals": ledger.totals,
             "pending.rounds": rounds,
@@ -147,11 +277,11 @@ class State:
         ledger.sums[:n], ledger.rounding[:n] = arrays["ledger.sums"], arrays["ledger.rounding"]
         ledger.drift[:] = arrays["ledger.drift"]
         ledger.totals[: len(arrays["ledger.totals"])] = arrays["ledger.totals"]
-        ledger.moved[:n] = arrays["ledger.moved"]
+        ledger.shown_sums[:n] = arrays["ledger.shown_sums"]
         self.gate.restore(parts["gate"])
         if self.gate.open:
             ledger.spread_out()
-            ledger.apart[: counters["n_apart"]] = arrays["ledger.apart"]
+            ledger.standback_sums[: counters["n_standback"]] = arrays["ledger.standback_sums"]
         ledger.rounds[:] = counters["n_rounds"], counters["n_late"], counters["n_expired"]
         self.pending.restore(counters["issued"], arrays["pending.rounds"], arrays["pending.marks"])
         self.hinted = counters["hinted"]
@@ -172,7 +302,7 @@ _DTYPES: dict[str, type[np.generic]] = {
 }
 """Of arrays that are not of float64."""
 
-_SIZES = ("n_values", "open", "n_waiting", "width", "n_cohorts", "n_apart")
+_SIZES = ("n_values", "open", "n_waiting", "width", "n_cohorts", "n_standback")
 _COUNTERS = (*_SIZES, "issued", "n_rounds", "n_late", "n_expired")
 _LINES = tuple(f"waiting.{name}" for name in ("whole", "numbers", "scores", "features", "indices", "entries"))
 _NOT_FINITE = ("ledger.sums", "waiting.numbers")
@@ -184,7 +314,7 @@ _DEFAULTS = {
     if name not in ("property", "hypotheses", "hint", "seed")
 }
 _MOST = 1 << 62
-_MOST_ATOMS = 1 << 11
+_MOST_TIES = 1 << 11
 _MOST_LAYOUTS = 256
 _LARGEST_WINDOW = 1 << 40
 _LARGEST_ROOM = 1 << 30
@@ -203,7 +333,7 @@ def saved(rules: Rules, state: State) -> Saved:
     derived = state.identity.key == Identity.derived(state.identity, rules.seed).key
     plain = [counters[name] for name in _COUNTERS]
     plain += [counters["hinted"], rules.seed, str(state.identity), None if derived else counters["key"]]
-    plain += [counters["former_keys"], len(arrays["atoms.labels"])]
+    plain += [counters["former_keys"], len(arrays["ties.labels"])]
     for name in _implied(rules, counters):
         del arrays[name]
     _against_evidence(arrays)
@@ -216,8 +346,8 @@ def read(
     """The rules and the state that were `saved`; parts of the user's own making are passed in again."""
     n_counters = len(_COUNTERS)
     counters: dict[str, Any] = dict(zip(_COUNTERS, packed.plain[:n_counters], strict=True))
-    hinted, seed, identity, key, former, n_atoms = packed.plain[n_counters:]
-    for name, value in (*counters.items(), ("n_atoms", n_atoms)):
+    hinted, seed, identity, key, former, n_ties = packed.plain[n_counters:]
+    for name, value in (*counters.items(), ("n_ties", n_ties)):
         if type(value) is not int or not 0 <= value < _MOST:
             raise StateFileError(f"this saved state is damaged: {name} is {value!r}")
     configuration, learned = _known(bytes(packed.parts["rules"]), property, hypotheses, hint)
@@ -225,7 +355,7 @@ def read(
     # What is not stored but follows from the settings is small beside what is, or it is not taken.
     n = configuration.rules.hypotheses.n + configuration.rules.n_features
     small = 8 * n <= max(_SMALL, packed.size) and 8 * ROOM * n <= _LARGEST_ROOM
-    if not small or not 0 < max_pending <= _LARGEST_WINDOW or not 2 <= n_atoms <= _MOST_ATOMS:
+    if not small or not 0 < max_pending <= _LARGEST_WINDOW or not 2 <= n_ties <= _MOST_TIES:
         raise StateFileError(_UNFIT)
     rules = configuration.rules.reseeded(seed, learned)
     n = rules.functions.n
@@ -235,10 +365,10 @@ def read(
     if not isinstance(identity, str) or type(hinted) is not bool or min(map(len, keys)) < SHORTEST:
         raise StateFileError("this saved state is damaged: the identity or a flag has the wrong type")
     state = State(rules, 1 << max(n_values - 1, 0).bit_length(), Identity(identity, keys[0], tuple(keys[1:])))
-    arrays = packed.arrays(configuration.layout(state, counters, n_atoms))
+    arrays = packed.arrays(configuration.layout(state, counters, n_ties))
     _against_evidence(arrays)
     if rules.bins is not None:
-        arrays["values.born"] = Grid(*rules.property.domain, rules.bins).midpoints
+        arrays["values.by_slot"] = Grid(*rules.property.domain, rules.bins).midpoints
     _check_bounds(rules, counters, arrays)
     state.fill({**counters, "hinted": hinted}, arrays)
     return rules, state
@@ -253,12 +383,12 @@ class _Configuration:
         self.rules = rules
         self._layouts: dict[tuple[int, ...], Layout] = {}
 
-    def layout(self, state: State, counters: dict[str, Any], n_atoms: int) -> Layout:
+    def layout(self, state: State, counters: dict[str, Any], n_ties: int) -> Layout:
         """Where the arrays of a state lie."""
-        sizes = (n_atoms, *(counters[name] for name in _SIZES))
+        sizes = (n_ties, *(counters[name] for name in _SIZES))
         layout = self._layouts.get(sizes)
         if layout is None:
-            dims = _dims(self.rules, state, counters) | {"atoms.labels": (n_atoms,)}
+            dims = _dims(self.rules, state, counters) | {"ties.labels": (n_ties,)}
             for name in _implied(self.rules, counters):
                 del dims[name]
             layout = Layout.of(
@@ -275,12 +405,15 @@ class _Configuration:
 
 def _dims(rules: Rules, state: State, counters: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """The dimensions of all arrays but the atoms', whose number varies."""
-    n, (n_values, n_open, n_waiting, width, n_cohorts, n_apart) = rules.functions.n, (counters[name] for name in _SIZES)
+    n, (n_values, n_open, n_waiting, width, n_cohorts, n_standback) = (
+        rules.functions.n,
+        (counters[name] for name in _SIZES),
+    )
     dims: dict[str, tuple[int, ...]] = {
         "ledger.sums": (n_values, n),
         "ledger.rounding": (n_values, n),
-        "ledger.apart": (n_apart, n),
-        "ledger.moved": (n_values,),
+        "ledger.standback_sums": (n_standback, n),
+        "ledger.shown_sums": (n_values,),
         "ledger.drift": state.ledger.drift.shape,
         "ledger.totals": state.ledger.totals.shape,
         "pending.rounds": (n_open,),
@@ -294,7 +427,7 @@ def _dims(rules: Rules, state: State, counters: dict[str, Any]) -> dict[str, tup
         "waiting.features": (n_waiting, rules.n_features),
         "waiting.indices": (n_waiting, width),
         "waiting.entries": (n_waiting, width),
-        "values.born": (n_values,),
+        "values.by_slot": (n_values,),
         "values.gaps": (n_values + 1, 3),
     }
     # Evidence has a row for each value that there is room for.
@@ -309,10 +442,10 @@ def _check_bounds(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> Non
     """No position, slot or round number leads a kernel to memory that is not its own."""
     issued, n_values, rounds = counters["issued"], counters["n_values"], arrays["pending.rounds"]
     low, high = rules.property.domain
-    check_bounds("values.born", arrays["values.born"], low, high)
+    check_bounds("values.by_slot", arrays["values.by_slot"], low, high)
     if not np.isfinite(arrays["ledger.sums"]).all():
         raise StateFileError("this saved state is damaged: it holds something other than finite numbers")
-    sound = counters["n_rounds"] + counters["open"] <= issued and counters["n_apart"] in (0, n_values)
+    sound = counters["n_rounds"] + counters["open"] <= issued and counters["n_standback"] in (0, n_values)
     if len(rounds):
         check_bounds("pending.rounds", rounds, max(issued - rules.max_pending, 0), issued - 1)
         check_bounds("pending.marks", arrays["pending.marks"], 1)
@@ -384,7 +517,7 @@ def _cached(shared: bytes) -> _Configuration:
 
 def _implied(rules: Rules, counters: dict[str, Any]) -> tuple[str, ...]:
     """Arrays that are not stored: values that are given by their number, and the lines of no rounds that wait."""
-    return (() if rules.bins is None else ("values.born",)) + (() if counters["n_waiting"] else _LINES)
+    return (() if rules.bins is None else ("values.by_slot",)) + (() if counters["n_waiting"] else _LINES)
 
 
 def _against_evidence(arrays: Arrays) -> None:

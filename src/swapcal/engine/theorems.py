@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from swapcal.engine import crossing
 from swapcal.engine.ledger import DRIFT, LATEST, LUCK, PEAK, RESERVED, VARIANCE
+from swapcal.engine.values import FIRST, FLOOR
 from swapcal.typing import Float64Array
 
 if TYPE_CHECKING:
-    from swapcal.engine.rules import Rules
-    from swapcal.engine.state import State
+    from swapcal.engine.state import Rules, State
 from swapcal.protocols import Tally
 
 # --------
@@ -318,8 +317,8 @@ def so_far(rules: "Rules", state: "State", delta: float) -> Guarantee:
     """
     n, ledger, counts = state.values.n, state.ledger, state.counts
     drift = ledger.drift.tolist()
-    stood_back = bool(ledger.apart.any())
-    between = ledger.rounding[:n] + ledger.apart[:n] if stood_back else ledger.rounding[:n]
+    stood_back = bool(ledger.standback_sums.any())
+    between = ledger.rounding[:n] + ledger.standback_sums[:n] if stood_back else ledger.rounding[:n]
     half = 0.5 * delta
     variance = float(ledger.totals[VARIANCE]) + float(ledger.totals[LATEST])
     luck, most = float(ledger.totals[LUCK]), most_luck(variance, half)
@@ -332,7 +331,7 @@ def so_far(rules: "Rules", state: "State", delta: float) -> Guarantee:
         rounding=rules.functions.supremum(between),
         drift=drift[DRIFT] + drift[RESERVED],
         peak=drift[PEAK],
-        shown=counts + ledger.moved[:n] if stood_back else None,
+        shown=counts + ledger.shown_sums[:n] if stood_back else None,
         luck=most - luck,
         reserved=drift[RESERVED],
     )
@@ -394,8 +393,8 @@ def most_values(n_rounds: int) -> int:
     >>> most_values(100), 40.0 < most_values(10**6) / 10**2 < 60.0
     (122, True)
     """
-    cuts_made = 4.7 * math.pow(2.0 * n_rounds / crossing.FLOOR, 1.0 / 3.0) + 2.0 * math.log2(1.0 + n_rounds)
-    return min(n_rounds, math.ceil(cuts_made + math.pow(n_rounds, 1.0 / 3.0))) + 2 * crossing.FIRST
+    cuts_made = 4.7 * math.pow(2.0 * n_rounds / FLOOR, 1.0 / 3.0) + 2.0 * math.log2(1.0 + n_rounds)
+    return min(n_rounds, math.ceil(cuts_made + math.pow(n_rounds, 1.0 / 3.0))) + 2 * FIRST
 
 
 def _functions(rules: "Rules", state: "State") -> int:
