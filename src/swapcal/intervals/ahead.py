@@ -210,7 +210,7 @@ class MultiHorizon(Stateful, Generic[F]):
     def to_state(self) -> Saved:
         """What it is made of; forecasters are Forecaster, Quantiles or Interval."""
         model: Any = self.forecasters[0][0]
-        if not isinstance(model, tuple(kind for kind, _ in _KINDS)):
+        if not any(isinstance(model, kind) for kind, _ in _KINDS):
             raise InvalidInput(f"forecasters that can be saved are Forecaster, Quantiles, Interval; got {model!r}")
         rules = [self.steps, self.exact, self.order.by, self.order.settle, self.corrections, self.max_pending]
         tickets: Any = {time: [[h, k, f.to_dict()] for h, k, f in some] for time, some in self._open.items()}  # type: ignore[attr-defined]
