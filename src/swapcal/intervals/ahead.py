@@ -121,11 +121,11 @@ class MultiHorizon(Stateful, Generic[F]):
         """
         if len(xs) != self.steps or (hints is not None and len(hints) != self.steps):
             raise InvalidInput(f"{self.steps} contexts are needed, one for each step, and as many hints or none")
-        if self.time + self.steps in self._open:
-            raise InvalidInput("forecasts for this time have been made; give its outcome to update before the next")
         shares = None if weights is None else inputs.vector(weights, "weights", self.steps)
         if shares is not None and not (shares > 0.0).all():
             raise InvalidInput("weights of steps ahead must be above 0; leave out what does not count")
+        if self.time + self.steps in self._open:
+            raise InvalidInput("forecasts for this time have been made; give its outcome to update before the next")
         forecasts = []
         for h in range(1, self.steps + 1):
             turn = self.time % h if self.exact else 0
