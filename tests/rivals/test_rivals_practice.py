@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import swapcal as sc
 from effort import some
 from rival_citizens import N_GROUPS, N_ROUNDS, Make, check_rival, check_units, learned, stream
+from swapcal.audits.scores import isotonic
 from swapcal.engine.values import Grid
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite, Linear
@@ -26,7 +27,6 @@ from swapcal.rivals.practice import (
     RawModel,
     RollingIsotonic,
     RollingProperty,
-    isotonic,
 )
 from swapcal.simulate.streams import drifting, miscalibrated
 from swapcal.typing import Float64Array

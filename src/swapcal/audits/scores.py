@@ -91,7 +91,7 @@ class ScoreSums(Part):
         if 0.0 < events < total:
             below = np.cumsum(zeros) - zeros
             auc = float(np.sum(ones * (below + zeros / 2)) / (events * (total - events)))
-        fitted = pooled(ones / weight, weight)
+        fitted = isotonic(ones / weight, weight)
         brier, log_loss = (self.losses / total).tolist()
         uncertainty = rate * (1.0 - rate)
         recalibrated = float(np.sum(ones * (1.0 - fitted) ** 2 + zeros * fitted**2)) / total
@@ -106,12 +106,12 @@ class ScoreSums(Part):
         )
 
 
-def pooled(means: Float64Array, weights: Float64Array) -> Float64Array:
+def isotonic(means: Float64Array, weights: Float64Array) -> Float64Array:
     """Isotonic regression: the nondecreasing sequence nearest to `means` (pool adjacent violators).
 
     Examples
     --------
-    >>> pooled(np.array([0.1, 0.5, 0.3, 0.8]), np.ones(4))
+    >>> isotonic(np.array([0.1, 0.5, 0.3, 0.8]), np.ones(4))
     array([0.1, 0.4, 0.4, 0.8])
     """
     blocks: list[list[float]] = []

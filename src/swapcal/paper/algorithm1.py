@@ -1,6 +1,8 @@
 """Algorithm 1 of the paper: multicalibration of an elicitable property over a finite class, line by line."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from swapcal.paper.experts import Experts
 from swapcal.paper.grid import Support, grid_for, two_points
 from swapcal.paper.method import Plan, PublishedMethod
 from swapcal.paper.msmwc import MsMwC
-from swapcal.protocols import Elicitable, Row
+from swapcal.protocols import Elicitable, Hypotheses, Row
 from swapcal.typing import Float64Array
 
 
@@ -31,7 +33,39 @@ def experts_for(make: Callable[[int], Experts] | None, n_experts: int, horizon: 
     return experts
 
 
-class Algorithm1(PublishedMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class PaperMethod(PublishedMethod):
+    """What both algorithms share: the grids, the experts, P_t, and whose gains the experts are fed."""
+
+    property: Elicitable = field(kw_only=False)
+    horizon: int
+    r: float = 2.0
+    seed: int = 0
+    bins: int | None = None
+    experts: Any = None
+    gains: str = "expected"
+    forecasts: str = "right"
+
+    def start(self, hypotheses: Hypotheses, n_tests: int) -> None:
+        """Check the options, and start with `n_tests` experts for each bin and sign."""
+        super().__init__(self.property, hypotheses, seed=self.seed)
+        self.grid = grid_for(self.property, self.horizon, self.r, self.bins, self.forecasts)
+        self.gains = inputs.one_of(self.gains, "gains", ("expected", "realized"))
+        self.experts = experts_for(self.experts, 2 * self.grid.n_bins * n_tests, self.horizon)
+
+    def two_point_plan(self, phi: Float64Array, *notes: Any) -> Plan:
+        """P_t for the values of Phi_t on the bins; its notes are the support, and `notes` if there are any."""
+        support = two_points(phi, self.grid.horizon)
+        values = tuple(self.grid.forecast(self.grid.bin(j)) for j, _ in support)
+        return Plan(values, tuple(p for _, p in support), (support, *notes) if notes else support)
+
+    def fed(self, support: Support, drawn: int) -> Support:
+        """Over which points the gains are taken: all of P_t, or the one that was drawn."""
+        return support if self.gains == "expected" else ((support[drawn][0], 1.0),)
+
+
+@dataclass(eq=False, repr=False)
+class Algorithm1(PaperMethod):
     """2 N |F| experts, one for each function, bin and sign; slow, and the measure of everything else here.
 
     Guarantee (theorem 2 of the paper): SMCal_r = O~(rho^r T^(1/(r+1)) + T^(1/(r+1)) (log(|F|/delta))^(r/2)) with
@@ -78,26 +112,10 @@ class Algorithm1(PublishedMethod):
     {1.0: 1.0}
     """
 
-    rate_exponent = "1/(r+1) for r >= 2, 1 - r/3 for r < 2"
+    n_functions: int
 
-    def __init__(
-        self,
-        property: Elicitable,
-        n_functions: int,
-        *,
-        horizon: int,
-        r: float = 2.0,
-        seed: int = 0,
-        bins: int | None = None,
-        experts: Callable[[int], Experts] | None = None,
-        gains: str = "expected",
-        forecasts: str = "right",
-    ) -> None:
-        super().__init__(property, Finite(n_functions), seed=seed)
-        self.grid = grid_for(property, horizon, r, bins, forecasts)
-        self.gains = inputs.one_of(gains, "gains", ("expected", "realized"))
-        n_experts = 2 * self.grid.n_bins * n_functions
-        self.experts = experts_for(experts, n_experts, horizon)
+    def __post_init__(self) -> None:
+        self.start(Finite(self.n_functions), self.n_functions)
 
     def phi(self, row: Row) -> Float64Array:
         """Line 4: Phi_t on each bin, the sum over (f, sigma) of w_{t,f,i,sigma} sigma f(x_t)."""
@@ -111,15 +129,12 @@ class Algorithm1(PublishedMethod):
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """Lines 3 to 5: weights, Phi_t, P_t. A hint is not used: the paper has none."""
-        support = two_points(self.phi(row), self.grid.horizon)
-        values = tuple(self.grid.forecast(self.grid.bin(j)) for j, _ in support)
-        return Plan(values, tuple(p for _, p in support), support)
+        return self.two_point_plan(self.phi(row))
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Line 7: feed every expert its gain, sigma 1{p in I_i} f(x_t) V(p, y_t), in expectation over p ~ P_t."""
-        support: Support = plan.notes if self.gains == "expected" else ((plan.notes[drawn][0], 1.0),)
         gains = np.zeros((2, self.grid.n_bins, self.hypotheses.n))
-        for j, probability in support:
+        for j, probability in self.fed(plan.notes, drawn):
             i = self.grid.bin(j)
             gain = probability * inputs.identified(self.property, self.grid.point(j), y) * row.values
             gains[0, i, row.indices] += gain

@@ -1,6 +1,6 @@
 """Algorithm 2 of the paper: the oracle-efficient version, with 2N online agnostic learners for the functions."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -8,11 +8,9 @@ from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Oracle
 from swapcal.learners import Learner
-from swapcal.paper.algorithm1 import experts_for
-from swapcal.paper.experts import Experts
-from swapcal.paper.grid import Support, grid_for, two_points
-from swapcal.paper.method import Plan, PublishedMethod
-from swapcal.protocols import Elicitable, Row
+from swapcal.paper.algorithm1 import PaperMethod
+from swapcal.paper.method import Plan
+from swapcal.protocols import Row
 from swapcal.typing import Float64Array
 
 _SIGNS = (1.0, -1.0)
@@ -20,7 +18,8 @@ _ROUNDING = 1e-9
 """By how much a learner's answer may leave [-1, 1]; it is cut back."""
 
 
-class Algorithm2(PublishedMethod):
+@dataclass(eq=False, repr=False)
+class Algorithm2(PaperMethod):
     """2N experts (i, sigma), each with a learner OAL_{i,sigma} that supplies the function q to audit against.
 
     Guarantee (theorem 1 of the paper): SMCal_r = O~((rho^r + (log 1/delta)^(r/2) + comp(F)^r) T^(1/(r+1))) with
@@ -58,28 +57,11 @@ class Algorithm2(PublishedMethod):
     {1.0: 1.0}
     """
 
-    rate_exponent = "1/(r+1) for r >= 2, 1 - r/3 for r < 2"
+    learner: Learner
 
-    def __init__(
-        self,
-        property: Elicitable,
-        learner: Learner,
-        *,
-        horizon: int,
-        r: float = 2.0,
-        seed: int = 0,
-        bins: int | None = None,
-        experts: Callable[[int], Experts] | None = None,
-        gains: str = "expected",
-        forecasts: str = "right",
-    ) -> None:
-        super().__init__(property, Oracle(learner), seed=seed)
-        self.learner = learner
-        self.grid = grid_for(property, horizon, r, bins, forecasts)
-        self.gains = inputs.one_of(gains, "gains", ("expected", "realized"))
-        n_experts = 2 * self.grid.n_bins
-        self.experts = experts_for(experts, n_experts, horizon)
-        self.learners = [[learner.start() for _ in _SIGNS] for _ in range(self.grid.n_bins)]
+    def __post_init__(self) -> None:
+        self.start(Oracle(self.learner), 1)
+        self.learners = [[self.learner.start() for _ in _SIGNS] for _ in range(self.grid.n_bins)]
 
     def tests(self, row: Row) -> Float64Array:
         """Line 4: q_{t,i,sigma}(x_t), in the shape (2, N)."""
@@ -97,16 +79,13 @@ class Algorithm2(PublishedMethod):
         """Lines 3 to 6: weights, test functions, Phi_t, P_t."""
         q = self.tests(row)
         plus, minus = self.experts.weights.reshape(2, self.grid.n_bins)
-        support = two_points(plus * q[0] - minus * q[1], self.grid.horizon)
-        values = tuple(self.grid.forecast(self.grid.bin(j)) for j, _ in support)
-        return Plan(values, tuple(p for _, p in support), (support, q))
+        return self.two_point_plan(plus * q[0] - minus * q[1], q)
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Lines 8 and 9: the experts' expected gains, and the outcome for the two learners of the played bin."""
         support, q = plan.notes
-        played: Support = support if self.gains == "expected" else ((support[drawn][0], 1.0),)
         gains = np.zeros((2, self.grid.n_bins))
-        for j, probability in played:
+        for j, probability in self.fed(support, drawn):
             i = self.grid.bin(j)
             v = inputs.identified(self.property, self.grid.point(j), y)
             gains[0, i] += probability * q[0, i] * v

@@ -121,7 +121,11 @@ class Rival(PublishedMethod):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BinnedRival(Rival):
-    """A rival with a number of bins; None stands for its own default."""
+    """A rival with a number of bins; None stands for its own default, a power of T."""
+
+    exponent_of_bins: ClassVar[float] = 0.25
+    """T^(1/4), where the theory leaves it open."""
+    fewest_bins: ClassVar[int] = 1
 
     bins: int = None  # type: ignore[assignment]
 
@@ -130,8 +134,8 @@ class BinnedRival(Rival):
         self.bins = self.default_bins() if self.bins is None else inputs.integer(self.bins, "bins", 1)
 
     def default_bins(self) -> int:
-        """T^(1/4), where the theory leaves it open."""
-        return math.ceil(math.pow(self.horizon, 0.25))
+        """The power of T, rounded up."""
+        return max(self.fewest_bins, math.ceil(math.pow(self.horizon, self.exponent_of_bins) - 1e-9))
 
 
 def all_rivals() -> dict[str, type[PublishedMethod]]:

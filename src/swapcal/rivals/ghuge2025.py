@@ -79,6 +79,8 @@ class Ghuge2025(BinnedRival):
         "text was not available",
     )
 
+    exponent_of_bins: ClassVar[float] = 1.0 / 3.0
+
     halfspace: str = "sampled"
 
     def start(self) -> None:
@@ -92,10 +94,6 @@ class Ghuge2025(BinnedRival):
         self.thetas = np.zeros((n, self.bins + 1))
         self.sums = np.zeros((n, self.bins + 1))
         self.gains = np.zeros(n)
-
-    def default_bins(self) -> int:
-        """As the theory has it."""
-        return max(1, math.ceil(math.cbrt(self.horizon) - 1e-9))
 
     def weights(self) -> Float64Array:
         """The probability of each function."""
@@ -211,6 +209,8 @@ class Ghuge2025Oracle(BinnedRival):
         "crossings, and the forecast where the chosen group is absent",
     )
 
+    fewest_bins: ClassVar[int] = 2
+
     contexts: Any = None
     noise: float | None = None
 
@@ -221,10 +221,6 @@ class Ghuge2025Oracle(BinnedRival):
         self.deviation = spread if self.noise is None else inputs.number(self.noise, "noise", 0.0, 1e12)
         self.sums = np.zeros((self.hypotheses.n, self.bins + 1))
         self._factor = None if self.contexts is None else _factor(self.contexts, self.hypotheses.n)
-
-    def default_bins(self) -> int:
-        """As the theory has it."""
-        return max(2, math.ceil(math.pow(self.horizon, 0.25) - 1e-9))
 
     def perturbation(self) -> Float64Array:
         """The noise of the coming round for each group and bin: a pure function of the seed and the round's number."""

@@ -1,20 +1,11 @@
 """Roth (2022), Noarov and Roth (2023), Noarov et al. (2025): from quantiles to any property, and to any event."""
 
-import math
-from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from swapcal import inputs
-from swapcal.paper.method import Plan
-from swapcal.protocols import Row
 from swapcal.rivals.card import Card
 from swapcal.rivals.games import InnerGameRival, QuadraticRival
-from swapcal.typing import Float64Array
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Noarov2025(InnerGameRival):
     r"""Forecasts whose bias on an event grows with the square root of how often the event happens.
 
@@ -52,6 +43,7 @@ class Noarov2025(InnerGameRival):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from swapcal import Finite, Mean
     >>> method = Noarov2025(Mean(), Finite(1), horizon=200, bins=4, seed=1)
     >>> for t in range(200):
@@ -79,36 +71,7 @@ class Noarov2025(InnerGameRival):
         "is gradient ascent, one of those allowed",
     )
 
-    forecasts: str = "point"
-
-    def start(self) -> None:
-        """Check the options, and start with nothing learned."""
-        super().start()
-        self.forecasts = inputs.one_of(self.forecasts, "forecasts", ("point", "middle"))
-        self.sums = np.zeros((self.bins, self.hypotheses.n))
-
-    def default_bins(self) -> int:
-        """As the theory has it."""
-        return max(1, math.ceil(math.cbrt(self.horizon) - 1e-9))
-
-    def phi(self, row: Row) -> Float64Array:
-        """The weighted functions of each bin, with their signs."""
-        plus, minus = self.experts.weights.reshape(2, self.bins, self.hypotheses.n)
-        return np.asarray((plus - minus)[:, row.indices] @ row.values)
-
-    def plan(self, row: Row, hint: float | None) -> Plan:
-        """A distribution that no label can exploit; hints are not used."""
-        spots, points = self.spots(self.phi(row))
-        middle = self.forecasts == "middle"
-        values = [self.scaled((i + 0.5) / self.bins) for i in spots.bins] if middle else points
-        return Plan(tuple(values), tuple(spots.probabilities), (spots.bins, points))
-
-    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
-        """Feed the experts their realized gains."""
-        i, point = plan.notes[0][drawn], plan.notes[1][drawn]
-        gain = row.values * inputs.identified(self.property, point, y)
-        self.feed(i, row.indices, gain)
-        self.sums[i, row.indices] += gain
+    exponent_of_bins: ClassVar[float] = 1.0 / 3.0
 
 
 class NoarovRoth2023(QuadraticRival):

@@ -77,6 +77,8 @@ class Okoroafor2025(BinnedRival):
         "sqrt(T ln |F|)); that thresholds are the tests and that the two evidences are added is our reading",
     )
 
+    exponent_of_bins: ClassVar[float] = 0.5
+
     def start(self) -> None:
         """Check the options, and start with nothing learned."""
         super().start()
@@ -87,10 +89,6 @@ class Okoroafor2025(BinnedRival):
         self.signed = self.hypotheses.dual == "max"
         self.learner: Learner = MultiplicativeWeights(2 * n) if self.signed else GradientDescent(n)
         self.state = self.learner.start()
-
-    def default_bins(self) -> int:
-        """As the theory has it."""
-        return math.ceil(math.sqrt(self.horizon))
 
     def thresholds(self) -> Float64Array:
         """Phi_j: the signed weights of the thresholds at or below point j."""
