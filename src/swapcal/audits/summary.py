@@ -10,7 +10,7 @@ from swapcal.audits.cells import Cell, Cells, cell_radii, find_witness, make_cel
 from swapcal.audits.chance import ChanceLevel, Skill, StratifiedSample, null_level, skill, skill_of_mean
 from swapcal.audits.groups import ALPHA, SHARES, GroupBias
 from swapcal.audits.histograms import Curve, Histograms, OutcomeBins, make_curve
-from swapcal.audits.intervals import asymptotic_bias, cell_bias
+from swapcal.audits.intervals import Terms, cell_bias
 from swapcal.audits.scores import BinaryScores, ScoreSums, fine_edges
 from swapcal.audits.sums import SumTable
 from swapcal.audits.timeline import GroupHistory, onset
@@ -155,7 +155,7 @@ def _intervals(column: "Column", table: SumTable) -> tuple[Float64Array, Float64
     """Intervals of all cells at their share of the error rate: exact for binary V, else those of many rows."""
     delta = ALPHA * SHARES["cells"] / max(_n_possible(column, table), 1)
     usual = float(table.vv.sum()) / max(float(table.rounds.sum()), 1.0)
-    found = asymptotic_bias(table.active, table.xv, table.xvxv, table.weight, delta, usual=usual)
+    found = Terms(table.active, table.xv, table.xvxv, table.weight, usual).bias(delta)
     low, high = (np.where(table.active > 0, end, sign) for end, sign in zip(found, (-1.0, 1.0), strict=True))
     own = column.audit.table()
     forecasts = column.cell_forecasts(own)
