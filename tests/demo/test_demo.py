@@ -300,7 +300,7 @@ def test_a_group_that_is_still_off_is_named(answers: tuple[Answer, ...]) -> None
     answer = answers[0]
     after = answer.result.after
     assert after is not None
-    known, place = after.known_groups, answer.result.first.groups.index("carrier=EV")
+    known, place = after.groups, answer.result.first.groups.index("carrier=EV")
     here = np.arange(len(known.name)) == place
     low, mean, high = (np.where(here, bias, 0.0) for bias in (-0.4, -0.3, -0.2))
     groups = replace(known, off=here.astype(float), low=low, mean=mean, high=high)

@@ -53,8 +53,8 @@ def test_run_and_audit_say_the_same_of_the_model() -> None:
         one, two = audit(data, TaskConfig("y", "p", ["g"])), run(data, TaskConfig("y", "p", ["g"]))
         assert one.before is not None
         assert two.before is not None
-        np.testing.assert_allclose(one.before.known_groups.mean, two.before.known_groups.mean, atol=1e-12)
-        np.testing.assert_array_equal(one.before.known_groups.off, two.before.known_groups.off)
+        np.testing.assert_allclose(one.before.groups.mean, two.before.groups.mean, atol=1e-12)
+        np.testing.assert_array_equal(one.before.groups.off, two.before.groups.off)
         assert one.verdict.kind == two.verdict.kind
         assert ("can be kept" in two.verdict.headline or "Keep" in two.verdict.headline) == (bias == 0.0)
 
@@ -84,15 +84,15 @@ def test_clusters_are_not_taken_for_independent_rows() -> None:
     alone, together = (audit(data, TaskConfig("y", "p", ["g"], cluster=cluster)).before for cluster in (None, "day"))
     assert alone is not None
     assert together is not None
-    widths = [float(np.ptp([each.known_groups.low[1], each.known_groups.high[1]])) for each in (alone, together)]
+    widths = [float(np.ptp([each.groups.low[1], each.groups.high[1]])) for each in (alone, together)]
     assert widths[1] > 2 * widths[0]
-    assert together.known_groups.n_off == 0
+    assert together.groups.n_off == 0
 
 
 def test_thresholds() -> None:
     result = audit(stream(60_000, bias=0.1, whom=(3,)), TaskConfig("y", "p", ["g"]))
     assert result.before is not None
-    near = 100 * abs(result.before.known_groups.near).max()
+    near = 100 * abs(result.before.groups.near).max()
     assert above(result, parse_threshold(f"{near - 0.1}")) is not None
     assert "g=g3" in str(above(result, parse_threshold("2")))
     assert above(result, parse_threshold(f"bias:{near + 0.1}")) is None

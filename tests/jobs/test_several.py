@@ -113,7 +113,7 @@ def test_a_model_that_knows_where_it_is_unsure_keeps_that_knowledge() -> None:
     assert told.first.means["after"]["score"][0] < 0.85 * blind.first.means["after"]["score"][0]
     for found in (told, blind):
         assert found.after is not None
-        assert abs(found.after.known_groups.mean[0]) < 0.02
+        assert abs(found.after.groups.mean[0]) < 0.02
 
 
 def test_a_unit_only_scales_the_map() -> None:
@@ -266,7 +266,7 @@ def test_outcomes_stay_in_their_range() -> None:
     with pytest.warns(AtomsWarning, match="are equal to 0, .* covers all of such a heap"):
         found = run({"y": y}, TaskConfig("y", low=0.0), interval=0.9, seed=1)
     assert found.after is not None
-    assert abs(found.after.known_groups.mean[0]) < 0.05
+    assert abs(found.after.groups.mean[0]) < 0.05
     with pytest.warns(AtomsWarning), pytest.warns(RangeWarning, match="outside"):
         cut = run({"y": y - 1.0}, TaskConfig("y", low=0.0), interval=0.9, seed=1)
     assert cut.counts.outcomes_outside == int((y < 1.0).sum())

@@ -383,7 +383,7 @@ def test_the_verdict_of_a_sum_is_that_of_all_rows(tmp_path: Path, whole_numbers:
     assert mine.witness == theirs.witness
     assert mine.histogram == pytest.approx(theirs.histogram)
     assert mine.loss == pytest.approx(theirs.loss, abs=0.25 / 32**2)
-    assert mine.known_groups.low == pytest.approx(theirs.known_groups.low[: len(mine.known_groups.low)], abs=1e-9)
+    assert mine.groups.low == pytest.approx(theirs.groups.low[: len(mine.groups.low)], abs=1e-9)
     assert mine.curves.keys() == theirs.curves.keys()
     for name, curve in mine.curves.items():
         assert curve.outcome == pytest.approx(theirs.curves[name].outcome, nan_ok=True)

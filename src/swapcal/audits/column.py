@@ -11,11 +11,11 @@ from swapcal.audits.groups import ClusterSums, GroupBias, bias_of_group, group_s
 from swapcal.audits.histograms import Histograms
 from swapcal.audits.scores import GroupMeans, ScoreSums
 from swapcal.audits.summary import ColumnSummary, summarize
-from swapcal.audits.sums import PER_CELL, Functions, Part, Positions, Scored, SumTable, Times, added, counted, grown
+from swapcal.audits.sums import PER_CELL, Part, Positions, Scored, SumTable, Times, added, counted, grown
 from swapcal.audits.timeline import Timeline
 from swapcal.decisions import Decisions
 from swapcal.errors import InvalidInput
-from swapcal.protocols import Elicitable, Rows
+from swapcal.protocols import Elicitable, Hypotheses, Rows
 from swapcal.state import Packed, Saved, Shape, Stateful, joined, take_over
 from swapcal.typing import Float64Array, IntArray
 
@@ -215,7 +215,7 @@ class Column(Stateful):
         return bias_of_group(sums, self.audit.function_names, error)
 
     @property
-    def functions(self) -> Functions:
+    def functions(self) -> Hypotheses:
         """The groups, as far as they have come up."""
         return self.audit._functions()
 
@@ -326,7 +326,7 @@ class Column(Stateful):
 
     @classmethod
     def from_state(
-        cls, packed: Packed, *, property: Elicitable | None = None, hypotheses: Functions | None = None
+        cls, packed: Packed, *, property: Elicitable | None = None, hypotheses: Hypotheses | None = None
     ) -> "Column":
         """The column again; a property, or functions beside `Groups`, of your own making are given again."""
         plain, parts = packed.plain, packed.parts

@@ -65,35 +65,26 @@ class ColumnSummary:
     histogram: Float64Array
     worst: tuple[Cell, ...]
     witness: str
+    groups: GroupBias
+    weight: float
     chance_mean: float | None = None
     chance_high: float | None = None
-    typical: float | None = None
+    typical: float = 0.0
     constant_loss: float | None = None
     ideal_loss: float | None = None
     slope: float | None = None
-    n_cells: int | None = None
-    n_biased: int | None = None
-    n_material: int | None = None
-    weight: float | None = None
-    groups: GroupBias | None = None
+    n_cells: int = 0
+    n_biased: int = 0
+    n_material: int = 0
     constant: float | None = None
     scores: BinaryScores | None = None
     histories: dict[str, GroupHistory] | None = None
     times: tuple[str | None, ...] = ()
     since: dict[str, int] | None = None
 
-    @property
-    def known_groups(self) -> GroupBias:
-        """Every group over all its rows; refused where nothing is known of them."""
-        if self.groups is None:
-            raise InvalidInput("these forecasts come without sums of groups; audit them again")
-        return self.groups
-
     def material(self) -> npt.NDArray[np.bool_]:
         """Which groups are off beyond doubt, and by more than is negligible."""
-        if self.groups is None:
-            return np.zeros(0, dtype=np.bool_)
-        large = np.abs(np.nan_to_num(self.groups.mean)) > NEGLIGIBLE_OF_GROUPS * (self.typical or 0.0)
+        large = np.abs(np.nan_to_num(self.groups.mean)) > NEGLIGIBLE_OF_GROUPS * self.typical
         return np.asarray(large & (self.groups.off > 0))
 
 

@@ -200,7 +200,7 @@ def _groups(answer: Answer) -> RenderableType:
 
 def _biases(answer: Answer) -> tuple[GroupBias, GroupBias, GroupBias]:
     before, after, learned = _sides(answer)
-    return before.known_groups, after.known_groups, learned.known_groups
+    return before.groups, after.groups, learned.groups
 
 
 def _off(bias: GroupBias) -> IntArray:

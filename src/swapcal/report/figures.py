@@ -402,7 +402,7 @@ def _limits(values: Any, domain: tuple[float, float] | None) -> tuple[float, flo
 
 def cell_order(section: Section, limit: int) -> IntArray:
     """Positions of the groups that are drawn: "all" first, then the worst first, then linear functions."""
-    groups = section.leading.known_groups
+    groups = section.leading.groups
     linear = range(len(groups.name), len(section.groups))
     return np.array([0, *groups.ranked().tolist(), *linear], dtype=np.int64)[:limit]
 
@@ -647,7 +647,7 @@ def loss_change(result: Result) -> Figure:
 
 def worst_order(result: Result, limit: int = 12) -> list[int]:
     """Positions of everybody and of the worst groups: by how far they are off before, or after without a before."""
-    groups = result.first.leading.known_groups
+    groups = result.first.leading.groups
     everybody = [0] if len(groups.rows) and groups.rows[0] > 0 else []
     return [*everybody, *groups.ranked()[:limit].tolist()]
 
@@ -657,7 +657,7 @@ def worst_groups(result: Result, limit: int = 12) -> Figure:
 
     Those off beyond doubt come first; the numbers are of every group.
     """
-    sides = {which: side.known_groups for which, side in result.columns.items()}
+    sides = {which: side.groups for which, side in result.columns.items()}
     order, words, parts = worst_order(result, limit), result.wording, []
     for which, groups in sides.items():
         start, verb = f"{which}, " if len(sides) > 1 else "", "is" if groups.n_off == 1 else "are"

@@ -127,7 +127,7 @@ def group_table(result: Result, limit: int = MOST) -> GroupTable | None:
         GroupRow(row["group"], row["rows"], _data(sides), mark, tuple(c for k, v in sides.items() for c in cells(k, v)))
         for row, sides, mark in zip(rows, shown, marks, strict=False)
     ]
-    leading = result.first.leading.known_groups
+    leading = result.first.leading.groups
     return GroupTable(
         heads=tuple(head for key, title, _ in parts for head in heads(key, title)),
         rows=tuple(lines),
@@ -478,14 +478,14 @@ def _mean(result: Result, name: str) -> tuple[str, str]:
 
 
 def _groups_off(result: Result) -> list[Card]:
-    n = max(side.known_groups.n_used for side in result.columns.values())
+    n = max(side.groups.n_used for side in result.columns.values())
     if not n:
         return []
     of, note = n * len(result.sections), ""
     if result.task == "classes":
         note = f": {counted(n, 'group')} for the likeliest and every class"
     before, after = (
-        count(sum(section.columns[which].known_groups.n_off for section in result.sections))
+        count(sum(section.columns[which].groups.n_off for section in result.sections))
         if which in result.columns
         else ""
         for which in ("before", "after")
@@ -495,14 +495,14 @@ def _groups_off(result: Result) -> list[Card]:
 
 def _worst_group(result: Result) -> list[Card]:
     """The worst group of the model, or of swapcal's forecasts where there is no model, on both sides."""
-    groups, words = result.first.leading.known_groups, result.wording
+    groups, words = result.first.leading.groups, result.wording
     worst = groups.ranked()
     if not len(worst):
         return []
     j = int(worst[0])
 
     def told(side: ColumnSummary) -> str:
-        mean = side.known_groups.mean
+        mean = side.groups.mean
         return signed(words.scale * float(mean[j]), 2) if j < len(mean) else MISSING
 
     unit = ", ".join(part for part in (words.noun, words.unit) if part)
@@ -524,10 +524,10 @@ def _worst_coverage(result: Result) -> list[Card]:
 def _everybody(result: Result) -> Card:
     words, level = result.wording, result.wording.coverage
     if level is not None:
-        shares = _texts(result, lambda side: coverage_text(level + float(side.known_groups.mean[0])))
+        shares = _texts(result, lambda side: coverage_text(level + float(side.groups.mean[0])))
         return Card("Coverage of all rows", *shares, f"{percent(level)} was asked for")
-    biases = _texts(result, lambda side: signed(words.scale * float(side.known_groups.mean[0]), 2))
-    groups = list(result.columns.values())[-1].known_groups
+    biases = _texts(result, lambda side: signed(words.scale * float(side.groups.mean[0]), 2))
+    groups = list(result.columns.values())[-1].groups
     note = f"interval {words.interval(float(groups.low[0]), float(groups.high[0]))}"
     return Card("Bias of all rows", *biases, note)
 
@@ -573,7 +573,7 @@ def _scores(result: Result) -> list[Card]:
 def error_cards(result: Result) -> list[Card]:
     """The totals of the guarantee: errors, and what chance and the guarantee allow."""
     side = list(result.columns.values())[-1]
-    total = float(result.counts.scored) if side.weight is None else side.weight
+    total = side.weight
     typical = ""
     if total > 0.0 and side.swap_error >= 0.0:
         size = result.wording.size(float(np.power(side.swap_error / total, 1.0 / result.r)))

@@ -105,8 +105,6 @@ def since_text(side: ColumnSummary, name: str) -> str:
 def worst_groups(side: ColumnSummary, words: Wording) -> str:
     """The worst groups that are off, in a sentence; empty if none is."""
     groups = side.groups
-    if groups is None:
-        return ""
     chosen = [j for j in groups.ranked().tolist() if groups.off[j]]
     if groups.off[0]:
         chosen = [0, *chosen]

@@ -216,7 +216,7 @@ def explained(side: ColumnSummary) -> float | None:
 def _spread(side: ColumnSummary, r: float) -> bool:
     """Whether all cells together show more than chance would, by more than is negligible."""
     excess = per_round(side.swap_error - (side.chance_mean or 0.0), side, r)
-    return side.swap_error > (side.chance_high or 0.0) and excess > NEGLIGIBLE * (side.typical or 0.0)
+    return side.swap_error > (side.chance_high or 0.0) and excess > NEGLIGIBLE * side.typical
 
 
 def _know_nothing(side: ColumnSummary) -> bool:
@@ -247,7 +247,7 @@ def what_is_off(side: ColumnSummary, wording: Wording, r: float = 2.0) -> str:
     """The bias in a clause, the part that matters most first."""
     words, groups = wording, side.groups
     material = side.material()
-    if groups is not None and material.any():
+    if material.any():
         everybody = f"forecasts are {words.bias(float(groups.mean[0]))} on average" if material[0] else ""
         if words.noun and everybody:
             everybody = everybody.removeprefix("forecasts are ")
@@ -288,16 +288,16 @@ def _of_audit(side: ColumnSummary, wording: Wording, r: float, command: str | No
 def _nothing(side: ColumnSummary, wording: Wording, r: float, knowledge: str) -> Verdict:
     """No bias that is worth a correction."""
     words, groups = wording, side.groups
-    if per_round(side.chance_high or 0.0, side, r) > HOPELESS * (side.typical or 0.0):
+    if per_round(side.chance_high or 0.0, side, r) > HOPELESS * side.typical:
         return Verdict("fine", "No bias is shown, but these are too few rows to tell.", (knowledge,))
     more = ("They say little, though: a constant would do as well.",) if _idle(side) else ()
-    seen = () if groups is None else (seen_sentence(groups, words),)
-    if groups is not None and groups.off.any():
+    seen = (seen_sentence(groups, words),)
+    if groups.off.any():
         most = float(np.max(np.abs(groups.mean[groups.off > 0])))
         who = groups_off(groups) if groups.n_off else "all rows together are off beyond doubt"
         headline = f"Nothing worth correcting: {who}, but by {words.size(most)} at most."
         return Verdict("fine", headline, (*_where(side, wording), knowledge, *seen, *more))
-    n = 0 if groups is None else groups.n_used
+    n = groups.n_used
     whom = "" if n == 0 else f" in any of {n:,} groups" if n > 1 else " in the group"
     return Verdict("fine", f"Nothing to correct: no bias beyond chance{whom}.", (*seen, knowledge, *more))
 
@@ -317,7 +317,7 @@ def _of_forecasts(side: ColumnSummary, wording: Wording, r: float) -> Verdict:
 def healed(before: ColumnSummary, after: ColumnSummary) -> bool:
     """Whether groups that were off beyond doubt, and by more than is negligible, are off by half of that at most."""
     material = before.material()
-    if before.groups is None or after.groups is None or not material.any():
+    if not material.any():
         return True
     now = dict(zip(after.groups.name, np.abs(np.nan_to_num(after.groups.mean)).tolist(), strict=True))
     places = np.flatnonzero(material).tolist()
@@ -336,7 +336,7 @@ def _dearer(before: ColumnSummary, after: ColumnSummary) -> str:
 
 def _counts(before: ColumnSummary, after: ColumnSummary, what: str = "Groups off") -> tuple[str, ...]:
     """Groups that are off, before and after."""
-    if before.groups is None or after.groups is None or not before.groups.n_used:
+    if not before.groups.n_used:
         return ()
     first, last, n = before.groups.n_off, after.groups.n_off, max(before.groups.n_used, after.groups.n_used)
     return (f"{what} beyond doubt: {first:,} of {n:,} before, {last:,} after.",)
@@ -423,7 +423,7 @@ def class_verdict(sections: "Sequence[Section]", paired: Mapping[str, Paired]) -
 def _off(sides: Mapping[str, Sides], at: int) -> list[str]:
     """Classes with bias beyond chance, the largest bias of everybody first."""
     off = {name: side for name, both in sides.items() if (side := both[at]) is not None and biased(side)}
-    return sorted(off, key=lambda name: -abs(float(off[name].known_groups.mean[0])))
+    return sorted(off, key=lambda name: -abs(float(off[name].groups.mean[0])))
 
 
 def _what_is_off_in_classes(top: ColumnSummary, sides: Mapping[str, Sides], at: int) -> str:
@@ -451,13 +451,13 @@ def _confidence(means: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
 
 def _class_counts(before: ColumnSummary, after: ColumnSummary, sides: Mapping[str, Sides]) -> tuple[str, ...]:
     """Groups that are off, before and after, over the likeliest class and all classes."""
-    n = max(before.known_groups.n_used, after.known_groups.n_used)
-    first, last = (sum(side.known_groups.n_off for both in sides.values() if (side := both[k])) for k in (0, 1))
+    n = max(before.groups.n_used, after.groups.n_used)
+    first, last = (sum(side.groups.n_off for both in sides.values() if (side := both[k])) for k in (0, 1))
     if not n:
         return ()
     return (
-        f"Groups off beyond doubt: for the likeliest class {before.known_groups.n_off:,} of {n:,} before, "
-        f"{after.known_groups.n_off:,} after; over all classes {first:,} of {n * len(sides):,} before, {last:,} after.",
+        f"Groups off beyond doubt: for the likeliest class {before.groups.n_off:,} of {n:,} before, "
+        f"{after.groups.n_off:,} after; over all classes {first:,} of {n * len(sides):,} before, {last:,} after.",
     )
 
 
@@ -513,7 +513,7 @@ def interval_verdict(section: "Section", wording: Wording, paired: Paired | None
     widths = {which: float(some["width"][0]) for which, some in section.means.items()}
     now, sizes = (_coverage_sentence(before, after, level),), (width_sentence(widths), _score_sentence(paired, after))
     left = what_is_off(after, wording) if after.material().any() else ""
-    seen = (seen_sentence(after.known_groups, wording),)
+    seen = (seen_sentence(after.groups, wording),)
     if before is None:
         if left:
             named = _one(worst_groups(after, wording))
@@ -562,19 +562,19 @@ def _score_sentence(paired: Paired | None, after: ColumnSummary) -> str:
 
 def _coverage_sentence(before: ColumnSummary | None, after: ColumnSummary, level: float) -> str:
     """Coverage of everybody and of the group that is furthest away, before and after."""
-    now = coverage_text(level + float(after.known_groups.mean[0]))
-    was = "" if before is None else f"was {coverage_text(level + float(before.known_groups.mean[0]))} and "
+    now = coverage_text(level + float(after.groups.mean[0]))
+    was = "" if before is None else f"was {coverage_text(level + float(before.groups.mean[0]))} and "
     text = f"Coverage of all rows {was}is {now}; {percent(level)} was asked for."
     sides = [(which, side) for which, side in (("before", before), ("after", after)) if side is not None]
     worst = [f"{_worst(side, level)} {which}" if before is not None else _worst(side, level) for which, side in sides]
-    if any(worst) and after.known_groups.n_used:
+    if any(worst) and after.groups.n_used:
         text += f" Furthest from it: {', '.join(worst)}."
     return text
 
 
 def _worst(side: ColumnSummary, level: float) -> str:
     """The group that is furthest from the level beyond what chance explains, or, without any, by itself."""
-    groups = side.known_groups
+    groups = side.groups
     chosen = groups.ranked()
     if not len(chosen):
         return ""
@@ -583,7 +583,7 @@ def _worst(side: ColumnSummary, level: float) -> str:
 
 
 def _holding(side: ColumnSummary, level: float) -> str:
-    groups = side.known_groups
+    groups = side.groups
     covered = (
         f"{coverage_text(level + float(groups.mean[0]))} of the outcomes are covered where {percent(level)} was asked"
     )
@@ -613,7 +613,7 @@ def comparison_verdict(sections: "Sequence[Section]", paired: Mapping[str, Paire
     n_rows : int
         Rows with a forecast of every model.
     """
-    first, off = sections[0].title, {one.title: one.leading.known_groups.n_off for one in sections}
+    first, off = sections[0].title, {one.title: one.leading.groups.n_off for one in sections}
     better = {model: pair for model, pair in paired.items() if pair.high < 0.0}
     fewest = min(off, key=lambda model: off[model])
     if better:
