@@ -23,11 +23,11 @@ N_STEPS = 4
 class Bets(NamedTuple):
     """Bets on cells at several tilts.
 
-    count: n, shape (cells,). gains: g_j, shape (tilts, cells). rates, log_weights: lambda_j and log w_j, shape
+    n: rows, shape (cells,). gains: g_j, shape (tilts, cells). rates, log_weights: lambda_j and log w_j, shape
     (tilts, 1). shifts: d_j, shape (tilts, cells) or (tilts, 1).
     """
 
-    count: Float64Array
+    n: Float64Array
     gains: Float64Array
     rates: Float64Array
     shifts: Float64Array
@@ -54,8 +54,8 @@ class Bets(NamedTuple):
         """
         stakes = self.rates * (mean + self.shifts)
         with np.errstate(divide="ignore", invalid="ignore"):
-            exponents = self.log_weights + self.gains - self.count * np.log1p(np.maximum(stakes, -1.0))
-        return _log_sum(np.where(self.count > 0, exponents, self.log_weights + 0.0 * self.gains))
+            exponents = self.log_weights + self.gains - self.n * np.log1p(np.maximum(stakes, -1.0))
+        return _log_sum(np.where(self.n > 0, exponents, self.log_weights + 0.0 * self.gains))
 
     def smallest_mean(self, log_level: Float64Array | float) -> Float64Array:
         """The b at which the wealth W(b) of `log_wealth` comes down to e^log_level; -inf for cells without rows.
@@ -70,7 +70,7 @@ class Bets(NamedTuple):
         functions add up to a log-convex one), and it decreases; the tangent of a convex decreasing function meets the
         level to the left of the root. So iterates increase towards the root and never pass it.
         """
-        rows, rates = np.maximum(self.count, 1.0), self.rates
+        rows, rates = np.maximum(self.n, 1.0), self.rates
         mean = np.max(np.expm1((self.gains + self.log_weights - log_level) / rows) / rates - self.shifts, axis=0)
         for _ in range(N_STEPS):
             stakes = rates * (mean + self.shifts)
@@ -81,7 +81,7 @@ class Bets(NamedTuple):
             slope = rows * (terms * (rates / (1.0 + stakes))).sum(axis=0) / total
             # At the root the excess is 0 up to rounding; a step back would be valid, too, but would never end.
             mean = mean + np.maximum(largest + np.log(total) - log_level, 0.0) / slope
-        return np.where(self.count > 0, mean, -np.inf)
+        return np.where(self.n > 0, mean, -np.inf)
 
 
 def _log_sum(exponents: Float64Array) -> Float64Array:
@@ -250,9 +250,9 @@ def _group_bets(counts: Float64Array, ones: Float64Array, P: Float64Array) -> Be
     cell = _cell_bets(counts.sum(axis=0), ones.sum(axis=0), P)
     lost, won = np.log1p(RATES[:, None] * (CENTERS - 1.0)), np.log1p(RATES[:, None] * CENTERS)
     centered = lost @ ones + won @ (counts - ones)
-    offset = (CENTERS @ counts - P) / np.maximum(cell.count, 1.0)
+    offset = (CENTERS @ counts - P) / np.maximum(cell.n, 1.0)
     return Bets(
-        cell.count,
+        cell.n,
         np.concatenate([cell.gains, centered]),
         np.concatenate([cell.rates, RATES[:, None]]),
         np.concatenate([np.broadcast_to(cell.shifts, cell.gains.shape), np.broadcast_to(offset, centered.shape)]),
@@ -310,13 +310,13 @@ yet, and its own spread would be far too small."""
 class Terms(NamedTuple):
     """Terms of cells, one entry each.
 
-    count, total, squares, size: m, S, Q and N. usual: u, the mean square of a term over the whole stream (for clusters:
+    m, total, squares, size: m, S, Q and N. usual: u, the mean square of a term over the whole stream (for clusters:
     the mean square of V times the rows of the cell per cluster). The default leaves it out, and falls short where
     outcomes are skewed: of cells of log-normal outcomes, each left when it looked worst between rows 100 and 2,000,
     1.2 % missed at delta = 0.001 without, and 0.4 % with it. clusters: whether a term is a cluster's sum.
     """
 
-    count: Float64Array
+    m: Float64Array
     total: Float64Array
     squares: Float64Array
     size: Float64Array
@@ -358,7 +358,7 @@ class Terms(NamedTuple):
         (array([48.]), array([inf]))
         """
         rho = self._rho_squared(delta)
-        inside = self.count * rho + 1.0
+        inside = self.m * rho + 1.0
         radius = np.sqrt(self._variance() * 2.0 * inside / rho * (np.log(inside) / 2.0 - np.log(delta)))
         return np.where(self._enough(), radius, np.inf)
 
@@ -398,7 +398,7 @@ class Terms(NamedTuple):
         array([16.6])
         """
         rho, variance, enough = self._rho_squared(delta), self._variance(), self._enough()
-        inside = self.count * rho + 1.0
+        inside = self.m * rho + 1.0
 
         def side(deviation: Float64Array) -> Float64Array:
             positive = np.maximum(deviation, 0.0)
@@ -409,14 +409,14 @@ class Terms(NamedTuple):
         return LogWealth(side(self.total - tolerance * self.size), side(-self.total - tolerance * self.size))
 
     def _enough(self) -> npt.NDArray[np.bool_]:
-        return self.count >= (FEWEST_CLUSTERS if self.clusters else FEWEST_ROWS)
+        return self.m >= (FEWEST_CLUSTERS if self.clusters else FEWEST_ROWS)
 
     def _rho_squared(self, delta: Float64Array | float) -> Float64Array:
         level = -2.0 * np.log(delta)
         return np.asarray((level + np.log1p(level)) / (TYPICAL_CLUSTERS if self.clusters else TYPICAL_ROWS))
 
     def _variance(self) -> Float64Array:
-        several = np.maximum(self.count, 2.0)
+        several = np.maximum(self.m, 2.0)
         return (np.maximum(self.squares - self.total**2 / several, 0.0) + N_PRIOR * self.usual) / (several - 1.0)
 
 
