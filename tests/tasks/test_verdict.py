@@ -317,7 +317,7 @@ def test_results_survive_json() -> None:
     assert again.before.worst == result.before.worst
     older = json.loads(text)
     del older["result"]["sections"][0]["before"]["chance_mean"]
-    assert from_json(json.dumps(older)).before.chance_mean is None  # type: ignore[union-attr]
+    assert from_json(json.dumps(older)).before.chance_mean is None
 
 
 @pytest.mark.parametrize("property", ["mean", "quantile:0.9", "expectile:0.8", "moment:2"])
