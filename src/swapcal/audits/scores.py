@@ -7,6 +7,7 @@ from statistics import NormalDist
 import numpy as np
 
 from swapcal.audits.sums import Part, Positions, Scored, added, bins_between
+from swapcal.text.numbers import percent, relative
 from swapcal.typing import Float64Array
 
 SMALLEST = 1e-15
@@ -143,6 +144,18 @@ class Paired:
     low: float
     high: float
     confidence: float
+
+    @property
+    def relative(self) -> tuple[str, str, str]:
+        """The lower end, the difference and the upper end, in percent of the loss before."""
+        low, middle, high = (relative(v, self.before) for v in (self.low, self.difference, self.high))
+        return low, middle, high
+
+    @property
+    def change(self) -> str:
+        """The difference and its interval, in words."""
+        low, middle, high = self.relative
+        return f"{middle} ({percent(self.confidence)} interval {low} to {high})"
 
 
 class PairedLosses(Part):
