@@ -10,9 +10,8 @@ from swapcal.audits import Cell
 from swapcal.audits.cells import adaptive_radius
 from swapcal.audits.groups import GroupBias
 from swapcal.audits.histograms import Curve
-from swapcal.audits.scores import Paired
+from swapcal.audits.scores import GroupHistory, Paired
 from swapcal.audits.summary import ColumnSummary
-from swapcal.audits.timeline import GroupHistory
 from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.protocols import Elicitable
 from swapcal.tasks.result import Counts, Guarantee, History, Range, Result, Section

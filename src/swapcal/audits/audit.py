@@ -528,9 +528,7 @@ class Audit(Stateful):
         For the linear class the intervals of the coordinates hold together, so along any direction theta the deviation
         is at most sum_j |theta_j| times the radius of coordinate j; `witness` uses that.
         """
-        table, power = self.table(), sums.check_power(r)
-        radii = cell_radii(table, confidence, rounds, self._n_possible(table))
-        return make_cells(table, ends_of(table, radii), self.function_names, power, confidence, rounds)
+        return self._cells(self.table(), self.function_names, r, confidence, rounds)
 
     def reliability(self, confidence: float = 0.95, *, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
         """One row per forecast value over all its rounds, F = {1}: the reliability diagram, in numbers.
@@ -550,15 +548,13 @@ class Audit(Stateful):
             A table; see `cells`.
         """
         table = self.table()
-        everyone = replace(
-            table,
-            xv=table.v[:, None],
-            active=table.rounds[:, None],
-            weight=table.count[:, None],
-            xvxv=table.vv[:, None],
-        )
-        radii = cell_radii(everyone, confidence, rounds, self._n_possible(everyone))
-        return make_cells(everyone, ends_of(everyone, radii), ("all rounds",), sums.check_power(r), confidence, rounds)
+        everyone = {"xv": table.v, "active": table.rounds, "weight": table.count, "xvxv": table.vv}
+        one_column = replace(table, **{name: each[:, None] for name, each in everyone.items()})
+        return self._cells(one_column, ("all rounds",), r, confidence, rounds)
+
+    def _cells(self, table: SumTable, names: tuple[str, ...], r: float, confidence: float, rounds: Assumption) -> Cells:
+        power, radii = sums.check_power(r), cell_radii(table, confidence, rounds, self._n_possible(table))
+        return make_cells(table, ends_of(table, radii), names, power, confidence, rounds)
 
     def worst(self, k: int = 10, *, confidence: float = 0.95, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
         """Return the `k` cells with the largest contributions; their intervals allow for the choice among all cells.
@@ -665,17 +661,11 @@ class Audit(Stateful):
         if self._reader.functions is None:
             return f"Audit({self.property!r}, n_rounds=0)"
         table = self.table()
-        parts = [
-            f"{self.property!r}",
-            f"n={self._functions().n}",
-            f"n_rounds={self.n_rounds}",
-            f"n_values={len(table.value)}",
-        ]
-        parts.append(f"calibration={self.calibration():.4g}")
-        if self._functions().dual in ("max", "euclidean"):
-            parts.append(f"multicalibration={self.multicalibration():.4g}")
-        parts.append(f"swap_multicalibration={self.swap_multicalibration():.4g}")
-        return f"Audit({', '.join(parts)})"
+        sizes = f"n={self._functions().n}, n_rounds={self.n_rounds}, n_values={len(table.value)}"
+        known = self._functions().dual in ("max", "euclidean")
+        names = ("calibration", *(("multicalibration",) if known else ()), "swap_multicalibration")
+        errors = ", ".join(f"{name}={getattr(self, name)():.4g}" for name in names)
+        return f"Audit({self.property!r}, {sizes}, {errors})"
 
     def _begun(self, functions: Hypotheses) -> Sums:
         """Return the sums; the first round decides what the functions are."""

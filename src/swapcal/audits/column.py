@@ -9,10 +9,9 @@ from swapcal.audits.audit import Audit
 from swapcal.audits.chance import StratifiedSample
 from swapcal.audits.groups import ClusterSums, GroupBias, bias_of_group, group_sums
 from swapcal.audits.histograms import Histograms
-from swapcal.audits.scores import GroupMeans, ScoreSums
+from swapcal.audits.scores import GroupMeans, ScoreSums, Timeline
 from swapcal.audits.summary import ColumnSummary, summarize
 from swapcal.audits.sums import PER_CELL, Part, Positions, Scored, SumTable, Times, added, counted, grown
-from swapcal.audits.timeline import Timeline
 from swapcal.decisions import Decisions
 from swapcal.errors import InvalidInput
 from swapcal.protocols import Elicitable, Hypotheses, Rows

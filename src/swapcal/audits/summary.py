@@ -11,9 +11,8 @@ from swapcal.audits.chance import ChanceLevel, Skill, StratifiedSample, null_lev
 from swapcal.audits.groups import ALPHA, SHARES, GroupBias
 from swapcal.audits.histograms import Curve, Histograms, OutcomeBins, make_curve
 from swapcal.audits.intervals import Terms, cell_bias
-from swapcal.audits.scores import BinaryScores, ScoreSums, fine_edges
+from swapcal.audits.scores import BinaryScores, GroupHistory, ScoreSums, fine_edges, onset
 from swapcal.audits.sums import SumTable
-from swapcal.audits.timeline import GroupHistory, onset
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Linear
 from swapcal.typing import Float64Array, IntArray

@@ -127,10 +127,11 @@ def expect_plain(spec: Spec, from_spec: Callable[[Spec], P] | None = None) -> P 
     text = json.dumps(dict(spec), allow_nan=False)
     expect(json.loads(text) == dict(spec), f"JSON changes spec(): {text}")
     try:
-        again: Any = None if from_spec is None else from_spec(json.loads(text))
+        again = None if from_spec is None else from_spec(json.loads(text))
     except StateFileError:
         return None
-    expect(again is None or again.spec() == spec, f"the rebuilt one is {again!r}")
+    rebuilt: Any = again
+    expect(rebuilt is None or rebuilt.spec() == spec, f"the rebuilt one is {again!r}")
     return again
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from swapcal.audits.histograms import Curve
+from swapcal.audits.scores import GroupHistory
 from swapcal.audits.summary import ColumnSummary
-from swapcal.audits.timeline import GroupHistory
 from swapcal.errors import InvalidInput, MissingExtra
 from swapcal.report.drawing import (
     LIGHT,

@@ -459,17 +459,16 @@ def cards(result: Result) -> list[Card]:
     return [*told, *_scores(result)]
 
 
-def _texts(result: Result, text: Callable[[ColumnSummary], str]) -> tuple[str, str]:
-    """The texts before and after; empty where there is nothing."""
-    before, after = ("" if side is None else text(side) for side in (result.before, result.after))
+def _texts(result: Result, text: Callable[[str, ColumnSummary], str]) -> tuple[str, str]:
+    """The texts before and after, of the side's name and summary; empty where there is nothing."""
+    sides = result.columns
+    before, after = (text(which, sides[which]) if which in sides else "" for which in ("before", "after"))
     return before, after
 
 
 def _mean(result: Result, name: str) -> tuple[str, str]:
     """A mean over all rows in percent, before and after."""
-    sides = [result.first.means.get(which) for which in ("before", "after")]
-    before, after = ("" if side is None else coverage_text(float(side[name][0])) for side in sides)
-    return before, after
+    return _texts(result, lambda which, _: coverage_text(float(result.first.means[which][name][0])))
 
 
 def _groups_off(result: Result) -> list[Card]:
@@ -479,13 +478,10 @@ def _groups_off(result: Result) -> list[Card]:
     of, note = n * len(result.sections), ""
     if result.task == "classes":
         note = f": {counted(n, 'group')} for the likeliest and every class"
-    before, after = (
-        count(sum(section.columns[which].groups.n_significant for section in result.sections))
-        if which in result.columns
-        else ""
-        for which in ("before", "after")
+    texts = _texts(
+        result, lambda which, _: count(sum(one.columns[which].groups.n_significant for one in result.sections))
     )
-    return [Card("Groups off beyond doubt", before, after, f"of {count(of)}{note}")]
+    return [Card("Groups off beyond doubt", *texts, f"of {count(of)}{note}")]
 
 
 def _worst_group(result: Result) -> list[Card]:
@@ -496,7 +492,7 @@ def _worst_group(result: Result) -> list[Card]:
         return []
     j = int(worst[0])
 
-    def told(side: ColumnSummary) -> str:
+    def told(_: str, side: ColumnSummary) -> str:
         mean = side.groups.mean
         return signed(words.scale * float(mean[j]), 2) if j < len(mean) else MISSING
 
@@ -510,21 +506,20 @@ def _worst_group(result: Result) -> list[Card]:
 
 
 def _worst_coverage(result: Result) -> list[Card]:
-    rows = group_rows(result)[1:2]
     told = []
-    for row in rows:
-        before, after = (coverage_text(row[w]["coverage"]) if w in row else "" for w in ("before", "after"))
+    for row in group_rows(result)[1:2]:
+        texts = _texts(result, lambda which, _, row=row: coverage_text(row[which]["coverage"]) if which in row else "")
         note = f"{shortened(group_name(row['group']), 48)}, {counted(row['rows'])}"
-        told.append(Card("Coverage of the worst group", before, after, note))
+        told.append(Card("Coverage of the worst group", *texts, note))
     return told
 
 
 def _everybody(result: Result) -> Card:
     words, level = result.wording, result.wording.coverage
     if level is not None:
-        shares = _texts(result, lambda side: coverage_text(level + float(side.groups.mean[0])))
+        shares = _texts(result, lambda _, side: coverage_text(level + float(side.groups.mean[0])))
         return Card("Coverage of all rows", *shares, f"{percent(level)} was asked for")
-    biases = _texts(result, lambda side: signed(words.scale * float(side.groups.mean[0]), 2))
+    biases = _texts(result, lambda _, side: signed(words.scale * float(side.groups.mean[0]), 2))
     groups = list(result.columns.values())[-1].groups
     note = f"interval {words.interval(float(groups.low[0]), float(groups.high[0]))}"
     return Card("Bias of all rows", *biases, note)
@@ -549,7 +544,7 @@ def _losses(result: Result) -> list[Card]:
         return [Card(title, "", precise(float(last[name][0])), "lower is better") for title, name in means.items()]
     best = [side.constant_loss for side in result.columns.values()][-1]
     constant = "" if best is None or result.task == "interval" else f"; the best constant forecast has {precise(best)}"
-    losses = _texts(result, lambda side: precise(side.loss))
+    losses = _texts(result, lambda _, side: precise(side.loss))
     return [Card(capitalized(result.wording.loss), *losses, f"lower is better{constant}")]
 
 
@@ -557,8 +552,8 @@ def _scores(result: Result) -> list[Card]:
     known = [side.scores for side in result.columns.values() if side.scores is not None]
     if not known:
         return []
-    auc = _texts(result, lambda side: "" if side.scores is None else _number(side.scores.auc))
-    logs = _texts(result, lambda side: "" if side.scores is None else precise(side.scores.log_loss))
+    auc = _texts(result, lambda _, side: "" if side.scores is None else _number(side.scores.auc))
+    logs = _texts(result, lambda _, side: "" if side.scores is None else precise(side.scores.log_loss))
     parts = (
         f"Brier score = miscalibration {number(known[-1].miscalibration, 2)} {MINUS} discrimination "
         f"{number(known[-1].discrimination, 2)} + uncertainty {number(known[-1].uncertainty, 2)}"
@@ -585,11 +580,11 @@ def error_cards(result: Result) -> list[Card]:
 
 
 def _error(result: Result, field: str, note: str) -> Card:
-    values = [None if side is None else float(getattr(side, field)) for side in (result.before, result.after)]
     # What rounding leaves of zero is zero.
-    before, after = ("" if value is None else number(value if value > 1e-9 else 0.0 * value) for value in values)
-    parts = [change(values[0], values[1])] if values[0] is not None and values[1] is not None else []
-    return Card(capitalized(QUANTITIES[field]), before, after, "; ".join(part for part in (*parts, note) if part))
+    sizes = {which: float(getattr(side, field)) for which, side in result.columns.items()}
+    texts = _texts(result, lambda which, _: number(sizes[which] if sizes[which] > 1e-9 else 0.0 * sizes[which]))
+    changed = change(*sizes.values()) if len(sizes) == 2 else ""
+    return Card(capitalized(QUANTITIES[field]), *texts, "; ".join(part for part in (changed, note) if part))
 
 
 def _guarantee(result: Result) -> Card:
@@ -603,7 +598,7 @@ def _guarantee(result: Result) -> Card:
 
 def _chance(result: Result) -> list[Card]:
     """What calibrated forecasts would show, where it is known."""
-    texts = _texts(result, lambda side: _number(side.chance_mean))
+    texts = _texts(result, lambda _, side: _number(side.chance_mean))
     if not any(texts):
         return []
     highs = [side.chance_high for side in result.columns.values() if side.chance_high is not None]

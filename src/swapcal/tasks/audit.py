@@ -17,9 +17,8 @@ from swapcal.audits.discovery import N_VALUES, DiscoveryColumn, banded, discover
 from swapcal.audits.groups import ALPHA, GroupSums
 from swapcal.audits.histograms import N_BINS as N_OUTCOMES
 from swapcal.audits.histograms import root
-from swapcal.audits.scores import Paired, PairedLosses, fine_edges
+from swapcal.audits.scores import ErrorHistory, Paired, PairedLosses, fine_edges
 from swapcal.audits.sums import Times
-from swapcal.audits.timeline import ErrorHistory
 from swapcal.decisions import Decisions, lost
 from swapcal.engine.kernels import row_keys
 from swapcal.errors import DataError, InvalidInput
