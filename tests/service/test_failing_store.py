@@ -263,7 +263,7 @@ class Stalling(Sqlite):
 def test_a_store_that_stalls_is_told_and_goes_on_with_nothing_lost(tmp_path: Path) -> None:
     async def play() -> None:
         config = Config(Service(store=str(tmp_path / "x.db"), auth=False, stop_seconds=1), streams={"late": SPEC})
-        store = Stalling(config.service.store, seconds=0.3)
+        store = Stalling(config.service.store, seconds=2.0)
         server = Server(config, store)
         async with server.running():
             [first] = await server.writer.submit(ForecastJob("late", [Case("a", {}, 0.5)]))

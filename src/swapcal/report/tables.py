@@ -478,9 +478,8 @@ def _groups_off(result: Result) -> list[Card]:
     of, note = n * len(result.sections), ""
     if result.task == "classes":
         note = f": {counted(n, 'group')} for the likeliest and every class"
-    texts = _texts(
-        result, lambda which, _: count(sum(one.columns[which].groups.n_significant for one in result.sections))
-    )
+    sections = result.sections
+    texts = _texts(result, lambda which, _: count(sum(one.columns[which].groups.n_significant for one in sections)))
     return [Card("Groups off beyond doubt", *texts, f"of {count(of)}{note}")]
 
 

@@ -1,6 +1,6 @@
-"""Writes `data/state-1.db.gz` and `data/state-1.json`: a store as this version leaves it, and what it forecasts next.
+"""Writes `state-1.db.gz` and `state-1.json` for the tests: a store as it is left, and what it forecasts next.
 
-Run it once for each version of the state's format, from the folder `tests/helpers`:  python -m service_make_state
+Run it once for each version of the state's format:  python tools/service_state.py
 """
 
 import asyncio
@@ -49,7 +49,7 @@ async def _write(path: Path) -> None:
 
 def main() -> None:
     """Write both files."""
-    data = Path(__file__).parents[1] / "service" / "data"
+    data = Path(__file__).parents[1] / "tests" / "service" / "data"
     data.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "swapcal.db"
