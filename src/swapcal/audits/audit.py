@@ -548,9 +548,9 @@ class Audit(Stateful):
             A table; see `cells`.
         """
         table = self.table()
-        everyone = {"xv": table.v, "active": table.rounds, "weight": table.count, "xvxv": table.vv}
-        one_column = replace(table, **{name: each[:, None] for name, each in everyone.items()})
-        return self._cells(one_column, ("all rounds",), r, confidence, rounds)
+        xv, active, weight, xvxv = (each[:, None] for each in (table.v, table.rounds, table.count, table.vv))
+        everyone = replace(table, xv=xv, active=active, weight=weight, xvxv=xvxv)
+        return self._cells(everyone, ("all rounds",), r, confidence, rounds)
 
     def _cells(self, table: SumTable, names: tuple[str, ...], r: float, confidence: float, rounds: Assumption) -> Cells:
         power, radii = sums.check_power(r), cell_radii(table, confidence, rounds, self._n_possible(table))

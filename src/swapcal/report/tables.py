@@ -505,12 +505,13 @@ def _worst_group(result: Result) -> list[Card]:
 
 
 def _worst_coverage(result: Result) -> list[Card]:
-    told = []
-    for row in group_rows(result)[1:2]:
-        texts = _texts(result, lambda which, _, row=row: coverage_text(row[which]["coverage"]) if which in row else "")
-        note = f"{shortened(group_name(row['group']), 48)}, {counted(row['rows'])}"
-        told.append(Card("Coverage of the worst group", *texts, note))
-    return told
+    rows = group_rows(result)[1:2]
+    if not rows:
+        return []
+    row = rows[0]
+    texts = _texts(result, lambda which, _: coverage_text(row[which]["coverage"]) if which in row else "")
+    note = f"{shortened(group_name(row['group']), 48)}, {counted(row['rows'])}"
+    return [Card("Coverage of the worst group", *texts, note)]
 
 
 def _everybody(result: Result) -> Card:
