@@ -12,7 +12,7 @@ import swapcal as sc
 from effort import ALL
 from swapcal.errors import InvalidInput
 from swapcal.learners import MultiplicativeWeights
-from swapcal.paper.algorithm1 import Algorithm1
+from swapcal.paper.algorithms import Algorithm1
 from swapcal.paper.method import Plan
 from swapcal.protocols import Elicitable, Row
 from swapcal.typing import Float64Array

@@ -407,14 +407,10 @@ class Sums:
         cells += rows.indices
         x = rows.values
         xv = x * np.repeat(wv, lengths)
-        self._scatter("xv", cells, xv)
-        if self.intervals:
-            self._scatter("active", cells, 1.0)
-            self._scatter("weight", cells, np.abs(x) if weights is None else np.abs(x) * np.repeat(weights, lengths))
-            self._scatter("xvxv", cells, xv * xv)
-
-    def _scatter(self, name: str, cells: IntArray, terms: Float64Array | float) -> None:
-        np.add.at(self._arrays[name].reshape(-1), cells, terms)
+        sizes = np.abs(x) if weights is None else np.abs(x) * np.repeat(weights, lengths)
+        by_cell: dict[str, Float64Array | float] = {"xv": xv, "active": 1.0, "weight": sizes, "xvxv": xv * xv}
+        for name in by_cell.keys() & self._arrays.keys():
+            np.add.at(self._arrays[name].reshape(-1), cells, by_cell[name])
 
     def _grow(self, n_slots: int, n_columns: int) -> None:
         """Make room for so many slots and functions. Doubling keeps the cost of growth O(1) per slot and function."""

@@ -27,9 +27,10 @@ class Card:
         What it needs to know or to be true.
     properties : tuple of str
         Kinds of property it covers: "mean", "quantile", "expectile" or "elicitable" (any with an identification
-        function).
+        function). Means, unless it says more.
     classes : tuple of str
-        Kinds of class it covers: "finite", "linear", or "none" for methods that know no groups.
+        Kinds of class it covers: "finite", "linear", or "none" for methods that know no groups. Finite ones,
+        unless it says more.
     exponent : float, optional
         Of T in the bound it claims, and `error` says of which error.
     error : str
@@ -54,9 +55,9 @@ class Card:
     name: str
     reference: str
     assumes: str
-    properties: tuple[str, ...]
-    classes: tuple[str, ...]
     cost: str
+    properties: tuple[str, ...] = ("mean",)
+    classes: tuple[str, ...] = ("finite",)
     exponent: float | None = None
     error: str = ""
     reconstructed: str = ""

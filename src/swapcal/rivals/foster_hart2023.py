@@ -68,7 +68,6 @@ class FosterHart2023(BinnedRival):
         name="Foster-Hart 2023",
         reference='Foster and Hart (2023), "Calibeating": beating forecasters at their own game',
         assumes="a hint with finitely many values; no groups; T known (calibrated version)",
-        properties=("mean",),
         classes=("none",),
         exponent=1.0 / 3.0,
         error="Cal_2",

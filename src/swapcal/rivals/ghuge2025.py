@@ -70,8 +70,6 @@ class Ghuge2025(BinnedRival):
         reference="Ghuge, Muthukumar, Singla (2025), Improved and oracle-efficient online l1-multicalibration, "
         "theorem 1.1",
         assumes="values in [-1, 1]; horizon known",
-        properties=("mean",),
-        classes=("finite",),
         exponent=2.0 / 3.0,
         error="MCal_1",
         cost="O(bins * active functions)",
@@ -200,8 +198,6 @@ class Ghuge2025Oracle(BinnedRival):
         name="Ghuge 2025 oracle",
         reference="Ghuge, Muthukumar, Singla (2025), Improved and oracle-efficient online l1-multicalibration",
         assumes="groups (0 or 1); contexts known in advance or separated; noise unseen by the adversary; T known",
-        properties=("mean",),
-        classes=("finite",),
         exponent=0.75,
         error="MCal_1",
         cost="O(n m), m = T^(1/4); O(n^2 m) with known contexts; the oracle looks at each group",

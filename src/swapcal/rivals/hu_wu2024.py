@@ -60,7 +60,6 @@ class HuWu2024(InnerGameRival):
         name="Hu-Wu 2024",
         reference="Hu, Wu (2024), Predict to minimize swap regret for all payoff-bounded tasks",
         assumes="no contexts; horizon known",
-        properties=("mean",),
         classes=("none",),
         exponent=0.5,
         error="swap regret of every bounded payoff (CDL)",

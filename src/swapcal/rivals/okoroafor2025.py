@@ -68,7 +68,6 @@ class Okoroafor2025(BinnedRival):
         name="Okoroafor et al. 2025",
         reference="Okoroafor, Kleinberg, Kim (2025), Near-optimal algorithms for omniprediction",
         assumes="an online agnostic learner for the class; horizon known",
-        properties=("mean",),
         classes=("finite", "linear"),
         exponent=0.5,
         error="regret under every proper loss (omniprediction); no claim about multicalibration",

@@ -123,7 +123,6 @@ class LogisticRecalibration(Rival):
         name="logistic recalibration",
         reference="practice: Platt (1999) scaling with group indicators, by stochastic gradient descent as in river",
         assumes="a hint",
-        properties=("mean",),
         classes=("finite", "linear"),
         cost="O(k)",
         reconstructed="the start at the hint itself",
@@ -248,7 +247,6 @@ class RollingIsotonic(Rival):
         name="rolling isotonic",
         reference="practice: Zadrozny and Elkan (2002), isotonic calibration, refitted in a window",
         assumes="a hint that ranks cases rightly",
-        properties=("mean",),
         classes=("none",),
         cost="O(window log window / every)",
         reconstructed="window and time between fits",
@@ -325,7 +323,6 @@ class RollingProperty(Rival):
         reference="practice: rolling empirical quantile, expectile or mean by group",
         assumes="labels that change slowly",
         properties=("elicitable",),
-        classes=("finite",),
         cost="O(k window)",
         reconstructed="the window, and the average over overlapping groups",
     )

@@ -94,9 +94,8 @@ def verdict(
         if side is None:
             raise InvalidInput("a verdict needs forecasts: before, after or both")
         return _alone(side, wording, r, command, ours=after is not None)
-    name, losses = wording.loss, f"The {wording.loss} was {precise(before.loss)} and is {precise(after.loss)}."
-    if paired is not None:
-        losses = f"{losses[:-1]}: {paired.change}."
+    name = wording.loss
+    losses = f"The {name} was {precise(before.loss)} and is {precise(after.loss)}{_with_change(paired)}."
     left = what_is_off(after, wording, r) if biased(after, r) else ""
     common = _Outlook("forecasts", name, paired, counts=_counts(before, after), losses=(losses,))
     if not biased(before, r):
@@ -325,6 +324,10 @@ def healed(before: ColumnSummary, after: ColumnSummary) -> bool:
     return bool(left <= HEALED * was)
 
 
+def _with_change(paired: Paired | None) -> str:
+    return "" if paired is None else f": {paired.change}"
+
+
 def _dearer(before: ColumnSummary, after: ColumnSummary) -> str:
     """What the log loss has become, where it has risen: the Brier score of rare events hardly moves."""
     if before.scores is None or after.scores is None or not before.scores.log_loss > 0.0:
@@ -457,7 +460,7 @@ def _class_losses(paired: Mapping[str, Paired], means: Mapping[str, Mapping[str,
         some = means["after"]
         return (f"The {BRIER} is {precise(some['brier'])}, the log loss {precise(some['log_loss'])}.",)
     text = "; ".join(
-        f"the {name} was {precise(pair.before)} and is {precise(pair.after)}: {pair.change}"
+        f"the {name} was {precise(pair.before)} and is {precise(pair.after)}{_with_change(pair)}"
         for name, pair in paired.items()
     )
     return (f"{text[0].upper()}{text[1:]}.",)
@@ -545,10 +548,10 @@ def width_sentence(widths: dict[str, float]) -> str:
 
 
 def _score_sentence(paired: Paired | None, after: ColumnSummary) -> str:
+    start = f"The {SCORE}, width plus a price for misses,"
     if paired is None:
-        return f"The {SCORE}, width plus a price for misses, is {precise(after.loss)}; lower is better."
-    start = f"The {SCORE}, width plus a price for misses, was {precise(paired.before)} and is {precise(paired.after)}"
-    return f"{start}: {paired.change}."
+        return f"{start} is {precise(after.loss)}; lower is better."
+    return f"{start} was {precise(paired.before)} and is {precise(paired.after)}{_with_change(paired)}."
 
 
 def _coverage_sentence(before: ColumnSummary | None, after: ColumnSummary, level: float) -> str:
