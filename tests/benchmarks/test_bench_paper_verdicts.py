@@ -144,7 +144,8 @@ def test_a_steeper_power_within_the_logarithms_is_left_open() -> None:
 
 
 def test_a_rule_on_the_wrong_side_fails_proposition_1() -> None:
-    watches = [inequalities.Watch(broken(WrongSide), 400, seed) for seed in (0, 1)]
+    case = broken(WrongSide)
+    watches = [inequalities.Watch(case, 400, seed) for seed in (0, 1)]
     assert [row.holds for row in inequalities.proposition_rows(watches, [w() for w in watches])] == [False]
 
 
