@@ -145,6 +145,7 @@ def test_questions_have_their_rows_and_targets(measure: Any, n_rows: int, target
     assert all(row.measured > 0.0 for row in rows)
 
 
+@pytest.mark.slow
 def test_a_file_passes_both_commands() -> None:
     rows = long_file.measure(TINY)
     assert [row.target for row in rows] == [300_000.0, 500.0, 300_000.0, 500.0]
@@ -205,6 +206,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> driver.Driver:
 
 @needs_driver
 @needs_kernels
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", driver.WORKLOADS)
 def test_the_driver_plays_the_rounds_that_the_package_plays(workload: str, program: driver.Driver) -> None:
     hypotheses: Any = {"linear": sc.Linear(10), "sparse": sc.Finite(10_000)}.get(workload, sc.Finite(20))
