@@ -77,6 +77,7 @@ class Load:
                 if response.status_code != 503:
                     self.wrong.append(f"status {response.status_code}: {response.text}")
                     return []
+                url = rng.choice(self.urls)  # a worker that does not have the stream says so as long as another has it
             except httpx.TransportError:
                 # Nobody there, or the answer was lost: exactly what this is about.
                 url = rng.choice(self.urls)
