@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import swapcal as sc
 from instances import LEARNERS, Sound
 from naive_paper import Algorithm, gradient_descent, multiplicative_weights
 from swapcal import learners
@@ -199,3 +200,37 @@ def test_a_sound_learner_passes_and_settings_are_checked() -> None:
     for bad in ({"n_rounds": 0}, {"n_rounds": 2.5}, {"seed": -1}):
         with pytest.raises(InvalidInput, match="whole number"):
             check_learner(Sound(), **bad)
+
+
+class Failing(GradientDescent):
+    """Fails in each third update, as a learner of a user's own may."""
+
+    calls = 0
+
+    def update(self, state: Any, row: Any, label: float) -> None:
+        Failing.calls += 1
+        if Failing.calls % 3 == 0:
+            raise RuntimeError("no")
+        super().update(state, row, label)
+
+
+def test_a_learner_that_fails_leaves_no_trace() -> None:
+    """The learning hint had learned the round already, and once more with each retry."""
+    forecaster = sc.Forecaster(sc.Mean(), sc.Oracle(Failing(2)), hint=sc.OnlineRegression(), seed=1)
+    rng, failures = np.random.default_rng(0), 0
+    for _ in range(60):
+        x = rng.uniform(-0.5, 0.5, 2)
+        forecast, y = forecaster.predict(x), float(rng.random())
+        for _ in range(5):
+            counters, arrays = forecaster.state.snapshot()
+            try:
+                forecaster.update(forecast, y)
+                break
+            except RuntimeError:
+                failures += 1
+                again, after = forecaster.state.snapshot()
+                assert again == counters
+                for name, array in arrays.items():
+                    np.testing.assert_array_equal(after[name], array, err_msg=name)
+    assert failures >= 20
+    assert forecaster.n_rounds == 60

@@ -17,7 +17,6 @@ from swapcal.errors import InvalidInput, StateFileError
 # --------
 # Which file is which: no file of a command stands for two things, and only what swapcal has made is replaced.
 
-PARTS = ".parts"
 _PAGE = b"<!doctype html>"
 _HEAD = 1 << 17
 """Bytes of a page in which swapcal's name stands."""
@@ -44,10 +43,8 @@ def check_distinct(files: Mapping[str, File | None]) -> None:
     """
     named = {role: file for role, file in files.items() if file is not None}
     out, state = files.get("the output"), files.get("the state")
-    folder = None
     if out is not None and not isinstance(out, int):
-        folder = _identity(parts_of(Path(out)))
-        named["the folder for parts of the output"] = parts_of(Path(out))
+        named["the rows of the output"] = rows_of(Path(out))
     if state is not None and not isinstance(state, int):
         named["the lock of the state"] = lock_of(Path(state))
     seen: dict[tuple[object, ...], str] = {}
@@ -58,11 +55,6 @@ def check_distinct(files: Mapping[str, File | None]) -> None:
         if who in seen:
             raise InvalidInput(
                 f"{seen[who]} and {role} are the same file, {_name(file, named)}; give each a file of its own"
-            )
-        if folder is not None and not isinstance(file, int) and _identity(Path(file).absolute().parent) == folder:
-            raise InvalidInput(
-                f"{role} {os.fspath(file)} lies in the folder that is used for parts of the output; move it, or give "
-                "another --out"
             )
         seen[who] = role
 
@@ -75,9 +67,9 @@ def regular(file: File) -> bool:
         return False
 
 
-def parts_of(out: Path) -> Path:
-    """The folder beside an output that holds what is not merged yet."""
-    return out.with_name(out.name + PARTS)
+def rows_of(out: Path) -> Path:
+    """The file beside an output that holds what is not in it yet."""
+    return out.with_name(out.name + ".rows")
 
 
 def lock_of(state: Path) -> Path:
