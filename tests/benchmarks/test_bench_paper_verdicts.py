@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,7 @@ class Deaf:
         return {"kind": "Deaf"}
 
 
+@cache
 def broken(kind: type[Algorithm1] = Algorithm1) -> PaperCase:
     """The case of the mean, played by another algorithm."""
 

@@ -141,13 +141,11 @@ class Column(Stateful):
             self.linear.update_many(y, p, linear, weights=weights)
         losses = np.asarray(self.property.loss(p, y), dtype=np.float64)
         v = np.asarray(self.property.identification(self.audit.rounded(p), y), dtype=np.float64)
-        w = 1.0 if weights is None else weights
-        total = float(len(y)) if weights is None else weights.sum()
-        still = 0.0 if self.constant is None else np.sum(w * np.asarray(self.property.loss(self.constant, y)))
-        # Sums and no dot products, whose last digit depends on the number of threads.
-        self._totals += np.array(
-            [total, np.sum(w * losses), np.sum(w * v * v), np.sum(w * y), np.sum(w * y * y), still]
-        )
+        w = np.ones(len(y)) if weights is None else weights
+        still = np.zeros(len(y)) if self.constant is None else w * np.asarray(self.property.loss(self.constant, y))
+        terms = np.column_stack([w, w * losses, w * v * v, w * y, w * y * y, still])
+        # From left to right, so that the last digit depends neither on threads nor on where rounds are cut into calls.
+        self._totals = np.cumsum(np.vstack([self._totals, terms]), axis=0)[-1]
         if self.decisions is not None:
             self.decisions.update_many(y, p, weights)
         scored = Scored(y, p, v, self.audit.slots(p), rows, linear, weights, clusters, time, numbers)
