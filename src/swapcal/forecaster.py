@@ -24,7 +24,7 @@ from swapcal.forecast import SHORTEST, Forecast, Identity
 from swapcal.protocols import Elicitable, Hypotheses, LearningHint
 from swapcal.sparse import cases, how_many, weighted
 from swapcal.state import Packed, Saved, Stateful
-from swapcal.typing import Float64Array
+from swapcal.typing import Float64Array, IntArray
 
 # --------
 # One call at a time: threads that share a forecaster wait for each other, and none sees a round half done.
@@ -515,14 +515,14 @@ class Forecaster(Stateful):
         with self._turns:
             return schedule.play_events(self._round, asked, y, plan)
 
-    def set_outcome(self, line: int, y: float, due: float) -> None:
-        """The outcome of a round that is held, which the next plan says when to learn."""
-        self.held.fill(np.array([line]), np.array([y]), np.array([due]))
-        self._round.check_ties(y)
+    def set_outcomes(self, lines: IntArray, y: Float64Array, due: Float64Array) -> None:
+        """The outcomes of rounds that are held, which the next plan says when to learn."""
+        self.held.fill(lines, y, due)
+        self._round.check_ties_many(y)
 
-    def held_outputs(self, line: int) -> tuple[float, ...]:
-        """The forecast of a round that is held."""
-        return (self.held.forecast_of(line, self.state.values.by_slot),)
+    def held_outputs(self, lines: IntArray) -> Float64Array:
+        """The forecasts of rounds that are held, a row each."""
+        return self.held.forecasts_of(lines, self.state.values.by_slot)[:, None]
 
     def forget_held(self, line: int) -> None:
         """Forget a round that is held."""

@@ -413,10 +413,10 @@ class HeldRounds:
         self.free[self.counts[0]] = line
         self.counts[0] += 1
 
-    def forecast_of(self, line: int, values: Float64Array) -> float:
-        """The forecast of a round: the value in its slot, or the caller's own number where it stood back."""
-        whole = self.whole[line]
-        return float(values[whole[SLOT]] if whole[FOLLOWED] else self.numbers[line, BASE])
+    def forecasts_of(self, lines: IntArray, values: Float64Array) -> Float64Array:
+        """The forecasts of rounds: the value in the slot, or the caller's own number where it stood back."""
+        whole = self.whole[lines]
+        return np.where(whole[:, FOLLOWED] != 0, values[whole[:, SLOT]], self.numbers[lines, BASE])
 
     def take(self, line: int) -> tuple[RoundInputs, Played, int, float]:
         """Give a round back, and free its line."""

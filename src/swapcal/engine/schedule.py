@@ -348,7 +348,7 @@ def fill_in(round: Round, rounds: Any, y: Any, known: Any) -> Float64Array:
     numbers = inputs.vector(rounds, "rounds")
     labels = rules.labels(inputs.vector(y, "y", len(numbers)))
     lines, due = blanks(state.pending, state.waiting, numbers, known)
-    shown = np.array([state.waiting.forecast_of(line, state.values.by_slot) for line in lines.tolist()])
+    shown = state.waiting.forecasts_of(lines, state.values.by_slot)
     now = lines[np.isnan(due)]
     before = state.snapshot()
     try:
