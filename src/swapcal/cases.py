@@ -549,12 +549,12 @@ class _Turn:
         labels = np.full(n, np.nan)
         due = labels.copy()
         if self.told:
-            told, y, moments = (np.array(column) for column in zip(*self.told, strict=True))
-            new = told >= 0
+            places, y, moments = (np.array(column) for column in zip(*self.told, strict=True))
+            new = places >= 0
             if new.any():
-                labels[told[new]], due[told[new]] = y[new], moments[new]
+                labels[places[new]], due[places[new]] = y[new], moments[new]
             if not new.all():
-                self.model.set_outcomes(-1 - told[~new], y[~new], moments[~new])
+                self.model.set_outcomes(-1 - places[~new], y[~new], moments[~new])
         if not n and not self.arriving:
             return
         asked = self.asked

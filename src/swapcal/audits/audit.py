@@ -187,13 +187,13 @@ def first_bad(X: Float64Array, limit: float) -> int:
     for start in range(0, len(X), step):
         part = np.require(X[start : start + step], np.float64, ["C", "A"])
         if kernels.native is not None:
-            found = int(kernels.native.first_bad(part, largest))
+            position = int(kernels.native.first_bad(part, largest))
         elif -largest <= part.min() and part.max() <= largest:
-            found = -1
+            position = -1
         else:
-            found = int(np.flatnonzero(~(np.abs(part) <= largest))[0])
-        if found >= 0:
-            return start * X[:1].size + found
+            position = int(np.flatnonzero(~(np.abs(part) <= largest))[0])
+        if position >= 0:
+            return start * X[:1].size + position
     return -1
 
 
@@ -645,9 +645,9 @@ class Audit(Stateful):
         shapes = {name: Shape((n_values,)) for name in (*PER_VALUE, "forecast" if edges else "value")}
         arrays = packed.arrays({**shapes, **{name: Shape((n_values, n_used)) for name in PER_CELL}})
         functions = hypotheses if spec is None else functions_of(spec, hypotheses)
-        told = hypotheses is None and (spec is None or spec["kind"] not in ("Groups", "Numeric"))
+        rebuilt = hypotheses is None and (spec is None or spec["kind"] not in ("Groups", "Numeric"))
         audit = cls(
-            property_of(plain["property"], property), None if told else functions, bins=bins, names=plain["names"]
+            property_of(plain["property"], property), None if rebuilt else functions, bins=bins, names=plain["names"]
         )
         if functions is not None:
             names = plain["names"] or functions.n * [""]

@@ -187,8 +187,8 @@ class Cells:
     @overload
     def __getitem__(self, key: slice) -> "Cells": ...
     def __getitem__(self, key: int | slice) -> "Cell | Cells":
-        kept = range(len(self))[key]
-        return next(iter(self._taken([kept]))) if isinstance(kept, int) else self._taken(list(kept))
+        chosen = range(len(self))[key]
+        return next(iter(self._taken([chosen]))) if isinstance(chosen, int) else self._taken(list(chosen))
 
     @property
     def biased(self) -> "Cells":
@@ -202,9 +202,9 @@ class Cells:
             for name in COLUMNS
         }
 
-    def _taken(self, kept: list[int]) -> "Cells":
-        columns = {name: getattr(self, name)[kept] for name in COLUMNS if name != "name"}
-        names = tuple(self.name[i] for i in kept)
+    def _taken(self, chosen: list[int]) -> "Cells":
+        columns = {name: getattr(self, name)[chosen] for name in COLUMNS if name != "name"}
+        names = tuple(self.name[i] for i in chosen)
         return Cells(**columns, name=names, confidence=self.confidence, rounds=self.rounds)
 
     def __repr__(self) -> str:
@@ -325,9 +325,9 @@ def worst_cell_sentence(
     chance = "" if low > 0 or high < 0 else "; that may be chance"
     sure = f"{percent(confidence)} interval"
     words, (bottom, top) = property.wording, property.domain
-    told = [property.outcome(value, v) for v in (mean, high, low)]
-    if members and None not in told:
-        outcome, least, most = (min(max(float(y), bottom), top) for y in told if y is not None)
+    outcomes = [property.outcome(value, v) for v in (mean, high, low)]
+    if members and None not in outcomes:
+        outcome, least, most = (min(max(float(y), bottom), top) for y in outcomes if y is not None)
         what = f"the mean outcome was {number(outcome)} ({sure} {range_text(least, most)}{chance})"
     elif members and words.coverage is not None:
         below, least, most = (100 * min(max(words.coverage + v, 0.0), 1.0) for v in (mean, low, high))

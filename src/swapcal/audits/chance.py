@@ -57,23 +57,23 @@ class StratifiedSample:
         self._limits = np.append(self._limits, np.ones(max(self.n_places - len(self._limits), 0)))
         keys = row_keys(self.n_units, len(places), mix64(GOLDEN))
         self.n_units += len(places)
-        kept = np.flatnonzero(keys < self._limits[places])
-        if not kept.size:
+        chosen = np.flatnonzero(keys < self._limits[places])
+        if not chosen.size:
             return
         parts = []
         for offset, each in ((0, scored.rows), (self.start, scored.linear)):
             if each is not None:
-                lengths = np.diff(each.indptr)[kept]
-                at = _ranges(each.indptr[:-1][kept], lengths)
-                owner = np.repeat(np.arange(len(kept)), lengths)
-                parts.append((owner, each.indices[at] + offset, each.values[at] * scored.wv[kept][owner]))
+                lengths = np.diff(each.indptr)[chosen]
+                at = _ranges(each.indptr[:-1][chosen], lengths)
+                owner = np.repeat(np.arange(len(chosen)), lengths)
+                parts.append((owner, each.indices[at] + offset, each.values[at] * scored.wv[chosen][owner]))
         owner, functions, values = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.argsort(owner, kind="stable")
         owner = owner[order]
-        lengths = np.bincount(owner, minlength=len(kept))
-        new = (keys[kept], places[kept], lengths, functions[order], values[order])
+        lengths = np.bincount(owner, minlength=len(chosen))
+        new = (keys[chosen], places[chosen], lengths, functions[order], values[order])
         self._waiting.append(dict(zip(NAMES, new, strict=True)))
-        self._n_waiting += len(kept)
+        self._n_waiting += len(chosen)
         if self._n_waiting > max(len(self._arrays["key"]), 4096):
             self._trim()
 
@@ -139,10 +139,10 @@ class StratifiedSample:
         order = np.lexsort((joined["key"], joined["place"]))
         place = joined["place"][order]
         rank = np.arange(len(order)) - np.searchsorted(place, place)
-        kept = order[rank < most]
+        chosen = order[rank < most]
         lengths = joined["length"]
-        entries = _ranges((np.cumsum(lengths) - lengths)[kept], lengths[kept])
-        self._arrays = {name: array[kept if name in NAMES[:3] else entries] for name, array in joined.items()}
+        entries = _ranges((np.cumsum(lengths) - lengths)[chosen], lengths[chosen])
+        self._arrays = {name: array[chosen if name in NAMES[:3] else entries] for name, array in joined.items()}
         # A place that is full takes only keys below its largest.
         self._limits = np.ones(self.n_places)
         full = order[rank == most - 1]

@@ -230,14 +230,14 @@ def discover(
     leaks = find_leaks(columns, v, w, first, second)
     given_away = {leak.name for leak in leaks}
     usable = [column for column in columns if column.name not in given_away]
-    found = _search([column.codes[first] for column in usable], v[first], w[first], picks, smallest)
+    candidates = _search([column.codes[first] for column in usable], v[first], w[first], picks, smallest)
     left, subgroups = v[second].copy(), []
-    for pick in found:
+    for pick in candidates:
         members = _members(usable, pick.conditions, second)
         left[members] -= pick.correction
         name = " and ".join(usable[c].labels[code] for c, code in pick.conditions)
         rows = second[members]
-        subgroups.append(_tested(name, pick, v[rows], w[rows], ids[rows], alpha / len(found)))
+        subgroups.append(_tested(name, pick, v[rows], w[rows], ids[rows], alpha / len(candidates)))
     subgroups.sort(key=lambda one: (not one.confirmed, one.p_value))
     before = float(w[second] @ v[second] ** 2)
     explained = 1.0 - float(w[second] @ left**2) / before if before > 0 else 0.0
@@ -272,7 +272,7 @@ def _search(codes: list[IntArray], v: Float64Array, w: Float64Array, picks: int,
     least = max(smallest * float(w.sum()), FEWEST_ROWS)
     sizes: dict[tuple[int, ...], Float64Array] = {}
     left = v.copy()
-    found: list[_Pick] = []
+    picks_so_far: list[_Pick] = []
     enough = WORTH * float(w @ v**2) / max(float(w.sum()), 1.0)
     for _ in range(picks):
         best: dict[int, tuple[float, tuple[int, ...], int]] = {}
@@ -302,10 +302,10 @@ def _search(codes: list[IntArray], v: Float64Array, w: Float64Array, picks: int,
         left[members] -= correction
         bias = float(w[members] @ v[members]) / size_here
         conditions = tuple((c, int(code) - 1) for c, code in zip(place, wanted, strict=True))
-        if any(one.conditions == conditions for one in found):
+        if any(one.conditions == conditions for one in picks_so_far):
             break
-        found.append(_Pick(conditions, int(np.count_nonzero(members)), bias, correction))
-    return found
+        picks_so_far.append(_Pick(conditions, int(np.count_nonzero(members)), bias, correction))
+    return picks_so_far
 
 
 def _members(

@@ -321,11 +321,11 @@ def bias_of_group(sums: GroupSums, names: tuple[str, ...], error: Float64Array) 
     rate = ALPHA * SHARES["groups"]
     delta = np.full(sums.n, rate / n_groups)
     delta[0] = ALPHA * SHARES["everybody"]
-    found = sums.bias(delta)
+    bias = sums.bias(delta)
     here = rows > 0
     mean = sums.mean
     # An interval that holds nothing new says nothing: the mean itself always lies in it.
-    low, high = (np.where(here, end, np.nan) for end in (np.minimum(found.low, mean), np.maximum(found.high, mean)))
+    low, high = (np.where(here, end, np.nan) for end in (np.minimum(bias.low, mean), np.maximum(bias.high, mean)))
     evidence = both_sides(sums.evidence(rate / n_groups), one_test=not sums.exact)
     off = np.zeros(sums.n)
     # e-BH calls every group whose interval leaves out 0 (the case k = 1); rounding at the very edge must not undo that.

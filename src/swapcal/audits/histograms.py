@@ -171,20 +171,20 @@ def make_curve(
     right for every property without a word about densities. It holds for all bins of a curve together with 95 %.
     """
     count = histograms.sum(axis=1)
-    kept = np.flatnonzero((count > 0) & np.isfinite(forecast))
-    histograms, count = histograms[kept], count[kept]
+    used = np.flatnonzero((count > 0) & np.isfinite(forecast))
+    histograms, count = histograms[used], count[used]
     points = outcomes.points(spread=not property.continuous)
-    outcome = root(property, histograms, points) if exact is None else exact[kept]
+    outcome = root(property, histograms, points) if exact is None else exact[used]
     v = np.asarray(property.identification(outcome[:, None, None], points[None, :, :]))
     squares = np.sum(np.mean(v * v, axis=2) * histograms, axis=1)
-    radius = adaptive_radius(squares, (1 - CONFIDENCE) / max(len(kept), 1)) / count
+    radius = adaptive_radius(squares, (1 - CONFIDENCE) / max(len(used), 1)) / count
     # Both ends are halved together: calls cost more than numbers.
     ends = root(property, np.tile(histograms, (2, 1)), points, np.concatenate([-radius, radius]))
     return Curve(
-        forecast=forecast[kept],
+        forecast=forecast[used],
         outcome=outcome,
-        low=np.minimum(ends[: len(kept)], outcome),
-        high=np.maximum(ends[len(kept) :], outcome),
+        low=np.minimum(ends[: len(used)], outcome),
+        high=np.maximum(ends[len(used) :], outcome),
         count=count,
     )
 

@@ -145,8 +145,8 @@ def _intervals(column: "Column", table: SumTable) -> tuple[Float64Array, Float64
     """Intervals of all cells at their share of the error rate: exact for binary V, else those of many rows."""
     delta = ALPHA * SHARES["cells"] / max(_n_possible(column, table), 1)
     usual = float(table.vv.sum()) / max(float(table.rounds.sum()), 1.0)
-    found = Terms(table.active, table.xv, table.xvxv, table.weight, usual).bias(delta)
-    low, high = (np.where(table.active > 0, end, sign) for end, sign in zip(found, (-1.0, 1.0), strict=True))
+    bias = Terms(table.active, table.xv, table.xvxv, table.weight, usual).bias(delta)
+    low, high = (np.where(table.active > 0, end, sign) for end, sign in zip(bias, (-1.0, 1.0), strict=True))
     own = column.audit.table()
     forecasts = column.cell_forecasts(own)
     if forecasts is not None:
@@ -175,8 +175,8 @@ def _scores(column: "Column", table: SumTable, histograms: Histograms, outcomes:
     """Scores for 0/1 outcomes; where each forecast value is judged by itself, the histograms of outcomes tell them."""
     if column.scores is not None:
         return column.scores.scores()
-    told = column.binary and column.property.outcome(0.0, 0.0) is not None
-    if not told or column.slot_edges is not None or outcomes.n != 2:
+    has_outcome = column.binary and column.property.outcome(0.0, 0.0) is not None
+    if not has_outcome or column.slot_edges is not None or outcomes.n != 2:
         return None
     sums = ScoreSums(fine_edges(table.value))
     zeros_and_ones = histograms.by_slot[table.slot]
@@ -217,12 +217,12 @@ def _worst(cells: Cells, sure: npt.NDArray[np.bool_]) -> tuple[Cell, ...]:
     """The worst cells by contribution, those whose interval leaves out 0 first: they are bias and not chance."""
     order = np.concatenate([np.flatnonzero(sure), np.flatnonzero(~sure)])
     # Two names for the same rows, such as "all" and a value that everybody has, are one cell.
-    kept: dict[tuple[float, int, float], int] = {}
+    places: dict[tuple[float, int, float], int] = {}
     for k in order.tolist():
-        kept.setdefault((float(cells.value[k]), int(cells.count[k]), float(cells.mean[k])), k)
-        if len(kept) == N_WORST:
+        places.setdefault((float(cells.value[k]), int(cells.count[k]), float(cells.mean[k])), k)
+        if len(places) == N_WORST:
             break
-    return tuple(cells[k] for k in kept.values())
+    return tuple(cells[k] for k in places.values())
 
 
 def _heat(table: SumTable, bins: IntArray, n_bins: int) -> tuple[Float64Array, Float64Array]:
@@ -246,8 +246,8 @@ def _witness(column: "Column", cells: Cells, near: Float64Array, r: float) -> st
     first = order[0]
     alike = cells.value[order] == cells.value[first]
     alike &= cells.contribution[order] >= NEARLY**r * cells.contribution[first]
-    found = cells[int(order[alike][np.argmax(near[order[alike]])])]
-    value, name, bias, contribution = found.value, found.name, (found.mean, found.low, found.high), found.contribution
+    cell = cells[int(order[alike][np.argmax(near[order[alike]])])]
+    value, name, bias, contribution = cell.value, cell.name, (cell.mean, cell.low, cell.high), cell.contribution
     members = True
     if column.linear is not None:
         names, directions = column.linear.function_names, column.linear.table()

@@ -145,8 +145,8 @@ def bins_between(inner: Float64Array, values: Float64Array, *, upper: bool = Tru
     [0, 1, 2]
     """
     if kernels.native is not None:
-        found: IntArray = kernels.native.audit_bins(plain(inner), plain(values), upper)
-        return found
+        bins: IntArray = kernels.native.audit_bins(plain(inner), plain(values), upper)
+        return bins
     return np.searchsorted(inner, values, side="right" if upper else "left")
 
 
@@ -184,10 +184,10 @@ def width(x: Any, *, many: bool) -> int:
         if not isinstance(shape, tuple) or len(shape) != 2 or not isinstance(shape[1], int) or shape[1] < 1:
             raise InvalidInput(f"sparse contexts must have two dimensions and a column or more; got shape {shape!r}")
         return shape[1]
-    found = matrix(x, "x").shape[1] if many else len(vector(x, "x"))
-    if not found:
+    n_functions = matrix(x, "x").shape[1] if many else len(vector(x, "x"))
+    if not n_functions:
         raise InvalidInput("x has no columns; leave it out to audit calibration alone")
-    return int(found)
+    return int(n_functions)
 
 
 PER_VALUE = ("rounds", "count", "v", "vv")
@@ -323,9 +323,9 @@ class Sums:
             distinct, codes = ordered[order], np.argsort(order)[which]
         # Adding 0.0 makes 0.0 of -0.0, whichever of them comes first.
         numbers = self._values
-        found = [numbers.setdefault(value, len(numbers)) for value in (distinct + 0.0).tolist()]
+        slots = [numbers.setdefault(value, len(numbers)) for value in (distinct + 0.0).tolist()]
         self._grow(len(numbers), 0)
-        located: IntArray = np.array(found, dtype=np.int64)[codes]
+        located: IntArray = np.array(slots, dtype=np.int64)[codes]
         return located
 
     def merge(self, other: "Sums", columns: IntArray | None = None) -> IntArray:

@@ -230,11 +230,11 @@ class MultiHorizon(Stateful, Generic[F]):
             return kind.from_bytes(packed.parts[f"{h - 1}.{k}"])
 
         rules: Any = {"exact": exact, "order": by, "settle": settle, "corrections": corrections}
-        made = cls(make, steps, max_pending=max_pending, **rules)
-        made.time, tickets, known, closed, made.order.front, gone = lives
-        made._open = {time: [(h, k, forecast.from_dict(f)) for h, k, f in some] for time, some in tickets}
-        made._closed = {time: Entry(state, y) for time, state, y in closed}
+        horizons = cls(make, steps, max_pending=max_pending, **rules)
+        horizons.time, tickets, known, closed, horizons.order.front, gone = lives
+        horizons._open = {time: [(h, k, forecast.from_dict(f)) for h, k, f in some] for time, some in tickets}
+        horizons._closed = {time: Entry(state, y) for time, state, y in closed}
         for time, y, due in known:
-            made.order.add(time, y, due)
-        made.order.gone = set(gone)
-        return made
+            horizons.order.add(time, y, due)
+        horizons.order.gone = set(gone)
+        return horizons

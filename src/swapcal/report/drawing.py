@@ -239,12 +239,12 @@ def _rendered(ax: "Axes") -> str:
     buffer = io.StringIO()
     canvas = FigureCanvasSVG(figure)
     with _LOCK:
-        kept = mpl.rcParams["svg.fonttype"]
+        before = mpl.rcParams["svg.fonttype"]
         mpl.rcParams["svg.fonttype"] = "none"
         try:
             canvas.print_svg(buffer, metadata=_NO_METADATA)  # type: ignore[no-untyped-call]
         finally:
-            mpl.rcParams["svg.fonttype"] = kept
+            mpl.rcParams["svg.fonttype"] = before
     return buffer.getvalue()
 
 
@@ -268,17 +268,17 @@ def _lightened(text: str, prefix: str) -> str:
 
     def tag(match: re.Match[str]) -> str:
         # Only what stands inside tags is changed: text may look like a number or a color.
-        found = match.group(0)
-        found = re.sub(r' id="([^"]*)"', named, found)
-        found = re.sub(r"url\(#([^)]+)\)", lambda m: f"url(#{short(m.group(1))})", found)
-        found = re.sub(r'(?:xlink:)?href="#([^"]+)"', lambda m: f'href="#{short(m.group(1))}"', found)
+        text = match.group(0)
+        text = re.sub(r' id="([^"]*)"', named, text)
+        text = re.sub(r"url\(#([^)]+)\)", lambda m: f"url(#{short(m.group(1))})", text)
+        text = re.sub(r'(?:xlink:)?href="#([^"]+)"', lambda m: f'href="#{short(m.group(1))}"', text)
         # Releases before 3.11 write one `font` for size and family.
-        found = re.sub(r"font:\s*(?:[^;\"]*?\s)?([\d.]+px)[^;\"]*", r"font-size:\1", found)
-        found = re.sub(r"font-family:[^;\"]*;?\s*", "", found)
-        found = re.sub(r' transform="rotate\(-0 [^"]*"', "", found)
-        found = re.sub(r"#[0-9a-f]{6}", lambda m: _ROLES.get(m.group(0), m.group(0)), found)
-        found = re.sub(r"-?\d+\.\d{2,}", lambda m: f"{float(m.group(0)):.2f}".rstrip("0").rstrip("."), found)
-        return re.sub(r"\s+", " ", found).replace(": ", ":").replace("; ", ";").replace(" />", "/>")
+        text = re.sub(r"font:\s*(?:[^;\"]*?\s)?([\d.]+px)[^;\"]*", r"font-size:\1", text)
+        text = re.sub(r"font-family:[^;\"]*;?\s*", "", text)
+        text = re.sub(r' transform="rotate\(-0 [^"]*"', "", text)
+        text = re.sub(r"#[0-9a-f]{6}", lambda m: _ROLES.get(m.group(0), m.group(0)), text)
+        text = re.sub(r"-?\d+\.\d{2,}", lambda m: f"{float(m.group(0)):.2f}".rstrip("0").rstrip("."), text)
+        return re.sub(r"\s+", " ", text).replace(": ", ":").replace("; ", ";").replace(" />", "/>")
 
     text = re.sub(r"<[^>]+>", tag, text)
     text = re.sub(r">\s+<", "><", text).replace("<defs></defs>", "").replace("</svg>", "").strip()

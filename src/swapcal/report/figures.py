@@ -152,7 +152,7 @@ def bias_over_time(result: Result, which: str | None = None) -> Figure:
         for name, (at, mean) in ((n, _stretches(history)) for n, history in list(histories.items())[:N_LINES])
     }
     columns: dict[str, list[Any]] = {"group": [], "rows": [], "bias": []}
-    told = []
+    sentences = []
     for name, (at, mean) in lines.items():
         columns["group"] += [name] * len(at)
         columns["rows"] += at.tolist()
@@ -161,7 +161,7 @@ def bias_over_time(result: Result, which: str | None = None) -> Figure:
         if len(known):
             off = f", off {since}" if since else ""
             first, last = words.bias(float(known[0])), words.bias(float(known[-1]))
-            told.append(f"{readable(group_name(name))} from {first} to {last}{off}")
+            sentences.append(f"{readable(group_name(name))} from {first} to {last}{off}")
 
     def draw(ax: "Axes") -> None:
         ax.axhline(0.0, color=LIGHT["reference"], linewidth=1.2)
@@ -177,7 +177,7 @@ def bias_over_time(result: Result, which: str | None = None) -> Figure:
         chosen = np.unique(np.linspace(0, min(len(side.times), len(start)) - 1, 3).round().astype(int))
         ax.set_xticks(start[chosen], [plain_text(side.times[k] or count(float(start[k])), 12) for k in chosen])
 
-    finding = f"Bias from the first rows to the last: {'; '.join(told)}." if told else "Nothing was recorded."
+    finding = f"Bias from the first rows to the last: {'; '.join(sentences)}." if sentences else "Nothing was recorded."
     axes = {"x": "time" if any(side.times) else "rows", "y": words.axis(), "grid": "y", "pad": 56.0}
     return Figure(columns, finding, 3.6, axes, draw, "" if lines else "nothing was recorded")
 
@@ -349,11 +349,11 @@ class _Shape:
         width = self.high - self.low
         unit = 10.0 ** np.floor(np.log10(width))
         steps = [s * unit / f for f in (1000.0, 100.0, 10.0, 1.0) for s in (1.0, 2.0, 5.0)]
-        kept = [self.low]
+        ticks = [self.low]
         for size in [s for s in steps if s <= 1.0001 * width]:
-            if float(self.forward(self.low + size) - self.forward(kept[-1])) > 0.14:
-                kept.append(self.low + size)
-        return kept
+            if float(self.forward(self.low + size) - self.forward(ticks[-1])) > 0.14:
+                ticks.append(self.low + size)
+        return ticks
 
 
 def _shape(curves: Curves, low: float, high: float) -> _Shape:

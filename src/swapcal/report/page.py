@@ -209,18 +209,18 @@ def _diagrams(result: Result, chosen: Chosen) -> list[dict[str, Any]]:
 
 def _figures(result: Result) -> dict[str, tuple[str, str]]:
     """The other drawings there are, by name, each with what it shows in a sentence."""
-    made = {}
+    drawings = {}
     if result.kind == "comparison":
-        made["models"] = figures.reliability_of_models(result)
+        drawings["models"] = figures.reliability_of_models(result)
     elif result.task == "interval":
-        made |= {which: figures.bias_over_time(result, which) for which in result.columns}
+        drawings |= {which: figures.bias_over_time(result, which) for which in result.columns}
     elif result.task == "scalar":
-        made["histogram"] = figures.forecast_histogram(result)
-        made |= {"time": figures.error_over_time(result)} if result.first.history is not None else {}
-        made |= {"loss": figures.loss_change(result)} if result.change is not None else {}
+        drawings["histogram"] = figures.forecast_histogram(result)
+        drawings |= {"time": figures.error_over_time(result)} if result.first.history is not None else {}
+        drawings |= {"loss": figures.loss_change(result)} if result.change is not None else {}
         some = any(side.histories for side in result.columns.values())
-        made |= {"bias": figures.bias_over_time(result)} if some else {}
-    return {name: _drawn(figure, f"{name[0]}{k}-") for k, (name, figure) in enumerate(made.items())}
+        drawings |= {"bias": figures.bias_over_time(result)} if some else {}
+    return {name: _drawn(figure, f"{name[0]}{k}-") for k, (name, figure) in enumerate(drawings.items())}
 
 
 def _drawn(figure: figures.Figure, prefix: str) -> tuple[str, str]:

@@ -71,8 +71,8 @@ class Column(NamedTuple):
         label = self.head.lower() if self.label is None else self.label
         if row is None:
             return Cell(MISSING if self.css.startswith("num") else "", self.css, label)
-        made = self.make(row)
-        text, bold, *more = (made, False) if isinstance(made, str) else made
+        content = self.make(row)
+        text, bold, *more = (content, False) if isinstance(content, str) else content
         return Cell(text, f"{self.css} off" if bold else self.css, label, *more)
 
 
@@ -223,10 +223,10 @@ def _strip(rows: list[dict[str, Any]], words: Wording) -> tuple[list[tuple[Mark,
     sides = [side for row in rows for side in row.values() if side is not None]
     ends = np.array([_finite(side[end]) for side in sides for end in ("low", "high")] + [0.0])
     # Intervals of tiny groups would press all others together; they run out of the strip instead.
-    kept = [_finite(side["bias"]) for side in sides]
-    kept += [_finite(side[end]) for side in sides if side["off"] for end in ("low", "high")]
-    least = min(0.0, float(np.quantile(ends, 0.02)), *kept)
-    greatest = max(0.0, float(np.quantile(ends, 0.98)), *kept)
+    numbers = [_finite(side["bias"]) for side in sides]
+    numbers += [_finite(side[end]) for side in sides if side["off"] for end in ("low", "high")]
+    least = min(0.0, float(np.quantile(ends, 0.02)), *numbers)
+    greatest = max(0.0, float(np.quantile(ends, 0.98)), *numbers)
     room = 0.04 * max(greatest - least, 1e-12)
     low, high = (f"{signed(v, 2)} {words.unit}".strip() for v in (least, greatest))
     least, greatest = least - room, greatest + room
@@ -407,8 +407,8 @@ def _heat_cells(
     for i, text in zip(at, bins, strict=True):
         n, bias = float(side.counts[i, j]), float(side.bias[i, j])
         if n > 0.0 and np.isfinite(bias):
-            told = f"{text} was forecast for {counted(n)}: {words.bias(bias)}"
-            cells.append(HeatCell(step_role(step(bias, scale)), n < FEW, told))
+            sentence = f"{text} was forecast for {counted(n)}: {words.bias(bias)}"
+            cells.append(HeatCell(step_role(step(bias, scale)), n < FEW, sentence))
         else:
             cells.append(None)
     return tuple(cells)
@@ -451,12 +451,12 @@ def cards(result: Result) -> list[Card]:
         return [*means, *_groups_off(result), *_losses(result)]
     if result.task == "interval":
         return [_everybody(result), *_groups_off(result), *_worst_coverage(result), _width(result), *_losses(result)]
-    told = [*_groups_off(result), *_worst_group(result), _everybody(result), *_losses(result)]
+    cards = [*_groups_off(result), *_worst_group(result), _everybody(result), *_losses(result)]
     if result.costs is not None:
         losses = [result.costs.before, result.costs.after]
         before, after = ("" if loss is None else precise(loss) for loss in losses)
-        told.append(Card("Cost of decisions a row", before, after, result.costs.sentence))
-    return [*told, *_scores(result)]
+        cards.append(Card("Cost of decisions a row", before, after, result.costs.sentence))
+    return [*cards, *_scores(result)]
 
 
 def _texts(result: Result, text: Callable[[str, ColumnSummary], str]) -> tuple[str, str]:
@@ -533,11 +533,11 @@ def _width(result: Result) -> Card:
 
 def _losses(result: Result) -> list[Card]:
     """The losses before and after with the interval of the change; without it, what they are."""
-    told = []
+    cards = []
     for name, pair in result.paired.items():
-        told.append(Card(capitalized(name), precise(pair.before), precise(pair.after), pair.change))
-    if told:
-        return told
+        cards.append(Card(capitalized(name), precise(pair.before), precise(pair.after), pair.change))
+    if cards:
+        return cards
     if result.task == "classes":
         means = {"Brier score of all classes": "brier", "Log loss": "log_loss"}
         last = list(result.first.means.values())[-1]
@@ -569,14 +569,14 @@ def error_cards(result: Result) -> list[Card]:
     if total > 0.0 and side.swap_error >= 0.0:
         size = result.wording.size(float(np.power(side.swap_error / total, 1.0 / result.r)))
         typical = f"as if every row were off by {size}"
-    told = [
+    cards = [
         _error(result, "swap_error", typical),
         *_chance(result),
         _guarantee(result),
         _error(result, "group_error", ""),
         _error(result, "overall_error", ""),
     ]
-    return told
+    return cards
 
 
 def _error(result: Result, field: str, note: str) -> Card:

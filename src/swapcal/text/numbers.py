@@ -34,21 +34,21 @@ def printable(text: str) -> str:
 
 def cleaned(value: T) -> T:
     """Plain data and dataclasses with every text in them `printable`."""
-    made: Any = value
+    text: Any = value
     if isinstance(value, str):
-        made = printable(value)
+        text = printable(value)
     elif isinstance(value, dict):
-        made = {cleaned(key): cleaned(each) for key, each in value.items()}
+        text = {cleaned(key): cleaned(each) for key, each in value.items()}
     elif type(value) is list:
-        made = [cleaned(each) for each in made]
+        text = [cleaned(each) for each in text]
     elif type(value) is tuple:
-        made = tuple(cleaned(each) for each in made)
+        text = tuple(cleaned(each) for each in text)
     elif is_dataclass(value) and not isinstance(value, type):
         texts = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
         changed = {name: cleaned(each) for name, each in texts.items() if isinstance(each, (str, dict, list, tuple))}
         inner = {name: cleaned(each) for name, each in texts.items() if is_dataclass(each) and _ours(each)}
-        made = replace(made, **changed, **inner) if changed or inner else value
-    result: T = made
+        text = replace(text, **changed, **inner) if changed or inner else value
+    result: T = text
     return result
 
 
@@ -194,11 +194,11 @@ def aligned(values: Iterable[float], *, sign: bool = False) -> list[str]:
     >>> aligned([12.345, 0.5]), aligned([0.012, -0.5], sign=True) == ["+0.012", f"{MINUS}0.500"]
     (['12.3', '0.5'], True)
     """
-    given = list(values)
-    largest = max((abs(value) for value in given if math.isfinite(value)), default=0.0)
+    entries = list(values)
+    largest = max((abs(value) for value in entries if math.isfinite(value)), default=0.0)
     places = 2 if largest == 0.0 else min(max(2 - math.floor(math.log10(largest)), 0), 6)
     form = f"{'+' if sign else ''},.{places}f"
-    return [f"{value:{form}}".replace("-", MINUS) if math.isfinite(value) else number(value) for value in given]
+    return [f"{value:{form}}".replace("-", MINUS) if math.isfinite(value) else number(value) for value in entries]
 
 
 def interval(low: float, high: float, unit: str = "") -> str:

@@ -57,13 +57,13 @@ N_TOLD = 3
 
 def discovery_sentences(discovery: "Discovery", wording: Wording) -> tuple[str, ...]:
     """What was found, confirmed ones only, and which columns give the outcome away."""
-    confirmed, told = discovery.confirmed, []
+    confirmed, parts = discovery.confirmed, []
     for one in confirmed[:N_TOLD]:
         bias, least = wording.bias(one.bias / wording.scale), wording.size(one.bound / wording.scale)
-        told.append(f"{shortened(one.name, 80)}: {bias}, by {least} at least ({counted(one.rows, 'fresh row')})")
-    if told:
-        more = f"; and {len(confirmed) - len(told)} more" if len(confirmed) > len(told) else ""
-        sentences = [f"Searched and confirmed on rows that were not searched: {'; '.join(told)}{more}."]
+        parts.append(f"{shortened(one.name, 80)}: {bias}, by {least} at least ({counted(one.rows, 'fresh row')})")
+    if parts:
+        more = f"; and {len(confirmed) - len(parts)} more" if len(confirmed) > len(parts) else ""
+        sentences = [f"Searched and confirmed on rows that were not searched: {'; '.join(parts)}{more}."]
     else:
         sentences = [f"A search of {counted(discovery.rows)} for other subgroups confirmed none."]
     leaks = [f"{shortened(leak.name)} ({percent(round(leak.share, 2))})" for leak in discovery.leaks]
@@ -72,7 +72,7 @@ def discovery_sentences(discovery: "Discovery", wording: Wording) -> tuple[str, 
             f"These give the outcome away, and cannot have been known in time, or say how it was made: "
             f"{', '.join(leaks[:N_TOLD])} of the error is known from them."
         )
-    if told and discovery.explained > 0:
+    if parts and discovery.explained > 0:
         share = number(100 * discovery.explained, 2)
         sentences.append(f"Correcting them takes {share} % off the mean square error of a row.")
     return tuple(sentences)
@@ -167,22 +167,24 @@ _READING = {
 
 def notes(result: "Result") -> list[str]:
     """What to know besides the verdict and the tables."""
-    counts, promise, told = result.counts, result.guarantee, []
+    counts, promise, sentences = result.counts, result.guarantee, []
     if result.range is not None and result.range.origin:
-        told.append(f"outcomes in [{number(result.range.low)}, {number(result.range.high)}]: {result.range.origin}")
-    told += [result.first.binning] if result.first.binning else []
+        sentences.append(
+            f"outcomes in [{number(result.range.low)}, {number(result.range.high)}]: {result.range.origin}"
+        )
+    sentences += [result.first.binning] if result.first.binning else []
     if result.kind == "audit" or counts.keys:
-        told.append(clusters_sentence(result.clusters))
-    told += [result.costs.sentence] if result.costs is not None else []
+        sentences.append(clusters_sentence(result.clusters))
+    sentences += [result.costs.sentence] if result.costs is not None else []
     if result.bands:
         listed = ",".join(result.bands)
-        told.append(f"numbers of many values are in bands; for a group of every value: --categories {listed}")
+        sentences.append(f"numbers of many values are in bands; for a group of every value: --categories {listed}")
     if result.jitter:
-        told.append(f"outcomes heap up and were spread over {number(result.jitter)}, as --jitter does")
-    told += [f"{count(n)} {what}" for name, what in _LEFT_OUT[result.task].items() if (n := getattr(counts, name))]
+        sentences.append(f"outcomes heap up and were spread over {number(result.jitter)}, as --jitter does")
+    sentences += [f"{count(n)} {what}" for name, what in _LEFT_OUT[result.task].items() if (n := getattr(counts, name))]
     if promise is not None and result.task == "scalar":
-        told.append(f"guarantee: {promise.reason}")
+        sentences.append(f"guarantee: {promise.reason}")
     elif promise is not None and promise.bound is not None and promise.bound < counts.rows:
         why = guarantee_sentence(0.05).removeprefix("holds ")
-        told.append(f"{_PROMISES[result.task].format(count(promise.bound))}, {why}")
-    return [*told, _READING[result.task]]
+        sentences.append(f"{_PROMISES[result.task].format(count(promise.bound))}, {why}")
+    return [*sentences, _READING[result.task]]

@@ -177,20 +177,20 @@ class _Outlook:
         return Verdict("recalibrate", headline, sentences)
 
 
-def with_discovery(said: Verdict, discovery: "Discovery", sentences: tuple[str, ...]) -> Verdict:
+def with_discovery(verdict: Verdict, discovery: "Discovery", sentences: tuple[str, ...]) -> Verdict:
     """The verdict with what a search has found: confirmed bias of a subgroup is bias, whoever listed it."""
     confirmed = discovery.confirmed
-    both = (*sentences, *said.sentences)
-    if said.kind != "fine" or not confirmed:
-        return Verdict(said.kind, said.headline, both if confirmed else (*said.sentences, *sentences))
+    both = (*sentences, *verdict.sentences)
+    if verdict.kind != "fine" or not confirmed:
+        return Verdict(verdict.kind, verdict.headline, both if confirmed else (*verdict.sentences, *sentences))
     name, side = shortened(confirmed[0].name, 70), "high" if confirmed[0].bias > 0 else "low"
     return Verdict("recalibrate", f"Recalibrate: too {side} where {name}, which a search has found.", both)
 
 
-def headline_below_badge(said: Verdict) -> str:
+def headline_below_badge(verdict: Verdict) -> str:
     """The headline where a badge has said already what to do."""
-    rest = said.headline.removeprefix("Recalibrate: ")
-    return rest if rest == said.headline else rest[:1].upper() + rest[1:]
+    rest = verdict.headline.removeprefix("Recalibrate: ")
+    return rest if rest == verdict.headline else rest[:1].upper() + rest[1:]
 
 
 def per_round(error: float, side: ColumnSummary, r: float) -> float:
@@ -424,9 +424,11 @@ def _what_is_off_in_classes(top: ColumnSummary, sides: Mapping[str, Sides], at: 
     """The bias in a clause: of the likeliest class, and how many classes are off."""
     off, parts = _off(sides, at), []
     if biased(top):
-        told, whose = what_is_off(top, Probability().wording), "the probability of the likeliest class is "
-        direct = told.startswith(("forecasts are ", "right on average", "off by"))
-        parts.append(f"{whose}{told.removeprefix('forecasts are ')}" if direct else f"of the likeliest class, {told}")
+        reason, whose = what_is_off(top, Probability().wording), "the probability of the likeliest class is "
+        direct = reason.startswith(("forecasts are ", "right on average", "off by"))
+        parts.append(
+            f"{whose}{reason.removeprefix('forecasts are ')}" if direct else f"of the likeliest class, {reason}"
+        )
     if off:
         names = ", ".join(class_title(name) for name in off[:N_NAMED]) + (", ..." if len(off) > N_NAMED else "")
         parts.append(f"{len(off):,} of {len(sides):,} classes {'is' if len(off) == 1 else 'are'} off ({names})")
@@ -434,12 +436,12 @@ def _what_is_off_in_classes(top: ColumnSummary, sides: Mapping[str, Sides], at: 
 
 
 def _confidence(means: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
-    given = {
+    shares = {
         which: f"{coverage_text(some['confidence'])} on average, and came up in {coverage_text(some['right'])}"
         for which, some in means.items()
     }
-    was = f"{given['before']} of the rows; now it is given " if "before" in given else ""
-    return (f"The likeliest class was given {was}{given['after']}{'' if was else ' of the rows'}.",)
+    was = f"{shares['before']} of the rows; now it is given " if "before" in shares else ""
+    return (f"The likeliest class was given {was}{shares['after']}{'' if was else ' of the rows'}.",)
 
 
 def _class_counts(before: ColumnSummary, after: ColumnSummary, sides: Mapping[str, Sides]) -> tuple[str, ...]:
@@ -542,8 +544,8 @@ def width_sentence(widths: dict[str, float]) -> str:
     """
     if "before" not in widths:
         return f"The mean width is {precise(widths['after'])}."
-    told = change(widths["before"], widths["after"])
-    more = f" ({told})" if told else ""
+    widths_text = change(widths["before"], widths["after"])
+    more = f" ({widths_text})" if widths_text else ""
     return f"The mean width was {precise(widths['before'])} and is {precise(widths['after'])}{more}."
 
 
