@@ -93,7 +93,7 @@ def test_options(folder: Path, more: tuple[str, ...]) -> None:
     result = from_json(outcome.stdout)
     assert (result.kind, result.counts.scored) == ("run", 1200)
     if "--seed" in more:
-        assert {name: result.config[name] for name in ("horizon", "seed", "trust", "levels")} == {
+        assert {name: getattr(result.config, name) for name in ("horizon", "seed", "trust", "levels")} == {
             "horizon": 5000,
             "seed": 7,
             "trust": 0.0,

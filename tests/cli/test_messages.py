@@ -220,7 +220,7 @@ def test_columns_with_signs_in_their_names(folder: Path) -> None:
     assert "a*b=0 & all=1" in found
     assert any(name.startswith("'age >= 60' == 1") for name in found)
     # What was asked can be asked again.
-    assert parse_groups(",".join(result.config["groups"])) == parse_groups(groups)
+    assert parse_groups(",".join(result.settings["groups"])) == parse_groups(groups)
     assert "in double quotes" in refused("audit", "odd.csv", "--y", "y", "--p", "p", "--groups", "all")
     linear = swapcal("audit", "odd.csv", "--y", "y", "--p", "p", "--linear", "'a,b',plain", "--json")
     assert from_json(linear.stdout).first.groups == ("all", "constant", "a,b", "plain")

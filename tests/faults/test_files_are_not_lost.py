@@ -79,7 +79,7 @@ def test_fault_01_only_the_file_that_was_opened_is_looked_at_again(folder: Path)
     outcome = swapcal("run", "-", *ASKED, "--json", stdin="".join(lines_of(600)).encode())
     assert json.loads(outcome.stdout)["result"]["config"]["horizon"] is None
     with open(folder / "in.csv", "rb") as stream:
-        assert run(stream, QUESTION).config["horizon"] is None
+        assert run(stream, QUESTION).config.horizon is None
 
 
 @posix

@@ -15,6 +15,7 @@ from swapcal.audits.summary import ColumnSummary
 from swapcal.audits.timeline import GroupHistory
 from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.protocols import Elicitable
+from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import Counts, Guarantee, History, Range, Result, Section
 from swapcal.text.verdict import Verdict
 from swapcal.typing import Float64Array
@@ -81,7 +82,7 @@ def run_example(
         counts=Counts(scored=n, rows=n + 17, without_outcome=17),
         verdict=said,
         sections=(Section("", before, after, names, history=history),),
-        config={"y": "late", "hint": "model", "groups": ["carrier", "origin"], "seed": 0, "r": 2.0, "horizon": None},
+        config=TaskConfig("late", "model", ("carrier", "origin"), seed=0),
         versions={"swapcal": "0.1.0", "numpy": np.__version__, "python": "3.11"},
         range=Range(property.low, property.high, "as given"),
         guarantee=Guarantee(float(history.guarantee[-1]), "holds"),
@@ -134,7 +135,7 @@ def hostile_example() -> Result:
         sides,
         source=f"{script}.csv",
         verdict=Verdict("recalibrate", f"Bad {script}", (script, "<b>bold</b>")),
-        config={script: script, "<i>": ["<b>", None, 3.5]},
+        details={script: script, "<i>": ["<b>", None, 3.5]},
         versions={"<u>": script},
         wording=replace(result.wording, loss="<loss>"),
         paired={"<loss>": next(iter(result.paired.values()))},

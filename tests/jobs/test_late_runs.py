@@ -123,7 +123,7 @@ def test_outcomes_are_learned_in_the_order_of_the_forecasts_if_asked(tmp_path: P
     for question in (asked, replace(asked, order="arrival")):
         file = tmp_path / f"{question.order}.csv"
         found = run(columns, question, learn=False, seed=3, out=file)
-        assert found.config.get("order", "arrival") == question.order
+        assert found.config.order == question.order
         said[question.order] = np.loadtxt(file, delimiter=",", skiprows=1)[:, 1]
         forecaster = sc.Forecaster(sc.Mean(), sc.Finite(3), seed=3)
         contexts = np.column_stack([np.ones(n), ~x, x]).astype(float)

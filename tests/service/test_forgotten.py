@@ -132,7 +132,7 @@ def test_a_report_counts_them_among_those_without_outcome(sqlite: str) -> None:
     assert learned is not None
     result = recorded_result("late", stream.spec, stream.groups, learned, msgspec.structs.asdict(stream.status()))
     store.close()
-    assert (result.counts.scored, result.counts.without_outcome, result.config["forgotten of the stream"]) == (
+    assert (result.counts.scored, result.counts.without_outcome, result.details["forgotten of the stream"]) == (
         83,
         17,
         7,

@@ -104,7 +104,7 @@ def _run(scene: Scene, task: Task, columns: dict[str, object], who: str, steps: 
             warnings.simplefilter("ignore", kind)
         config = replace(task.question, learn=learn, jitter=task.jitter, seed=SEED)
         result = runner.run(columns, config, progress=done)
-    return replace(result, source=f"{scene.source}: {task.subject}", config={**result.config, **scene.about})
+    return replace(result, source=f"{scene.source}: {task.subject}", details=dict(scene.about))
 
 
 # --------

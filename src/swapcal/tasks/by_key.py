@@ -397,8 +397,8 @@ class ByKey:
 
     def result(self, source: str, config: TaskConfig) -> Result:
         """For JSON and a page: what the audits of all keys together come to, before and after."""
-        asked: dict[str, Any] = {"config": {**config.settings(), "seed": self.seed}, "y": config.y, "r": config.r}
-        return merged_result(self.before, self.after, source=source, keys=self.keys, **asked)
+        asked = replace(config, seed=self.seed)
+        return merged_result(self.before, self.after, source=source, config=asked, keys=self.keys)
 
     def sentences(self) -> list[str]:
         """In words."""
@@ -479,8 +479,7 @@ def run_by_key(
             os.remove(state)
             kept = StateStore(state)
         begun = kept.begun()
-        asked = config.settings()
-        if begun is not None and begun["asked"] != asked:
+        if begun is not None and begun["asked"] != config.settings():
             raise StateFileError(
                 f"{state} was made with other settings; give another --state, or --fresh to start over"
             )
@@ -489,7 +488,7 @@ def run_by_key(
             task, batches = _resumed(config, first, rest, records.name, begun, kept)
             models = KeyModels.of(task, first) if begun is None else KeyModels(**begun["models"])
             team.begin(models, resident)
-            job = _Job(task, models, asked, kept, team, resumed=begun is not None)
+            job = _Job(task, models, config, kept, team, resumed=begun is not None)
             return job.run(batches, out, begun, overwrite, PAUSE if pause is None else pause, progress, stop, say)
     finally:
         kept.close()
@@ -557,7 +556,7 @@ class _Job:
     """A run by key: rows are read and scored here, and played by the processes."""
 
     def __init__(
-        self, task: Task, models: KeyModels, asked: dict[str, Any], kept: StateStore, team: WorkerPool, *, resumed: bool
+        self, task: Task, models: KeyModels, asked: TaskConfig, kept: StateStore, team: WorkerPool, *, resumed: bool
     ) -> None:
         self.task, self.models, self.asked, self.kept, self.team = task, models, asked, kept, team
         self.owners, self.resumed, self.seconds = KeyAssignment(len(team)), resumed, 0.0
@@ -681,13 +680,13 @@ class _Job:
                 total.merge(Column.from_bytes(part))
         if self.kept.path is None:
             return
-        plain = {"asked": self.asked, "rows": self.done, "digest": self.task.digest(), "output": position}
+        plain = {"asked": self.asked.settings(), "rows": self.done, "digest": self.task.digest(), "output": position}
         plain |= {"finished": last, "models": self.models._asdict()}
         blobs = b"", b""
         if self.models.task == "scalar":
             blobs = self.columns[0].to_bytes(), self.columns[1].to_bytes()
         else:
-            blobs = b"", self.task.save(self.asked, None, position, finished=last).to_bytes()
+            blobs = b"", self.task.save(self.asked.settings(), None, position, finished=last).to_bytes()
         self.kept.commit(states, plain, blobs)
 
 

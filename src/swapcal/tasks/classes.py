@@ -1,6 +1,7 @@
 """Probabilities of classes: each row's from the rows before it, audited class by class."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from swapcal.state import joined, take_over
 from swapcal.tables.batch import Batch
 from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.columns import ClassColumns
+from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.contexts import ContextColumns
 from swapcal.tasks.evaluation import DELTA
 from swapcal.tasks.result import Counts, Guarantee, Result, Section, versions
@@ -86,7 +88,7 @@ class ClassesTask(Task):
         top = np.array(self.columns.classes, dtype=object)[forecasts[:, -2].astype(np.int64)]
         return {**columns, "top": top, "confidence": forecasts[:, -1]}
 
-    def result(self, asked: dict[str, Any], time: str | None) -> Result:
+    def result(self, asked: TaskConfig, time: str | None) -> Result:
         """What the run has found."""
         return _result(self, asked)
 
@@ -215,7 +217,7 @@ class ClassSide:
         return {"top": self.top, **{f"class{k}": column for k, column in enumerate(self.classes)}}
 
 
-def _result(current: ClassesTask, asked: dict[str, Any]) -> Result:
+def _result(current: ClassesTask, asked: TaskConfig) -> Result:
     columns, counted, source = current.columns, current.evaluation, current.source
     if not counted.after.top.n_rounds:
         raise DataError(
@@ -250,7 +252,8 @@ def _result(current: ClassesTask, asked: dict[str, Any]) -> Result:
         ),
         verdict=class_verdict(sections, losses),
         sections=sections,
-        config={**asked, "class_names": list(columns.classes), "seed": current.model.seed},
+        config=replace(asked, seed=current.model.seed),
+        details={"class_names": list(columns.classes)},
         versions=versions(),
         bands={name: tuple(edges) for name, edges in current.contexts.groups.edges.items()},
         guarantee=None if current.config.by else Guarantee(current.model.guarantee(DELTA)[-1]),

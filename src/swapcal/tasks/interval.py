@@ -18,6 +18,7 @@ from swapcal.state import joined, take_over
 from swapcal.tables.batch import Batch
 from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.columns import IntervalColumns
+from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.contexts import ContextColumns
 from swapcal.tasks.evaluation import DELTA
 from swapcal.tasks.result import Counts, Guarantee, Result, Section, versions
@@ -104,7 +105,7 @@ class IntervalTask(Task):
         center = {} if inputs.hints is None else {"before": inputs.hints}
         return {**center, **inputs.own, "lower": forecasts[:, 0], "upper": forecasts[:, 1]}
 
-    def result(self, asked: dict[str, Any], time: str | None) -> Result:
+    def result(self, asked: TaskConfig, time: str | None) -> Result:
         """What the run has found."""
         return _result(self, asked)
 
@@ -227,7 +228,7 @@ class IntervalSide:
         self.column.restore(arrays)
 
 
-def _result(current: IntervalTask, asked: dict[str, Any]) -> Result:
+def _result(current: IntervalTask, asked: TaskConfig) -> Result:
     columns, question, counted, source = current.columns, current.config, current.evaluation, current.source
     coverage = question.interval or 0.0
     if not counted.after.column.n_rounds:
@@ -265,7 +266,7 @@ def _result(current: IntervalTask, asked: dict[str, Any]) -> Result:
         ),
         verdict=interval_verdict(section, wording, paired),
         sections=(section,),
-        config={**asked, "seed": seed},
+        config=replace(asked, seed=seed),
         versions=versions(),
         bands={name: tuple(edges) for name, edges in current.contexts.groups.edges.items()},
         guarantee=None if question.by else Guarantee(current.model.miscoverage(DELTA)),

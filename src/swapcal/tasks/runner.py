@@ -127,7 +127,8 @@ def run(
             return kind(replace(config, horizon=expected), first, records.name, begun, outcomes)
 
         task, first = run_batches(records, config, make, files, progress, stop, say)
-        return task.result(files.asked, time_column(records.file, first, config.time))
+        result = task.result(config, time_column(records.file, first, config.time))
+        return replace(result, details={"out": files.asked["out"], **result.details})
 
 
 def run_batches(

@@ -15,6 +15,7 @@ from swapcal.protocols import Hypotheses, Rows
 from swapcal.tables.batch import Batch
 from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.columns import Columns
+from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.contexts import ContextColumns, ContextRows
 from swapcal.tasks.evaluation import DELTA, Evaluation
 from swapcal.tasks.result import Costs, Counts, Guarantee, Range, Result, Section, versions
@@ -116,7 +117,7 @@ class ScalarTask(Task):
         everybody = Rows(np.arange(n + 1), np.zeros(n, dtype=np.int64), np.ones(n))
         return inputs._replace(contexts=ContextRows(everybody, linear))
 
-    def result(self, asked: dict[str, Any], time: str | None) -> Result:
+    def result(self, asked: TaskConfig, time: str | None) -> Result:
         """What the run has found."""
         return _result(self, asked, time)
 
@@ -182,7 +183,7 @@ def _binning(current: ScalarTask) -> str:
     return f"{stated}, the model's and swapcal's alike, as swapcal may show the model's own"
 
 
-def _result(current: ScalarTask, asked: dict[str, Any], time: str | None) -> Result:
+def _result(current: ScalarTask, asked: TaskConfig, time: str | None) -> Result:
     comparison, values, question, source = current.evaluation, current.columns, current.config, current.source
     if not comparison.after.weight > 0:
         raise DataError(
@@ -226,14 +227,14 @@ def _result(current: ScalarTask, asked: dict[str, Any], time: str | None) -> Res
         ),
         verdict=told,
         sections=(section,),
-        config={
-            **asked,
-            "horizon": rules.horizon,
-            "seed": rules.seed,
-            "trust": rules.trust,
-            "bins": len(current.model.values),
-            "limit": groups.limit,
-        },
+        config=replace(
+            asked,
+            horizon=rules.horizon,
+            seed=rules.seed,
+            trust=rules.trust,
+            bins=len(current.model.values),
+            limit=groups.limit,
+        ),
         versions=versions(),
         r=question.r,
         range=Range(values.low, values.high, values.stated),

@@ -176,7 +176,7 @@ class Task(ABC):
         """The columns of the output but the first."""
 
     @abstractmethod
-    def result(self, asked: dict[str, Any], time: str | None) -> Result:
+    def result(self, asked: TaskConfig, time: str | None) -> Result:
         """What the run has found; `time` is a column that looks like one."""
 
     @property
