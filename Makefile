@@ -48,7 +48,7 @@ test: check
 	$(BIN)/python -W ignore tests/bits/runs.py --sample 8
 
 # What has a compiled twin.
-TWINS := tests/engine tests/hints tests/hypotheses tests/audit
+TWINS := tests/engine tests/hints tests/hypotheses tests/audits
 
 # Tests that repeat something play a part of it in `make test`, and all of it here: see tests/helpers/effort.py.
 thorough: install
@@ -83,7 +83,7 @@ kills: install
 # docs/reliability.md.
 CHECKED := build/sanitize
 CHECKED_TESTS ?= $(filter-out $(patsubst %,tests/engine/test_%.py,rates guarantees identities), \
-	$(wildcard tests/engine/test_*.py)) tests/hints tests/audit tests/suites/test_stateful.py
+	$(wildcard tests/engine/test_*.py)) tests/hints tests/audits tests/suites/test_stateful.py
 PRELOAD = $(shell g++ -print-file-name=libasan.so) $(shell g++ -print-file-name=libubsan.so) \
 	$(shell g++ -print-file-name=libstdc++.so)
 

@@ -265,13 +265,13 @@ class Model(Protocol):
     def play(self, asked: Asked, y: Float64Array, plan: Schedule) -> Float64Array:
         """Forecast cases and learn outcomes as the plan says."""
 
-    def tell(self, line: int, y: float, due: float) -> None:
+    def set_outcome(self, line: int, y: float, due: float) -> None:
         """The outcome of a round that is held."""
 
     def held_outputs(self, line: int) -> Sequence[float]:
         """Its forecast."""
 
-    def drop(self, line: int) -> None:
+    def forget_held(self, line: int) -> None:
         """Forget it."""
 
     def to_bytes(self) -> bytes:
@@ -582,7 +582,7 @@ class Cases(Stateful):
             for name, entry in gone.items():
                 line = line_of[entry.round]
                 closed[name] = entry._replace(state="expired", forecast=tuple(model.held_outputs(line)))
-                model.drop(line)
+                model.forget_held(line)
                 self.order.skip(entry.round)
             self.book.put(closed)
         return list(gone)
@@ -800,7 +800,7 @@ class _Turn:
         if t >= self.first:
             self.told[t - self.first] = y, later
         else:
-            self.model.tell(self.line_of[t], y, later)
+            self.model.set_outcome(self.line_of[t], y, later)
         if expired:
             self.order.skip(t)
         elif self.in_order:
@@ -820,7 +820,7 @@ class _Turn:
 
     def _forget(self, entry: Entry, clock: float | None) -> None:
         self._flush()
-        self.model.drop(self.line_of[entry.round])
+        self.model.forget_held(self.line_of[entry.round])
         self.order.skip(entry.round)
         del self.line_of[entry.round]
         if self.in_order:

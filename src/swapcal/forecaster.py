@@ -60,12 +60,12 @@ class CallLock:
             )
         self._lock.acquire()
         self._owner = me
-        self._engine.hold(True)
+        self._engine.pause(True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._engine.hold(False)
+        self._engine.pause(False)
         self._owner = 0
         self._lock.release()
 
@@ -290,7 +290,7 @@ class Forecaster(Stateful):
         extras = inputs.feature_rows(features, n, self.rules.n_features)
         feature_list = [None] * n if extras is None else list(extras)
         with self._turns:
-            contexts = X if self._engine.plays(X, n) else list(cases(self.hypotheses, X, n))
+            contexts = X if self._engine.accepts(X, n) else list(cases(self.hypotheses, X, n))
         made: list[Forecast] = []
         while len(made) < n:
             self._engine.predict_many(contexts, given, feature_list, made)
@@ -331,8 +331,8 @@ class Forecaster(Stateful):
                 self._round.update(forecast, y)
         elif self._engine.due():
             with self._turns:
-                self._round.follow(forecast.hint)
-                self._round.notice(float(y))
+                self._round.after_update(forecast.hint)
+                self._round.check_ties(float(y))
 
     def forget(self, forecast: Forecast) -> None:
         """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it.
@@ -354,7 +354,8 @@ class Forecaster(Stateful):
         (0, 0)
         """
         with self._turns:
-            self._round.forget(forecast)
+            case, played = self._round.reopen(forecast)
+            self._round.forget(case, played, forecast.round)
 
     def update_many(self, forecasts: Sequence[Forecast], y: Any) -> None:
         """Learn the outcomes of many forecasts, one after the other.
@@ -374,8 +375,8 @@ class Forecaster(Stateful):
             first, done = done, self._engine.update_many(given, told, done)
             if done > first and self._engine.due():
                 with self._turns:
-                    self._round.follow(given[done - 1].hint)
-                    self._round.notice_many(labels[first:done])
+                    self._round.after_update(given[done - 1].hint)
+                    self._round.check_ties_many(labels[first:done])
             if done < len(told):
                 self.update(given[done], told[done])
                 done += 1
@@ -515,21 +516,21 @@ class Forecaster(Stateful):
         with self._turns:
             return schedule.play_events(self._round, asked, y, plan)
 
-    def tell(self, line: int, y: float, due: float) -> None:
+    def set_outcome(self, line: int, y: float, due: float) -> None:
         """The outcome of a round that is held, which the next plan says when to learn."""
         self.held.fill(np.array([line]), np.array([y]), np.array([due]))
-        self._round.notice(y)
+        self._round.check_ties(y)
 
     def held_outputs(self, line: int) -> tuple[float, ...]:
         """The forecast of a round that is held."""
-        return (self.held.shown(line, self.state.values.born),)
+        return (self.held.forecast_of(line, self.state.values.by_slot),)
 
-    def drop(self, line: int) -> None:
+    def forget_held(self, line: int) -> None:
         """Forget a round that is held."""
         with self._turns:
             case, played, t, _ = self.held.take(line)
             if self.rounds.is_open(t):
-                self._round.drop(t, float(self.state.values.born[played.slot]), case.base, played)
+                self._round.forget(case, played, t)
 
     @property
     def values(self) -> Float64Array:

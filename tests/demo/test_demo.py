@@ -303,7 +303,7 @@ def test_a_group_that_is_still_off_is_named(answers: tuple[Answer, ...]) -> None
     known, place = after.known_groups, answer.result.first.groups.index("carrier=EV")
     here = np.arange(len(known.name)) == place
     low, mean, high = (np.where(here, bias, 0.0) for bias in (-0.4, -0.3, -0.2))
-    groups = replace(known, off=here.astype(float), low=low, mean=mean, high=high)
+    groups = replace(known, significant=here.astype(float), low=low, mean=mean, high=high)
     off = with_after(answer.result, replace(after, groups=groups))
     assert "most off beyond chance is carrier=EV, by \u221230 points" in demo.findings(replace(answer, result=off))[0]
 

@@ -91,7 +91,7 @@ def test_values_are_a_sorted_set_with_slots_for_good(born: list[float], points: 
             values.grow(2 * values.capacity)
         assert values.add(value) == n
     assert values.sorted.tolist() == sorted(born)
-    assert [values.born[values.slot(rank)] for rank in range(values.n)] == sorted(born)
+    assert [values.by_slot[values.slot(rank)] for rank in range(values.n)] == sorted(born)
     for point in (*points, *born):
         nearest = min(sorted(born), key=lambda value: abs(value - point))
         assert values.value(values.nearest(point)) == nearest

@@ -39,8 +39,8 @@ def searched(phi: Sequence[float], owed: Sequence[float], start: int) -> tuple[P
 
     play = search(look, lambda slot: owed[slot], values, start)
     expected = Told(sc.Mean(), 1, naive.linear, None, 0, n).told(phi, owed, start)
-    at = play.evidence_at if play.evidence_at is not None else float(values.born[play.lower])
-    assert (values.born[play.lower], values.born[play.upper], play.p_lower, at, play.kind) == (
+    at = play.evidence_at if play.evidence_at is not None else float(values.by_slot[play.lower])
+    assert (values.by_slot[play.lower], values.by_slot[play.upper], play.p_lower, at, play.kind) == (
         expected.lower,
         expected.upper,
         expected.p_lower,

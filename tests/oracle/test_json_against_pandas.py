@@ -172,7 +172,7 @@ def check_groups(
             below = (rows["y"] <= rows["p"])[inside].astype(float)
             assert oracle.close(shown["before"]["coverage"], oracle.weighted(below, w))
     # An interval that leaves out 0 belongs to a group that is called off.
-    for j, off in enumerate(groups["off"]):
+    for j, off in enumerate(groups["significant"]):
         if groups["low"][j] > 0 or groups["high"][j] < 0:
             assert off
 

@@ -155,7 +155,7 @@ def test_groups_sum_up_their_cells() -> None:
         assert found.high[j] - found.low[j] > 2 * 1.96 * np.sqrt((mean + 0.9) * (0.1 - mean) / found.rows[j])
     assert found.error.max() == pytest.approx(side.group_error)
     assert worst_order(result)[0] == 0
-    ranked = [(found.off[j], abs(found.near[j])) for j in worst_order(result)[1:]]
+    ranked = [(found.significant[j], abs(found.near[j])) for j in worst_order(result)[1:]]
     assert ranked == sorted(ranked, reverse=True)
 
 

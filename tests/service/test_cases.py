@@ -97,7 +97,7 @@ def test_the_life_of_a_case(server: Running, life: str) -> None:
             assert answer.headers["content-type"] == "application/problem+json"
         else:
             assert body.items() >= expected.items()
-        if status >= 400 or what == "state" or expected.get("replayed"):  # type: ignore[union-attr]
+        if status >= 400 or what == "state" or expected.get("replayed"):
             assert server.status(stream) == before
         if what == "forecast" and status == 200:
             if life == SLOW:

@@ -190,7 +190,7 @@ def test_whatever_happens_in_the_writer_every_request_is_answered(
                     jobs = [server.writer.submit(ForecastJob("late", [Case("b", {}, 0.5)])) for _ in range(3)]
                     results = await asyncio.wait_for(asyncio.gather(*jobs, return_exceptions=True), 600.0)
                 assert len(results) == 3
-                assert broken == "_prune" or {one.status for one in results} == {500}  # type: ignore[union-attr]
+                assert broken == "_prune" or {one.status for one in results} == {500}
             assert server.writer._round == whole
             until = time.monotonic() + 600.0
             while not server.writer.ready:

@@ -379,7 +379,11 @@ def test_the_verdict_of_a_sum_is_that_of_all_rows(tmp_path: Path, whole_numbers:
     assert theirs is not None
     for name in ("swap_error", "overall_error", "group_error", "typical", "constant_loss", "ideal_loss", "slope"):
         assert getattr(mine, name) == pytest.approx(getattr(theirs, name), rel=1e-9), name
-    assert (mine.n_cells, mine.n_biased, mine.n_material) == (theirs.n_cells, theirs.n_biased, theirs.n_material)
+    assert (mine.n_cells, mine.n_biased, mine.n_worth_correcting) == (
+        theirs.n_cells,
+        theirs.n_biased,
+        theirs.n_worth_correcting,
+    )
     assert mine.witness == theirs.witness
     assert mine.histogram == pytest.approx(theirs.histogram)
     assert mine.loss == pytest.approx(theirs.loss, abs=0.25 / 32**2)

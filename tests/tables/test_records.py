@@ -267,7 +267,7 @@ def test_a_column_may_change_its_face_after_the_first_block(tmp_path: Path, monk
     late = np.concatenate([batch.numbers("late") for batch in batches])
     assert np.isnan(late[:3000]).all()
     assert np.array_equal(late[3000:], np.arange(3000, 5000))
-    assert batches[-1].column("code").values == ("A0", "A1", "A2")  # type: ignore[union-attr]
+    assert batches[-1].column("code").values == ("A0", "A1", "A2")
     with pytest.raises(DataError, match=r"t\.csv, row 3001, column 'code': 'A0' is not a number"):
         read_through(path, numbers=["code"], batch_rows=500)
 
@@ -386,7 +386,7 @@ def test_frames_with_odd_columns() -> None:
         }
     )
     batch = next(read(frame))
-    assert [batch.column(name).codes.tolist() for name in ("mixed", "when", "kind")] == [  # type: ignore[union-attr]
+    assert [batch.column(name).codes.tolist() for name in ("mixed", "when", "kind")] == [
         [0, 1, -1],
         [0, -1, 1],
         [0, -1, 1],
@@ -419,6 +419,6 @@ def test_a_batch_by_hand() -> None:
     batch = Batch("here", 10, 2, {"x": np.ma.masked_array([1, 2], [True, False]), "y": np.array([1, 0], dtype=bool)})
     assert np.array_equal(batch.numbers("x"), [np.nan, 2.0], equal_nan=True)
     assert batch.numbers("y").tolist() == [1.0, 0.0]
-    assert batch["y"].values == (False, True)  # type: ignore[union-attr]
+    assert batch["y"].values == (False, True)
     with pytest.raises(DataError, match="here, row 12, column 'z': 'b' is not a number"):
         Batch("here", 10, 2, {"z": ["1", "b"]}).numbers("z")

@@ -241,9 +241,9 @@ class GroupBias:
 
     name; rows, weight: how many rows, and the sum of their weights. mean: mean of V, NaN without rows; [low, high]: its
     interval. Those of all groups hold together with 97 %, that of everybody with 99.5 %. evidence: logarithm of the
-    e-value of the larger side. off: 1 where the group is called off (e-BH), else 0. error: what the group alone would
-    give as multicalibration error at r = 2. exact: whether intervals hold for any stream; else they are those of many
-    rows, or of many clusters where `clusters` says so.
+    e-value of the larger side. significant: 1 where the group is called off (e-BH), else 0. error: what the group alone
+    would give as multicalibration error at r = 2. exact: whether intervals hold for any stream; else they are those of
+    many rows, or of many clusters where `clusters` says so.
     """
 
     name: tuple[str, ...]
@@ -253,7 +253,7 @@ class GroupBias:
     low: Float64Array
     high: Float64Array
     evidence: Float64Array
-    off: Float64Array
+    significant: Float64Array
     error: Float64Array
     exact: bool = True
     clusters: bool = False
@@ -270,16 +270,16 @@ class GroupBias:
         return int(np.count_nonzero(self.rows[1:] > 0))
 
     @property
-    def n_off(self) -> int:
+    def n_significant(self) -> int:
         """Groups that are called off, besides everybody."""
-        return int(np.count_nonzero(self.off[1:]))
+        return int(np.count_nonzero(self.significant[1:]))
 
     def ranked(self) -> IntArray:
         """Positions of the groups with rows besides everybody: those off first, the largest bias beyond doubt first.
 
         The others follow by their evidence.
         """
-        order = np.lexsort((-self.evidence, -np.abs(self.near), self.off == 0))
+        order = np.lexsort((-self.evidence, -np.abs(self.near), self.significant == 0))
         order = order[(order > 0) & (self.rows[order] > 0)]
         return order.astype(np.int64)
 

@@ -46,11 +46,11 @@ class ColumnSummary:
     chance_mean, chance_high: swap error that perfectly calibrated forecasts would have by chance, on average and in 95
     streams of 100 at most. typical: root mean square of V. constant_loss: loss of the best constant forecast;
     ideal_loss: loss of these forecasts after the best change of each value into another one; slope: of those others
-    against the forecasts. n_cells, n_biased, n_material: cells in use, those whose interval leaves out 0, and those
-    where it does by more than is negligible. weight: sum of the weights, the T of the totals. groups: every group over
-    all its rows. constant: the best constant forecast. scores: for 0/1 outcomes. histories: bias over time of everybody
-    and of the worst groups, with `times`, what is known of the time at the start of each block; since: number of the
-    row, from 1, from which on a group is biased, of those that were not from the start.
+    against the forecasts. n_cells, n_biased, n_worth_correcting: cells in use, those whose interval leaves out 0, and
+    those where it does by more than is negligible. weight: sum of the weights, the T of the totals. groups: every group
+    over all its rows. constant: the best constant forecast. scores: for 0/1 outcomes. histories: bias over time of
+    everybody and of the worst groups, with `times`, what is known of the time at the start of each block; since: number
+    of the row, from 1, from which on a group is biased, of those that were not from the start.
     """
 
     label: str
@@ -73,7 +73,7 @@ class ColumnSummary:
     slope: float | None = None
     n_cells: int | None = None
     n_biased: int | None = None
-    n_material: int | None = None
+    n_worth_correcting: int | None = None
     weight: float | None = None
     groups: GroupBias | None = None
     constant: float | None = None
@@ -89,12 +89,12 @@ class ColumnSummary:
             raise InvalidInput("these forecasts come without sums of groups; audit them again")
         return self.groups
 
-    def material(self) -> npt.NDArray[np.bool_]:
+    def worth_correcting(self) -> npt.NDArray[np.bool_]:
         """Which groups are off beyond doubt, and by more than is negligible."""
         if self.groups is None:
             return np.zeros(0, dtype=np.bool_)
         large = np.abs(np.nan_to_num(self.groups.mean)) > NEGLIGIBLE_OF_GROUPS * (self.typical or 0.0)
-        return np.asarray(large & (self.groups.off > 0))
+        return np.asarray(large & (self.groups.significant > 0))
 
 
 def summarize(column: "Column", r: float = 2.0) -> ColumnSummary:
@@ -133,7 +133,7 @@ def summarize(column: "Column", r: float = 2.0) -> ColumnSummary:
         slope=known.slope,
         n_cells=len(cells),
         n_biased=int(np.count_nonzero(near > 0)),
-        n_material=int(np.count_nonzero(near > NEGLIGIBLE * column.typical)),
+        n_worth_correcting=int(np.count_nonzero(near > NEGLIGIBLE * column.typical)),
         weight=column.weight,
         groups=groups,
         constant=known.value,
@@ -175,7 +175,7 @@ def _histories(column: "Column", groups: GroupBias) -> tuple[dict[str, GroupHist
     histories = {groups.name[j]: column.timeline.of_group(j) for j in chosen}
     since = {}
     for j in chosen:
-        block = onset(histories[groups.name[j]], column.typical**2) if groups.off[j] else None
+        block = onset(histories[groups.name[j]], column.typical**2) if groups.significant[j] else None
         if block is not None:
             since[groups.name[j]] = int(histories[groups.name[j]].start[block]) + 1
     return histories, since

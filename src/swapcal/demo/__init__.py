@@ -205,7 +205,7 @@ def _biases(answer: Answer) -> tuple[GroupBias, GroupBias, GroupBias]:
 
 def _off(bias: GroupBias) -> IntArray:
     """Positions of the groups that are off beyond doubt."""
-    return np.flatnonzero(bias.off > 0)
+    return np.flatnonzero(bias.significant > 0)
 
 
 def _error(before: ColumnSummary, after: ColumnSummary) -> str:

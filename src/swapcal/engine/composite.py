@@ -140,7 +140,7 @@ class Composite(Stateful, ABC, Generic[F]):
         play_each(_Player(self, asked, out), y, plan)
         return out
 
-    def tell(self, line: int, y: float, due: float) -> None:
+    def set_outcome(self, line: int, y: float, due: float) -> None:
         """The outcome of a round that is held, which the next plan says when to learn."""
         self.held[line] = HeldForecast(self.held[line].forecast, y, due)
 
@@ -148,7 +148,7 @@ class Composite(Stateful, ABC, Generic[F]):
         """The forecast of a round that is held."""
         return self.outputs(self.held[line].forecast)
 
-    def drop(self, line: int) -> None:
+    def forget_held(self, line: int) -> None:
         """Forget a round that is held."""
         held = self.held.pop(line)
         if self.rounds.is_open(line):
@@ -205,7 +205,7 @@ class Composite(Stateful, ABC, Generic[F]):
         out = np.array([self.outputs(self.held[t].forecast) for t in lines.tolist()]).reshape(-1, self.n_outputs)
         self.held.fill(lines, labels, due)
         for t in lines[np.isnan(due)].tolist():
-            self.take(t)
+            self.learn_held(t)
         return out
 
     def rounds_plain(self) -> dict[str, Any]:
@@ -226,7 +226,7 @@ class Composite(Stateful, ABC, Generic[F]):
         for t, (_, forecast, y, due) in zip(numbers, plain["held"], strict=True):
             self.held[t] = HeldForecast(self._kind.from_dict(forecast), _or_nan(y), _or_nan(due))
 
-    def take(self, t: int) -> None:
+    def learn_held(self, t: int) -> None:
         """Learn the outcome of a round that is held; one that has expired meanwhile is let go."""
         held = self.held.pop(t)
         if self.rounds.is_open(t):
@@ -238,7 +238,7 @@ class _Player(Generic[F]):
 
     def __init__(self, model: Composite[F], asked: Asked, out: Float64Array) -> None:
         self.model, self.asked, self.out = model, asked, out
-        self.learn, self.drop, self.take = model.update, model.forget, model.take
+        self.learn, self.forget, self.learn_held = model.update, model.forget, model.learn_held
 
     def predict(self, t: int) -> F:
         forecast = self.model._case(self.asked, t)

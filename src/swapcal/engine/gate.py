@@ -277,7 +277,7 @@ class Gate:
 
     Parameters
     ----------
-    stakes : Stakes
+    stakes : LossBounds
         Losses.
     stand_back : bool
         False: the book is kept, and what was said is always shown.

@@ -22,9 +22,9 @@ class Ledger:
     (docs/guarantees.md, section 2): `drift`, by how much the potential may have risen beyond the draws; `reserved`, the
     size of the draws whose outcomes are out; and the largest that the sum of both ever was.
 
-    Where a forecaster stood back (`gate`), what was shown is not what was said: `apart` is the sum of x V at the
-    model's own number, in the cell of its nearest value, less that of x V at what was said, in its own; `moved` the
-    same for the visits. There is no room for `apart` before the gate opens its book.
+    Where a forecaster stood back (`gate`), what was shown is not what was said: `standback_sums` is the sum of x V at
+    the model's own number, in the cell of its nearest value, less that of x V at what was said, in its own;
+    `shown_sums` the same for the visits. There is no room for `standback_sums` before the gate opens its book.
 
     Parameters
     ----------
@@ -34,12 +34,12 @@ class Ledger:
         Number of functions.
     """
 
-    __slots__ = ("apart", "drift", "moved", "rounding", "rounds", "sums", "totals")
+    __slots__ = ("drift", "rounding", "rounds", "shown_sums", "standback_sums", "sums", "totals")
 
     def __init__(self, capacity: int, n: int) -> None:
         self.sums = np.zeros((capacity, n))
         self.rounding = np.zeros((capacity, n))
-        self.apart, self.moved = np.zeros((0, n)), np.zeros(capacity)
+        self.standback_sums, self.shown_sums = np.zeros((0, n)), np.zeros(capacity)
         # Rounds, those whose outcome came late, and those that expired; in an array, because kernels count too.
         self.rounds: npt.NDArray[np.int64] = np.zeros(3, dtype=np.int64)
         self.drift = np.zeros(3)
@@ -67,7 +67,7 @@ class Ledger:
         """Of the rounds that have had their outcome."""
         return float(self.totals[FORECASTS]) / self.n_rounds if self.n_rounds else None
 
-    def owed(self, slot: int, row: Row, count: float) -> float:
+    def rounding_owed(self, slot: int, row: Row, count: float) -> float:
         """The signed rounding of a value in the direction of this context, for each of its `count` rounds."""
         if not count or not row.indices.size:
             return 0.0
@@ -106,15 +106,15 @@ class Ledger:
 
     def move(self, slot: int, cell: int, row: Row, v: float, v_model: float) -> None:
         """What was shown was the model's own number, in the cell of its nearest value, and not what was said."""
-        self.apart[slot, row.indices] -= row.values * v
-        self.apart[cell, row.indices] += row.values * v_model
-        self.moved[slot] -= 1.0
-        self.moved[cell] += 1.0
+        self.standback_sums[slot, row.indices] -= row.values * v
+        self.standback_sums[cell, row.indices] += row.values * v_model
+        self.shown_sums[slot] -= 1.0
+        self.shown_sums[cell] += 1.0
 
     def spread_out(self) -> None:
         """Make room for what will be moved."""
-        if not len(self.apart):
-            self.apart = np.zeros_like(self.sums)
+        if not len(self.standback_sums):
+            self.standback_sums = np.zeros_like(self.sums)
 
     def settle(
         self, evidence: Evidence, slot: int, row: Row, phi: float, v_evidence: float, open_rounds: int, *, latest: bool
@@ -134,14 +134,14 @@ class Ledger:
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` values."""
         self.sums, self.rounding = grown(self.sums, capacity), grown(self.rounding, capacity)
-        self.moved = grown(self.moved, capacity)
-        if len(self.apart):
-            self.apart = grown(self.apart, capacity)
+        self.shown_sums = grown(self.shown_sums, capacity)
+        if len(self.standback_sums):
+            self.standback_sums = grown(self.standback_sums, capacity)
 
     def error(self, hypotheses: Hypotheses, counts: Float64Array, r: float) -> float:
         """The swap multicalibration error of what was shown so far; `counts` are those of what was said."""
-        sums = self.sums + self.apart if len(self.apart) else self.sums
-        counts = counts + self.moved
+        sums = self.sums + self.standback_sums if len(self.standback_sums) else self.sums
+        counts = counts + self.shown_sums
         visited = counts > 0
         n = counts[visited]
         return float(np.sum(n * (hypotheses.supremum(sums[visited]) / n) ** r))

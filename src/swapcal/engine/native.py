@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
 _WEIGHED = (AdaNormalHedge, Exponential, Squint, PNorm)
 _LEARNED = (GradientDescent, MultiplicativeWeights)
+_IN_KERNEL = {"by_slot": "born", "standback_sums": "apart", "shown_sums": "moved"}
 _ARRAYS = tuple(
-    (f"{part}.{key}", part, key)
+    (f"{part}.{_IN_KERNEL.get(key, key)}", part, key)
     for part, keys in (
         ("record", HintRecord.__slots__),
-        ("values", ("born", "order", "ranked", "numbers", "gaps")),
+        ("values", ("by_slot", "order", "ranked", "numbers", "gaps")),
         ("ledger", Ledger.__slots__),
         ("gate", ("totals", "counts", "ring")),
         ("pending", ("flags", "numbers")),
@@ -60,10 +61,10 @@ class NativeEngine:
     `predict`, `update` and `due` are the kernel's own functions, so that an event costs no Python frame more.
     """
 
-    __slots__ = ("_held", "_kernel", "_native", "due", "predict", "rules", "state", "update")
+    __slots__ = ("_kernel", "_native", "_paused", "due", "predict", "rules", "state", "update")
 
     def __init__(self, rules: Rules, state: State, native: Any) -> None:
-        self.rules, self.state, self._native, self._held = rules, state, native, False
+        self.rules, self.state, self._native, self._paused = rules, state, native, False
         if not native.has_forecast_type():
             native.set_forecast_type(Forecast, KINDS)
         self.assemble()
@@ -88,21 +89,21 @@ class NativeEngine:
             "jitter_seed": mix64(mix64(rules.seed) + GOLDEN),
             "flags": len(state.pending.flags),
             "window": state.pending.window,
-            "apart": len(state.ledger.apart),
+            "apart": len(state.ledger.standback_sums),
             "cohorts": len(state.gate.ring),
         }
         arrays |= {f"evidence.{name}": array for name, array in state.evidence.arrays().items()}
         for name, part, key in _ARRAYS:
             arrays[name] = getattr(getattr(state, part), key)
         kernel: _native.Engine = self._native.Engine(settings, arrays, state.identity, model)
-        kernel.hold(self._held)
+        kernel.hold(self._paused)
         self._kernel = kernel
         self.predict, self.update, self.due = kernel.predict, kernel.update, kernel.due
 
-    def hold(self, held: bool) -> None:
-        """While it is held, `predict` and `update` answer that Python must look."""
-        self._held = held
-        self._kernel.hold(held)
+    def pause(self, paused: bool) -> None:
+        """While it is paused, `predict` and `update` answer that Python must look."""
+        self._paused = paused
+        self._kernel.hold(paused)
 
     def predict_many(self, X: Any, hints: list[Any], features: list[Any], made: list[Forecast]) -> None:
         """One loop, up to what the twin in Python must look at."""
@@ -112,7 +113,7 @@ class NativeEngine:
         """One loop, up to what the twin in Python must look at."""
         return self._kernel.update_many(forecasts, y, begin)
 
-    def mark(self, forecast: Forecast) -> int:
+    def round_tag(self, forecast: Forecast) -> int:
         """As the twin in Python."""
         return self._kernel.mark(forecast) if type(forecast) is Forecast else pending.round_tag(forecast)
 
@@ -130,7 +131,7 @@ class NativeEngine:
         """Whether V and the learning hint are compiled, too."""
         return self._kernel.runs_alone
 
-    def plays(self, X: Any, n_rounds: int) -> bool:
+    def accepts(self, X: Any, n_rounds: int) -> bool:
         """Whether `X` is a plain table whose entries are all allowed."""
         plain = type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous and X.flags.aligned
         if not plain or not self._kernel.reads_dense or X.shape != (n_rounds, self.rules.hypotheses.n):
@@ -139,7 +140,7 @@ class NativeEngine:
         # One pass without an array of the same size, which NumPy's isfinite would make.
         return bool(self._native.first_bad(X, limit) < 0)
 
-    def takes(self, features: Any) -> bool:
+    def accepts_features(self, features: Any) -> bool:
         """Whether all features are allowed; the twin in Python says what is wrong with one."""
         return features is None or bool(self._native.first_bad(_plain(features), LARGEST) < 0)
 
@@ -149,7 +150,7 @@ class NativeEngine:
         contexts = [_plain(each) for each in (part.contexts if sparse else [part.contexts])]
         given = (None if each is None else _plain(each) for each in (part.hints, part.features))
         play: Callable[..., None] = self._kernel.run_sparse if sparse else self._kernel.run_dense
-        late = None if part.arrivals is None else tuple(_plain(each) for each in part.arrivals)
+        late = None if part.schedule is None else tuple(_plain(each) for each in part.schedule)
         play(*contexts, _plain(part.labels), *given, part.out, progress, late)
 
 
@@ -175,7 +176,7 @@ def _settled(rules: Rules) -> dict[str, Any]:
         "radius": _radius(rules.hypotheses),
         # A class that makes its row of something else than numbers has no vector for the kernel to read.
         "reads_dense": type(rules.hypotheses) in (Finite, Linear, Oracle),
-        "notices": rules.notices,
+        "notices": rules.checks_ties,
         "jitter": rules.jitter,
         "trust": rules.trust,
         "noise": NOISE,

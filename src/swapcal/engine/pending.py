@@ -70,9 +70,9 @@ class OpenRounds:
         self.flags[position] = UNMARKED
         return t, expired
 
-    def mark(self, t: int, mark: int) -> None:
-        """Know round `t` by its mark from now on."""
-        self.flags[t % len(self.flags)] = mark
+    def tag(self, t: int, tag: int) -> None:
+        """Know round `t` by its tag from now on."""
+        self.flags[t % len(self.flags)] = tag
 
     def check(self, t: int) -> None:
         """Raise unless round `t` is open."""
@@ -238,7 +238,7 @@ class Chunk(NamedTuple):
     hints: Float64Array | None
     features: Float64Array | None
     out: Float64Array
-    arrivals: "Schedule | None" = None
+    schedule: "Schedule | None" = None
 
 
 class Engine(Protocol):
@@ -262,7 +262,7 @@ class Engine(Protocol):
         Labels are left to be looked at.
         """
 
-    def mark(self, forecast: Forecast) -> int:
+    def round_tag(self, forecast: Forecast) -> int:
         """By which the round of a forecast is known, see `marks`."""
 
     def play(self, case: RoundInputs) -> Play:
@@ -271,14 +271,14 @@ class Engine(Protocol):
     def learn(self, case: RoundInputs, played: Played, errors: Errors, t: int) -> float | None:
         """The played value records what happened in round `t`, which is closed; a new value, if a gap is to be cut."""
 
-    def plays(self, X: Any, n_rounds: int) -> bool:
+    def accepts(self, X: Any, n_rounds: int) -> bool:
         """Whether `run` takes these contexts as they are, without being told their rows."""
 
     @property
     def alone(self) -> bool:
         """Whether `run` plays whole rounds without Python."""
 
-    def takes(self, features: Float64Array | None) -> bool:
+    def accepts_features(self, features: Float64Array | None) -> bool:
         """Whether `run` takes these features."""
 
     def run(self, part: Chunk, progress: IntArray) -> None:
@@ -288,8 +288,8 @@ class Engine(Protocol):
         that wait, and the number of active entries for which there was no room.
         """
 
-    def hold(self, held: bool) -> None:
-        """While it is held, whole calls are left to Python."""
+    def pause(self, paused: bool) -> None:
+        """While it is paused, whole calls are left to Python."""
 
     def assemble(self) -> None:
         """Take up the state's arrays anew, after they were replaced."""
@@ -414,10 +414,10 @@ class HeldRounds:
         self.free[self.counts[0]] = line
         self.counts[0] += 1
 
-    def shown(self, line: int, born: Float64Array) -> float:
+    def forecast_of(self, line: int, values: Float64Array) -> float:
         """The forecast of a round: the value in its slot, or the caller's own number where it stood back."""
         whole = self.whole[line]
-        return float(born[whole[SLOT]] if whole[FOLLOWED] else self.numbers[line, BASE])
+        return float(values[whole[SLOT]] if whole[FOLLOWED] else self.numbers[line, BASE])
 
     def take(self, line: int) -> tuple[RoundInputs, Played, int, float]:
         """Give a round back, and free its line."""

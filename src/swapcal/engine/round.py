@@ -3,7 +3,7 @@
 | Algorithm 1 | here |
 | --- | --- |
 | 1: for t = 1, ..., T | `Forecaster.predict` and `update`, or `Forecaster.run` |
-| 2: receive the context x_t | `Round.see` |
+| 2: receive the context x_t | `Round.inputs` |
 | 3: obtain the weights from the expert algorithm | kept up to date by `Evidence.record`, per bin and function |
 | 4: Phi_t, and P_t on an end, or on two neighbors of opposite signs | `Evidence.phi`, `Engine.play` |
 | 5: sample from P_t and predict | `Round.draw` |
@@ -67,7 +67,7 @@ class PythonEngine:
         """Left to the round."""
         return begin
 
-    def mark(self, forecast: Forecast) -> int:
+    def round_tag(self, forecast: Forecast) -> int:
         """By which a round is known, see `marks`."""
         return pending.round_tag(forecast)
 
@@ -89,7 +89,7 @@ class PythonEngine:
         start = state.ledger.mean_forecast if hint is None else hint
         return search(
             lambda slot: evidence.phi(slot, row),
-            lambda slot: state.ledger.owed(slot, row, float(evidence.counts[slot])),
+            lambda slot: state.ledger.rounding_owed(slot, row, float(evidence.counts[slot])),
             values,
             values.nearest(0.5 * (values.low + values.high) if start is None else start),
         )
@@ -98,7 +98,7 @@ class PythonEngine:
         """Evidence at the evidence point, error at the forecast, the hint's own record, and the rounding of a gap."""
         state, slot, row = self.state, played.slot, case.row
         ledger, evidence, values = state.ledger, state.evidence, state.values
-        value = float(values.born[slot])
+        value = float(values.by_slot[slot])
         latest = t == state.pending.issued - 1
         ledger.settle(evidence, slot, row, played.phi, errors.evidence, state.pending.open, latest=latest)
         evidence.record(slot, row, errors.evidence)
@@ -123,11 +123,11 @@ class PythonEngine:
             return None
         return crossing.cut(values, at, rounding, noise * noise, factor)
 
-    def plays(self, X: Any, n_rounds: int) -> bool:
+    def accepts(self, X: Any, n_rounds: int) -> bool:
         """False: rows are read first."""
         return False
 
-    def takes(self, features: Any) -> bool:
+    def accepts_features(self, features: Any) -> bool:
         """False: they are looked at round by round."""
         return False
 
@@ -135,7 +135,7 @@ class PythonEngine:
         """Not by itself: `stream.run` plays round after round."""
         raise NotImplementedError("the engine in Python plays round by round")
 
-    def hold(self, held: bool) -> None:
+    def pause(self, paused: bool) -> None:
         """Nothing to do: whole calls are left to Python anyway."""
 
     def assemble(self) -> None:
@@ -159,9 +159,9 @@ class Round:
         """Open a round: its forecast, which knows all that the update will need."""
         base, extra = self.rules.given(hint, features)
         # Last of what may fail, as a class that reads records learns its groups from them.
-        case = self.see(self.rules.hypotheses.row(x), base, extra)
+        case = self.inputs(self.rules.hypotheses.row(x), base, extra)
         t, played, probability = self.play(case)
-        value = float(self.state.values.born[played.slot])
+        value = float(self.state.values.by_slot[played.slot])
         forecast = Forecast(
             value=value if played.followed or base is None else base,
             round=t,
@@ -179,13 +179,13 @@ class Round:
             said=None if played.followed else value,
         )
         object.__setattr__(forecast, "forecaster", self.state.identity)
-        self.state.pending.mark(t, self.engine.mark(forecast))
+        self.state.pending.tag(t, self.engine.round_tag(forecast))
         return forecast
 
     def distribution(self, x: Any, hint: Any, features: Any) -> dict[float, float]:
         """The forecasts that `predict` would draw from, with their probabilities; changes nothing."""
         look = getattr(self.rules.hypotheses, "peek", self.rules.hypotheses.row)
-        case = self.see(look(x), *self.rules.given(hint, features))
+        case = self.inputs(look(x), *self.rules.given(hint, features))
         values = self.state.values
         if not values.n and case.hint is None:
             start = Values(values.low, values.high)
@@ -196,7 +196,7 @@ class Round:
             return {float(case.hint or 0.0): 1.0}
         chances: dict[float, float] = {}
         for slot, chance in ((play.lower, play.p_lower), (play.upper, 1.0 - play.p_lower)):
-            said = float(values.born[slot])
+            said = float(values.by_slot[slot])
             pending = self.state.pending
             follows = case.base is None or self.state.gate.follows(pending.issued, said, case.base, pending.open + 1)
             shown = said if follows or case.base is None else case.base
@@ -206,17 +206,12 @@ class Round:
 
     def update(self, forecast: Any, y: Any) -> None:
         """Learn the outcome of a forecast that was made here and has not had one."""
-        case, played = self.recalled(forecast)
+        case, played = self.reopen(forecast)
         label = self.rules.label(y)
         self.learn(case, played, label, forecast.round)
-        self.notice(label)
+        self.check_ties(label)
 
-    def forget(self, forecast: Any) -> None:
-        """Close a forecast whose outcome will not come."""
-        case, played = self.recalled(forecast)
-        self.drop(forecast.round, float(self.state.values.born[played.slot]), case.base, played)
-
-    def recalled(self, forecast: Any) -> tuple[RoundInputs, Played]:
+    def reopen(self, forecast: Any) -> tuple[RoundInputs, Played]:
         """The round of a forecast that was made here and is open."""
         state = self.state
         if not isinstance(forecast, Forecast):
@@ -232,7 +227,9 @@ class Round:
                 "was forgotten. Store what to_json or to_dict give, unchanged, and do not build or edit forecasts"
             )
         state.pending.check(forecast.round)
-        if outside and state.pending.flags[forecast.round % len(state.pending.flags)] != self.engine.mark(forecast):
+        if outside and state.pending.flags[forecast.round % len(state.pending.flags)] != self.engine.round_tag(
+            forecast
+        ):
             raise UnknownForecast(
                 f"{forecast!r} was made by a copy of this forecaster (a copy, a fork, or one loaded from its file) "
                 f"after the two had parted: round {forecast.round} was another one here. Give the outcome to the one "
@@ -252,7 +249,7 @@ class Round:
         followed = forecast.said is None
         return case, Played(slot, forecast.other, forecast.evidence_at, forecast.kind, forecast.phi, followed)
 
-    def see(self, row: Row, base: float | None, extra: Float64Array | None) -> RoundInputs:
+    def inputs(self, row: Row, base: float | None, extra: Float64Array | None) -> RoundInputs:
         """All that is known before the forecast: the learning hint's word, and its level set in the context."""
         values, model = self.state.values, self.state.hint
         guide, scores = (base, None) if model is None else model.said(row, extra, base)
@@ -275,7 +272,7 @@ class Round:
         play = self.engine.play(case)
         fresh = case.hint if play.lower == FRESH else None
         lower = uniform(self.rules.seed, self.state.pending.issued) < play.p_lower
-        value = float(values.born[play.lower if lower else play.upper]) if fresh is None else fresh
+        value = float(values.by_slot[play.lower if lower else play.upper]) if fresh is None else fresh
         worst = gate.stakes.worst(value, base) if base is not None and (gate.open or self._late()) else 0.0
         if fresh is not None:
             play = outright(self.add(value), play.kind)
@@ -283,7 +280,7 @@ class Round:
         t = self.open()
         slot, phi = self.draw(play, lower)
         followed = not gate.open or base is None or gate.show(t, value, base, worst, self.state.pending.open)
-        other = float(values.born[play.lower + play.upper - slot])
+        other = float(values.by_slot[play.lower + play.upper - slot])
         point = value if play.evidence_at is None else play.evidence_at
         probability = play.p_lower if slot == play.lower else 1.0 - play.p_lower
         return t, Played(slot, other, point, play.kind, phi, followed), probability
@@ -340,7 +337,7 @@ class Round:
                 state.ledger.move(played.slot, cell, case.row, errors.forecast, v)
         if middle is not None:
             self.add(middle)
-        self.follow(case.hint)
+        self.after_update(case.hint)
 
     def _stake(
         self, case: RoundInputs, played: Played, label: float, t: int
@@ -349,7 +346,7 @@ class Round:
         state, base = self.state, case.base
         if base is None or not state.gate.holds(t):
             return None
-        said, stakes, cell, v = float(state.values.born[played.slot]), state.gate.stakes, -1, 0.0
+        said, stakes, cell, v = float(state.values.by_slot[played.slot]), state.gate.stakes, -1, 0.0
         if not played.followed:
             cell = state.values.slot(state.values.nearest(base))
             v = inputs.identified(self.rules.property, base, self.rules.jittered(label, t))
@@ -360,7 +357,7 @@ class Round:
         state, base = self.state, case.base
         if base is None or state.gate.open or state.pending.open != 1 or t != state.pending.issued - 1:
             return None
-        return state.gate.stakes.outcome(float(state.values.born[played.slot]), base, label)
+        return state.gate.stakes.outcome(float(state.values.by_slot[played.slot]), base, label)
 
     def _hint_arrays(self) -> dict[str, Float64Array] | None:
         hint = self.state.hint
@@ -368,7 +365,7 @@ class Round:
 
     def _errors(self, case: RoundInputs, played: Played, label: float) -> Errors:
         values, target = self.state.values, self.rules.property
-        value = float(values.born[played.slot])
+        value = float(values.by_slot[played.slot])
         v = inputs.identified(target, value, label)
         v_evidence = v if played.evidence_at == value else inputs.identified(target, played.evidence_at, label)
         # Labels at an end of the domain may give V the sign that does not heal there; what is left out is rounding.
@@ -389,23 +386,23 @@ class Round:
         self.make_room()
         return self.state.values.add(value)
 
-    def drop(self, t: int, said: float, base: float | None, played: Played) -> None:
+    def forget(self, case: RoundInputs, played: Played, t: int) -> None:
         """Close a round whose outcome is not known and will not be."""
         state = self.state
-        if base is not None:
-            state.gate.drop(t, said, base, played.followed)
+        if case.base is not None:
+            state.gate.drop(t, float(state.values.by_slot[played.slot]), case.base, played.followed)
         reserved = state.ledger.drift[RESERVED] - state.evidence.reserve(played.phi)
         state.ledger.drift[RESERVED] = reserved if state.pending.open > 1 else 0.0
         state.pending.close(t)
 
-    def follow(self, hint: float | None) -> None:
+    def after_update(self, hint: float | None) -> None:
         """What an outcome may change besides the arrays: a first hint, and room before there is need."""
         if hint is not None and not self.state.hinted:
             self.state.hinted = True
             self.engine.assemble()
         self.make_room()
 
-    def take(self, line: int) -> None:
+    def learn_held(self, line: int) -> None:
         """Learn the outcome of a round that waited; one that has expired meanwhile is let go."""
         case, played, t, label = self.state.waiting.take(line)
         if self.state.pending.is_open(t):
@@ -423,7 +420,7 @@ class Round:
         if state.pending.full:
             state.pending.grow()
             crowded = True
-        if state.gate.open and not len(state.ledger.apart):
+        if state.gate.open and not len(state.ledger.standback_sums):
             state.ledger.spread_out()
             crowded = True
         if state.gate.full(state.pending.issued):
@@ -432,12 +429,12 @@ class Round:
         if crowded:
             self.engine.assemble()
 
-    def notice_many(self, labels: Float64Array) -> None:
-        """`notice` for each of them."""
-        if self.rules.notices:
-            self.state.atoms.add_many(labels)
+    def check_ties_many(self, labels: Float64Array) -> None:
+        """`check_ties` for each of them."""
+        if self.rules.checks_ties:
+            self.state.ties.add_many(labels)
 
-    def notice(self, label: float) -> None:
+    def check_ties(self, label: float) -> None:
         """Watch for labels that heap up; last of all, as the warning may be an error to the caller."""
-        if self.rules.notices:
-            self.state.atoms.add(label)
+        if self.rules.checks_ties:
+            self.state.ties.add(label)

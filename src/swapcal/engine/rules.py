@@ -90,7 +90,7 @@ class Rules:
         return 0 if self.hint is None else self.hint.n_features
 
     @cached_property
-    def notices(self) -> bool:
+    def checks_ties(self) -> bool:
         """Whether labels that heap on a value would do harm."""
         return not self.property.continuous and self.jitter == 0.0
 

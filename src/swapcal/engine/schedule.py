@@ -225,7 +225,7 @@ def run(
     given = None if hints is None else allowed_hints(rules, inputs.vector(hints, "hints", len(labels), missing=skip))
     extras = inputs.feature_rows(features, len(labels), rules.n_features)
     out = np.empty(len(labels))
-    alone = engine.alone and engine.takes(extras)
+    alone = engine.alone and engine.accepts_features(extras)
     chunk = _chunk(rules.hypotheses.n)
     # A few native rounds are read before they are played, and nothing comes between them.
     keep = len(labels) > min(chunk, _FEW) or not alone
@@ -240,8 +240,8 @@ def run(
         plan = ArrivalPlan(whole, first)
     try:
         for start, contexts in _parts(round, X, len(labels), chunk, alone):
-            if not start and rules.notices:
-                state.atoms.add_many(learned)
+            if not start and rules.checks_ties:
+                state.ties.add_many(learned)
             part = slice(start, start + chunk)
             guides, feature_part = (None if a is None else a[part] for a in (given, extras))
             some = None if plan is None else plan.part(start, min(start + chunk, len(labels)), state.waiting)
@@ -278,7 +278,7 @@ def allowed_hints(rules: Rules, hints: Float64Array) -> Float64Array:
 def _parts(round: Round, X: Any, n_rows: int, chunk: int, alone: bool) -> Iterator[tuple[int, Rows | Float64Array]]:
     """The contexts in chunks, checked: arrays where a kernel can read them as they are, sparse rows otherwise."""
     hypotheses = round.rules.hypotheses
-    if alone and round.engine.plays(X, n_rows):
+    if alone and round.engine.accepts(X, n_rows):
         yield from ((start, X[start : start + chunk]) for start in range(0, n_rows, chunk))
     elif n_rows > chunk and can_be_cut(X, n_rows):
         for start in range(0, n_rows, chunk):
@@ -346,7 +346,7 @@ def fill_in(round: Round, rounds: Any, y: Any, known: Any) -> Float64Array:
     numbers = inputs.vector(rounds, "rounds")
     labels = rules.labels(inputs.vector(y, "y", len(numbers)))
     lines, due = blanks(state.pending, state.waiting, numbers, known)
-    shown = np.array([state.waiting.shown(line, state.values.born) for line in lines.tolist()])
+    shown = np.array([state.waiting.forecast_of(line, state.values.by_slot) for line in lines.tolist()])
     now = lines[np.isnan(due)]
     before = state.snapshot()
     try:
@@ -359,8 +359,8 @@ def fill_in(round: Round, rounds: Any, y: Any, known: Any) -> Float64Array:
         state.restore(rules, *before)
         round.engine.assemble()
         raise
-    if rules.notices:
-        state.atoms.add_many(labels)
+    if rules.checks_ties:
+        state.ties.add_many(labels)
     state.hinted = state.hinted or hinted
     return shown
 
@@ -392,8 +392,8 @@ def play_events(round: Round, asked: Asked, labels: Float64Array, plan: Schedule
     if hints is not None:
         at_once = (plan.late == 0) & ~np.isnan(labels)
         hinted = hinted or bool((~np.isnan(hints[rows])).any() or (~np.isnan(hints[at_once])).any())
-    if round.rules.notices:
-        state.atoms.add_many(labels[~np.isnan(labels)])
+    if round.rules.checks_ties:
+        state.ties.add_many(labels[~np.isnan(labels)])
     out = np.empty(len(labels))
     play(round, Chunk(asked.rows, labels, hints, asked.features, out, plan))
     if hinted and not state.hinted:
@@ -404,14 +404,14 @@ def play_events(round: Round, asked: Asked, labels: Float64Array, plan: Schedule
 
 def play(round: Round, part: Chunk) -> None:
     """Rounds that were checked, by the engine alone where it can; nothing is undone on an error."""
-    alone = round.engine.alone and round.engine.takes(part.features)
+    alone = round.engine.alone and round.engine.accepts_features(part.features)
     (play_alone if alone else _each)(round, part)
 
 
 def play_alone(round: Round, part: Chunk) -> None:
     """The engine plays by itself, and stops where more room is needed, which replaces the arrays."""
-    n_rows, n_codes = len(part.labels), 0 if part.arrivals is None else len(part.arrivals.codes)
-    progress = np.zeros(3 + (0 if part.arrivals is None else n_rows), dtype=np.int64)
+    n_rows, n_codes = len(part.labels), 0 if part.schedule is None else len(part.schedule.codes)
+    progress = np.zeros(3 + (0 if part.schedule is None else n_rows), dtype=np.int64)
     while progress[0] < n_rows or progress[1] < n_codes:
         round.engine.run(part, progress)
         round.make_room(int(progress[2]))
@@ -427,13 +427,13 @@ class Player(Protocol):
     def learn(self, ticket: Any, y: float) -> None:
         """Its outcome."""
 
-    def drop(self, ticket: Any) -> None:
+    def forget(self, ticket: Any) -> None:
         """None will come."""
 
     def hold(self, ticket: Any, y: float, due: float) -> int:
         """Keep it until its outcome is due, NaN while it is not known; in which line."""
 
-    def take(self, line: int) -> None:
+    def learn_held(self, line: int) -> None:
         """Learn what was held there, unless it has expired."""
 
 
@@ -445,14 +445,14 @@ def play_each(player: Player, labels: Float64Array, late: Schedule | None) -> No
         for code in codes.tolist():
             line = -1 - code if code < 0 else lines.pop(code, -1)
             if line >= 0:
-                player.take(line)
+                player.learn_held(line)
 
     for t, label in enumerate(labels.tolist()):
         if late is not None:
             learn(late.codes[late.ends[t] : late.ends[t + 1]])
         ticket = player.predict(t)
         if math.isnan(label) and (late is None or late.late[t] != NOT_YET):
-            player.drop(ticket)
+            player.forget(ticket)
         elif late is not None and late.late[t]:
             lines[t] = player.hold(ticket, label, float(late.due[t]))
         else:
@@ -465,7 +465,6 @@ class _RoundTicket(NamedTuple):
     inputs: RoundInputs
     played: Played
     round: int
-    said: float
 
 
 class _RoundPlayer:
@@ -475,24 +474,24 @@ class _RoundPlayer:
         assert isinstance(part.contexts, Rows)  # arrays are for kernels
         self.round, self.part, self.rows = round, part, part.contexts
         self.hints = [math.nan] * len(part.labels) if part.hints is None else part.hints.tolist()
-        self.take = round.take
+        self.learn_held = round.learn_held
 
     def predict(self, t: int) -> _RoundTicket:
         playing, part, ends, hint = self.round, self.part, self.rows.indptr, self.hints[t]
         inside = slice(ends[t], ends[t + 1])
         row = Row(self.rows.indices[inside], self.rows.values[inside])
         extra = None if part.features is None else part.features[t]
-        case = playing.see(row, None if math.isnan(hint) else hint, extra)
+        case = playing.inputs(row, None if math.isnan(hint) else hint, extra)
         opened, played, _ = playing.play(case)
-        value = float(playing.state.values.born[played.slot])
+        value = float(playing.state.values.by_slot[played.slot])
         part.out[t] = value if played.followed else case.base
-        return _RoundTicket(case, played, opened, value)
+        return _RoundTicket(case, played, opened)
 
     def learn(self, ticket: _RoundTicket, y: float) -> None:
         self.round.learn(ticket.inputs, ticket.played, y, ticket.round)
 
-    def drop(self, ticket: _RoundTicket) -> None:
-        self.round.drop(ticket.round, ticket.said, ticket.inputs.base, ticket.played)
+    def forget(self, ticket: _RoundTicket) -> None:
+        self.round.forget(ticket.inputs, ticket.played, ticket.round)
 
     def hold(self, ticket: _RoundTicket, y: float, due: float) -> int:
         return self.round.state.waiting.add(ticket.inputs, ticket.played, ticket.round, y, due)
@@ -500,4 +499,4 @@ class _RoundPlayer:
 
 def _each(round: Round, part: Chunk) -> None:
     """Round after round."""
-    play_each(_RoundPlayer(round, part), part.labels, part.arrivals)
+    play_each(_RoundPlayer(round, part), part.labels, part.schedule)

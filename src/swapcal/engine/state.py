@@ -24,7 +24,7 @@ from swapcal.state import Layout, Packed, Saved, Shape, check_bounds
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-PARTS = ("values", "evidence", "record", "atoms", "hint", "waiting")
+PARTS = ("values", "evidence", "record", "ties", "hint", "waiting")
 _NOTHING = Row(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
@@ -36,7 +36,6 @@ class State:
     """
 
     __slots__ = (
-        "atoms",
         "evidence",
         "gate",
         "hint",
@@ -45,6 +44,7 @@ class State:
         "ledger",
         "pending",
         "record",
+        "ties",
         "values",
         "waiting",
     )
@@ -71,7 +71,7 @@ class State:
             said = None if self.hint is None else self.hint.said(_NOTHING, np.zeros(rules.n_features), None)
             rules.settled["n_scores"] = 0 if said is None else len(said[1])
         self.waiting = HeldRounds(rules.settled["n_scores"], rules.n_features)
-        self.atoms = TieDetector()
+        self.ties = TieDetector()
         self.hinted = rules.hint is not None
 
     @property
@@ -98,7 +98,7 @@ class State:
             "n_expired": ledger.n_expired,
             "n_waiting": self.waiting.n,
             "n_cohorts": len(self.gate.cohorts(self.pending.issued)),
-            "n_apart": n if len(ledger.apart) else 0,
+            "n_standback": n if len(ledger.standback_sums) else 0,
             "width": self.waiting.indices.shape[1],
             "hinted": self.hinted,
             "identity": str(self.identity),
@@ -108,8 +108,8 @@ class State:
         arrays: Arrays = {
             "ledger.sums": ledger.sums[:n],
             "ledger.rounding": ledger.rounding[:n],
-            "ledger.apart": ledger.apart[:n],
-            "ledger.moved": ledger.moved[:n],
+            "ledger.standback_sums": ledger.standback_sums[:n],
+            "ledger.shown_sums": ledger.shown_sums[:n],
             "ledger.drift": ledger.drift,
             "ledger.totals": ledger.totals,
             "pending.rounds": rounds,
@@ -147,11 +147,11 @@ class State:
         ledger.sums[:n], ledger.rounding[:n] = arrays["ledger.sums"], arrays["ledger.rounding"]
         ledger.drift[:] = arrays["ledger.drift"]
         ledger.totals[: len(arrays["ledger.totals"])] = arrays["ledger.totals"]
-        ledger.moved[:n] = arrays["ledger.moved"]
+        ledger.shown_sums[:n] = arrays["ledger.shown_sums"]
         self.gate.restore(parts["gate"])
         if self.gate.open:
             ledger.spread_out()
-            ledger.apart[: counters["n_apart"]] = arrays["ledger.apart"]
+            ledger.standback_sums[: counters["n_standback"]] = arrays["ledger.standback_sums"]
         ledger.rounds[:] = counters["n_rounds"], counters["n_late"], counters["n_expired"]
         self.pending.restore(counters["issued"], arrays["pending.rounds"], arrays["pending.marks"])
         self.hinted = counters["hinted"]
@@ -172,7 +172,7 @@ _DTYPES: dict[str, type[np.generic]] = {
 }
 """Of arrays that are not of float64."""
 
-_SIZES = ("n_values", "open", "n_waiting", "width", "n_cohorts", "n_apart")
+_SIZES = ("n_values", "open", "n_waiting", "width", "n_cohorts", "n_standback")
 _COUNTERS = (*_SIZES, "issued", "n_rounds", "n_late", "n_expired")
 _LINES = tuple(f"waiting.{name}" for name in ("whole", "numbers", "scores", "features", "indices", "entries"))
 _NOT_FINITE = ("ledger.sums", "waiting.numbers")
@@ -184,7 +184,7 @@ _DEFAULTS = {
     if name not in ("property", "hypotheses", "hint", "seed")
 }
 _MOST = 1 << 62
-_MOST_ATOMS = 1 << 11
+_MOST_TIES = 1 << 11
 _MOST_LAYOUTS = 256
 _LARGEST_WINDOW = 1 << 40
 _LARGEST_ROOM = 1 << 30
@@ -203,7 +203,7 @@ def saved(rules: Rules, state: State) -> Saved:
     derived = state.identity.key == Identity.derived(state.identity, rules.seed).key
     plain = [counters[name] for name in _COUNTERS]
     plain += [counters["hinted"], rules.seed, str(state.identity), None if derived else counters["key"]]
-    plain += [counters["former_keys"], len(arrays["atoms.labels"])]
+    plain += [counters["former_keys"], len(arrays["ties.labels"])]
     for name in _implied(rules, counters):
         del arrays[name]
     _against_evidence(arrays)
@@ -216,8 +216,8 @@ def read(
     """The rules and the state that were `saved`; parts of the user's own making are passed in again."""
     n_counters = len(_COUNTERS)
     counters: dict[str, Any] = dict(zip(_COUNTERS, packed.plain[:n_counters], strict=True))
-    hinted, seed, identity, key, former, n_atoms = packed.plain[n_counters:]
-    for name, value in (*counters.items(), ("n_atoms", n_atoms)):
+    hinted, seed, identity, key, former, n_ties = packed.plain[n_counters:]
+    for name, value in (*counters.items(), ("n_ties", n_ties)):
         if type(value) is not int or not 0 <= value < _MOST:
             raise StateFileError(f"this saved state is damaged: {name} is {value!r}")
     configuration, learned = _known(bytes(packed.parts["rules"]), property, hypotheses, hint)
@@ -225,7 +225,7 @@ def read(
     # What is not stored but follows from the settings is small beside what is, or it is not taken.
     n = configuration.rules.hypotheses.n + configuration.rules.n_features
     small = 8 * n <= max(_SMALL, packed.size) and 8 * ROOM * n <= _LARGEST_ROOM
-    if not small or not 0 < max_pending <= _LARGEST_WINDOW or not 2 <= n_atoms <= _MOST_ATOMS:
+    if not small or not 0 < max_pending <= _LARGEST_WINDOW or not 2 <= n_ties <= _MOST_TIES:
         raise StateFileError(_UNFIT)
     rules = configuration.rules.reseeded(seed, learned)
     n = rules.functions.n
@@ -235,10 +235,10 @@ def read(
     if not isinstance(identity, str) or type(hinted) is not bool or min(map(len, keys)) < SHORTEST:
         raise StateFileError("this saved state is damaged: the identity or a flag has the wrong type")
     state = State(rules, 1 << max(n_values - 1, 0).bit_length(), Identity(identity, keys[0], tuple(keys[1:])))
-    arrays = packed.arrays(configuration.layout(state, counters, n_atoms))
+    arrays = packed.arrays(configuration.layout(state, counters, n_ties))
     _against_evidence(arrays)
     if rules.bins is not None:
-        arrays["values.born"] = Grid(*rules.property.domain, rules.bins).midpoints
+        arrays["values.by_slot"] = Grid(*rules.property.domain, rules.bins).midpoints
     _check_bounds(rules, counters, arrays)
     state.fill({**counters, "hinted": hinted}, arrays)
     return rules, state
@@ -253,12 +253,12 @@ class _Configuration:
         self.rules = rules
         self._layouts: dict[tuple[int, ...], Layout] = {}
 
-    def layout(self, state: State, counters: dict[str, Any], n_atoms: int) -> Layout:
+    def layout(self, state: State, counters: dict[str, Any], n_ties: int) -> Layout:
         """Where the arrays of a state lie."""
-        sizes = (n_atoms, *(counters[name] for name in _SIZES))
+        sizes = (n_ties, *(counters[name] for name in _SIZES))
         layout = self._layouts.get(sizes)
         if layout is None:
-            dims = _dims(self.rules, state, counters) | {"atoms.labels": (n_atoms,)}
+            dims = _dims(self.rules, state, counters) | {"ties.labels": (n_ties,)}
             for name in _implied(self.rules, counters):
                 del dims[name]
             layout = Layout.of(
@@ -275,12 +275,15 @@ class _Configuration:
 
 def _dims(rules: Rules, state: State, counters: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """The dimensions of all arrays but the atoms', whose number varies."""
-    n, (n_values, n_open, n_waiting, width, n_cohorts, n_apart) = rules.functions.n, (counters[name] for name in _SIZES)
+    n, (n_values, n_open, n_waiting, width, n_cohorts, n_standback) = (
+        rules.functions.n,
+        (counters[name] for name in _SIZES),
+    )
     dims: dict[str, tuple[int, ...]] = {
         "ledger.sums": (n_values, n),
         "ledger.rounding": (n_values, n),
-        "ledger.apart": (n_apart, n),
-        "ledger.moved": (n_values,),
+        "ledger.standback_sums": (n_standback, n),
+        "ledger.shown_sums": (n_values,),
         "ledger.drift": state.ledger.drift.shape,
         "ledger.totals": state.ledger.totals.shape,
         "pending.rounds": (n_open,),
@@ -294,7 +297,7 @@ def _dims(rules: Rules, state: State, counters: dict[str, Any]) -> dict[str, tup
         "waiting.features": (n_waiting, rules.n_features),
         "waiting.indices": (n_waiting, width),
         "waiting.entries": (n_waiting, width),
-        "values.born": (n_values,),
+        "values.by_slot": (n_values,),
         "values.gaps": (n_values + 1, 3),
     }
     # Evidence has a row for each value that there is room for.
@@ -309,10 +312,10 @@ def _check_bounds(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> Non
     """No position, slot or round number leads a kernel to memory that is not its own."""
     issued, n_values, rounds = counters["issued"], counters["n_values"], arrays["pending.rounds"]
     low, high = rules.property.domain
-    check_bounds("values.born", arrays["values.born"], low, high)
+    check_bounds("values.by_slot", arrays["values.by_slot"], low, high)
     if not np.isfinite(arrays["ledger.sums"]).all():
         raise StateFileError("this saved state is damaged: it holds something other than finite numbers")
-    sound = counters["n_rounds"] + counters["open"] <= issued and counters["n_apart"] in (0, n_values)
+    sound = counters["n_rounds"] + counters["open"] <= issued and counters["n_standback"] in (0, n_values)
     if len(rounds):
         check_bounds("pending.rounds", rounds, max(issued - rules.max_pending, 0), issued - 1)
         check_bounds("pending.marks", arrays["pending.marks"], 1)
@@ -384,7 +387,7 @@ def _cached(shared: bytes) -> _Configuration:
 
 def _implied(rules: Rules, counters: dict[str, Any]) -> tuple[str, ...]:
     """Arrays that are not stored: values that are given by their number, and the lines of no rounds that wait."""
-    return (() if rules.bins is None else ("values.born",)) + (() if counters["n_waiting"] else _LINES)
+    return (() if rules.bins is None else ("values.by_slot",)) + (() if counters["n_waiting"] else _LINES)
 
 
 def _against_evidence(arrays: Arrays) -> None:

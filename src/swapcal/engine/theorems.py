@@ -318,8 +318,8 @@ def so_far(rules: "Rules", state: "State", delta: float) -> Guarantee:
     """
     n, ledger, counts = state.values.n, state.ledger, state.counts
     drift = ledger.drift.tolist()
-    stood_back = bool(ledger.apart.any())
-    between = ledger.rounding[:n] + ledger.apart[:n] if stood_back else ledger.rounding[:n]
+    stood_back = bool(ledger.standback_sums.any())
+    between = ledger.rounding[:n] + ledger.standback_sums[:n] if stood_back else ledger.rounding[:n]
     half = 0.5 * delta
     variance = float(ledger.totals[VARIANCE]) + float(ledger.totals[LATEST])
     luck, most = float(ledger.totals[LUCK]), most_luck(variance, half)
@@ -332,7 +332,7 @@ def so_far(rules: "Rules", state: "State", delta: float) -> Guarantee:
         rounding=rules.functions.supremum(between),
         drift=drift[DRIFT] + drift[RESERVED],
         peak=drift[PEAK],
-        shown=counts + ledger.moved[:n] if stood_back else None,
+        shown=counts + ledger.shown_sums[:n] if stood_back else None,
         luck=most - luck,
         reserved=drift[RESERVED],
     )

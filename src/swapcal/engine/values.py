@@ -182,11 +182,11 @@ class Values:
     (array([0.1, 0.3, 0.5]), 1, 2)
     """
 
-    __slots__ = ("born", "gaps", "high", "low", "numbers", "order", "ranked")
+    __slots__ = ("by_slot", "gaps", "high", "low", "numbers", "order", "ranked")
 
     def __init__(self, low: float, high: float, capacity: int = ROOM) -> None:
         self.low, self.high = low, high
-        self.born: Float64Array = np.zeros(capacity)
+        self.by_slot: Float64Array = np.zeros(capacity)
         self.order: IntArray = np.zeros(capacity, dtype=np.int64)
         # The values once more, by rank: side by side in memory, where a bisection looks for them.
         self.ranked: Float64Array = np.zeros(capacity)
@@ -202,7 +202,7 @@ class Values:
     @property
     def capacity(self) -> int:
         """How many there is room for."""
-        return len(self.born)
+        return len(self.by_slot)
 
     @property
     def sorted(self) -> Float64Array:
@@ -238,7 +238,7 @@ class Values:
     def add(self, x: float) -> int:
         """A new value, and its slot. It must not be there yet; both parts of the gap in which it lies start anew."""
         n, i = self.n, self.above(x)
-        self.born[n] = x
+        self.by_slot[n] = x
         for array, own in ((self.order, n), (self.ranked, x)):
             array[i + 1 : n + 1] = array[i:n].copy()
             array[i] = own
@@ -254,19 +254,21 @@ class Values:
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` values."""
-        self.born, self.order, self.ranked = (grown(each, capacity) for each in (self.born, self.order, self.ranked))
+        self.by_slot, self.order, self.ranked = (
+            grown(each, capacity) for each in (self.by_slot, self.order, self.ranked)
+        )
         self.gaps = grown(self.gaps, capacity + 1)
 
     def arrays(self) -> dict[str, Any]:
         """The whole state."""
-        return {"born": self.born[: self.n], "gaps": self.gaps[: self.n + 1]}
+        return {"by_slot": self.by_slot[: self.n], "gaps": self.gaps[: self.n + 1]}
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Continue from the state in `arrays`; there must be room for it."""
-        n = len(arrays["born"])
-        self.born[:n], self.gaps[: n + 1], self.numbers[0] = arrays["born"], arrays["gaps"], n
-        self.order[:n] = np.argsort(arrays["born"], kind="stable")
-        self.ranked[:n] = self.born[self.order[:n]]
+        n = len(arrays["by_slot"])
+        self.by_slot[:n], self.gaps[: n + 1], self.numbers[0] = arrays["by_slot"], arrays["gaps"], n
+        self.order[:n] = np.argsort(arrays["by_slot"], kind="stable")
+        self.ranked[:n] = self.by_slot[self.order[:n]]
 
 
 def grown(array: Any, n_rows: int) -> Any:

@@ -289,10 +289,10 @@ class Quantiles(Composite[QuantilesForecast]):
             for node in self._nodes
         ]
         for forecaster in self._ends:
-            forecaster._round.state.atoms.warned = (
+            forecaster._round.state.ties.warned = (
                 True  # their labels are positions in cells; outcomes are looked at here
             )
-        self._atoms = TieDetector(_HEAPS, "labels, measured from the hint where there is one, are")
+        self._ties = TieDetector(_HEAPS, "labels, measured from the hint where there is one, are")
 
     def __repr__(self) -> str:
         return f"Quantiles({list(self.levels)}, {self.hypotheses!r}, seed={self.seed}): {self.n_rounds} rounds"
@@ -373,7 +373,7 @@ class Quantiles(Composite[QuantilesForecast]):
         if forecast.size is None or forecast.center is None:
             self._warm_up(label, forecast.center, forecast.unit)
             return
-        self._atoms.add(label if forecast.center == self.middle else label - forecast.center)
+        self._ties.add(label if forecast.center == self.middle else label - forecast.center)
         u, positions = unit(label, forecast.center, forecast.scale), [0.0] * len(self.levels)
         for node, forecaster in zip(self._nodes, self._ends, strict=True):
             start, stop = _cell(node, positions)

@@ -660,8 +660,8 @@ def worst_groups(result: Result, limit: int = 12) -> Figure:
     sides = {which: side.known_groups for which, side in result.columns.items()}
     order, words, parts = worst_order(result, limit), result.wording, []
     for which, groups in sides.items():
-        start, verb = f"{which}, " if len(sides) > 1 else "", "is" if groups.n_off == 1 else "are"
-        parts.append(f"{start}{groups.n_off} of {counted(groups.n_used, 'group')} {verb} off beyond doubt")
+        start, verb = f"{which}, " if len(sides) > 1 else "", "is" if groups.n_significant == 1 else "are"
+        parts.append(f"{start}{groups.n_significant} of {counted(groups.n_used, 'group')} {verb} off beyond doubt")
         some = [j for j in order if j > 0 and groups.rows[j] > 0]
         if some:
             parts[-1] += f"; {readable(groups.name[some[0]])}: {words.bias(float(groups.mean[some[0]]))}"
@@ -684,7 +684,7 @@ def worst_groups(result: Result, limit: int = 12) -> Figure:
         ax.xaxis.set_major_formatter(thousands)
         legend(ax, "lower left", bbox_to_anchor=(-0.03, 1.0), ncols=2, borderaxespad=0.0)
 
-    fields = {"count": "rows", "bias": "mean", "low": "low", "high": "high", "off": "off", "error": "error"}
+    fields = {"count": "rows", "bias": "mean", "low": "low", "high": "high", "off": "significant", "error": "error"}
     columns = _sides(
         sides, lambda groups: {"group": groups.name} | {k: getattr(groups, v).tolist() for k, v in fields.items()}
     )

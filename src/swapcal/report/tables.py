@@ -485,7 +485,7 @@ def _groups_off(result: Result) -> list[Card]:
     if result.task == "classes":
         note = f": {counted(n, 'group')} for the likeliest and every class"
     before, after = (
-        count(sum(section.columns[which].known_groups.n_off for section in result.sections))
+        count(sum(section.columns[which].known_groups.n_significant for section in result.sections))
         if which in result.columns
         else ""
         for which in ("before", "after")
@@ -506,7 +506,10 @@ def _worst_group(result: Result) -> list[Card]:
         return signed(words.scale * float(mean[j]), 2) if j < len(mean) else MISSING
 
     unit = ", ".join(part for part in (words.noun, words.unit) if part)
-    name, kind = shortened(group_name(groups.name[j]), 48), "off beyond doubt" if groups.off[j] else "may be chance"
+    name, kind = (
+        shortened(group_name(groups.name[j]), 48),
+        "off beyond doubt" if groups.significant[j] else "may be chance",
+    )
     note = f"{f'{unit}, ' if unit else ''}{name}, {counted(groups.rows[j])}; {kind}"
     return [Card("Bias of the worst group", *_texts(result, told), note)]
 

@@ -166,7 +166,7 @@ def _groups(column: Column) -> _Sides:
     return {
         found.name[k]: (
             int(found.rows[k]),
-            SideBias(float(found.mean[k]), float(found.low[k]), float(found.high[k]), bool(found.off[k])),
+            SideBias(float(found.mean[k]), float(found.low[k]), float(found.high[k]), bool(found.significant[k])),
             float(found.evidence[k]),
         )
         for k in np.flatnonzero(found.rows > 0).tolist()

@@ -127,9 +127,9 @@ def audit(
 
     Parameters
     ----------
-    source : Passes, Records or anything that `records.read` takes
+    source : RereadableSource, Records or anything that `records.read` takes
         The table: a path, a frame, a mapping of arrays, ...
-    question : Question
+    question : TaskConfig
         Which columns; `p` must be one of them.
     discover : bool
         Search all columns of the table for subgroups with bias that nobody listed, in a third pass.
@@ -377,9 +377,9 @@ def compare(
 
     Parameters
     ----------
-    source : Passes or anything that `records.read` takes
+    source : RereadableSource or anything that `records.read` takes
         The table.
-    question : Question
+    question : TaskConfig
         As for `auditing.audit`; its `p` does not matter.
     models : sequence of str
         Two columns of forecasts or more; the others are compared with the first.
@@ -553,7 +553,7 @@ def merge_audits(
     ----------
     files : sequence of str
         Tables, and columns that were saved here or elsewhere, which end in .audit.
-    question : Question
+    question : TaskConfig
         Which columns, which groups, which property; for tables. What is not given, the range of outcomes and the bands
         of numbers, is settled by the first saved column, or by the first rows of the first table.
     save : path, optional

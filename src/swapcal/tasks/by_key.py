@@ -301,7 +301,7 @@ _PLAYER = "swapcal.tasks.by_key"
 
 
 class WorkerPool:
-    """So many processes, each with a `Player`; they start while the caller goes on, and end with the `with` block.
+    """So many processes, each with a `KeyWorker`; they start while the caller goes on, and end with the `with` block.
 
     Questions are answered in their order, and further ones can be asked before the answers to the first are taken: so
     nobody waits for the slowest of each part.

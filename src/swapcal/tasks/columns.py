@@ -264,7 +264,7 @@ class Columns(ColumnReader):
 
     Parameters
     ----------
-    question : Question
+    question : TaskConfig
         Which columns, and what is known of their range.
     batches : sequence of Batch
         The first rows: at least `question.prefix` of them, or all there are. Exactly the first `prefix` rows count.
@@ -542,7 +542,7 @@ class ClassColumns(ColumnReader):
 
     Parameters
     ----------
-    question : Question
+    question : TaskConfig
         The column of outcomes.
     model : sequence of str
         A column of probabilities for each class, "late" or "p_late" for the class late, all written alike; or pairs
@@ -744,7 +744,7 @@ class IntervalColumns(ColumnReader):
 
     Parameters
     ----------
-    question : Question
+    question : TaskConfig
         The outcomes, and their range where that is given.
     model : sequence of str
         None; a forecast, around which intervals are made; lower and upper ends of the model's own intervals, whose

@@ -32,7 +32,7 @@ class Evaluation:
     ----------
     property : Elicitable
         What is forecast.
-    audience : Audience
+    audience : ContextColumns
         For whom.
     binning : Binning, optional
         How the hint's forecasts are taken together; None without a hint. Those of swapcal are on a grid already.

@@ -303,7 +303,7 @@ def _groups_of(section: Section, wording: Wording) -> dict[str, dict[str, Any]]:
 
 def _bias(groups: GroupBias, j: int, wording: Wording) -> dict[str, Any]:
     numbers = {each: wording.scale * float(getattr(groups, each)[j]) for each in ("mean", "low", "high")}
-    bias = {"bias": numbers.pop("mean"), **numbers, "off": bool(groups.off[j])}
+    bias = {"bias": numbers.pop("mean"), **numbers, "off": bool(groups.significant[j])}
     return bias if wording.coverage is None else {"coverage": wording.coverage + float(groups.mean[j]), **bias}
 
 
@@ -314,7 +314,7 @@ def _by_worst(result: Result) -> list[str]:
         groups = section.leading.known_groups
         for j in np.flatnonzero(groups.rows > 0).tolist():
             old = rank.get(groups.name[j], (0.0, 0.0, -np.inf))
-            new = float(groups.off[j]), float(abs(groups.near[j])), float(groups.evidence[j])
+            new = float(groups.significant[j]), float(abs(groups.near[j])), float(groups.evidence[j])
             rank[groups.name[j]] = (max(old[0], new[0]), max(old[1], new[1]), max(old[2], new[2]))
     rest = sorted((name for name in rank if name != "all"), key=lambda name: rank[name], reverse=True)
     return [name for name in ("all", *rest) if name in rank]
@@ -334,7 +334,7 @@ def section_rows(result: Result) -> list[dict[str, Any]]:
             worst = int(ranked[0]) if len(ranked) else None
             row[which] = {
                 **_bias(groups, 0, result.wording),
-                "groups_off": groups.n_off,
+                "groups_off": groups.n_significant,
                 "groups": groups.n_used,
                 "worst_group": None if worst is None else groups.name[worst],
                 "worst_bias": None if worst is None else scale * float(groups.mean[worst]),
@@ -476,7 +476,7 @@ def _check(result: Result) -> None:
         shape = column.bias.shape
         if len(shape) != 2 or shape != column.counts.shape or len(column.edges) != shape[0] + 1:
             raise ValueError
-        for name in ("rows", "weight", "mean", "low", "high", "evidence", "off", "error"):
+        for name in ("rows", "weight", "mean", "low", "high", "evidence", "significant", "error"):
             groups = column.groups
             if groups is not None and getattr(groups, name).shape != (len(groups.name),):
                 raise ValueError
@@ -529,10 +529,11 @@ def above(result: Result, threshold: Threshold, section: Section | None = None) 
     if groups is None:
         return None
     if threshold.what == "groups":
-        if groups.n_off <= threshold.most:
+        n = groups.n_significant
+        if n <= threshold.most:
             return None
-        verb = "is" if groups.n_off == 1 else "are"
-        return f"{groups.n_off:,} of {counted(groups.n_used, 'group')} of {side.label} {verb} off beyond doubt, {limit}"
+        verb = "is" if n == 1 else "are"
+        return f"{n:,} of {counted(groups.n_used, 'group')} of {side.label} {verb} off beyond doubt, {limit}"
     if threshold.what == "rms":
         error = words.scale * per_round(side.swap_error, side, result.r)
         unit = f" {words.unit}" if words.unit else ""

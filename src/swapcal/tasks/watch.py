@@ -29,7 +29,7 @@ def watch(
     ----------
     batches : iterable of Batch
         The stream.
-    question : Question
+    question : TaskConfig
         Which columns; `p` must be one of them. `cluster` or `time` are the columns by which rows hang together.
     tolerance : float
         Bias that is no matter, in units of the outcome; for quantiles, in shares of rows.

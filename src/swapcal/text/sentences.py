@@ -88,7 +88,8 @@ def groups_off(groups: GroupBias) -> str:
     """How many groups are off, as a clause."""
     if groups.n_used == 1:
         return "the group is off beyond doubt"
-    return f"{groups.n_off:,} of {groups.n_used:,} groups {'is' if groups.n_off == 1 else 'are'} off beyond doubt"
+    n = groups.n_significant
+    return f"{n:,} of {groups.n_used:,} groups {'is' if n == 1 else 'are'} off beyond doubt"
 
 
 def since_text(side: ColumnSummary, name: str) -> str:
@@ -107,8 +108,8 @@ def worst_groups(side: ColumnSummary, words: Wording) -> str:
     groups = side.groups
     if groups is None:
         return ""
-    chosen = [j for j in groups.ranked().tolist() if groups.off[j]]
-    if groups.off[0]:
+    chosen = [j for j in groups.ranked().tolist() if groups.significant[j]]
+    if groups.significant[0]:
         chosen = [0, *chosen]
     told = []
     for j in chosen[:N_NAMED]:

@@ -203,7 +203,7 @@ def per_round(error: float, side: ColumnSummary, r: float) -> float:
 
 def biased(side: ColumnSummary, r: float = 2.0) -> bool:
     """Whether there is bias beyond chance that is worth a correction."""
-    return bool(side.material().any()) or bool(side.n_material) or _spread(side, r)
+    return bool(side.worth_correcting().any()) or bool(side.n_worth_correcting) or _spread(side, r)
 
 
 def explained(side: ColumnSummary) -> float | None:
@@ -246,7 +246,7 @@ def _knowledge_sentence(side: ColumnSummary, wording: Wording) -> str:
 def what_is_off(side: ColumnSummary, wording: Wording, r: float = 2.0) -> str:
     """The bias in a clause, the part that matters most first."""
     words, groups = wording, side.groups
-    material = side.material()
+    material = side.worth_correcting()
     if groups is not None and material.any():
         everybody = f"forecasts are {words.bias(float(groups.mean[0]))} on average" if material[0] else ""
         if words.noun and everybody:
@@ -255,8 +255,12 @@ def what_is_off(side: ColumnSummary, wording: Wording, r: float = 2.0) -> str:
         worst = [j for j in groups.ranked().tolist() if material[j]][:1]
         named = "".join(f", worst {group_name(groups.name[j])}: {words.bias(float(groups.mean[j]))}" for j in worst)
         return "; ".join(part for part in (everybody, some + named) if part)
-    if side.n_material:
-        many = f"{side.n_material:,} ranges of forecasts are" if side.n_material > 1 else "a range of forecasts is"
+    if side.n_worth_correcting:
+        many = (
+            f"{side.n_worth_correcting:,} ranges of forecasts are"
+            if side.n_worth_correcting > 1
+            else "a range of forecasts is"
+        )
         return f"right on average for every group, but {many} off"
     excess = per_round(side.swap_error - (side.chance_mean or 0.0), side, r)
     return f"off by {words.size(excess)} in a typical row, spread over many groups and forecasts"
@@ -267,7 +271,7 @@ def _where(side: ColumnSummary, wording: Wording) -> tuple[str, ...]:
     groups = worst_groups(side, wording)
     if groups:
         return (groups,)
-    return (side.witness,) if side.n_material else ()
+    return (side.witness,) if side.n_worth_correcting else ()
 
 
 def _of_audit(side: ColumnSummary, wording: Wording, r: float, command: str | None) -> Verdict:
@@ -292,9 +296,9 @@ def _nothing(side: ColumnSummary, wording: Wording, r: float, knowledge: str) ->
         return Verdict("fine", "No bias is shown, but these are too few rows to tell.", (knowledge,))
     more = ("They say little, though: a constant would do as well.",) if _idle(side) else ()
     seen = () if groups is None else (seen_sentence(groups, words),)
-    if groups is not None and groups.off.any():
-        most = float(np.max(np.abs(groups.mean[groups.off > 0])))
-        who = groups_off(groups) if groups.n_off else "all rows together are off beyond doubt"
+    if groups is not None and groups.significant.any():
+        most = float(np.max(np.abs(groups.mean[groups.significant > 0])))
+        who = groups_off(groups) if groups.n_significant else "all rows together are off beyond doubt"
         headline = f"Nothing worth correcting: {who}, but by {words.size(most)} at most."
         return Verdict("fine", headline, (*_where(side, wording), knowledge, *seen, *more))
     n = 0 if groups is None else groups.n_used
@@ -316,7 +320,7 @@ def _of_forecasts(side: ColumnSummary, wording: Wording, r: float) -> Verdict:
 
 def healed(before: ColumnSummary, after: ColumnSummary) -> bool:
     """Whether groups that were off beyond doubt, and by more than is negligible, are off by half of that at most."""
-    material = before.material()
+    material = before.worth_correcting()
     if before.groups is None or after.groups is None or not material.any():
         return True
     now = dict(zip(after.groups.name, np.abs(np.nan_to_num(after.groups.mean)).tolist(), strict=True))
@@ -338,7 +342,11 @@ def _counts(before: ColumnSummary, after: ColumnSummary, what: str = "Groups off
     """Groups that are off, before and after."""
     if before.groups is None or after.groups is None or not before.groups.n_used:
         return ()
-    first, last, n = before.groups.n_off, after.groups.n_off, max(before.groups.n_used, after.groups.n_used)
+    first, last, n = (
+        before.groups.n_significant,
+        after.groups.n_significant,
+        max(before.groups.n_used, after.groups.n_used),
+    )
     return (f"{what} beyond doubt: {first:,} of {n:,} before, {last:,} after.",)
 
 
@@ -452,12 +460,13 @@ def _confidence(means: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
 def _class_counts(before: ColumnSummary, after: ColumnSummary, sides: Mapping[str, Sides]) -> tuple[str, ...]:
     """Groups that are off, before and after, over the likeliest class and all classes."""
     n = max(before.known_groups.n_used, after.known_groups.n_used)
-    first, last = (sum(side.known_groups.n_off for both in sides.values() if (side := both[k])) for k in (0, 1))
+    first, last = (sum(side.known_groups.n_significant for both in sides.values() if (side := both[k])) for k in (0, 1))
     if not n:
         return ()
     return (
-        f"Groups off beyond doubt: for the likeliest class {before.known_groups.n_off:,} of {n:,} before, "
-        f"{after.known_groups.n_off:,} after; over all classes {first:,} of {n * len(sides):,} before, {last:,} after.",
+        f"Groups off beyond doubt: for the likeliest class {before.known_groups.n_significant:,} of {n:,} before, "
+        f"{after.known_groups.n_significant:,} after; over all classes {first:,} of {n * len(sides):,} before, "
+        f"{last:,} after.",
     )
 
 
@@ -512,14 +521,14 @@ def interval_verdict(section: "Section", wording: Wording, paired: Paired | None
         raise InvalidInput("a verdict on intervals needs those of a run, and the coverage that was asked for")
     widths = {which: float(some["width"][0]) for which, some in section.means.items()}
     now, sizes = (_coverage_sentence(before, after, level),), (width_sentence(widths), _score_sentence(paired, after))
-    left = what_is_off(after, wording) if after.material().any() else ""
+    left = what_is_off(after, wording) if after.worth_correcting().any() else ""
     seen = (seen_sentence(after.known_groups, wording),)
     if before is None:
         if left:
             named = _one(worst_groups(after, wording))
             return Verdict("recalibrate", f"The intervals are still learning: {left}.", (*now, *named, *sizes))
         return Verdict("fine", f"The intervals hold: {_holding(after, level)}.", (*now, *sizes, *seen))
-    off = what_is_off(before, wording) if before.material().any() else ""
+    off = what_is_off(before, wording) if before.worth_correcting().any() else ""
     if off.startswith("coverage too"):
         off = f"the model's coverage is{off.removeprefix('coverage')}"
     return _Outlook(
@@ -578,7 +587,7 @@ def _worst(side: ColumnSummary, level: float) -> str:
     chosen = groups.ranked()
     if not len(chosen):
         return ""
-    j = int(chosen[np.argmax(np.abs(groups.near[chosen]))]) if groups.n_off else int(chosen[0])
+    j = int(chosen[np.argmax(np.abs(groups.near[chosen]))]) if groups.n_significant else int(chosen[0])
     return f"{shortened(group_name(groups.name[j]), 40)} with {coverage_text(level + float(groups.mean[j]))}"
 
 
@@ -589,9 +598,9 @@ def _holding(side: ColumnSummary, level: float) -> str:
     )
     if not groups.n_used:
         return covered
-    if not groups.off.any():
+    if not groups.significant.any():
         return f"{covered}, and no group is off beyond doubt"
-    most = number(100.0 * float(np.max(np.abs(groups.mean[groups.off > 0]))))
+    most = number(100.0 * float(np.max(np.abs(groups.mean[groups.significant > 0]))))
     return f"{covered}, and {groups_off(groups)}, by {most} points at most"
 
 
@@ -613,7 +622,7 @@ def comparison_verdict(sections: "Sequence[Section]", paired: Mapping[str, Paire
     n_rows : int
         Rows with a forecast of every model.
     """
-    first, off = sections[0].title, {one.title: one.leading.known_groups.n_off for one in sections}
+    first, off = sections[0].title, {one.title: one.leading.known_groups.n_significant for one in sections}
     better = {model: pair for model, pair in paired.items() if pair.high < 0.0}
     fewest = min(off, key=lambda model: off[model])
     if better:

@@ -79,6 +79,6 @@ def test_a_group_whose_interval_leaves_out_zero_is_off(binary: bool) -> None:
         sums = group_sums(table, 0.3 * table.active if binary else None, table.value)
         found = bias_of_group(sums, tuple(f"g{g}" for g in range(41)), np.zeros(41))
         outside.append(found.low[1] > 0 or found.high[1] < 0)
-        off.append(found.off[1] > 0)
+        off.append(found.significant[1] > 0)
     assert outside == off
     assert 0 < sum(off) < 150

@@ -317,7 +317,7 @@ def test_results_survive_json() -> None:
     assert again.before.worst == result.before.worst
     older = json.loads(text)
     del older["result"]["sections"][0]["before"]["chance_mean"]
-    assert from_json(json.dumps(older)).before.chance_mean is None  # type: ignore[union-attr]
+    assert from_json(json.dumps(older)).before.chance_mean is None
 
 
 @pytest.mark.parametrize("property", ["mean", "quantile:0.9", "expectile:0.8", "moment:2"])
@@ -377,13 +377,15 @@ def test_a_run_with_a_price_that_heals_little_is_not_recommended() -> None:
     assert before is not None
     assert before.scores is not None
     assert before.groups is not None
-    assert before.groups.n_off == 1
+    assert before.groups.n_significant == 1
     dear = replace(before, scores=replace(before.scores, log_loss=1.02 * before.scores.log_loss))
     said = verdict(before, dear, wording=sc.Mean().wording)
     assert said.headline.startswith("Not yet better: the model is off")
     assert "log loss is 2.0 % higher" in said.headline
     unhealed = verdict(before, before, wording=sc.Mean().wording)
     assert "less than half of that is gone" in unhealed.headline
-    right = replace(before.groups, mean=np.zeros_like(before.groups.mean), off=np.zeros_like(before.groups.off))
-    calm = replace(before, groups=right, swap_error=0.0, n_material=0)
+    right = replace(
+        before.groups, mean=np.zeros_like(before.groups.mean), significant=np.zeros_like(before.groups.significant)
+    )
+    calm = replace(before, groups=right, swap_error=0.0, n_worth_correcting=0)
     assert verdict(before, calm, wording=sc.Mean().wording).headline.startswith("Use the recalibrated forecasts")

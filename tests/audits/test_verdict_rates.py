@@ -43,9 +43,9 @@ def off(y: Float64Array, p: Float64Array, groups: IntArray) -> tuple[bool, IntAr
     total = group_bias(
         sums(bins, 26, np.ones(N_ROWS))[:, None], sums(bins, 26, y)[:, None], np.array([p.sum()]), 0.05 * EVERYBODY
     )
-    n_off = np.count_nonzero((per_cell.low > 0) | (per_cell.high < 0))
+    n_significant = np.count_nonzero((per_cell.low > 0) | (per_cell.high < 0))
     everybody = bool((total.low[0] > 0) | (total.high[0] < 0))
-    return everybody, np.flatnonzero((found.low > 0) | (found.high < 0)), int(n_off)
+    return everybody, np.flatnonzero((found.low > 0) | (found.high < 0)), int(n_significant)
 
 
 def test_one_file_of_each_kind() -> None:

@@ -54,7 +54,7 @@ def test_run_and_audit_say_the_same_of_the_model() -> None:
         assert one.before is not None
         assert two.before is not None
         np.testing.assert_allclose(one.before.known_groups.mean, two.before.known_groups.mean, atol=1e-12)
-        np.testing.assert_array_equal(one.before.known_groups.off, two.before.known_groups.off)
+        np.testing.assert_array_equal(one.before.known_groups.significant, two.before.known_groups.significant)
         assert one.verdict.kind == two.verdict.kind
         assert ("can be kept" in two.verdict.headline or "Keep" in two.verdict.headline) == (bias == 0.0)
 
@@ -86,7 +86,7 @@ def test_clusters_are_not_taken_for_independent_rows() -> None:
     assert together is not None
     widths = [float(np.ptp([each.known_groups.low[1], each.known_groups.high[1]])) for each in (alone, together)]
     assert widths[1] > 2 * widths[0]
-    assert together.known_groups.n_off == 0
+    assert together.known_groups.n_significant == 0
 
 
 def test_thresholds() -> None:

@@ -19,7 +19,7 @@ def test_blocks_are_a_t_interval() -> None:
         piecewise.add(before[start : start + 37], after[start : start + 37])
     pair = blocks.paired()
     assert pair is not None
-    assert pair == piecewise.paired() or abs(pair.low - piecewise.paired().low) < 1e-12  # type: ignore[union-attr]
+    assert pair == piecewise.paired() or abs(pair.low - piecewise.paired().low) < 1e-12
     assert pair.difference == pytest.approx(np.mean(after - before))
     reference = stats.ttest_1samp(after - before, 0.0).confidence_interval(0.95)
     assert pair.high - pair.low == pytest.approx(reference.high - reference.low, rel=0.1)
