@@ -17,11 +17,11 @@ import swapcal as sc
 from commands import ASKED, lines_of, process, refused, run, swapcal, table
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.state import atomic_write
-from swapcal.tables.coded import Coded
+from swapcal.tables.batch import Coded
 from swapcal.tables.records import read
 from swapcal.tasks import checkpoint, outputs
+from swapcal.tasks.checkpoint import StateLock, lock_of
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.files import StateLock, lock_of
 
 parquet: Any = pytest.importorskip("pyarrow.parquet")
 

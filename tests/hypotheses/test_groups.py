@@ -17,7 +17,7 @@ from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
 from swapcal.hypotheses import Groups, from_spec
 from swapcal.hypotheses import rows as level_sets
 from swapcal.protocols import Row, Rows
-from swapcal.tables.coded import Coded, text
+from swapcal.tables.batch import Coded, text
 
 pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
 

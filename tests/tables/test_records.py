@@ -21,8 +21,7 @@ from effort import some
 from swapcal.errors import DataError, InvalidInput, MissingExtra
 from swapcal.hypotheses import Groups
 from swapcal.tables import text
-from swapcal.tables.batch import Batch
-from swapcal.tables.coded import Coded
+from swapcal.tables.batch import Batch, Coded
 from swapcal.tables.records import Records, read
 from swapcal.tables.sources import Piece
 

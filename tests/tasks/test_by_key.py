@@ -17,7 +17,7 @@ from swapcal.forecaster import Forecaster
 from swapcal.keyed import forecaster_for_key, key_text
 from swapcal.keyed.store import StateStore
 from swapcal.tables import records
-from swapcal.tables.coded import Coded
+from swapcal.tables.batch import Coded
 from swapcal.tasks import by_key
 from swapcal.tasks.by_key import KeyAssignment, run_by_key
 from swapcal.tasks.config import TaskConfig

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pytest
 
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.tables.batch import Batch
+from swapcal.tables.batch import Batch, Fingerprint
 from swapcal.tasks import checkpoint, outputs
-from swapcal.tasks.checkpoint import Checkpoint, Fingerprint
+from swapcal.tasks.checkpoint import Checkpoint
 
 parquet: Any = pytest.importorskip("pyarrow.parquet")
 

@@ -31,15 +31,14 @@ from swapcal.intervals.interval import Interval
 from swapcal.keyed.keyed import forecaster_for_key, key_text
 from swapcal.keyed.store import StateStore, Store
 from swapcal.protocols import Hypotheses
-from swapcal.tables.batch import Batch
-from swapcal.tables.coded import Coded, taken, text
+from swapcal.tables.batch import Batch, Coded, Fingerprint, taken, text
 from swapcal.tables.records import opening, read
 from swapcal.tasks.audit import BINS, mergeable_column, merged_result
-from swapcal.tasks.checkpoint import Checkpoint, Fingerprint
+from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.classes import ClassesTask
 from swapcal.tasks.columns import known_outcomes
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.contexts import ContextColumns
+from swapcal.tasks.evaluation import ContextColumns
 from swapcal.tasks.interval import IntervalTask
 from swapcal.tasks.outputs import Output, open_output
 from swapcal.tasks.result import Result
