@@ -2,10 +2,10 @@
 
 import pytest
 
-from swapcal.engine import arithmetic
+from swapcal.engine import kernels
 
 
 @pytest.fixture(autouse=True)
 def _same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forecasters that are given no seed get 0, where otherwise each would get one of its own."""
-    monkeypatch.setattr(arithmetic, "fresh_seed", lambda: 0)
+    monkeypatch.setattr(kernels, "fresh_seed", lambda: 0)

@@ -1,4 +1,4 @@
-// Which values to play: twin of engine/crossing.py. Phi is evaluated only where the search looks.
+// Which values to play: twin of engine/values.py. Phi is evaluated only where the search looks.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// When the grid gets a new value: twin of engine/crossing.py.
+// When the grid gets a new value: twin of engine/values.py.
 #pragma once
 
 #include <cmath>

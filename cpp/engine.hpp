@@ -1,4 +1,4 @@
-// The round: twin of engine/round.py, engine/crossing.py and engine/ledger.py. All state is in arrays that Python owns.
+// The round: twin of engine/round.py, engine/values.py and engine/ledger.py. All state is in arrays that Python owns.
 #pragma once
 
 #include <cmath>

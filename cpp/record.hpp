@@ -1,4 +1,4 @@
-// The hint's own record: twin of engine/crossing.py.
+// The hint's own record: twin of engine/values.py.
 #pragma once
 
 #include <cmath>

@@ -63,7 +63,7 @@ Stream sparse_stream(int64_t n_rounds, int64_t n, int64_t active) {
     return s;
 }
 
-// The constants of engine/crossing.py, engine/crossing.py and engine/crossing.py.
+// The constants of engine/values.py, engine/values.py and engine/values.py.
 Settings settings() {
     Settings s{};
     s.property = {PropertyKind::Mean, 0.0, 1.0, 1.0, 0.5, 1, true};

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal import hypotheses, inputs, sparse
-from swapcal.engine.arithmetic import seed_for
 from swapcal.engine.composite import Composite
+from swapcal.engine.kernels import seed_for
 from swapcal.engine.pending import Asked
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.forecast import Forecast

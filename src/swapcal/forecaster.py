@@ -12,13 +12,12 @@ from weakref import WeakSet
 import numpy as np
 
 from swapcal import inputs
-from swapcal.engine import arithmetic, kernels, schedule, state, theorems
+from swapcal.engine import kernels, schedule, state, theorems
 from swapcal.engine.lateness import Lateness, lateness_report
 from swapcal.engine.pending import Asked, Engine, HeldRounds, OpenRounds
 from swapcal.engine.round import Round
-from swapcal.engine.rules import Rules
 from swapcal.engine.schedule import allowed_hints
-from swapcal.engine.state import State
+from swapcal.engine.state import Rules, State
 from swapcal.engine.theorems import Guarantee
 from swapcal.errors import InvalidInput, SwapcalError
 from swapcal.forecast import SHORTEST, Forecast, Identity
@@ -190,7 +189,7 @@ class Forecaster(Stateful):
             horizon=horizon,
             r=r,
             bins=bins,
-            seed=arithmetic.fresh_seed() if seed is None else seed,
+            seed=kernels.fresh_seed() if seed is None else seed,
             levels=levels,
             trust=trust,
             outside=outside,

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from swapcal.engine.arithmetic import safe_exp
+from swapcal.engine.kernels import safe_exp
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.protocols import Row
 from swapcal.typing import Float64Array, Spec

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from swapcal.engine.arithmetic import safe_exp, short_sinh
+from swapcal.engine.kernels import safe_exp, short_sinh
 from swapcal.engine.theorems import exponential, quadratic
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.protocols import Tally

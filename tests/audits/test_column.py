@@ -12,9 +12,10 @@ from streams import PROPERTIES, rows_of, stream, table
 from swapcal.audits.column import Column
 from swapcal.audits.histograms import OutcomeBins, root
 from swapcal.audits.summary import ColumnSummary, summarize
-from swapcal.errors import InvalidInput
+from swapcal.errors import InvalidInput, StateFileError
 from swapcal.protocols import Elicitable, Rows
 from swapcal.sparse import sliced, taken
+from swapcal.state import pack
 from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import Result, to_json
@@ -228,3 +229,17 @@ def test_bins_of_forecasts() -> None:
     assert given.audit_bins == 10
     np.testing.assert_allclose(given.shown, np.linspace(0, 1, 11))
     assert "all 0.5" in binning(sc.Mean(), np.full(9, 0.5), None).stated
+
+
+@pytest.mark.parametrize("name", ["key", "place", "length", "function", "start", "units"])
+@pytest.mark.parametrize("forged", [-1.0, 1e17])
+def test_a_forged_sample_is_refused(name: str, forged: float) -> None:
+    y, p, x = stream(300)
+    one = column(sc.Mean(low=-1.0, high=3.0), bins=7)
+    one.add(y, p, rows_of(x))
+    saved = one.to_state()
+    assert Column.from_bytes(pack(Column.kind, saved)).to_bytes() == one.to_bytes()
+    array = saved.arrays[f"sample.{name}"].copy()
+    array[-1] = forged
+    with pytest.raises(StateFileError, match="damaged"):
+        Column.from_bytes(pack(Column.kind, saved._replace(arrays={**saved.arrays, f"sample.{name}": array})))

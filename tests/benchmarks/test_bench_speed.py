@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import swapcal as sc
 from swapcal.cli import app
 from swapcal.engine import kernels
-from swapcal.engine.arithmetic import uniform
+from swapcal.engine.kernels import uniform
 from swapcal_benchmarks.speed import (
     SpeedSizes,
     TargetRow,

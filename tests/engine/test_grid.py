@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import swapcal as sc
-from swapcal.engine import crossing
-from swapcal.engine.arithmetic import mix64, uniform
-from swapcal.engine.values import Values
+from swapcal.engine.kernels import mix64, uniform
+from swapcal.engine.values import PAIR, Values, cut
 
 intervals = st.tuples(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 
@@ -117,13 +116,13 @@ def test_a_gap_is_cut_when_rounding_stands_out_and_not_below_the_floor() -> None
     values = Values(0.0, 1.0)
     for value in (0.4, 0.6):
         values.add(value)
-    answers = [crossing.cut(values, 0.5, 0.1, 0.09, crossing.PAIR) for _ in range(145)]
+    answers = [cut(values, 0.5, 0.1, 0.09, PAIR) for _ in range(145)]
     assert answers == [None] * 144 + [0.5]
     assert values.gaps[1].tolist() == pytest.approx([145.0, 14.5, 13.05])
     narrow = Values(0.0, 1.0)
     for value in (0.5, 0.501):
         narrow.add(value)
     # No noise at all: then n w^2 >= 0.002 x (1 - x) alone decides, and that is after 500 rounds.
-    answers = [crossing.cut(narrow, 0.5005, 0.001, 0.0, crossing.PAIR) for _ in range(500)]
+    answers = [cut(narrow, 0.5005, 0.001, 0.0, PAIR) for _ in range(500)]
     assert answers == [None] * 499 + [0.5005]
-    assert crossing.cut(narrow, 0.5, 1.0, 0.0, crossing.PAIR) is None, "a value by now"
+    assert cut(narrow, 0.5, 1.0, 0.0, PAIR) is None, "a value by now"

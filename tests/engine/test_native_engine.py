@@ -14,7 +14,7 @@ from effort import some
 from native_streams import CLASSES, FORMS, PROPERTIES, Game, Step, Twin, assert_twins, saved
 from swapcal.engine import kernels
 from swapcal.engine import schedule as replay
-from swapcal.engine.arithmetic import safe_exp, short_sinh
+from swapcal.engine.kernels import safe_exp, short_sinh
 from swapcal.engine.pending import Errors, Played, RoundInputs
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential, Squint
 from swapcal.protocols import Row

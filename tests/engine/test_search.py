@@ -11,8 +11,7 @@ import naive
 import swapcal as sc
 from effort import some
 from naive import Naive
-from swapcal.engine.crossing import Play, search
-from swapcal.engine.values import Values
+from swapcal.engine.values import Play, Values, search
 
 DEBT = st.sampled_from([0.0, 0.0, 1.0, -1.0, 0.25])
 

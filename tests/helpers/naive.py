@@ -17,7 +17,7 @@ from functools import cache
 
 from scipy.integrate import quad
 
-from swapcal.engine.arithmetic import uniform
+from swapcal.engine.kernels import uniform
 from swapcal.protocols import Elicitable
 
 FIRST = 11

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from naive_learners import Algorithm, Past
 from naive_msmwc import NaiveMsMwC
-from swapcal.engine.arithmetic import uniform
+from swapcal.engine.kernels import uniform
 from swapcal.protocols import Elicitable
 
 SIGNS = (1, -1)

@@ -15,7 +15,6 @@ import swapcal as sc
 from effort import some
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
 from swapcal.hypotheses import Groups, from_spec
-from swapcal.hypotheses import rows as level_sets
 from swapcal.protocols import Row, Rows
 from swapcal.tables.batch import Coded, text
 
@@ -343,7 +342,7 @@ def test_a_snapshot_takes_learning_back() -> None:
 
 def test_level_sets_join_groups_and_a_forecaster_calibrates_them() -> None:
     groups = Groups(["city"], limit=9)
-    assert level_sets.joined(groups, 10).n == 20
+    assert sc.Forecaster(sc.Mean(), groups, levels=10).rules.functions.n == 20
     rng = np.random.default_rng(0)
     city = rng.choice(["Oslo", "Rome"], 3000)
     y = (rng.random(3000) < np.where(city == "Oslo", 0.2, 0.7)).astype(float)

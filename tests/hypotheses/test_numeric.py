@@ -13,7 +13,6 @@ import swapcal as sc
 from effort import some
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Numeric, from_spec
-from swapcal.hypotheses import rows as level_sets
 from swapcal.protocols import Row, Rows
 from swapcal.tables.records import read
 
@@ -137,8 +136,8 @@ def test_a_forecaster_learns_a_slope() -> None:
     x = 1000.0 + 5.0 * rng.standard_normal(4000)
     y = np.clip(0.5 + 0.08 * (x - 1000.0) / 5.0, 0.0, 1.0)
     numeric = Numeric(["x"])
-    assert level_sets.joined(numeric, 10) is numeric
     forecaster = sc.Forecaster(sc.Mean(), numeric, horizon=4000, seed=1)
+    assert forecaster.rules.functions is numeric
     p = forecaster.run({"x": x}, y)
     assert forecaster.error() < forecaster.guarantee(0.05)
     assert abs(float(np.corrcoef(x, p)[0, 1])) > 0.5

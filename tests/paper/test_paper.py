@@ -18,8 +18,7 @@ import swapcal as sc
 from effort import some
 from naive_msmwc import NaiveMaster, NaiveMsMwC
 from naive_paper import NaiveAlgorithm1, NaiveAlgorithm2, NaiveExperts, Played
-from swapcal.engine.crossing import Play, search
-from swapcal.engine.values import Values
+from swapcal.engine.values import Play, Values, search
 from swapcal.paper import Algorithm1, Algorithm2, MsMwC, MsMwCMaster
 from swapcal.paper.experts import Experts
 from swapcal.paper.grid import Support, two_points

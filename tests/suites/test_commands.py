@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import swapcal as sc
 from commands import refused, swapcal
 from swapcal.cli import app
-from swapcal.engine.arithmetic import seed_for
+from swapcal.engine.kernels import seed_for
 from swapcal.errors import InvalidInput
 from swapcal.intervals import Interval
 from swapcal.tasks.config import CONFLICTS, TaskConfig

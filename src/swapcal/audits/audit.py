@@ -16,10 +16,10 @@ from swapcal.engine import kernels
 from swapcal.engine.values import Grid
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Finite, from_spec
-from swapcal.hypotheses.rows import check_rows
 from swapcal.inputs import integer
 from swapcal.properties import Mean
 from swapcal.protocols import Elicitable, Row, Rows
+from swapcal.sparse import check_rows
 from swapcal.state import Packed, Saved, Shape, Stateful
 from swapcal.typing import Float64Array, IntArray, Spec
 

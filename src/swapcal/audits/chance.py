@@ -7,8 +7,10 @@ import numpy.typing as npt
 
 from swapcal.audits.histograms import OutcomeBins, root
 from swapcal.audits.sums import Positions, Scored
-from swapcal.engine.arithmetic import GOLDEN, mix64, row_keys
+from swapcal.engine.kernels import GOLDEN, mix64, row_keys
+from swapcal.errors import StateFileError
 from swapcal.protocols import Elicitable
+from swapcal.state import check_bounds
 from swapcal.typing import Float64Array, IntArray
 
 MOST = 256
@@ -106,6 +108,18 @@ class StratifiedSample:
         linear = function >= self.start
         own = function if groups is None else groups[np.where(linear, 0, function)]
         return np.where(linear, function - self.start + start, own) if self.start else own
+
+    @staticmethod
+    def check(arrays: dict[str, Float64Array], n_places: int, n: int, n_linear: int = 0) -> None:
+        """No place and no function lies beyond those that there are, and every entry belongs to a row."""
+        start = float(arrays["start"][0])
+        highest = {"key": 1.0, "place": n_places - 1, "function": max(n, start + n_linear) - 1, "start": n}
+        for name in (*NAMES[:4], "units", "start"):
+            check_bounds(f"sample.{name}", arrays[name], 0.0, highest.get(name, 2.0**53))
+        rows = {len(arrays[name]) for name in NAMES[:3]}
+        entries = {len(arrays["function"]), len(arrays["value"]), int(arrays["length"].sum())}
+        if len(rows) != 1 or len(entries) != 1:
+            raise StateFileError("this saved state is damaged: a sample has more or fewer entries than its rows")
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Go on from what `arrays` held."""

@@ -16,7 +16,7 @@ from swapcal.audits.timeline import Timeline
 from swapcal.decisions import Decisions
 from swapcal.errors import InvalidInput
 from swapcal.protocols import Elicitable, Rows
-from swapcal.state import Packed, Saved, Shape, Stateful, joined, take_over
+from swapcal.state import Packed, Saved, Shape, Stateful, joined, part_of, take_over
 from swapcal.typing import Float64Array, IntArray
 
 PARTS = ("histograms", "timeline", "sample", "scores", "clusters", "forecasts", "means")
@@ -346,7 +346,11 @@ class Column(Stateful):
                 setattr(column, name, None)
         loose = (".least", ".most", "clusters.id")
         shapes = {name: Shape(tuple(dims), finite=not name.endswith(loose)) for name, dims in plain["shapes"].items()}
-        column.restore(packed.arrays(shapes))
+        arrays = packed.arrays(shapes)
+        if column.sample is not None:
+            n_functions = [audit._functions().n for audit in audits]
+            column.sample.check(part_of(arrays, "sample."), len(arrays["audit.count"]), *n_functions)
+        column.restore(arrays)
         return column
 
     def _parts(self) -> dict[str, Any]:

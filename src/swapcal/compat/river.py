@@ -15,7 +15,7 @@ from river import base, conf, linear_model, metrics, preprocessing
 from swapcal.audits import Audit
 from swapcal.classes import shared_out
 from swapcal.deterministic import expected
-from swapcal.engine.arithmetic import seed_for
+from swapcal.engine.kernels import seed_for
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Groups

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from swapcal.engine import gate
-from swapcal.engine.rules import Rules
-from swapcal.engine.state import State
+from swapcal.engine.state import Rules, State
 from swapcal.text.numbers import count, counted
 
 # --------

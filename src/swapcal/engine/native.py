@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swapcal.engine import crossing, gate, pending
-from swapcal.engine.arithmetic import GOLDEN, mix64
-from swapcal.engine.crossing import CLEAN, NOISE, HintRecord, Play
+from swapcal.engine import gate, pending
+from swapcal.engine.kernels import GOLDEN, mix64
 from swapcal.engine.ledger import Ledger
 from swapcal.engine.pending import Chunk, Errors, HeldRounds, Played, RoundInputs
-from swapcal.engine.rules import Rules
-from swapcal.engine.state import State
+from swapcal.engine.state import Rules, State
+from swapcal.engine.values import CLEAN, FIRST, FLOOR, HINTED, NEAR, NOISE, PAIR, SPEND, HintRecord, Play
 from swapcal.forecast import KINDS, Forecast
 from swapcal.hints import RegressionState
 from swapcal.hints.regression import LARGEST
@@ -162,12 +161,12 @@ def _settled(rules: Rules) -> dict[str, Any]:
         "low": low,
         "high": high,
         "fixed": rules.fixed,
-        "first": float(crossing.FIRST),
-        "spend": crossing.SPEND,
-        "near": crossing.NEAR,
-        "hinted_cut": crossing.HINTED,
-        "pair_cut": crossing.PAIR,
-        "floor": crossing.FLOOR,
+        "first": float(FIRST),
+        "spend": SPEND,
+        "near": NEAR,
+        "hinted_cut": HINTED,
+        "pair_cut": PAIR,
+        "floor": FLOOR,
         "clean": CLEAN,
         "n": rules.functions.n,
         "n_own": rules.hypotheses.n,

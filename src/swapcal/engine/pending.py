@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from swapcal.engine.arithmetic import GOLDEN, mix64
-from swapcal.engine.crossing import Play
-from swapcal.engine.values import grown
+from swapcal.engine.kernels import GOLDEN, mix64
+from swapcal.engine.values import Play, grown
 from swapcal.errors import AlreadyUpdated, ExpiredForecast, UnknownForecast
 from swapcal.forecast import KINDS, Forecast
 from swapcal.protocols import Row, Rows

@@ -16,19 +16,16 @@ from typing import Any
 import numpy as np
 
 from swapcal import inputs
-from swapcal.engine import crossing, pending
-from swapcal.engine.arithmetic import uniform
-from swapcal.engine.crossing import Play, outright, search, trusted
+from swapcal.engine import pending
 from swapcal.engine.gate import RoundCost
+from swapcal.engine.kernels import uniform
 from swapcal.engine.ledger import RESERVED
 from swapcal.engine.native import NativeEngine, has_kernel
 from swapcal.engine.pending import Chunk, Engine, Errors, Played, RoundInputs
-from swapcal.engine.rules import Rules
-from swapcal.engine.state import State
-from swapcal.engine.values import Values
+from swapcal.engine.state import Rules, State
+from swapcal.engine.values import FIRST, HINTED, PAIR, Play, Values, adds, cut, outright, search, trusted
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
-from swapcal.hypotheses import rows as level_sets
 from swapcal.protocols import Row
 from swapcal.typing import Float64Array
 
@@ -79,7 +76,7 @@ class PythonEngine:
         """
         state, row, hint = self.state, case.row, case.hint
         values, evidence = state.values, state.evidence
-        if hint is not None and not self.rules.fixed and crossing.adds(values, state.record, hint):
+        if hint is not None and not self.rules.fixed and adds(values, state.record, hint):
             return outright(FRESH, "trusted")
         play = None
         if hint is not None and self.rules.trust > 0.0:
@@ -104,7 +101,7 @@ class PythonEngine:
         evidence.record(slot, row, errors.evidence)
         ledger.record(slot, row, value, errors.forecast, errors.evidence)
         state.pending.close(t)
-        at, rounding, noise, factor = None, abs(errors.forecast - errors.evidence), errors.evidence, crossing.PAIR
+        at, rounding, noise, factor = None, abs(errors.forecast - errors.evidence), errors.evidence, PAIR
         if played.kind == "pair":
             at = 0.5 * (value + played.other)
             if played.evidence_at in (value, played.other):
@@ -115,13 +112,13 @@ class PythonEngine:
             overruled = None
             if played.kind == "trusted":
                 at, rounding, noise = case.hint, abs(errors.nearest - errors.hint), errors.hint
-                factor = crossing.HINTED
+                factor = HINTED
             else:
                 overruled = 0.5 * (value - case.hint) * (errors.forecast + errors.hint)
             state.record.add(row, errors.hint, overruled)
         if at is None or self.rules.fixed:
             return None
-        return crossing.cut(values, at, rounding, noise * noise, factor)
+        return cut(values, at, rounding, noise * noise, factor)
 
     def accepts(self, X: Any, n_rounds: int) -> bool:
         """False: rows are read first."""
@@ -189,7 +186,7 @@ class Round:
         values = self.state.values
         if not values.n and case.hint is None:
             start = Values(values.low, values.high)
-            start.spread(crossing.FIRST)
+            start.spread(FIRST)
             return {start.value(start.nearest(0.5 * (start.low + start.high))): 1.0}
         play = self.engine.play(case)
         if play.lower == FRESH:
@@ -257,8 +254,11 @@ class Round:
             raise InvalidInput(
                 f"the learning hint {self.rules.hint!r} forecast {guide!r}, outside the property's domain"
             )
-        own = self.rules.hypotheses.n
-        return RoundInputs(level_sets.active(row, guide, self.rules.level_grid, own), guide, base, extra, scores)
+        levels = self.rules.level_grid
+        if guide is not None and levels is not None:
+            level = self.rules.hypotheses.n + levels.bin(guide)
+            row = Row(np.append(row.indices, level), np.append(row.values, 1.0))
+        return RoundInputs(row, guide, base, extra, scores)
 
     def play(self, case: RoundInputs) -> tuple[int, Played, float]:
         """Open a round: its number, what it plays, and how likely that was.
@@ -268,7 +268,7 @@ class Round:
         """
         values, gate, base = self.state.values, self.state.gate, case.base
         if not values.n and case.hint is None:
-            values.spread(crossing.FIRST)
+            values.spread(FIRST)
         play = self.engine.play(case)
         fresh = case.hint if play.lower == FRESH else None
         lower = uniform(self.rules.seed, self.state.pending.issued) < play.p_lower

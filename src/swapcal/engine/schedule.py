@@ -10,10 +10,10 @@ from swapcal import inputs
 from swapcal.engine import kernels
 from swapcal.engine.pending import HINT, Asked, Chunk, HeldForecasts, HeldRounds, OpenRounds, Played, RoundInputs
 from swapcal.engine.round import Round
-from swapcal.engine.rules import Rules
+from swapcal.engine.state import Rules
 from swapcal.errors import InvalidInput
-from swapcal.hypotheses.rows import can_be_cut, cut
 from swapcal.protocols import Row, Rows
+from swapcal.sparse import can_be_cut, cut
 from swapcal.typing import Float64Array, IntArray
 
 # --------

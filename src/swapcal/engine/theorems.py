@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from swapcal.engine import crossing
 from swapcal.engine.ledger import DRIFT, LATEST, LUCK, PEAK, RESERVED, VARIANCE
+from swapcal.engine.values import FIRST, FLOOR
 from swapcal.typing import Float64Array
 
 if TYPE_CHECKING:
-    from swapcal.engine.rules import Rules
-    from swapcal.engine.state import State
+    from swapcal.engine.state import Rules, State
 from swapcal.protocols import Tally
 
 # --------
@@ -394,8 +393,8 @@ def most_values(n_rounds: int) -> int:
     >>> most_values(100), 40.0 < most_values(10**6) / 10**2 < 60.0
     (122, True)
     """
-    cuts_made = 4.7 * math.pow(2.0 * n_rounds / crossing.FLOOR, 1.0 / 3.0) + 2.0 * math.log2(1.0 + n_rounds)
-    return min(n_rounds, math.ceil(cuts_made + math.pow(n_rounds, 1.0 / 3.0))) + 2 * crossing.FIRST
+    cuts_made = 4.7 * math.pow(2.0 * n_rounds / FLOOR, 1.0 / 3.0) + 2.0 * math.log2(1.0 + n_rounds)
+    return min(n_rounds, math.ceil(cuts_made + math.pow(n_rounds, 1.0 / 3.0))) + 2 * FIRST
 
 
 def _functions(rules: "Rules", state: "State") -> int:

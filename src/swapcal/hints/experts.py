@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from swapcal.engine.arithmetic import in_order
+from swapcal.engine.kernels import in_order
 from swapcal.typing import Float64Array
 
 # --------

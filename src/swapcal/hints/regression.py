@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swapcal.engine import kernels
-from swapcal.engine.arithmetic import in_order, rows_in_order
+from swapcal.engine.kernels import in_order, rows_in_order
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.hints.experts import N_OWN, N_TOTALS, Inputs, Mixture, packed, unpacked
 from swapcal.protocols import Elicitable, Row, Rows

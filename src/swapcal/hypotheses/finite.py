@@ -12,9 +12,9 @@ from swapcal.engine import kernels
 from swapcal.engine.theorems import certified, quadratic_drift, quadratic_reserve, shared
 from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput
-from swapcal.hypotheses.rows import read_row, read_rows
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential
 from swapcal.protocols import Row, Rows, Tally
+from swapcal.sparse import read_row, read_rows
 from swapcal.typing import Float64Array, Spec
 
 

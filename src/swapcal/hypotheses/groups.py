@@ -12,11 +12,10 @@ import numpy as np
 from swapcal import potentials
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
 from swapcal.hypotheses.finite import Finite, FiniteEvidence
-from swapcal.hypotheses.rows import CaseColumns, as_case, check_rows
 from swapcal.inputs import column_names, integer, real, short_repr
 from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.protocols import Row, Rows
-from swapcal.sparse import assembled
+from swapcal.sparse import CaseColumns, as_case, assembled, check_rows
 from swapcal.tables.batch import Coded, as_number, text
 from swapcal.tables.grouping import ColumnComparison, Function, band_edges, definitions, groups_from_spec
 from swapcal.tables.vocabulary import (

@@ -12,8 +12,8 @@ from swapcal.engine import kernels
 from swapcal.engine.theorems import certified, quadratic, quadratic_drift, quadratic_reserve
 from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput
-from swapcal.hypotheses.rows import read_row, read_rows
 from swapcal.protocols import Row, Rows, Tally
+from swapcal.sparse import read_row, read_rows
 from swapcal.typing import Float64Array, Spec
 
 _SMALL, _LARGE = 1e-200, 1e200

@@ -7,9 +7,9 @@ import numpy as np
 
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses.linear import Linear, LinearEvidence
-from swapcal.hypotheses.rows import as_case, check_rows
 from swapcal.inputs import real, short_repr
 from swapcal.protocols import Row, Rows
+from swapcal.sparse import as_case, check_rows
 from swapcal.tables.batch import Coded, as_number, text
 from swapcal.tables.vocabulary import fetch
 from swapcal.typing import Float64Array, Spec

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swapcal import hypotheses, inputs, sparse
-from swapcal.engine.arithmetic import seed_for
 from swapcal.engine.composite import Composite
+from swapcal.engine.kernels import seed_for
+from swapcal.engine.ledger import TieDetector
 from swapcal.engine.pending import Asked
-from swapcal.engine.ties import TieDetector
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression

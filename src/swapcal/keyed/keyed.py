@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from swapcal import hypotheses as classes
 from swapcal import inputs
 from swapcal.audits import Audit
-from swapcal.engine.arithmetic import seed_for
+from swapcal.engine.kernels import seed_for
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.forecast import Forecast, Number
 from swapcal.forecaster import Forecaster

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from swapcal import inputs
-from swapcal.engine.arithmetic import uniform
+from swapcal.engine.kernels import uniform
 from swapcal.errors import AlreadyUpdated, ExpiredForecast, InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.protocols import Elicitable, Hypotheses, Row

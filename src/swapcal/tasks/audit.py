@@ -21,7 +21,7 @@ from swapcal.audits.scores import Paired, PairedLosses, fine_edges
 from swapcal.audits.sums import Functions, Times
 from swapcal.audits.timeline import ErrorHistory
 from swapcal.decisions import Decisions, lost
-from swapcal.engine.arithmetic import row_keys
+from swapcal.engine.kernels import row_keys
 from swapcal.errors import DataError, InvalidInput
 from swapcal.protocols import Elicitable
 from swapcal.tables.batch import Batch, Coded, as_number, taken, text

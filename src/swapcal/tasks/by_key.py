@@ -21,7 +21,7 @@ import numpy as np
 from swapcal import hypotheses
 from swapcal.audits.column import Column
 from swapcal.classes import Classes
-from swapcal.engine.arithmetic import seed_for
+from swapcal.engine.kernels import seed_for
 from swapcal.errors import DataError, InvalidInput, StateFileError, SwapcalError
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression

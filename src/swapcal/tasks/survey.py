@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal.engine.arithmetic import row_keys
+from swapcal.engine.kernels import row_keys
 from swapcal.protocols import Elicitable
 from swapcal.tables.batch import Batch, Coded
 from swapcal.typing import Float64Array

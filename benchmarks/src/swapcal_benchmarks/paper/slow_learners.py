@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from swapcal.audits import swap_multicalibration_error
-from swapcal.engine.arithmetic import safe_exp
+from swapcal.engine.kernels import safe_exp
 from swapcal.learners import MultiplicativeWeights
 from swapcal.paper.algorithm2 import Algorithm2
 from swapcal.properties import Mean

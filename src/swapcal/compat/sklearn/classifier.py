@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from swapcal.classes import shared_out
 from swapcal.compat.batch import FixedPredictor, fitted, play
 from swapcal.compat.sklearn.base import AroundEstimator, targets
-from swapcal.engine.arithmetic import seed_for
+from swapcal.engine.kernels import seed_for
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.properties import Probability

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from swapcal.compat.batch import FixedPredictor, chosen, fitted, play, steady
 from swapcal.compat.sklearn.base import AroundRegressor, range_of
-from swapcal.engine.arithmetic import seed_for
+from swapcal.engine.kernels import seed_for
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.intervals import Interval
