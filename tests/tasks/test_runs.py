@@ -327,7 +327,7 @@ def test_good_intervals_are_kept() -> None:
         ({}, {"p": ["hi", "lo"]}, "name the lower end first: --p lo,hi"),
         ({}, {"p": ["a", "b", "c", "d"]}, "lower,forecast,upper"),
         ({}, {"p": ["lo", "nowhere"]}, "nowhere"),
-        ({}, {"interval": 90.0}, "level"),
+        ({}, {"interval": 90.0}, "interval must lie"),
         ({"y": np.nan}, {}, "no outcome"),
         ({"y": [*np.arange(15.0), *[np.nan] * (N - 15)]}, {}, "21 outcomes"),
     ],
