@@ -61,21 +61,23 @@ test-python: install
 bits: install
 	$(BIN)/python -W ignore tests/bits/runs.py
 
+# Rates, repeated guarantees and long series of kills: half an hour on two cores, test by test, as some files are long.
 # Spark is half a gigabyte and needs Java: CI installs it (`.ci/run`); without it, its tests are skipped.
 slow: install spark
-	$(BIN)/python -m pytest $(TOGETHER) -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 JAVA := command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null; }
 
 spark: install
 	$(BIN)/python -c "import pyspark, google.protobuf" 2>/dev/null || \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark]'
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark]' || \
+		echo "pyspark could not be installed: the tests of Spark are skipped"
 	$(JAVA) || echo "no Java could be installed: the tests of Spark are skipped"
 
 # Runs that are killed at random moments, at the pace at which they commit by default: 500 for each format.
 kills: install
-	for ending in csv jsonl parquet; do $(BIN)/python tests/helpers/kill_many.py $$ending 500 || exit 1; done
+	for ending in csv jsonl parquet; do $(BIN)/python tools/kill_many.py $$ending 500 || exit 1; done
 
 # The compiled module once more, with the address and undefined behavior sanitizers, in an environment beside the usual
 # one that shares its packages; and the tests that reach every kernel: engine, learning hint, audit, marks, readers. Left

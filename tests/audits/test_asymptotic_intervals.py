@@ -5,10 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from swapcal.audits.groups import ClusterSums
 from swapcal.audits.intervals import asymptotic_bias, asymptotic_evidence, asymptotic_radius
-from swapcal.audits.sums import Scored
-from swapcal.protocols import Rows
 from swapcal.typing import Float64Array
 
 
@@ -67,28 +64,6 @@ def test_terms_of_usual_size_help_where_outcomes_are_skewed() -> None:
     usual = (math.e - 1) * math.e
     assert left_when_worst(x, 0.001) > 3 * left_when_worst(x, 0.001, usual)
     assert left_when_worst(x, 0.05, usual) < 0.06
-
-
-def test_days_with_a_shock_of_their_own_need_clusters() -> None:
-    """Rows of a day share a shock; no group is biased. Row by row nearly every group is 'off'; day by day none is."""
-    rng = np.random.default_rng(4)
-    n_groups, n_days, per_day = 200, 120, 200
-    shocks = rng.normal(size=n_days) * 0.15
-    v = np.clip(shocks[:, None] + rng.normal(size=(n_days, per_day)) * 0.2, -1, 1).ravel()
-    day = np.repeat(np.arange(n_days), per_day)
-    tenth = rng.random((n_groups, n_days)) < 0.5
-    sums = ClusterSums(n_groups)
-    entry_rows, cells = np.nonzero(tenth.T[day])
-    groups = Rows(np.searchsorted(entry_rows, np.arange(len(day) + 1)), cells, np.ones(len(cells)))
-    sums.add(Scored(v, v, v, np.zeros(len(v), dtype=np.int64), groups, clusters=day))
-    sums.close()
-    count = np.bincount(cells, minlength=n_groups).astype(float)
-    squares = np.bincount(cells, v[entry_rows] ** 2, n_groups).astype(np.float64)
-    rows = asymptotic_bias(count, sums.total, squares, count, 0.05 / n_groups)
-    days = asymptotic_bias(sums.terms, sums.total, sums.squares, count, 0.05 / n_groups, clusters=True)
-    by_row, by_day = (int(np.count_nonzero((one.low > 0) | (one.high < 0))) for one in (rows, days))
-    assert by_row > 20
-    assert by_day == 0
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import naive_audit as naive
 from effort import crossed, some
-from streams import Stream, same_sums, simulated
+from streams import Stream, simulated
 from swapcal.audits import (
     Audit,
     calibration_error,
@@ -180,27 +180,6 @@ def test_errors_are_ordered(stream: Stream, linear: bool) -> None:
     assert swap_2 - tiny <= swap_1 <= math.sqrt(len(y) * swap_2) + tiny
 
 
-@settings(deadline=None)
-@given(stream=streams(), cut=st.integers(0, 15), linear=st.booleans(), bins=st.sampled_from([None, 3]))
-def test_parts_add_up_and_one_at_a_time_is_the_bulk(stream: Stream, cut: int, linear: bool, bins: int | None) -> None:
-    y, p, x = stream
-    hypotheses = Linear(x.shape[1]) if linear else None
-
-    def fresh() -> Audit:
-        return Audit(Mean(), hypotheses, bins=bins)
-
-    whole, loop, left, right = fresh(), fresh(), fresh(), fresh()
-    whole.update_many(y, p, sparse.csr_matrix(x))
-    for t in range(len(y)):
-        loop.update(y[t], p[t], x[t] if t % 2 else sparse.csr_matrix(x[t : t + 1]))
-    left.update_many(y[:cut], p[:cut], x[:cut])
-    right.update_many(y[cut:], p[cut:], x[cut:])
-    assert same_sums(loop, whole)
-    assert same_sums(left + right, whole)
-    assert same_sums(right + left + fresh(), whole)
-    assert whole.n_rounds == len(y) == left.n_rounds + right.n_rounds
-
-
 def test_permuting_functions_permutes_cells() -> None:
     y, p, x = simulated(300, 4, seed=1)
     x[:, 2] *= -0.5
@@ -214,13 +193,6 @@ def test_permuting_functions_permutes_cells() -> None:
 
     assert table(one) == table(two)
     assert one.witness().name == two.witness().name
-
-
-def test_both_zeros_are_one_forecast() -> None:
-    audit = Audit()
-    audit.update_many([1, 1], [0.0, -0.0])
-    audit.update(1, -0.0)
-    assert (len(audit.values), audit.calibration()) == (1, 3.0)
 
 
 def test_bins_round_before_v_is_taken() -> None:

@@ -1,24 +1,19 @@
 """A column of forecasts: its errors are those of `Audit`; its curves, its chance level and its bins."""
 
-import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import swapcal as sc
-from streams import PROPERTIES, rows_of, stream, table
+from streams import PROPERTIES, rows_of, stream
 from swapcal.audits.column import Column
 from swapcal.audits.histograms import OutcomeBins, root
-from swapcal.audits.summary import ColumnSummary, summarize
+from swapcal.audits.summary import summarize
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.protocols import Elicitable, Rows
 from swapcal.sparse import sliced, taken
 from swapcal.state import pack
-from swapcal.tasks.audit import audit
-from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.result import Result, to_json
 from swapcal.tasks.survey import binning
 from swapcal.text.verdict import biased
 
@@ -98,29 +93,6 @@ def test_weights_count_as_rounds() -> None:
     assert double.typical == pytest.approx(single.typical)
 
 
-def test_a_column_goes_on_from_its_arrays() -> None:
-    y, p, x = stream(900)
-    for bins in (None, 9, np.linspace(0, 1, 6)):
-        whole, first = (column(PROPERTIES[0], bins=bins) for _ in range(2))
-        whole.add(y[:400], p[:400], sliced(rows_of(x), 0, 400))
-        first.add(y[:400], p[:400], sliced(rows_of(x), 0, 400))
-        second = column(PROPERTIES[0], bins=bins)
-        second.restore({name: array.copy() for name, array in first.arrays().items()})
-        for each in (whole, second):
-            each.add(y[400:], p[400:], sliced(rows_of(x), 400, 900))
-        one, other = (json.dumps(_plain(summarize(each))) for each in (whole, second))
-        assert one == other
-
-
-def _plain(side: ColumnSummary) -> Any:
-    return json.loads(to_json(some_result(side)))["result"]["sections"][0]["before"]
-
-
-def some_result(side: ColumnSummary) -> Result:
-    result = audit(table(300), TaskConfig("y", "p", "g"))
-    return replace(result, sections=(replace(result.first, before=side),))
-
-
 def test_memory_does_not_grow_with_groups_without_end() -> None:
     rng = np.random.default_rng(0)
     n = 2500
@@ -183,27 +155,6 @@ def test_curves_cover_the_truth(property: Elicitable) -> None:
         assert low <= truth <= high
         assert outcome == pytest.approx(truth, abs=0.03)
         assert high - low < 0.25
-
-
-# Chance.
-
-
-def test_chance_is_what_calibrated_forecasts_show() -> None:
-    """The swap error of calibrated streams is near `chance_mean`, and mostly below `chance_high`."""
-    errors, means, highs = [], [], []
-    for seed in range(30):
-        rng = np.random.default_rng(seed)
-        p = rng.integers(1, 10, 3000) / 10
-        x = np.ones((3000, 3))
-        x[np.arange(3000), 1 + (rng.random(3000) < 0.5)] = 0.0
-        one = column(sc.Mean(), 3)
-        one.add((rng.random(3000) < p).astype(float), p, rows_of(x))
-        found = summarize(one)
-        errors.append(found.swap_error)
-        means.append(found.chance_mean or 0.0)
-        highs.append(found.chance_high or 0.0)
-    assert 0.9 * np.mean(means) < np.mean(errors) < 1.1 * np.mean(means)
-    assert np.mean(np.array(errors) > np.array(highs)) <= 0.12
 
 
 # Binning.

@@ -18,7 +18,6 @@ def test_blocks_are_a_t_interval() -> None:
     for start in range(0, 5000, 37):
         piecewise.add(before[start : start + 37], after[start : start + 37])
     pair = blocks.paired()
-    assert pair is not None
     assert pair == piecewise.paired() or abs(pair.low - piecewise.paired().low) < 1e-12
     assert pair.difference == pytest.approx(np.mean(after - before))
     reference = stats.ttest_1samp(after - before, 0.0).confidence_interval(0.95)
@@ -34,7 +33,6 @@ def test_blocks_allow_for_neighbors_that_resemble_each_other() -> None:
     pair, naive = PairedLosses(), difference.std() / np.sqrt(len(difference))
     pair.add(np.zeros(80_000), difference)
     found = pair.paired()
-    assert found is not None
     assert (found.high - found.low) / 2 / 1.96 > 4 * naive
 
 
@@ -43,7 +41,6 @@ def test_blocks_with_weights_state_and_few_rounds() -> None:
     assert blocks.paired() is None
     blocks.add(np.array([1.0, 5.0]), np.array([2.0, 9.0]), np.array([1.0, 0.0]))
     pair = blocks.paired()
-    assert pair is not None
     assert (pair.before, pair.after, pair.difference, pair.high) == (1.0, 2.0, 1.0, math.inf)
     again = PairedLosses()
     again.restore(blocks.arrays())

@@ -1,38 +1,51 @@
 """Jobs of the benchmarks in processes of their own: errors reach the caller, and nobody outlives a parent."""
 
 import multiprocessing
+import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from sleeping_jobs import sleep_twice
 from swapcal.errors import InvalidInput
 from swapcal_benchmarks import cores as bench_jobs
 
 
-class Failing:
-    cost = 1.0
+@dataclass(frozen=True)
+class Raising:
+    error: BaseException
+    cost: float = 1.0
 
-    def __call__(self) -> int:
-        raise InvalidInput("this job fails")
+    def __call__(self) -> None:
+        raise self.error
 
 
-class Interrupted:
-    cost = 1.0
+@dataclass(frozen=True)
+class Sleeping:
+    """Writes the number of its process, and takes longer than anybody waits for it."""
 
-    def __call__(self) -> int:
-        raise KeyboardInterrupt
+    path: str
+    cost: float = 1.0
+
+    def __call__(self) -> None:
+        Path(self.path).write_text(str(os.getpid()))
+        time.sleep(1200.0)
+
+
+def sleep_twice(paths: list[str]) -> None:
+    """One job for each path, in two processes."""
+    bench_jobs.run_jobs([Sleeping(path) for path in paths], workers=2)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_errors_and_interrupts_in_jobs_reach_the_caller(workers: int) -> None:
     with pytest.raises(InvalidInput, match="this job fails"):
-        bench_jobs.run_jobs([Failing(), Failing()], workers=workers)
+        bench_jobs.run_jobs([Raising(InvalidInput("this job fails"))] * 2, workers=workers)
     if workers == 1:
         with pytest.raises(KeyboardInterrupt):
-            bench_jobs.run_jobs([Interrupted()], workers=1)
+            bench_jobs.run_jobs([Raising(KeyboardInterrupt())], workers=1)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes where Linux shows them")

@@ -14,9 +14,7 @@ from swapcal.simulate.adversaries import play
 from swapcal_benchmarks.rivals.board_streams import BINARY, REAL, record
 from swapcal_benchmarks.rivals.boards import BOARDS
 from swapcal_benchmarks.rivals.contestants import all_contestants
-from swapcal_benchmarks.rivals.curves_figure import spread
 from swapcal_benchmarks.rivals.duels import ADVERSARIES, adversary
-from swapcal_benchmarks.rivals.frontier_figure import frontier
 from swapcal_benchmarks.rivals.noise import heavy, triangular, unit
 from swapcal_benchmarks.rivals.probe import probe
 from swapcal_benchmarks.rivals.rounding import Rounded
@@ -78,18 +76,14 @@ def test_a_rounded_method_learns_from_its_own_forecasts() -> None:
 
 def test_what_the_probe_sees() -> None:
     people = all_contestants()
+    assert {kind.card.name for kind in all_rivals().values()} < set(people)  # type: ignore[attr-defined]
+    assert all(isinstance(each.card, Card) and each.card.name == name for name, each in people.items())
     assert not probe(people["raw model"], BOARDS["quantile"], 1000).on_grid
     assert probe(people["raw model"], BOARDS["quantile"], 1000).uses_hint
     assert probe(people["swapcal"], BOARDS["quantile"], 1000).on_grid
     assert not probe(people["swapcal"], BOARDS["quantile"], 1000).uses_hint
     assert probe(people["swapcal + model"], BOARDS["quantile"], 1000).uses_hint
     assert probe(people["Algorithm 1"], BOARDS["linear"], 1000).refused is not None
-
-
-def test_everybody_has_a_card() -> None:
-    people = all_contestants()
-    assert {kind.card.name for kind in all_rivals().values()} < set(people)  # type: ignore[attr-defined]
-    assert all(isinstance(each.card, Card) and each.card.name == name for name, each in people.items())
 
 
 def test_state_bytes_counts_arrays_once() -> None:
@@ -124,15 +118,12 @@ def test_streams_know_the_truth(property: Any) -> None:
         assert stream.x[:, 0].all()
 
 
-def test_unknown_streams_and_adversaries() -> None:
+def test_noise_laws_and_unknown_names() -> None:
     with pytest.raises(InvalidInput, match="no stream 'heavy-tailed'"):
         record("heavy-tailed", Probability(), 100, 0, 12)
     with pytest.raises(InvalidInput, match="no adversary 'nobody'"):
         adversary("nobody", Mean(), Finite(2), 100, 0)
     assert len({type(adversary(name, Mean(), Finite(2), 100, 0)) for name in ADVERSARIES}) == len(ADVERSARIES)
-
-
-def test_noise_laws() -> None:
     u = (np.arange(100_000) + 0.5) / 100_000
     for law in (triangular, heavy):
         e = law(u)
@@ -142,9 +133,3 @@ def test_noise_laws() -> None:
     assert unit(Quantile(0.9), triangular) == pytest.approx(1.0 - np.sqrt(0.2), abs=1e-3)
     # Heavy: most of it is near zero, and yet it reaches the ends.
     assert np.median(np.abs(heavy(u))) < 0.05 < 0.9 < heavy(u)[-1]
-
-
-def test_names_are_pushed_apart() -> None:
-    places = spread([0.0, 0.01, 0.02, 0.9], 0.1)
-    assert np.diff(places).min() >= 0.1 - 1e-9
-    assert frontier([(2.0, 1.0), (1.0, 1.0), (3.0, 0.5)]) == [(1.0, 1.0), (3.0, 0.5)]

@@ -1,7 +1,6 @@
 """`swapcal bench speed` at sizes that take seconds: the yardsticks are what they are said to be, and misses show."""
 
 import json
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -31,8 +30,6 @@ from swapcal_benchmarks.speed import (
 )
 from swapcal_benchmarks.speed import whole_streams as runs
 from swapcal_benchmarks.speed.ratio import compare, median
-from swapcal_benchmarks.speed.speed_page import page
-from swapcal_benchmarks.speed.timed_streams import dense, groups, sparse
 from swapcal_benchmarks.speed.yardsticks import compiled
 
 TINY = SpeedSizes(rounds=300, events=60, slow_events=20, short=100, long=300, repeats=2, starts=1)
@@ -72,9 +69,6 @@ def test_a_ratio_takes_turns_warms_up_and_does_not_time_what_makes_ready() -> No
     ratio = compare(side("ours", 3.0), side("theirs", 2.0), 3, scale=10.0, clock=clock)
     assert (ratio.measured, ratio.low, ratio.high) == (15.0, 15.0, 15.0)
     assert order == ["ours", "theirs"] * 2 + ["theirs", "ours"] + ["ours", "theirs"]
-
-
-def test_the_median_does_not_follow_one_bad_repeat() -> None:
     assert median([2.0, 2.0, 2.0, 2.0, 50.0]).measured == 2.0
 
 
@@ -121,16 +115,6 @@ def test_the_stricter_loops_visit_the_rows_that_they_are_told() -> None:
         for wrong in (trail[:-1], trail + 1, trail - 1):
             with pytest.raises(ValueError, match="bare loop"):
                 loop(X, own, np.ascontiguousarray(wrong))
-
-
-@pytest.mark.parametrize("n_rows", [2, 3, 35, 162])
-def test_a_trail_is_a_bisection_of_the_bare_loops_length(n_rows: int) -> None:
-    trail = runs.trails(200, n_rows)
-    assert trail.shape[1] == max(math.ceil(math.log2(max(n_rows - 1, 1))), 0) + 2
-    assert (trail[:, 0] == 0).all()
-    assert (trail[:, 1] == n_rows - 1).all()
-    assert trail.min() >= 0
-    assert trail.max() < n_rows
 
 
 @needs_kernels
@@ -189,20 +173,6 @@ def test_a_peer_that_is_installed_is_measured_both_ways(monkeypatch: pytest.Monk
     rows = peers.measure(TINY)
     assert [row.against for row in rows] == ["predict + update", "run"] * 2
     assert all(row.least and row.target == 10.0 and row.measured is not None for row in rows)
-
-
-def test_streams_are_what_the_classes_take() -> None:
-    X, y = dense(100, 10)
-    assert (np.linalg.norm(X, axis=1) <= 1.0).all()
-    groups_X, groups_y = groups(100, 20)
-    assert set(np.unique(groups_X)) == {0.0, 1.0}
-    compressed, sparse_y = sparse(100, 1_000, 10)
-    rows = sc.Finite(1_000).rows(compressed, 100)
-    assert (np.diff(rows.indptr) == 10).all()
-    part = sc.Finite(1_000).rows(compressed[30:50], 20)
-    np.testing.assert_array_equal(part.indices, rows.indices[rows.indptr[30] : rows.indptr[50]])
-    for labels in (y, groups_y, sparse_y):
-        assert set(labels) == {0.0, 1.0}
 
 
 def driver_stream(workload: str) -> tuple[Any, Any, Any]:
@@ -284,15 +254,12 @@ COUNTS = {"compiler": "cc 1", "vectors": "avx2", "instructions_per_round": dict.
     ],
 )
 def test_a_change_of_instructions_is_judged_only_like_with_like(before: Any, met: bool | None, word: str) -> None:
-    for row in instructions.rows(COUNTS, before):
-        assert row.met is met
-        assert word in row.note
-
-
-def test_the_repository_remembers_the_instructions_of_every_workload() -> None:
     kept = instructions.kept()
     assert kept is not None
     assert kept["instructions_per_round"].keys() == driver.WORKLOADS.keys()
+    for row in instructions.rows(COUNTS, before):
+        assert row.met is met
+        assert word in row.note
 
 
 def test_tables_show_what_was_missed_and_what_was_left_out() -> None:
@@ -300,13 +267,6 @@ def test_tables_show_what_was_missed_and_what_was_left_out() -> None:
     assert "MISSED" in text
     assert "1 of 2 targets met. Missed: a peer (3.00 x, at least 10 x). Not measured: no peer" in " ".join(text.split())
     assert "MISSED" not in speed_tables.text([MET])
-
-
-def test_the_page_holds_every_row() -> None:
-    rows = [MET, MISSED, SKIPPED]
-    text = page(rows, {"swapcal": "1", "python": "3", "numpy": "2", "cores": 2, "machine": "m"})
-    assert all(row.what in text for row in rows)
-    assert "| a peer | ours | 3.00 x |  | at least 10 x | MISSED |" in text
 
 
 def answered(monkeypatch: pytest.MonkeyPatch, *rows: TargetRow) -> None:
@@ -326,35 +286,13 @@ def test_the_command_fails_where_a_target_is_missed(
     assert data == json.loads((tmp_path / "out" / "speed.json").read_text(encoding="utf-8"))
     assert data["met"] is (code == 0)
     assert data["rows"][0]["what"] == row.what
-
-
-@needs_kernels
-def test_the_command_writes_the_page_and_shows_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answered(monkeypatch, MET)
-    arguments = ["bench", "speed", "--out", str(tmp_path / "out"), "--docs", str(tmp_path / "docs")]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0
-    assert "1 of 1 targets met." in result.stdout
-    assert "a thing" in (tmp_path / "docs" / "performance.md").read_text(encoding="utf-8")
-    # Nothing was counted, so nothing is remembered.
-    assert not (tmp_path / "docs" / instructions.FILE).exists()
-
-
-@needs_kernels
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
+    assert not (tmp_path / "out" / instructions.FILE).exists()  # nothing was counted, so nothing is remembered
+    for arguments, sentence in (
         (["--only", "nonsense"], "there is no section nonsense"),
         (["--only", "run", "--docs", "somewhere"], "--docs needs all sections"),
-    ],
-)
-def test_wrong_arguments_are_one_sentence(arguments: list[str], sentence: str) -> None:
-    result = CliRunner().invoke(app, ["bench", "speed", *arguments])
-    assert result.exit_code == 2
-    assert sentence in result.stderr
-
-
-def test_without_kernels_there_is_nothing_to_measure() -> None:
+    ):
+        wrong = CliRunner().invoke(app, ["bench", "speed", *arguments])
+        assert (wrong.exit_code, sentence in wrong.stderr) == (2, True)
     with kernels.using("python"), pytest.raises(sc.InvalidInput, match="without the compiled kernels"):
         speed_command.speed_report()
 

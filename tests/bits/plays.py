@@ -2,6 +2,7 @@
 
 import io
 import math
+import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any, NamedTuple
@@ -112,6 +113,6 @@ def difference(found: Any, remembered: Any, place: str = "") -> str | None:
             same = math.isclose(found, remembered, rel_tol=2e-11, abs_tol=1e-12)
         else:
             same = found == remembered
-        return None if same else f"{place}: {found!r}, and {remembered!r} remembered"
+        return None if same else f"{place}: {reprlib.repr(found)}, and {reprlib.repr(remembered)} remembered"
     parts = (difference(a, b, f"{place}/{key}") for key, a, b in pairs)
     return next((part for part in parts if part is not None), None)

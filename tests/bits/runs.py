@@ -27,15 +27,8 @@ from plays import Played, Run, difference, rounded
 
 DIGESTS, FIGURES = (Path(__file__).with_name(name) for name in ("digests.json", "figures.json"))
 SUBJECTS = (
-    forecaster_runs,
-    late_runs,
-    model_runs,
-    event_runs,
-    audit_runs,
-    compat_runs,
-    command_runs,
-    service_runs,
-)
+    forecaster_runs, late_runs, model_runs, event_runs, audit_runs, compat_runs, command_runs, service_runs,
+)  # fmt: skip
 
 
 def chosen(only: str, sample: int) -> list[Run]:

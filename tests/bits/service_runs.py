@@ -15,26 +15,13 @@ HELPERS = str(Path(__file__).resolve().parents[1] / "helpers")
 STREAMS: dict[str, dict[str, Any]] = {
     "plain": {"groups": ["carrier", ["carrier", "origin"]], "seed": 1},
     "quantile": {"property": "quantile", "level": 0.9, "low": -5, "high": 5, "groups": ["carrier"], "seed": 2},
-    "learning": {
-        "property": "mean",
-        "hint": "learn",
-        "features": ["hour"],
-        "groups": ["carrier"],
-        "seed": 3,
-        "stand_back": False,
-    },
+    "learning": {"property": "mean", "hint": "learn", "features": ["hour"], "groups": ["carrier"], "seed": 3}
+    | {"stand_back": False},
     "ordered": {"groups": ["carrier"], "seed": 5, "outcome_order": "forecast", "settle": 20, "monitor": False},
     "small": {"groups": ["carrier"], "seed": 6, "pending": 20, "stand_back": False},
     "watched": {"groups": ["carrier"], "seed": 7, "bins": 11, "monitor": {"tolerance": 0.0, "alpha": 0.9}},
-    "clipping": {
-        "property": "expectile",
-        "level": 0.7,
-        "outside": "clip",
-        "group_limit": 4,
-        "seed": 4,
-        "bins": 11,
-        "stand_back": False,
-    },
+    "clipping": {"property": "expectile", "level": 0.7, "outside": "clip", "group_limit": 4, "seed": 4, "bins": 11}
+    | {"stand_back": False},
     "never back": {"groups": ["carrier"], "seed": 8, "stand_back": False},
 }
 T = 80
@@ -47,11 +34,8 @@ def events(spec: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]]]:
     binary = "property" not in spec
     calls: list[tuple[float, str, dict[str, Any]]] = []
     for t in range(T):
-        context = {
-            "carrier": str(rng.choice(list("ABCDE"))),
-            "origin": int(rng.integers(3)),
-            "hour": int(rng.integers(24)),
-        }
+        carrier, origin, hour = str(rng.choice(list("ABCDE"))), int(rng.integers(3)), int(rng.integers(24))
+        context = {"carrier": carrier, "origin": origin, "hour": hour}
         hint = None if t % 9 == 0 else float(rng.uniform(low, high))
         case = {"id": f"c{t}", "context": context, "hint": hint}
         calls.append((t, "forecasts", case))

@@ -55,21 +55,3 @@ def test_the_verdict_before_and_after() -> None:
     after = sc.audit(frame, y="left", p="forecast", groups=["plan"])
     assert before.verdict.kind == "recalibrate"
     assert after.before.swap_error < before.before.swap_error / 3
-
-
-@pytest.mark.parametrize("kind", [pd.DataFrame, polars.DataFrame])
-def test_rows_of_frames_are_contexts(kind: Any) -> None:
-    columns = table(50)
-    frame = kind(columns)
-    if kind is pd.DataFrame:
-        rows = (
-            [frame.iloc[i] for i in range(40)]
-            + list(frame.itertuples())[40:45]
-            + [frame[i : i + 1] for i in range(45, 50)]
-        )
-    else:
-        rows = [frame[i] for i in range(25)] + list(frame.iter_rows(named=True))[25:]
-    one, other = (sc.Forecaster(sc.Mean(), sc.Groups(["plan"]), seed=1) for _ in range(2))
-    for i, row in enumerate(rows):
-        numbers = float(one.predict(row)), float(other.predict({"plan": columns["plan"][i]}))
-        assert numbers[0] == numbers[1]

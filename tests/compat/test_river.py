@@ -37,22 +37,15 @@ MODELS: list[Any] = [
     MulticalibratedInterval(tree.HoeffdingTreeRegressor(), coverage=0.5, groups=["gallup > 43"]),
 ]
 SLOW: list[Any] = [
-    MulticalibratedClassifier(naive_bayes.GaussianNB()),
-    MulticalibratedClassifier(tree.HoeffdingTreeClassifier()),
-]
+    MulticalibratedClassifier(naive_bayes.GaussianNB()), MulticalibratedClassifier(tree.HoeffdingTreeClassifier()),
+]  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("model", MODELS if ALL else MODELS[1::2], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "model", [*(MODELS if ALL else MODELS[1::2]), *(pytest.param(each, marks=pytest.mark.slow) for each in SLOW)]
+)
 def test_check_estimator(model: Any) -> None:
-    assert not model._unit_test_skips()
-    checks.check_estimator(model)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("model", SLOW, ids=lambda m: type(m.model).__name__)
-def test_check_estimator_with_many_classes(model: Any) -> None:
     assert not model._unit_test_skips()
     checks.check_estimator(model)
 
@@ -74,7 +67,7 @@ def blind() -> Any:
 def test_swap_error_goes_down_where_the_model_is_blind() -> None:
     before, after = SwapError(groups=["team"]), SwapError(groups=["team"])
     alone, model = blind(), MulticalibratedClassifier(blind(), groups=["team"], seed=1)
-    for x, y in drifting():
+    for x, y in drifting(2500):
         before.update(y, alone.predict_proba_one(x), x=x)
         after.update(y, model.predict_proba_one(x), x=x)
         alone.learn_one(x, y)
@@ -109,18 +102,6 @@ def test_classes_that_appear_late() -> None:
     p = model.predict_proba_one({"a": 0.5})
     assert set(p) == {"x", "y", "z"}
     assert sum(p.values()) == pytest.approx(1.0)
-
-
-def test_many_rows_are_one_row_many_times() -> None:
-    frame = pd.DataFrame([x for x, _ in drifting(200)])
-    labels = pd.Series([y for _, y in drifting(200)])
-    one: Any = MulticalibratedClassifier(blind(), seed=1)
-    many: Any = MulticalibratedClassifier(blind(), seed=1)
-    for x, y in drifting(200):
-        one.learn_one(x, y)
-    many.learn_many(frame, labels)
-    assert many.predict_proba_many(frame)[True].tolist() == [one.predict_proba_one(x)[True] for x, _ in drifting(200)]
-    assert many.predict_many(frame).tolist() == [one.predict_one(x) for x, _ in drifting(200)]
 
 
 def test_intervals_cover_every_group() -> None:
@@ -163,3 +144,9 @@ def test_copies_and_pickles_go_on_alike() -> None:
         for x, y in rows[60:]:
             twin.learn_one(x, y)
     assert len({twin.predict_one(rows[0][0]) for twin in twins}) == 1
+    one, many = (MulticalibratedRegressor(scaled(linear_model.LinearRegression()), seed=1) for _ in range(2))
+    frame = pd.DataFrame([x for x, _ in rows])
+    for x, y in rows:
+        one.learn_one(x, y)
+    many.learn_many(frame, pd.Series([y for _, y in rows]))
+    assert many.predict_many(frame).tolist() == [one.predict_one(x) for x, _ in rows]

@@ -45,28 +45,17 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def examined(estimator: Any) -> None:
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "estimator",
+    [*(ESTIMATORS if ALL else ESTIMATORS[1::2]), *(pytest.param(each, marks=pytest.mark.slow) for each in SLOW)],
+    ids=lambda e: f"{type(e).__name__}-{type(e.estimator).__name__}",
+)
+def test_check_estimator(estimator: Any) -> None:
     results = check_estimator(estimator, on_fail=None, on_skip=None)
     failed = [r for r in results if r["status"] != "passed" and r["check_name"] not in EXCUSED_BY_SKLEARN]
     assert not failed, [(r["check_name"], r["status"], r["exception"]) for r in failed]
     assert len(results) > 45
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "estimator",
-    ESTIMATORS if ALL else ESTIMATORS[1::2],
-    ids=lambda e: f"{type(e).__name__}-{type(e.estimator).__name__}",
-)
-def test_check_estimator(estimator: Any) -> None:
-    examined(estimator)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("estimator", SLOW, ids=lambda e: f"{type(e).__name__}-{type(e.estimator).__name__}")
-def test_check_estimator_of_the_defaults(estimator: Any) -> None:
-    examined(estimator)
 
 
 def test_the_examination_can_fail() -> None:

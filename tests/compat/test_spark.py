@@ -1,7 +1,4 @@
-"""Spark in local mode, with Java: the loop's numbers in batch and in streams, also when the driver is killed.
-
-Where pyspark and Java are there, a few keys and one kill are in every run of the tests; the many are in `make slow`.
-"""
+"""Spark in local mode, with Java: the loop's numbers in batch and in streams, also when the driver is killed."""
 
 import json
 import os
@@ -27,6 +24,7 @@ from swapcal.report import page
 from swapcal.tasks.audit import mergeable_column
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17, which is not installed here"),
     pytest.mark.filterwarnings("ignore"),
 ]
@@ -57,9 +55,7 @@ def rows(n_keys: int, n: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("n_keys", "n"), [(7, 60), pytest.param(1000, 1000, marks=pytest.mark.slow)], ids=["few", "many"]
-)
+@pytest.mark.parametrize(("n_keys", "n"), [(7, 60), (1000, 1000)], ids=["few", "many"])
 def test_keys_are_the_loop_over_keys_and_the_audit_is_that_of_one_machine(
     spark: Any, tmp_path: Path, n_keys: int, n: int
 ) -> None:
@@ -100,7 +96,6 @@ def test_keys_are_the_loop_over_keys_and_the_audit_is_that_of_one_machine(
     assert said.verdict.headline.removeprefix("Recalibrate: ")[1:] in page.html(said)
 
 
-@pytest.mark.slow
 def test_empty_tables_null_keys_and_wrong_schemas_get_sentences(spark: Any) -> None:
     from swapcal.compat import spark as on_spark
 
@@ -200,7 +195,6 @@ def test_keys_that_are_idle_leave_by_a_timer(spark: Any, tmp_path: Path) -> None
     assert all(row[1] is None and row[4] is None for row in left)
 
 
-@pytest.mark.slow
 def test_a_stream_is_the_loop_also_when_the_driver_is_killed(spark: Any, tmp_path: Path) -> None:
     source = tmp_path / "events"
     spark_sessions.events(source, 12)

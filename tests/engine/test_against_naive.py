@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import naive
 import naive_audit
-import naive_learners
+import naive_paper
 import swapcal as sc
 from effort import crossed, some
 from naive import Naive, Quadratic
@@ -64,12 +64,12 @@ def exponent(n: int) -> float:
     return max(2.0, 2.0 * math.log(n))
 
 
-def learned(learner: Callable[[int], Any], algorithm: naive_learners.Algorithm) -> Class:
+def learned(learner: Callable[[int], Any], algorithm: naive_paper.Algorithm) -> Class:
     odd = learner(1).odd
     return Class(
         lambda n: sc.Oracle(learner(n)),
-        lambda n: naive_learners.oracle(algorithm, halved=odd),
-        quadratic=lambda n: naive_learners.oracle_quadratic(algorithm, copies=1 if odd else 2),
+        lambda n: naive_paper.oracle(algorithm, halved=odd),
+        quadratic=lambda n: naive_paper.oracle_quadratic(algorithm, copies=1 if odd else 2),
     )
 
 
@@ -85,8 +85,8 @@ CLASSES: dict[str, Class] = {
         quadratic=lambda n: Quadratic(n ** (2.0 / exponent(n)), naive.p_norm_of_sums(exponent(n))),
     ),
     "Linear": Class(sc.Linear, lambda n: naive.linear, quadratic=lambda n: Quadratic(1.0, naive.p_norm_of_sums(2.0))),
-    "GradientDescent": learned(GradientDescent, naive_learners.gradient_descent),
-    "MultiplicativeWeights": learned(MultiplicativeWeights, naive_learners.multiplicative_weights),
+    "GradientDescent": learned(GradientDescent, naive_paper.gradient_descent),
+    "MultiplicativeWeights": learned(MultiplicativeWeights, naive_paper.multiplicative_weights),
 }
 
 
@@ -296,7 +296,7 @@ def compare(
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "hints", "bins"), crossed(CLASSES, PROPERTIES, HINTS, [None, "some"], of=5), ids=str
+    ("kind", "name", "hints", "bins"), crossed(CLASSES, PROPERTIES, HINTS, [None, "some"], of=7), ids=str
 )
 def test_every_class_property_and_hint(kind: str, name: str, hints: str, bins: str | None) -> None:
     target = PROPERTIES[name]
@@ -313,18 +313,18 @@ def test_every_class_property_and_hint(kind: str, name: str, hints: str, bins: s
     assert ties <= (2 if name == "quantile, not dyadic" or kind == "MultiplicativeWeights" else 0)
 
 
-@pytest.mark.parametrize(
-    ("levels", "trust", "bins"), [(0, 0.0, 1), (0, 0.0, 2), (3, 0.0, None), (0, 1.0 / 6.0, 5), (4, 1.0, None)]
-)
-@pytest.mark.parametrize("kind", CLASSES)
-def test_levels_trust_and_tiny_grids(kind: str, levels: int, trust: float, bins: int | None) -> None:
+SETTINGS = [(0, 0.0, 1), (0, 0.0, 2), (3, 0.0, None), (0, 1.0 / 6.0, 5), (4, 1.0, None)]
+
+
+@pytest.mark.parametrize(("kind", "setting"), crossed(CLASSES, SETTINGS, of=2), ids=str)
+def test_levels_trust_and_tiny_grids(kind: str, setting: tuple[int, float, int | None]) -> None:
+    levels, trust, bins = setting
     target = PROPERTIES["mean"]
     stream = stream_of(target, 80, 2, "hostile", levels, unit_ball=CLASSES[kind].unit_ball)
     assert compare(*pair(kind, target, 2, bins, 7, levels=levels, trust=trust), stream) == 0
 
 
-@pytest.mark.parametrize("hints", ["none", "good", "biased"])
-@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize(("kind", "hints"), crossed(CLASSES, ["none", "good", "biased"], of=2))
 def test_many_cuts(kind: str, hints: str) -> None:
     """On a quiet stream; potentials that trust no hint cut only where they draw, so less."""
     trusting = CLASSES[kind].level is not None

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import swapcal as sc
 from swapcal.engine import kernels
@@ -23,6 +24,8 @@ FORMS: dict[str, Form] = {
     "pair": lambda x: (np.flatnonzero(x), x[np.flatnonzero(x)]),
     "pair in another order": lambda x: (np.flatnonzero(x)[::-1].copy(), x[np.flatnonzero(x)[::-1]]),
     "float32": lambda x: x.astype(np.float32),
+    "sparse row": lambda x: scipy.sparse.csr_array(x[None, :]),
+    "sparse matrix": lambda x: scipy.sparse.csr_matrix(x),
 }
 
 
@@ -32,9 +35,9 @@ def stream(n: int = 300) -> tuple[Any, Any, Any]:
     return X, rng.choice([0.0, 1.0], n), rng.random(n)
 
 
-def played(hypotheses: Any, form: Form, number: Callable[[float], Any] = float, **settings: Any) -> list[Any]:
+def played(hypotheses: Any, form: Form, number: Callable[[float], Any] = float) -> list[Any]:
     X, y, hints = stream(150)
-    forecaster = sc.Forecaster(sc.Probability(), hypotheses, seed=1, **settings)
+    forecaster = sc.Forecaster(sc.Probability(), hypotheses, seed=1)
     out = []
     for x, label, hint in zip(X, y.tolist(), hints.tolist(), strict=True):
         forecast = forecaster.predict(form(x), hint=number(hint))
@@ -47,20 +50,22 @@ def played(hypotheses: Any, form: Form, number: Callable[[float], Any] = float, 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("hypotheses", [sc.Finite(4), sc.Linear(4), sc.Linear(4, radius=3.0)], ids=repr)
 def test_every_form_gives_the_forecasts_of_an_array(form: Form, hypotheses: Any) -> None:
-    assert played(hypotheses, form) == of_an_array(hypotheses)
+    """And numbers of NumPy are numbers."""
+    assert played(hypotheses, form, np.float64) == of_an_array(hypotheses)
+
+
+@pytest.mark.parametrize(
+    "form", [np.ndarray.tolist, scipy.sparse.csr_matrix, scipy.sparse.coo_matrix, scipy.sparse.csc_array]
+)
+def test_every_form_of_many_contexts_is_that_of_an_array(form: Form) -> None:
+    X, y, hints = stream()
+    one, other = (sc.Forecaster(sc.Probability(), sc.Linear(4, radius=3.0), seed=1) for _ in range(2))
+    assert one.run(form(X), y, hints).tolist() == other.run(X, y, hints).tolist()
 
 
 @cache
 def of_an_array(hypotheses: Any) -> list[Any]:
     return played(hypotheses, lambda x: x)
-
-
-@pytest.mark.parametrize("number", [np.float64, float])
-def test_numbers_of_numpy_are_numbers(number: Any) -> None:
-    learning: dict[str, Any] = {"hint": sc.OnlineRegression()}
-    given: list[dict[str, Any]] = [{}, learning]
-    for settings in given:
-        assert played(sc.Finite(4), lambda x: x, number, **settings) == played(sc.Finite(4), lambda x: x, **settings)
 
 
 @pytest.mark.parametrize(
@@ -126,23 +131,6 @@ def test_rows_of_frames_are_the_records_they_hold() -> None:
         framed.update(found, t % 2)
 
 
-@pytest.mark.parametrize("hypotheses", [sc.Finite(4), sc.Linear(4, radius=3.0)], ids=repr)
-@pytest.mark.parametrize("form", [lambda X: X, lambda X: X.tolist()], ids=["array", "list"])
-def test_many_at_once_are_one_after_the_other(hypotheses: Any, form: Form) -> None:
-    X, y, hints = stream()
-    many, one = (sc.Forecaster(sc.Probability(), hypotheses, seed=1) for _ in range(2))
-    for start in range(0, 300, 50):
-        part = slice(start, start + 50)
-        forecasts = many.predict_many(form(X[part]), hints[part])
-        waiting = [one.predict(x, hint=h) for x, h in zip(X[part], hints[part], strict=True)]
-        assert [float(f) for f in forecasts] == [float(f) for f in waiting]
-        many.update_many(forecasts, y[part])
-        for forecast, label in zip(waiting, y[part], strict=True):
-            one.update(forecast, label)
-    assert many.n_rounds == 300
-    assert many.error() == one.error()
-
-
 MANY: dict[str, dict[str, Any]] = {
     "probability": {"property": sc.Probability()},
     "a model that learns": {"property": sc.Mean(), "hint": sc.OnlineRegression(n_features=2)},
@@ -153,7 +141,7 @@ MANY: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("settings", MANY.values(), ids=MANY)
-@pytest.mark.parametrize("form", [lambda X: X, lambda X: X.tolist()], ids=["array", "list"])
+@pytest.mark.parametrize("form", [np.asarray, np.ndarray.tolist])
 @pytest.mark.parametrize("backend", ["native", "python"])
 def test_many_at_once_leave_the_state_of_one_after_the_other(
     settings: dict[str, Any], form: Form, backend: str

@@ -1,4 +1,4 @@
-"""Bins, values and draws: what everything else stands on."""
+"""Bins and draws: what everything else stands on. Values and gaps are compared with the oracle's."""
 
 import math
 
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import swapcal as sc
 from swapcal.engine.kernels import mix64, uniform
-from swapcal.engine.values import PAIR, Values, cut
 
 intervals = st.tuples(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 
@@ -73,56 +72,3 @@ def test_the_p_norm_survives_tiny_and_huge_evidence() -> None:
     assert np.isfinite(weights).all()
     assert forecaster.n_rounds == 3
     assert wide.n_rounds == 1
-
-
-# Values
-
-
-exact = st.integers(-3 * 64, 5 * 64).map(lambda k: k / 64.0)
-numbers = st.lists(exact, min_size=1, max_size=40, unique=True)
-
-
-@given(numbers, st.lists(exact, max_size=20))
-def test_values_are_a_sorted_set_with_slots_for_good(born: list[float], points: list[float]) -> None:
-    values = Values(-3.0, 5.0, 1)
-    for n, value in enumerate(born):
-        if values.n == values.capacity:
-            values.grow(2 * values.capacity)
-        assert values.add(value) == n
-    assert values.sorted.tolist() == sorted(born)
-    assert [values.by_slot[values.slot(rank)] for rank in range(values.n)] == sorted(born)
-    for point in (*points, *born):
-        nearest = min(sorted(born), key=lambda value: abs(value - point))
-        assert values.value(values.nearest(point)) == nearest
-        assert values.find(point) == (born.index(point) if point in born else -1)
-        assert values.above(point) == sum(value < point for value in born)
-    again = Values(-3.0, 5.0, len(born))
-    again.restore(values.arrays())
-    assert again.sorted.tolist() == values.sorted.tolist()
-    assert again.order[: again.n].tolist() == values.order[: values.n].tolist()
-
-
-def test_a_new_value_starts_both_parts_of_its_gap_anew() -> None:
-    values = Values(0.0, 1.0)
-    for value in (0.25, 0.75):
-        values.add(value)
-    values.gaps[:3] = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]
-    values.add(0.5)
-    assert values.gaps[:4].tolist() == [[1.0, 2.0, 3.0], [0.0] * 3, [0.0] * 3, [7.0, 8.0, 9.0]]
-
-
-def test_a_gap_is_cut_when_rounding_stands_out_and_not_below_the_floor() -> None:
-    """Rounds at 0.5, each off by 0.1 where outcomes vary by 0.3: the gap is cut after n^2 0.01 > 16 n 0.09 rounds."""
-    values = Values(0.0, 1.0)
-    for value in (0.4, 0.6):
-        values.add(value)
-    answers = [cut(values, 0.5, 0.1, 0.09, PAIR) for _ in range(145)]
-    assert answers == [None] * 144 + [0.5]
-    assert values.gaps[1].tolist() == pytest.approx([145.0, 14.5, 13.05])
-    narrow = Values(0.0, 1.0)
-    for value in (0.5, 0.501):
-        narrow.add(value)
-    # No noise at all: then n w^2 >= 0.002 x (1 - x) alone decides, and that is after 500 rounds.
-    answers = [cut(narrow, 0.5005, 0.001, 0.0, PAIR) for _ in range(500)]
-    assert answers == [None] * 499 + [0.5005]
-    assert cut(narrow, 0.5, 1.0, 0.0, PAIR) is None, "a value by now"

@@ -204,7 +204,7 @@ STREAMS = [
 def test_the_error_stays_below_the_guarantee(sought: str, hypotheses: str, strategy: str, hints: str | None) -> None:
     """The realized guarantee, at several times; and the one ahead of the run, from the Lipschitz constant alone."""
     n_rounds = 2000
-    for seed in (11, 12):
+    for seed in (11, 12) if ALL else (11,):
         forecaster, adversary = game(sought, hypotheses, strategy, n_rounds, seed=seed, hints=hints)
         for t, _ in enumerate(rounds(forecaster, adversary, n_rounds), start=1):
             if t in (10, 100, 400, n_rounds):

@@ -1,5 +1,6 @@
-"""Special cases that must coincide: two ways to say the same thing give the same numbers."""
+"""Two ways to say the same thing give the same numbers: loop or `run`, other units, special cases that coincide."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -9,10 +10,167 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import swapcal as sc
-from identity_streams import CLASSES, N, Stream, hypotheses_of, stream_of
-from swapcal.potentials import PNorm
-from swapcal.protocols import Elicitable
+from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential, Squint
+from swapcal.protocols import Elicitable, Hypotheses
 from swapcal.typing import Float64Array
+
+N = 4
+POTENTIALS: dict[str, Potential] = {
+    "AdaNormalHedge": AdaNormalHedge(),
+    "Exponential": Exponential(),
+    "Squint": Squint(),
+    "PNorm": PNorm(3.0),
+}
+CLASSES = [*POTENTIALS, "Linear"]
+
+
+def hypotheses_of(kind: str, n: int = N) -> Hypotheses:
+    return sc.Linear(n) if kind == "Linear" else sc.Finite(n, potential=POTENTIALS[kind])
+
+
+@dataclass(frozen=True)
+class Stream:
+    x: Float64Array
+    y: Float64Array
+    hints: Float64Array
+    features: Float64Array
+
+
+def stream_of(n_rounds: int, seed: int, *, n: int = N) -> Stream:
+    """Two active functions a round, so that sums do not depend on their order; everything is a multiple of 1/64."""
+    rng = np.random.default_rng(seed)
+    x = np.zeros((n_rounds, n))
+    for row in x:
+        row[rng.choice(n, 2, replace=False)] = rng.choice([1.0, 0.5, -0.25], 2) * 0.625
+    center = 0.5 + 0.4 * x[:, 0] + 0.2 * np.sin(np.arange(n_rounds) / 50.0)
+    y = np.round(64 * np.clip(center + 0.2 * rng.standard_normal(n_rounds), 0.0, 1.0)) / 64
+    hints = np.round(32 * np.clip(center + 0.1 * rng.standard_normal(n_rounds), 0.0, 1.0)) / 32
+    return Stream(x, y, hints, rng.standard_normal((n_rounds, 2)))
+
+
+def states(forecaster: sc.Forecaster) -> dict[str, Any]:
+    """All that changes from round to round, but for the name the forecaster goes by."""
+    counters, arrays = forecaster.state.snapshot()
+    return {**{k: v for k, v in counters.items() if k not in ("identity", "key")}, **arrays}
+
+
+def assert_same_state(one: sc.Forecaster, two: sc.Forecaster) -> None:
+    first, second = states(one), states(two)
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert np.array_equal(value, second[name]), name
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A forecaster with all that it is fed."""
+
+    property: Elicitable
+    hypotheses: Hypotheses
+    options: dict[str, Any]
+    hinted: bool = False
+
+    def forecaster(self) -> sc.Forecaster:
+        return sc.Forecaster(self.property, self.hypotheses, seed=3, **self.options)
+
+    def feed(self, stream: Stream, t: int) -> dict[str, Any]:
+        features = None if self.options.get("hint") is None else stream.features[t]
+        return {"hint": float(stream.hints[t]) if self.hinted else None, "features": features}
+
+    def loop(self, forecaster: sc.Forecaster, stream: Stream) -> list[float]:
+        values = []
+        for t in range(len(stream.y)):
+            forecast = forecaster.predict(stream.x[t], **self.feed(stream, t))
+            forecaster.update(forecast, stream.y[t])
+            values.append(float(forecast))
+        return values
+
+
+LEARNING = sc.OnlineRegression(n_features=2)
+SETTINGS: dict[str, Setting] = {
+    **{f"{kind}, no hint": Setting(sc.Mean(), hypotheses_of(kind), {"horizon": 200}) for kind in CLASSES},
+    **{f"{kind}, hints": Setting(sc.Mean(), hypotheses_of(kind), {"horizon": 200}, True) for kind in CLASSES},
+    **{f"{kind}, learning": Setting(sc.Mean(), hypotheses_of(kind), {"bins": 6, "hint": LEARNING}) for kind in CLASSES},
+    "learning on top of hints": Setting(sc.Expectile(0.8), sc.Finite(N), {"bins": 7, "hint": LEARNING}, True),
+    "learning quantile, jitter": Setting(
+        sc.Quantile(0.75), sc.Finite(N), {"bins": 7, "hint": LEARNING, "jitter": 0.1}, True
+    ),
+    "quantile, jitter": Setting(sc.Quantile(0.9), sc.Finite(N), {"bins": 5, "jitter": 1.0 / 64}),
+    "linear quantile, jitter": Setting(sc.Quantile(0.2), sc.Linear(N), {"bins": 5, "jitter": 0.5}, True),
+    "anytime": Setting(sc.Mean(), sc.Finite(N), {}),
+    "moment": Setting(sc.Moment(3), sc.Finite(N), {"bins": 5, "levels": 3, "trust": 0.0}, True),
+}
+
+
+@pytest.mark.usefixtures("little_room")
+@pytest.mark.parametrize("name", SETTINGS)
+def test_run_is_the_loop(name: str) -> None:
+    """Labels vary by a hundredth of the range: values appear, and the arrays that hold them are replaced on the way."""
+    setting, some = SETTINGS[name], stream_of(400, 21)
+    y = 0.5 + 0.4 * some.x[:, 0] + 0.01 * (some.y - 0.5)
+    stream = Stream(some.x, y, np.round(256 * y) / 256, some.features)
+    looped, ran = setting.forecaster(), setting.forecaster()
+    expected = setting.loop(looped, stream)
+    parts = []
+    for part in (slice(0, 90), slice(90, 400)):
+        hints = stream.hints[part] if setting.hinted else None
+        features = None if setting.options.get("hint") is None else stream.features[part]
+        parts.append(ran.run(stream.x[part], stream.y[part], hints, features=features))
+    assert np.concatenate(parts).tolist() == expected
+    assert len(set(expected)) > 2
+    assert_same_state(looped, ran)
+
+
+def test_the_horizon_does_not_matter() -> None:
+    """It is there for the guarantee ahead of a run; forecasts are the same with any, and without."""
+    stream = stream_of(400, 23)
+    runs = []
+    for horizon in (None, 400, 10, 10**9):
+        for hints in (None, stream.hints):
+            forecaster = sc.Forecaster(sc.Quantile(0.7), sc.Finite(N), seed=4, horizon=horizon, jitter=0.01)
+            runs.append(forecaster.run(stream.x, stream.y, hints).tolist())
+            assert forecaster.guarantee() < forecaster.guarantee(n_rounds=400)
+    assert all(run == runs[k % 2] for k, run in enumerate(runs))
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_distribution_is_what_predict_draws_from(name: str) -> None:
+    setting, stream = SETTINGS[name], stream_of(120, 6)
+    forecaster, drawn, surprise = setting.forecaster(), 0, 0.0
+    for t in range(120):
+        before = states(forecaster)
+        distribution = forecaster.distribution(stream.x[t], **setting.feed(stream, t))
+        after = states(forecaster)
+        assert all(np.array_equal(before[k], after[k]) for k in before), "asking changes nothing"
+        forecast = forecaster.predict(stream.x[t], **setting.feed(stream, t))
+        assert sum(distribution.values()) == pytest.approx(1.0, abs=1e-15)
+        assert min(distribution.values()) >= 0.0
+        assert distribution[forecast.value] == forecast.probability
+        assert set(distribution) == {forecast.value, forecast.other}
+        if len(distribution) == 2:
+            drawn += 1
+            lower = min(distribution)
+            surprise += (forecast.value == lower) - distribution[lower]
+        forecaster.update(forecast, stream.y[t])
+    # The draws follow the probabilities: Hoeffding's inequality at 1e-6.
+    assert abs(surprise) <= np.sqrt(0.5 * max(drawn, 1) * np.log(2e6))
+
+
+def test_a_forecast_without_outcome_only_uses_up_its_draw() -> None:
+    """The evidence does not know of it: the next distribution is that of a forecaster that never made it."""
+    stream = stream_of(100, 19)
+    one, two = (sc.Forecaster(sc.Mean(), sc.Finite(N), bins=5, seed=1) for _ in range(2))
+    for t in range(100):
+        two.predict(stream.x[-1 - t])
+        assert one.distribution(stream.x[t]) == two.distribution(stream.x[t])
+        played = two.predict(stream.x[t])
+        # The other one draws until it has drawn the same.
+        while (forecast := one.predict(stream.x[t])).value != played.value:
+            assert forecast.value == played.other
+        one.update(forecast, stream.y[t])
+        two.update(played, stream.y[t])
+    assert two.n_pending == 100
+    assert one.error() == two.error() > 0.0
 
 
 def with_levels(stream: Stream, n_levels: int) -> Float64Array:
@@ -44,9 +202,6 @@ def test_error_is_the_audit(target: Elicitable, kind: str) -> None:
         assert hinted.error(r) == pytest.approx(audited, rel=1e-10)
 
 
-# Special cases of classes.
-
-
 def test_one_constant_function_is_calibration() -> None:
     stream, ones = stream_of(300, 12), np.ones((300, 1))
     forecaster = sc.Forecaster(sc.Mean(), sc.Finite(1), bins=6, seed=1)
@@ -74,20 +229,10 @@ def test_linear_is_the_two_norm_of_a_finite_class(hinted: bool) -> None:
     assert finite.error() < linear.error()
 
 
-@pytest.mark.parametrize("hinted", [False, True])
-@pytest.mark.parametrize("kind", CLASSES)
-def test_permuting_functions_permutes_the_state(kind: str, hinted: bool) -> None:
-    """Two terms add up alike in both orders; a third, the hint's level set, would not, so it is left out."""
-    stream, order = stream_of(250, 14), np.array([2, 0, 3, 1])
-    hints = stream.hints if hinted else None
-    one, two = (sc.Forecaster(sc.Mean(), hypotheses_of(kind), bins=6, seed=5, levels=0) for _ in range(2))
-    assert one.run(stream.x, stream.y, hints).tolist() == two.run(stream.x[:, order], stream.y, hints).tolist()
-    assert np.array_equal(one.state.evidence.arrays()["sums"][:, order], two.state.evidence.arrays()["sums"])
-    assert np.array_equal(one.state.evidence.counts, two.state.evidence.counts)
-    assert one.error() == pytest.approx(two.error(), rel=1e-12)
+CHANGES = ["a zero function is added", "functions are negated", "functions are permuted", "every function comes twice"]
 
 
-@pytest.mark.parametrize("change", ["a zero function is added", "functions are negated", "every function comes twice"])
+@pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("hinted", [False, True])
 @pytest.mark.parametrize("kind", CLASSES)
 def test_what_changes_no_forecast(kind: str, hinted: bool, change: str) -> None:
@@ -99,6 +244,8 @@ def test_what_changes_no_forecast(kind: str, hinted: bool, change: str) -> None:
         x = np.hstack([stream.x[:, :2], np.zeros((250, 1)), stream.x[:, 2:]])
     elif change == "functions are negated":
         x = stream.x * np.array([1.0, -1.0, -1.0, 1.0])
+    elif change == "functions are permuted":
+        x = stream.x[:, [2, 0, 3, 1]]
     else:
         # Side by side, so that partial sums are twice what they were; halved to stay in the unit ball.
         x = np.repeat(stream.x[:, :1] * scale, 2, axis=1)
@@ -108,9 +255,6 @@ def test_what_changes_no_forecast(kind: str, hinted: bool, change: str) -> None:
     assert one.run(stream.x, stream.y, hints).tolist() == two.run(x, stream.y, hints).tolist()
     factor = 2.0 if kind == "Linear" and change == "every function comes twice" else 1.0
     assert two.error() == pytest.approx(factor * one.error(), rel=1e-12)
-
-
-# Special cases of properties.
 
 
 @pytest.mark.parametrize("hinted", [False, True])
@@ -164,9 +308,6 @@ def test_other_names_of_the_mean() -> None:
     assert all(error == errors[0] > 0.0 for error in errors)
 
 
-# Time.
-
-
 @settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32),
@@ -190,17 +331,3 @@ def test_the_error_is_subadditive_over_epochs(seed: int, n_epochs: int, n_values
 
     parts = [error(slice(a, b)) for a, b in pairwise(cuts)]
     assert error(slice(0, total)) <= sum(parts) * (1.0 + 1e-12)
-
-
-def test_parts_of_a_run_add_up() -> None:
-    """The error over values that appear on the way is at most that before them plus that after them."""
-    cut = 2_000
-    stream = stream_of(cut + 500, 20)
-    forecaster = sc.Forecaster(sc.Mean(), sc.Finite(N))
-    first = forecaster.run(stream.x[:cut], stream.y[:cut])
-    n, before = len(forecaster.values), forecaster.error()
-    second = forecaster.run(stream.x[cut:], stream.y[cut:])
-    assert len(forecaster.values) >= n >= 11
-    assert before == pytest.approx(sc.swap_multicalibration_error(stream.y[:cut], first, stream.x[:cut]), rel=1e-10)
-    after = sc.swap_multicalibration_error(stream.y[cut:], second, stream.x[cut:])
-    assert max(before - after, 0.0) < forecaster.error() <= before + after

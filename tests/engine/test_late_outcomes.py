@@ -1,18 +1,26 @@
-"""Outcomes that come late: the drift that the ledger sees, the guarantee that holds, forecasts that wait."""
+"""Outcomes that come late: the guarantee holds, forecasts wait, blanks are filled in, the kernel has NumPy's plan.
 
-import io
+That `run`, single events and the loop are one thing is in `suites/test_late.py`.
+"""
+
 from collections.abc import Callable, Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
 import swapcal as sc
-from games import CLASSES, STRATEGIES, game, row_of
-from swapcal.engine.ledger import DRIFT, PEAK, RESERVED
+from games import CLASSES, STRATEGIES, game
+from swapcal.engine import kernels
+from swapcal.engine.ledger import RESERVED
+from swapcal.engine.pending import Chunk
+from swapcal.engine.schedule import NEVER, Schedule, learn_order, play_alone
+from swapcal.errors import AlreadyUpdated, ExpiredForecast, InvalidInput, UnknownForecast
 from swapcal.simulate.adversaries import rounds
 
 Delay = Callable[[np.random.Generator, float], int]
+
 
 DELAYS: dict[str, Delay] = {
     "none": lambda rng, y: 0,
@@ -104,61 +112,6 @@ def test_outcomes_that_come_all_at_once_at_the_end(potential: str, n_rounds: int
     assert forecaster.error() <= forecaster.guarantee(0.05)
 
 
-@pytest.mark.parametrize("kind", ["AdaNormalHedge", "Exponential", "Squint"])
-def test_at_once_and_without_hints_only_the_ends_move_the_drift(kind: str) -> None:
-    """A draw cancels its own evidence to the last bit; an end that heals takes away, and is never drawn."""
-    rng = np.random.default_rng(3)
-    functions = sc.Finite(3, potential=getattr(sc.potentials, kind)())
-    forecaster = sc.Forecaster(sc.Mean(), functions, seed=2)
-    ledger, ends = forecaster.state.ledger, 0
-    for t in range(400):
-        x = rng.integers(-2, 3, 3) / 2.0
-        forecast = forecaster.predict(x)
-        before = float(ledger.drift[DRIFT])
-        assert ledger.drift[RESERVED] == abs(forecast.phi)
-        assert (forecast.phi != 0.0) == (forecast.kind == "pair")
-        forecaster.update(forecast, float(np.clip(0.9 * (t > 200) + 0.05 + 0.3 * x[0] * rng.random(), 0.0, 1.0)))
-        change = float(ledger.drift[DRIFT]) - before
-        assert change == 0.0 if forecast.kind in ("pair", "zero") else change <= 0.0
-        ends += forecast.kind in ("low", "high")
-        assert ledger.drift[RESERVED] == 0.0
-    assert ledger.drift[PEAK] == pytest.approx(max(0.0, ledger.drift[PEAK]))
-    assert ends > 0
-
-
-@pytest.mark.parametrize("kind", ["groups", "exponential", "squint", "p-norm", "linear"])
-def test_late_outcomes_move_the_drift_by_the_difference_of_the_evidence(kind: str) -> None:
-    functions, contexts = CLASSES[kind]
-    rng = np.random.default_rng(4)
-    forecaster = sc.Forecaster(sc.Mean(), functions, seed=3)
-    state, waiting, moved = forecaster.state, list[sc.Forecast](), 0
-    for t in range(600):
-        forecast = forecaster.predict(contexts[rng.integers(len(contexts))])
-        waiting.append(forecast)
-        reserved = sum(state.evidence.reserve(each.phi) for each in waiting if each.phi)
-        assert state.ledger.drift[RESERVED] == pytest.approx(reserved, rel=1e-9)
-        if len(waiting) > 25 or t > 570:
-            late = waiting.pop(int(rng.integers(len(waiting))))
-            y, row = float(rng.random() < 0.7), row_of(late)
-            slot, n = state.values.find(late.value), float(state.counts[state.values.find(late.value)])
-            v = float(sc.Mean().identification(late.evidence_at, y))
-            v = min(v, 0.0) if late.kind == "low" else max(v, 0.0) if late.kind == "high" else v
-            now, before = state.evidence.phi(slot, row), float(state.ledger.drift[DRIFT])
-            expected = (now - late.phi) * v
-            if kind in ("p-norm", "linear"):
-                sums = state.evidence.arrays()["sums"][slot]
-                p = 2.0 if kind == "linear" else state.evidence.potential.exponent  # type: ignore[attr-defined]
-                radius = 1.0 if kind == "linear" else len(sums) ** (2.0 / p)
-                pull = float(np.linalg.norm(sums, p)) ** 2 / (n * (n + 1.0)) if n else 0.0
-                expected = 2.0 * expected + (v * late.phi) ** 2 / radius - pull
-            forecaster.update(late, y)
-            found = float(state.ledger.drift[DRIFT]) - before
-            assert found == pytest.approx(expected, rel=1e-6, abs=1e-9 * (1.0 + abs(before)))
-            moved += abs(found) > 1e-6
-        assert state.ledger.drift[PEAK] >= state.ledger.drift[DRIFT] + 0.0
-    assert moved > 100
-
-
 @pytest.mark.parametrize("potential", ["Exponential", "Squint"])
 def test_small_gains_are_not_bounded_by_their_squares(potential: str) -> None:
     """Thirty rounds of one bin, each off by a tenth: the sum is 3, that of the squares 0.3."""
@@ -167,9 +120,6 @@ def test_small_gains_are_not_bounded_by_their_squares(potential: str) -> None:
     forecaster.run(np.ones((30, 1)), np.full(30, 0.6))
     assert forecaster.error() == pytest.approx(0.3)
     assert forecaster.error() <= forecaster.guarantee(0.05)
-
-
-# Forecasts that wait
 
 
 @pytest.mark.parametrize("window", [5, 1024, 3000])
@@ -184,11 +134,7 @@ def test_flags_grow_with_those_who_wait_and_the_oldest_expire(window: int) -> No
     for forecast, error in ((made[0], sc.ExpiredForecast), (made[2], sc.ExpiredForecast)):
         with pytest.raises(error):
             forecaster.update(forecast, 0.5)
-    file = io.BytesIO()
-    forecaster.save(file)
-    file.seek(0)
-    loaded = sc.Forecaster.load(file)
-    for each in (forecaster, loaded):
+    for each in (forecaster, sc.Forecaster.from_bytes(forecaster.to_bytes())):
         for forecast in made[3:]:
             each.update(forecast, 0.5)
         assert (each.n_pending, each.n_rounds) == (0, window + 1)
@@ -199,16 +145,99 @@ def test_flags_grow_with_those_who_wait_and_the_oldest_expire(window: int) -> No
     assert len(forecaster.state.pending.flags) == min(max(window, 5), 4096)
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_an_outcome_is_taken_while_every_flag_is_up(own: bool) -> None:
-    """With as many forecasts open as there are flags, for a property of one's own too."""
-    target = sc.Property(lambda p, y: p - y, lipschitz=1.0) if own else sc.Mean()
-    forecaster = sc.Forecaster(target, sc.Finite(1), seed=1)
-    made = [forecaster.predict([1.0]) for _ in range(1024)]
-    for forecast in made:
-        forecaster.update(forecast, 0.5)
-    assert forecaster.n_rounds == 1024
-    made = [forecaster.predict([1.0]) for _ in range(1500)]
-    forecaster.run(np.ones((50, 1)), np.full(50, 0.5))
-    assert forecaster.n_pending == 1500
-    forecaster.update(made[0], 0.5)
+N = 700
+
+
+def stream(seed: int = 1) -> tuple[Any, ...]:
+    """Contexts, outcomes, the model, and outcomes with blanks: a tenth of them, and all of the last hundred."""
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([np.ones(N), rng.integers(0, 2, (N, 3))]).astype(float)
+    p = rng.uniform(0.1, 0.9, N)
+    y = (rng.random(N) < np.clip(p + 0.2 * x[:, 1] - 0.1, 0.0, 1.0)).astype(float)
+    seen = np.where((rng.random(N) < 0.1) | (np.arange(N) >= N - 100), np.nan, y)
+    return x, y, p, seen
+
+
+def made(learns: bool, **settings: Any) -> sc.Forecaster:
+    return sc.Forecaster(sc.Mean(), sc.Finite(4), seed=3, hint=sc.OnlineRegression() if learns else None, **settings)
+
+
+def test_with_known_moments_it_is_learned_when_that_is_due() -> None:
+    """A blank that is filled in with a moment is as one that was there from the start."""
+    x, y, p, seen = stream()
+    seen[: N // 2] = y[: N // 2]
+    blank = np.isnan(seen[: N - 100]) & (np.arange(N - 100) >= N // 2)
+    known = np.arange(N) + 150.0
+    one, two = made(True), made(True)
+    both = [one.run(x[:600], np.where(blank, np.nan, y[:600]), p[:600], known=known[:600], missing="skip", waits=blank)]
+    # Moments of a second call are counted from its own first row.
+    rows = np.flatnonzero(blank)
+    late = rows[known[rows] >= 600]
+    one.fill_in(late, y[late], known=known[late])
+    both.append(one.run(x[600:], y[600:], p[600:], known=known[600:] - 600.0))
+    whole = np.where(blank & (known[:600] < 600), np.nan, y[:600])
+    first = two.run(x[:600], whole, p[:600], known=known[:600], missing="skip", waits=np.isnan(whole))
+    second = two.run(x[600:], y[600:], p[600:], known=known[600:] - 600.0)
+    assert len(late)
+    assert both[0].tolist() == first.tolist()
+    assert both[1].tolist() == second.tolist()
+
+
+def test_what_cannot_be_filled_in_says_why_and_changes_nothing() -> None:
+    x, _, p, seen = stream()
+    forecaster = made(False, max_pending=400)
+    forecaster.run(x, seen, p, missing="skip", waits=np.isnan(seen))
+    waiting = np.flatnonzero(np.isnan(seen))
+    expired, open_ = waiting[waiting < N - 400], waiting[waiting >= N - 400]
+    assert forecaster.lateness().n_expired == len(expired)
+    assert forecaster.n_pending == len(open_)
+    before = forecaster.to_bytes()
+    good = [int(open_[0]), int(open_[1])]
+    known = next(t for t in range(N - 400, N) if not np.isnan(seen[t]))
+    for bad, error in (
+        (int(expired[0]), ExpiredForecast),
+        (known, AlreadyUpdated),
+        (N, UnknownForecast),
+        (good[0], InvalidInput),
+        (0.5, InvalidInput),
+    ):
+        with pytest.raises(error):
+            forecaster.fill_in([*good, bad], [0.0, 1.0, 1.0])
+    with pytest.raises(InvalidInput):
+        forecaster.fill_in(good, [0.0, 7.0])
+    assert forecaster.to_bytes() == before
+    forecaster.fill_in(good, [0.0, 1.0])
+    with pytest.raises(AlreadyUpdated):
+        forecaster.fill_in(good[:1], [0.0])
+    mine = forecaster.predict(x[0], p[0])
+    with pytest.raises(InvalidInput, match="given to the caller"):
+        forecaster.fill_in([mine.round], [1.0])
+    with pytest.raises(InvalidInput, match="True or False for each"):
+        forecaster.run(x, seen, p, missing="skip", waits=[True])
+
+
+@pytest.mark.skipif(kernels.native is None, reason="the compiled kernels are not installed, or switched off")
+def test_the_compiled_plan_is_that_of_numpy() -> None:
+    """What is learned before which row, with lines from before, ties, and outcomes that never come."""
+    rng = np.random.default_rng(1)
+    for n, carried in ((0, 0), (0, 3), (1, 0), (7, 2), (200, 30), (500, 0)):
+        for spread in (1, 4, 300):
+            own = np.arange(n) + 1 + rng.integers(0, spread, n)
+            own[rng.random(n) < 0.1] = NEVER
+            arrive = np.concatenate([rng.integers(0, max(n, 1), carried), own]).astype(np.int64)
+            lines = rng.permutation(50)[:carried].astype(np.int64)
+            for ours, twin in zip(kernels.native.planned(arrive, lines), learn_order(arrive, lines), strict=True):
+                assert ours.dtype == twin.dtype
+                assert ours.tolist() == twin.tolist()
+
+
+@pytest.mark.skipif(kernels.native is None, reason="the compiled kernels are not installed, or switched off")
+def test_a_plan_that_cannot_be_is_refused_by_the_kernel() -> None:
+    x, y, p, _ = stream()
+    forecaster = made(False)
+    rows = forecaster.hypotheses.rows(x, N)
+    ends = np.minimum(np.arange(N + 1), 1)
+    for code in (5, -99):
+        plan = Schedule(np.array([code]), ends, np.ones(N, dtype=np.uint8), np.full(N, np.nan))
+        with pytest.raises((ValueError, RuntimeError), match=r"before its forecast|no such round"):
+            play_alone(forecaster._round, Chunk(rows, y, p, None, np.empty(N), plan))

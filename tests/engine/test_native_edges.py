@@ -110,18 +110,8 @@ def test_a_changed_forecast_is_taken_or_refused_alike(name: str, what: str) -> N
 
 NUMBERS = [0, 1, True, 0.5, -0.0, np.float32(0.3), np.float64(0.25), np.int8(1), Fraction(1, 3), np.array(0.5)]
 NOT_NUMBERS = [
-    None,
-    "0.5",
-    10**400,
-    float("nan"),
-    float("inf"),
-    -1e-300,
-    1.0000001,
-    [0.5],
-    np.array([0.5]),
-    1j,
-    object(),
-]
+    None, "0.5", 10**400, float("nan"), float("inf"), -1e-300, 1.0000001, [0.5], np.array([0.5]), 1j, object(),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("y", [*NUMBERS, *NOT_NUMBERS], ids=lambda y: "an object" if type(y) is object else repr(y))
@@ -155,29 +145,17 @@ def frozen(x: Any) -> Any:
 
 
 ARRAYS: dict[str, Callable[[Any], Any]] = {
-    "masked, nothing hidden": np.ma.array,
-    "masked, some hidden": lambda x: np.ma.array(x, mask=x == 0.5),
-    "big-endian": lambda x: x.astype(">f8"),
-    "strided": lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
-    "backward": lambda x: x[..., ::-1],
-    "read-only": frozen,
-    "misaligned": misaligned,
-    "float32": lambda x: x.astype(np.float32),
-    "long double": lambda x: x.astype(np.longdouble),
-    "whole": lambda x: x.astype(np.int16),
-    "true and false": lambda x: x > 0.0,
-    "objects": lambda x: x.astype(object),
-    "objects, one missing": lambda x: np.where(x == 0.5, None, x.astype(object)),
-    "words": lambda x: x.astype(str),
-    "complex": lambda x: x.astype(complex),
-    "a subclass": lambda x: x.view(Odd),
-    "one dimension more": lambda x: x[None],
-    "a number": lambda x: x.sum(),
-    "too short": lambda x: x[..., 1:],
-    "NaN": lambda x: np.where(x == 0.5, np.nan, x),
-    "infinite": lambda x: np.where(x == 0.5, np.inf, x),
+    "masked, nothing hidden": np.ma.array, "masked, some hidden": lambda x: np.ma.array(x, mask=x == 0.5),
+    "big-endian": lambda x: x.astype(">f8"), "strided": lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
+    "backward": lambda x: x[..., ::-1], "read-only": frozen, "misaligned": misaligned,
+    "float32": lambda x: x.astype(np.float32), "long double": lambda x: x.astype(np.longdouble),
+    "whole": lambda x: x.astype(np.int16), "true and false": lambda x: x > 0.0, "objects": lambda x: x.astype(object),
+    "objects, one missing": lambda x: np.where(x == 0.5, None, x.astype(object)), "words": lambda x: x.astype(str),
+    "complex": lambda x: x.astype(complex), "a subclass": lambda x: x.view(Odd),
+    "one dimension more": lambda x: x[None], "a number": lambda x: x.sum(), "too short": lambda x: x[..., 1:],
+    "NaN": lambda x: np.where(x == 0.5, np.nan, x), "infinite": lambda x: np.where(x == 0.5, np.inf, x),
     "too large": lambda x: x * 3.0,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", ARRAYS)
@@ -218,16 +196,10 @@ def engine_of(hint: Any = None, features: Any = None) -> tuple[sc.Forecaster, An
 
 
 ROWS: dict[str, Any] = {
-    "indptr": np.array([0, 2, 3]),
-    "indices": np.array([0, 2, 1]),
-    "values": np.array([1.0, 0.5, -1.0]),
-    "y": np.array([0.3, 0.6]),
-    "hints": None,
-    "features": None,
-    "out": np.zeros(2),
-    "progress": np.zeros(3, dtype=np.int64),
-    "late": None,
-}
+    "indptr": np.array([0, 2, 3]), "indices": np.array([0, 2, 1]), "values": np.array([1.0, 0.5, -1.0]),
+    "y": np.array([0.3, 0.6]), "hints": None, "features": None, "out": np.zeros(2),
+    "progress": np.zeros(3, dtype=np.int64), "late": None,
+}  # fmt: skip
 
 BAD_ROWS: dict[str, dict[str, Any]] = {
     "a position beyond the context": {"indices": np.array([0, 2, 3])},
@@ -281,17 +253,11 @@ def played(run: Callable[..., None], *contexts: Any, **rest: Any) -> int:
 @pytest.mark.parametrize(
     "x",
     [
-        np.ones((2, 2)),
-        np.ones((3, 3)),
-        np.ones((2, 4)),
-        np.ones(6),
-        np.full((2, 3), np.nan),
-        np.full((2, 3), 1.5),
-        np.array([["a"] * 3] * 2),
-        None,
+        np.ones((2, 2)), np.ones((3, 3)), np.ones((2, 4)), np.ones(6), np.full((2, 3), np.nan), np.full((2, 3), 1.5),
+        np.array([["a"] * 3] * 2), None,
     ],
     ids=repr,
-)
+)  # fmt: skip
 def test_malformed_dense_runs_are_refused(x: Any) -> None:
     rest = {name: ROWS[name] for name in ("y", "hints", "features", "out", "progress", "late")}
     forecaster, engine = engine_of()
@@ -318,16 +284,11 @@ def test_runs_with_a_learning_hint_need_its_features() -> None:
 @pytest.mark.parametrize(
     ("indices", "values", "hint"),
     [
-        ([0, 5], [1.0, 1.0], None),
-        ([-1, 2], [1.0, 1.0], None),
-        ([1, 1], [1.0, 1.0], None),
-        ([2, 0], [1.0, 1.0], None),
-        ([0, 1], [1.0], None),
-        ([[0, 1]], [1.0, 1.0], None),
-        ([0, 1], [1.0, 1.0], math.nan),
-        ([0, 1], [1.0, 1.0], "0.5"),
+        ([0, 5], [1.0, 1.0], None), ([-1, 2], [1.0, 1.0], None), ([1, 1], [1.0, 1.0], None),
+        ([2, 0], [1.0, 1.0], None), ([0, 1], [1.0], None), ([[0, 1]], [1.0, 1.0], None),
+        ([0, 1], [1.0, 1.0], math.nan), ([0, 1], [1.0, 1.0], "0.5"),
     ],
-)
+)  # fmt: skip
 def test_malformed_rows_are_refused_by_play_and_learn(indices: Any, values: Any, hint: Any) -> None:
     forecaster, engine = engine_of()
     row = np.array(indices), np.array(values)

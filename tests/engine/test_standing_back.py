@@ -9,16 +9,67 @@ import pytest
 
 import swapcal as sc
 from effort import crossed
-from late_streams import PROPERTIES, data, late_by, looped
 from swapcal import simulate
-from swapcal.engine import gate, kernels
 from swapcal.engine import gate as gates
+from swapcal.engine import kernels
 from swapcal.engine.gate import LossBounds
 from swapcal.simulate import streams
 
+PROPERTIES: dict[str, Any] = {
+    "mean": sc.Mean(low=-1.0, high=3.0),
+    "probability": sc.Probability(),
+    "quantile": sc.Quantile(0.9),
+    "expectile": sc.Expectile(0.2),
+    "moment": sc.Moment(2, low=-1.0, high=2.0),
+    "own": sc.Property(lambda p, y: p - y, lipschitz=1.0),
+}
+
+
+def data(property: Any, n: int, seed: int) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    x = (rng.random((n, 4)) < 0.5).astype(float)
+    x[:, 0] = 1.0
+    chance = np.clip(0.2 + 0.5 * x[:, 1] * x[:, 2], 0.0, 1.0)
+    unit = (rng.random(n) < chance).astype(float)
+    if not isinstance(property, sc.Probability):
+        unit = np.clip(chance + 0.4 * (rng.random(n) - 0.5), 0.0, 1.0)
+    low, high = property.domain
+    return x, property.low + (property.high - property.low) * unit, low + (high - low) * (0.1 + 0.7 * chance)
+
+
+def late_by(kind: str, y: Any) -> Any:
+    n = len(y)
+    if kind == "fixed":
+        return streams.fixed(n, 40)
+    if kind == "geometric":
+        return streams.geometric(n, 25.0, 1)
+    if kind == "by outcome":
+        return streams.by_outcome(y, 1.0, 150.0, 1)
+    if kind == "a history":
+        return np.arange(n) + np.where(np.arange(n) < 200, 1.0, np.random.default_rng(3).geometric(1.0 / 25.0, n))
+    return np.arange(n) + np.where(np.random.default_rng(2).random(n) < 0.5, 1.0, 90.0)
+
+
+def looped(forecaster: sc.Forecaster, x: Any, y: Any, h: Any, known: Any, save_at: int) -> tuple[Any, sc.Forecaster]:
+    """`predict` and `update`; in the middle all that is out goes through JSON, and the forecaster through a file."""
+    order = np.argsort(known, kind="stable")
+    waiting: dict[int, sc.Forecast] = {}
+    shown, k = np.empty(len(y)), 0
+    for t in range(len(y)):
+        while k < len(y) and known[order[k]] <= t:
+            forecaster.update(waiting.pop(int(order[k])), float(y[order[k]]))
+            k += 1
+        waiting[t] = forecaster.predict(x[t], float(h[t]))
+        shown[t] = float(waiting[t])
+        if t == save_at:
+            own = forecaster.property if isinstance(forecaster.property, sc.Property) else None
+            forecaster = sc.Forecaster.from_bytes(forecaster.to_bytes(), property=own)
+            waiting = {key: sc.Forecast.from_json(each.to_json()) for key, each in waiting.items()}
+    return shown, forecaster
+
 
 @pytest.mark.parametrize(
-    ("name", "kind"), crossed(PROPERTIES, ["fixed", "geometric", "by outcome", "some at once"], of=2)
+    ("name", "kind"), crossed(PROPERTIES, ["fixed", "geometric", "by outcome", "some at once", "a history"], of=2)
 )
 def test_the_same_in_a_run_in_a_loop_and_through_files(name: str, kind: str) -> None:
     target = PROPERTIES[name]
@@ -276,12 +327,12 @@ def test_what_is_forgotten_costs_nothing() -> None:
 
 def flagged(y: Any, v: Any, lags: Any) -> bool:
     """The e-value over cohorts of 32, straight from its definition."""
-    totals = np.zeros(gate.N_LATE_TOTALS)
+    totals = np.zeros(gates.N_LATE_TOTALS)
     for start in range(0, len(y) - 31, 32):
-        cohort = np.zeros(gate.LATE_WIDTH)
+        cohort = np.zeros(gates.LATE_WIDTH)
         for t in range(start, start + 32):
-            gate.add(cohort, float(v[t]), int(lags[t]))
-        if gate.judge(totals, cohort):
+            gates.add(cohort, float(v[t]), int(lags[t]))
+        if gates.judge(totals, cohort):
             return True
     return False
 
@@ -293,13 +344,13 @@ def test_the_e_value_is_its_definition() -> None:
     x = np.array([np.sum((a - a.mean()) * (b - b.mean())) for a, b in zip(v, logs, strict=True)])
     rho = np.mean(x * x)
     expected = x.sum() ** 2 / (2.0 * (np.sum(x * x) + rho)) - 0.5 * math.log((np.sum(x * x) + rho) / rho)
-    totals = np.zeros(gate.N_LATE_TOTALS)
+    totals = np.zeros(gates.N_LATE_TOTALS)
     for row, late in zip(v, g, strict=True):
-        cohort = np.zeros(gate.LATE_WIDTH)
+        cohort = np.zeros(gates.LATE_WIDTH)
         for a, b in zip(row, late, strict=True):
-            gate.add(cohort, float(a), int(b))
-        gate.judge(totals, cohort)
-    assert gate.log_e(totals) == pytest.approx(expected)
+            gates.add(cohort, float(a), int(b))
+        gates.judge(totals, cohort)
+    assert gates.log_e(totals) == pytest.approx(expected)
 
 
 def test_independent_delays_are_not_found_and_equal_ones_say_exactly_nothing() -> None:
@@ -383,9 +434,88 @@ def test_in_the_order_of_forecasts_nothing_is_left_to_find() -> None:
         forecaster.run(x, y, h, known=known, order=order)
         found[order] = int(forecaster.state.gate.counts[gates.FLAGGED])
     assert found["forecast"] == -1 < found["arrival"]
-    totals, cohort = np.zeros(gate.N_LATE_TOTALS), np.zeros(gate.LATE_WIDTH)
+    totals, cohort = np.zeros(gates.N_LATE_TOTALS), np.zeros(gates.LATE_WIDTH)
     for k in range(32):
-        gate.add(cohort, 1.0 if k % 2 else -1.0, 1_000 + 100 * (k % 2))
+        gates.add(cohort, 1.0 if k % 2 else -1.0, 1_000 + 100 * (k % 2))
     for _ in range(1_000):
-        assert not gate.judge(totals, cohort)
+        assert not gates.judge(totals, cohort)
     assert not totals.any()
+
+
+# A history that was learned at once speaks for itself when outcomes begin to come late.
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_the_book_has_the_sums_of_the_history(name: str) -> None:
+    target, n = PROPERTIES[name], 100
+    x, y, h = data(target, n, 7)
+    h[50:60] = np.nan  # nothing to compare with
+    forecaster = sc.Forecaster(target, sc.Finite(4), seed=2)
+    said = forecaster.run(x, y, h, missing="skip")
+    hinted = ~np.isnan(h)
+    costs = [LossBounds(target).outcome(*each) for each in zip(said[hinted], h[hinted], y[hinted], strict=True)]
+    differences = np.array([each.difference for each in costs])
+    totals = forecaster.state.gate.totals
+    assert totals[gates.JUDGED] == 90.0
+    assert totals[gates.PAPER] == pytest.approx(differences.sum())
+    assert totals[gates.MODEL] == pytest.approx(sum(each.model for each in costs))
+    assert totals[gates.SIZE] == pytest.approx(sum(abs(each.v) for each in costs))
+    assert totals[gates.DISTANCE] == pytest.approx(sum(each.distance for each in costs))
+    cohorts = differences[:64].reshape(2, 32).sum(axis=1)
+    assert totals[gates.SQUARES] == pytest.approx((cohorts**2).sum())
+    assert totals[gates.BLOCK] == pytest.approx(differences[64:].sum())
+    assert not np.delete(totals, gates.NOTED).any()
+
+
+def test_a_long_history_is_halved() -> None:
+    x, y, h = data(sc.Mean(), gates.MEMORY + 50, 1)
+    short, long = (sc.Forecaster(sc.Mean(), sc.Finite(4), seed=1) for _ in range(2))
+    short.run(x[: gates.MEMORY - 1], y[: gates.MEMORY - 1], h[: gates.MEMORY - 1])
+    long.run(x[: gates.MEMORY], y[: gates.MEMORY], h[: gates.MEMORY])
+    assert short.state.gate.totals[gates.JUDGED] == gates.MEMORY - 1
+    assert long.state.gate.totals[gates.JUDGED] == gates.MEMORY // 2
+    assert long.state.gate.totals[gates.MODEL] == pytest.approx(0.5 * short.state.gate.totals[gates.MODEL], rel=1e-3)
+    long.run(x[gates.MEMORY :], y[gates.MEMORY :], h[gates.MEMORY :])
+    assert long.state.gate.totals[gates.JUDGED] == gates.MEMORY // 2 + 50
+    sc.Forecaster.from_bytes(long.to_bytes())
+
+
+def a_model_that_is_off(n: int, seed: int) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    x = (rng.random((n, 12)) < 0.3).astype(float)
+    x[:, 0] = 1.0
+    chance = 1.0 / (1.0 + np.exp(-(x @ rng.normal(0.0, 0.5, 12))))
+    return x, (rng.random(n) < chance).astype(float), 0.7 * chance + 0.1
+
+
+def test_what_a_history_has_shown_to_gain_is_shown_on() -> None:
+    n, before, delay = 8_000, 5_000, 500.0
+    x, y, h = a_model_that_is_off(n, 0)
+    live = slice(before, n)
+    known = np.arange(n - before) + delay
+    shares, losses = [], []
+    for learned in (before, 0):
+        forecaster = sc.Forecaster(sc.Probability(), sc.Finite(12), seed=1, hint=sc.OnlineRegression())
+        if learned:
+            forecaster.run(x[:learned], y[:learned], h[:learned])
+        shown = forecaster.run(x[live], y[live], h[live], known=known)
+        soon = slice(int(delay), 4 * int(delay))
+        shares.append(float((shown[soon] != h[live][soon]).mean()))
+        losses.append(float(((shown - y[live]) ** 2).mean() / ((h[live] - y[live]) ** 2).mean()))
+    assert shares[0] > 0.5 > 0.05 > shares[1]
+    assert losses[0] < min(losses[1], 0.99)
+
+
+@pytest.mark.parametrize("learn", [False, True])
+@pytest.mark.parametrize(("high", "low"), [(20.0, 3000.0), (3000.0, 20.0)])
+def test_outcomes_that_hold_themselves_back_do_no_harm_after_it(learn: bool, high: float, low: float) -> None:
+    n, before = 20_000, 8_000
+    for seed in range(2):
+        x, y, h = a_model_that_is_off(n, seed)
+        forecaster = sc.Forecaster(
+            sc.Probability(), sc.Finite(12), seed=seed, hint=sc.OnlineRegression() if learn else None
+        )
+        forecaster.run(x[:before], y[:before], h[:before])
+        x, y, h = x[before:], y[before:], h[before:]
+        shown = forecaster.run(x, y, h, known=np.arange(len(y)) + np.where(y > 0.5, high, low))
+        assert ((shown - y) ** 2).mean() <= 1.005 * ((h - y) ** 2).mean()

@@ -176,21 +176,6 @@ class TestForks:
 
         together(play, play, fork)
 
-    def test_a_part_may_fork_within_its_own_call(self) -> None:
-        codes: list[int] = []
-
-        def v(p: Any, y: Any) -> Any:
-            if armed and not codes:
-                codes.append(forked(lambda: None))
-            return p - y
-
-        armed: list[bool] = []
-        forecaster = sc.Forecaster(sc.Property(v, lipschitz=1.0), sc.Finite(1), bins=5)
-        forecast = forecaster.predict([1.0])
-        armed.append(True)
-        forecaster.update(forecast, 0.5)
-        assert (codes, forecaster.n_rounds) == ([0], 1)
-
 
 @pytest.mark.parametrize("hint", [0.3, 0.9])
 @pytest.mark.parametrize("at", [1, 2])

@@ -125,15 +125,10 @@ def _frozen(x: Float64Array) -> Float64Array:
 
 
 TYPES: list[Callable[[Float64Array], Any]] = [
-    lambda x: np.repeat(x, 2)[::2],
-    lambda x: x[::-1].copy()[::-1],
-    lambda x: array.array("d", x.tolist()),
-    lambda x: np.ma.array(x, mask=np.zeros(len(x), dtype=bool)),
-    lambda x: [decimal.Decimal(v) for v in x.tolist()],
-    lambda x: np.array([fractions.Fraction(v) for v in x.tolist()], dtype=object),
-    lambda x: x.astype(">f8"),
-    _frozen,
-]
+    lambda x: np.repeat(x, 2)[::2], lambda x: x[::-1].copy()[::-1], lambda x: array.array("d", x.tolist()),
+    lambda x: np.ma.array(x, mask=np.zeros(len(x), dtype=bool)), lambda x: [decimal.Decimal(v) for v in x.tolist()],
+    lambda x: np.array([fractions.Fraction(v) for v in x.tolist()], dtype=object), lambda x: x.astype(">f8"), _frozen,
+]  # fmt: skip
 
 
 def _typed(rng: Rng, x: Float64Array) -> Meaning:
@@ -205,34 +200,20 @@ def _sparse(rng: Rng, x: Float64Array) -> Meaning:
     mixed = [keys[i] for i in order], [values[i] for i in order]
     bad = wrong[int(rng.integers(len(wrong)))]
     right: list[Callable[[], Any]] = [
-        lambda: dict(zip(*mixed, strict=True)),
-        lambda: (mixed[0], mixed[1]),
-        lambda: (np.array(keys, dtype=np.uint8), np.array(values)),
-        lambda: (at.astype(np.uint64), x[at]),
-        lambda: Row(at, x[at]),
-        lambda: sparse.csr_matrix(x[None, :]),
-        lambda: sparse.csr_array(x[None, :]),
-        lambda: sparse.csc_matrix(x[None, :]),
-        lambda: sparse.coo_matrix(x[None, :]),
+        lambda: dict(zip(*mixed, strict=True)), lambda: (mixed[0], mixed[1]),
+        lambda: (np.array(keys, dtype=np.uint8), np.array(values)), lambda: (at.astype(np.uint64), x[at]),
+        lambda: Row(at, x[at]), lambda: sparse.csr_matrix(x[None, :]), lambda: sparse.csr_array(x[None, :]),
+        lambda: sparse.csc_matrix(x[None, :]), lambda: sparse.coo_matrix(x[None, :]),
         lambda: sparse.lil_matrix(x[None, :]),
-    ]
+    ]  # fmt: skip
     worse: list[Callable[[], Any]] = [
         lambda: {**dict(zip(*mixed, strict=True)), bad: 0.5},
-        lambda: {0: NOT_NUMBERS[int(rng.integers(len(NOT_NUMBERS)))]},
-        lambda: ([*keys, bad], [*values, 0.5]),
-        lambda: ([0], [NOT_NUMBERS[int(rng.integers(len(NOT_NUMBERS)))]]),
-        lambda: ([0, 0], [0.5, 0.5]),
-        lambda: ([*keys, 0], values),
-        lambda: ([[0], [0, 0]], [0.5]),
-        lambda: ([[0]], [[0.5]]),
-        lambda: ([0], 0.5),
-        lambda: ([0.0], [0.5]),
-        lambda: ([0], [[0.5], [0.5, 0.5]]),
-        lambda: (np.zeros(1, dtype="M8[D]"), [0.5]),
-        lambda: ([0], np.ma.array([0.5], mask=True)),
-        lambda: ([0], np.array([0.5j])),
-        lambda: ([0], ["0.5"]),
-    ]
+        lambda: {0: NOT_NUMBERS[int(rng.integers(len(NOT_NUMBERS)))]}, lambda: ([*keys, bad], [*values, 0.5]),
+        lambda: ([0], [NOT_NUMBERS[int(rng.integers(len(NOT_NUMBERS)))]]), lambda: ([0, 0], [0.5, 0.5]),
+        lambda: ([*keys, 0], values), lambda: ([[0], [0, 0]], [0.5]), lambda: ([[0]], [[0.5]]), lambda: ([0], 0.5),
+        lambda: ([0.0], [0.5]), lambda: ([0], [[0.5], [0.5, 0.5]]), lambda: (np.zeros(1, dtype="M8[D]"), [0.5]),
+        lambda: ([0], np.ma.array([0.5], mask=True)), lambda: ([0], np.array([0.5j])), lambda: ([0], ["0.5"]),
+    ]  # fmt: skip
     if rng.random() < 0.5:
         return Meaning(right[int(rng.integers(len(right)))](), x)
     return Meaning(worse[int(rng.integers(len(worse)))](), None)
@@ -280,38 +261,21 @@ def table(rng: Rng, X: Float64Array, *, fakes: bool = True) -> Meaning:
     indptr = np.concatenate([[0], np.cumsum((X != 0).sum(axis=1))])
     csr: dict[str, Any] = {"indptr": indptr, "indices": np.nonzero(X)[1], "data": X[X != 0], "shape": X.shape}
     right: list[Callable[[], Any]] = [
-        lambda: X,
-        lambda: X.tolist(),
-        lambda: np.asfortranarray(X),
-        lambda: np.repeat(X, 2, axis=1)[:, ::2],
-        lambda: X.astype(object),
-        lambda: X.astype(">f8"),
-        lambda: np.ma.array(X, mask=False),
-        lambda: sparse.csr_matrix(X),
-        lambda: sparse.csc_array(X),
-        lambda: sparse.coo_matrix(X),
+        lambda: X, lambda: X.tolist(), lambda: np.asfortranarray(X), lambda: np.repeat(X, 2, axis=1)[:, ::2],
+        lambda: X.astype(object), lambda: X.astype(">f8"), lambda: np.ma.array(X, mask=False),
+        lambda: sparse.csr_matrix(X), lambda: sparse.csc_array(X), lambda: sparse.coo_matrix(X),
         lambda: types.SimpleNamespace(**csr),
-    ]
+    ]  # fmt: skip
     spoiled = X.copy()
     spoiled[int(rng.integers(n_rows)), int(rng.integers(n))] = rng.choice([np.nan, np.inf, -np.inf])
     boxed = X.astype(object)
     boxed[int(rng.integers(n_rows)), int(rng.integers(n))] = NOT_ARRAYS[int(rng.integers(len(NOT_ARRAYS)))]
     field = ["indptr", "indices", "data", "shape"][int(rng.integers(4))]
     odd: list[Any] = [
-        None,
-        "x",
-        [],
-        [0],
-        np.zeros(0),
-        np.arange(n_rows + 1)[::-1],
-        csr["indptr"] + 1,
-        np.full(len(csr["data"]), np.nan),
-        np.full(len(csr["data"]), -1),
-        np.full(len(csr["data"]), n),
-        [10**30] * (n_rows + 1),
-        (n_rows, n + 1),
-        5,
-    ]
+        None, "x", [], [0], np.zeros(0), np.arange(n_rows + 1)[::-1], csr["indptr"] + 1,
+        np.full(len(csr["data"]), np.nan), np.full(len(csr["data"]), -1), np.full(len(csr["data"]), n),
+        [10**30] * (n_rows + 1), (n_rows, n + 1), 5,
+    ]  # fmt: skip
     worse: list[Callable[[], Any]] = [
         lambda: spoiled,
         lambda: spoiled.tolist(),
@@ -344,7 +308,7 @@ def table(rng: Rng, X: Float64Array, *, fakes: bool = True) -> Meaning:
 
 
 FULL = {"predict": 32_000, "update": 28_000, "run": 9_000, "errors": 21_000, "audit": 12_000}
-PLAN = {name: part(n, n // 20) for name, n in FULL.items()}
+PLAN = {name: part(n, n // 40) for name, n in FULL.items()}
 """How many inputs each test throws in all, and in this lane; each counts its own and compares."""
 
 N = 4

@@ -98,28 +98,14 @@ REBUILDABLE: list[Elicitable] = [
 ]
 
 POTENTIALS: list[Potential] = [
-    AdaNormalHedge(),
-    Exponential(),
-    Exponential(n_rates=4),
-    Squint(),
-    PNorm(),
-    PNorm(p=3.5),
-    PNorm(p=20.0),
-]
+    AdaNormalHedge(), Exponential(), Exponential(n_rates=4), Squint(), PNorm(), PNorm(p=3.5), PNorm(p=20.0),
+]  # fmt: skip
 
 HYPOTHESES: list[Hypotheses] = [
-    Finite(1),
-    Finite(3),
-    Finite(2, names=["everybody", "new customers"]),
-    Finite(40),
-    *(Finite(6, potential=potential) for potential in POTENTIALS[1:]),
-    Linear(1),
-    Linear(4),
-    Linear(4, radius=0.5),
-    Linear(30, radius=10.0),
-    Oracle(GradientDescent(3)),
-    Oracle(MultiplicativeWeights(4)),
-]
+    Finite(1), Finite(3), Finite(2, names=["everybody", "new customers"]), Finite(40),
+    *(Finite(6, potential=potential) for potential in POTENTIALS[1:]), Linear(1), Linear(4), Linear(4, radius=0.5),
+    Linear(30, radius=10.0), Oracle(GradientDescent(3)), Oracle(MultiplicativeWeights(4)),
+]  # fmt: skip
 
 
 class Sound:

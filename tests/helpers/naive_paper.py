@@ -1,10 +1,14 @@
-"""Algorithms 1 and 2 of the paper read aloud: every point of the T-grid, every expert and every past round looked at.
+"""The paper's Algorithms 1 to 4 and MsMwC read aloud: every point of the T-grid, every expert, every past round.
 
-The oracle of `swapcal.paper`. It shares the draw and the property's V with the package and nothing else.
+The oracle of `swapcal.paper` and `swapcal.learners`. It shares the draw and the property's V with the package and
+nothing else: plain floats, no logarithms of weights, roots by bisection to the bit.
 
 Notation, the paper's: T rounds, N bins I_1, ..., I_N (numbered from 1 here too), sigma a sign, w the weights of the
 experts, Phi_t on the points j / T, P_t as a dictionary from j to its probability, p~ the drawn point, q_{t,i,sigma} the
-learners' answers. An expert is its tuple: (f, i, sigma) in Algorithm 1, (i, sigma) in Algorithm 2.
+learners' answers. An expert is its tuple: (f, i, sigma) in Algorithm 1, (i, sigma) in Algorithm 2. A past is a list of
+rounds, each the list of x_j kappa for all functions j; theta or w is what a learner multiplies x with; S the sum of
+what its answers were worth. Of MsMwC: v sums of squared gains, e rates, b corrected losses, lam the multiplier of
+sum w = 1.
 """
 
 import math
@@ -13,10 +17,145 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
-from naive_learners import Algorithm, Past
-from naive_msmwc import NaiveMsMwC
+import numpy as np
+
+from naive import Quadratic, Weights, total
 from swapcal.engine.kernels import uniform
 from swapcal.protocols import Elicitable
+from swapcal.typing import Float64Array
+
+Past = list[list[float]]
+Algorithm = Callable[[Past, int], list[float]]
+"""From a past and the number of functions to the factor of each x_j in q."""
+
+
+def multiplicative_weights(past: Past, n: int) -> list[float]:
+    """Algorithm 3: w_{1,f} = 1/|F|, then w_{t+1,f} proportional to exp(eta_t times the cumulative correlation)."""
+    t = len(past)
+    if t == 0:
+        return [1.0 / n] * n
+    eta = math.sqrt(math.log(n) / t)
+    raw = [math.exp(eta * total([gains[f] for gains in past])) for f in range(n)]
+    return [w / total(raw) for w in raw]
+
+
+def gradient_descent(past: Past, n: int) -> list[float]:
+    """Algorithm 4 from theta_1 = 0: theta_{t+1} is the projection of theta_t + (2 / sqrt t) kappa_t x_t."""
+    theta = [0.0] * n
+    for t, gains in enumerate(past, start=1):
+        theta = [a + 2.0 / math.sqrt(t) * g for a, g in zip(theta, gains, strict=True)]
+        length = math.sqrt(total([a * a for a in theta]))
+        theta = [a / max(length, 1.0) for a in theta]
+    return theta
+
+
+def fed(gains: list[list[float]], sigma: float) -> Past:
+    """What the copy that learns sigma v has been taught, from the gains of each function."""
+    return [[sigma * g for g in each] for each in zip(*gains, strict=True)]
+
+
+def worth(algorithm: Algorithm, past: Past, n: int) -> float:
+    """What a copy's answers were worth: sigma q v of a round is its factors on sigma x v."""
+    answers = [total([a * g for a, g in zip(algorithm(past[:t], n), past[t], strict=True)]) for t in range(len(past))]
+    return max(total(answers), 0.0)
+
+
+def oracle(algorithm: Algorithm, *, halved: bool) -> Weights:
+    """The factors of x_j in Phi: two learners, one fed v and one fed -v; `halved` where one copy stands for both."""
+
+    def weights(gains: list[list[float]], n: int) -> list[float]:
+        factors = [0.0] * len(gains)
+        for sigma in (1.0, -1.0):
+            past = fed(gains, sigma)
+            S = worth(algorithm, past, len(gains))
+            for j, a in enumerate(algorithm(past, len(gains))):
+                factors[j] += S * sigma * a / (n + 1)
+        return [factor / 2.0 if halved else factor for factor in factors]
+
+    return weights
+
+
+def oracle_quadratic(algorithm: Algorithm, *, copies: int) -> Quadratic:
+    """The potential of the copies that are kept, for its drift."""
+
+    def norm(gains: list[list[float]]) -> float:
+        return math.hypot(*(worth(algorithm, fed(gains, sigma), len(gains)) for sigma in (1.0, -1.0)[:copies]))
+
+    return Quadratic(float(copies), norm)
+
+
+def divergence(u: Float64Array, w: Float64Array, rates: Float64Array) -> float:
+    """The sum of (u_i ln(u_i / w_i) - u_i + w_i) / e_i."""
+    return float(((u * np.log(u / w) - u + w) / rates).sum())
+
+
+def naive_projection(w: Sequence[float], b: Sequence[float], e: Sequence[float], floor: float) -> list[float]:
+    """Minimize <u, b> + sum_i (u_i ln(u_i / w_i) - u_i + w_i) / e_i over u >= floor, sum u = 1.
+
+    Setting the derivative to zero, u_i = w_i exp(-e_i (b_i + lam)) unless that is below the floor. The sum falls with
+    lam, so halve until no number lies between the ends.
+    """
+
+    def at(lam: float) -> list[float]:
+        return [max(floor, wi * math.exp(-ei * (bi + lam))) for wi, bi, ei in zip(w, b, e, strict=True)]
+
+    low, high = -max(b) - 1.0, -min(b) + 1.0
+    while low < (middle := 0.5 * (low + high)) < high:
+        if math.fsum(at(middle)) > 1.0:
+            low = middle
+        else:
+            high = middle
+    return at(low)
+
+
+class NaiveMsMwC:
+    """Theorem 2 of Chen, Luo and Wei with hint zero, one expert after the other."""
+
+    def __init__(
+        self, d: int, T: int, prior: Sequence[float] | None = None, cap: float = 1.0 / 64.0, c: float = 32.0
+    ) -> None:
+        prior = [1.0 / d] * d if prior is None else list(prior)
+        self.cap, self.c = cap, c
+        self.floor = 1.0 / (d * T)
+        self.log_term = max(math.log(d * T), math.log(2.0))
+        # The prior, pulled toward uniform just enough to lie above the floor.
+        self.w = [self.floor + (1.0 - d * self.floor) * q for q in prior]
+        self.v = [0.0] * d
+
+    def update(self, gains: Sequence[float]) -> None:
+        rates = [self.cap if v == 0.0 else min(math.sqrt(self.log_term / v), self.cap) for v in self.v]
+        losses = [-x for x in gains]
+        b = [loss + self.c * e * loss**2 for loss, e in zip(losses, rates, strict=True)]
+        self.w = naive_projection(self.w, b, rates, self.floor)
+        self.v = [v + loss**2 for v, loss in zip(self.v, losses, strict=True)]
+
+
+class NaiveMaster:
+    """Algorithm 2 of Chen, Luo and Wei with the expert-problem set of equation (3), hint zero."""
+
+    def __init__(self, d: int, T: int, prior: Sequence[float] | None = None) -> None:
+        n_bases = max(1, math.ceil(math.log2(T)))
+        self.rates = [1.0 / (32.0 * 2.0**k) for k in range(1, n_bases + 1)]
+        total = sum(rate**2 for rate in self.rates)
+        self.p = [rate**2 / total for rate in self.rates]
+        self.bases = [[1.0 / d] * d if prior is None else list(prior) for _ in self.rates]
+
+    @property
+    def w(self) -> list[float]:
+        columns = zip(*self.bases, strict=True)
+        return [sum(pk * wk for pk, wk in zip(self.p, column, strict=True)) for column in columns]
+
+    def update(self, gains: Sequence[float]) -> None:
+        losses = [-x for x in gains]
+        means = [sum(wi * loss for wi, loss in zip(base, losses, strict=True)) for base in self.bases]
+        b = [mean + 32.0 * e * mean**2 for mean, e in zip(means, self.rates, strict=True)]
+        self.p = naive_projection(self.p, b, self.rates, 0.0)
+        for k, e in enumerate(self.rates):
+            rate = 2.0 * e
+            # The base is MsMwC too, so the same projection; its equal rates need no closed form here.
+            corrected = [loss + 32.0 * rate * loss**2 for loss in losses]
+            self.bases[k] = naive_projection(self.bases[k], corrected, [rate] * len(losses), 0.0)
+
 
 SIGNS = (1, -1)
 

@@ -26,18 +26,10 @@ N = 5
 OWN = sc.Property(huber, lipschitz=12.0)
 
 PROPERTIES: list[Elicitable] = [
-    sc.Mean(),
-    sc.Mean(low=-50.0, high=1234.5),
-    sc.Moment(2, low=-1.0, high=2.0),
-    sc.Moment(3),
-    sc.Quantile(0.9, density=12.0),
-    sc.Quantile(0.3, low=-3.0, high=0.1, density=12.0),
-    sc.Median(),
-    sc.Expectile(0.8),
-    sc.Expectile(0.05, low=1e-9, high=3e-9),
-    sc.Probability(),
-    OWN,
-]
+    sc.Mean(), sc.Mean(low=-50.0, high=1234.5), sc.Moment(2, low=-1.0, high=2.0), sc.Moment(3),
+    sc.Quantile(0.9, density=12.0), sc.Quantile(0.3, low=-3.0, high=0.1, density=12.0), sc.Median(), sc.Expectile(0.8),
+    sc.Expectile(0.05, low=1e-9, high=3e-9), sc.Probability(), OWN,
+]  # fmt: skip
 
 CLASSES: dict[str, Callable[[], Hypotheses]] = {
     "AdaNormalHedge": lambda: sc.Finite(N, potential=AdaNormalHedge()),

@@ -43,7 +43,7 @@ class Load:
 
     def _client(self, number: int) -> None:
         rng, waiting, k = random.Random(WORLD_SEED + number), list[str](), 0
-        with httpx.Client(timeout=10.0) as http:
+        with httpx.Client(timeout=60.0) as http:
             while not self.over.is_set():
                 n = rng.choice([1, 1, 1, 5, 30])
                 cases = [_case(f"{number}-{k + j}", rng) for j in range(n)]
@@ -108,7 +108,6 @@ def killed(folder: Path, store: str, kills: int, *, seed: int = 1, spec: dict[st
             time.sleep(rng.uniform(0.02, 0.5))
             server.kill()
             server = start(folder, k + 1, settings | {"port": port})
-        time.sleep(0.3)
         finish(load, threads)
         assert server.stop() == 0
     finally:
@@ -117,8 +116,17 @@ def killed(folder: Path, store: str, kills: int, *, seed: int = 1, spec: dict[st
     return load
 
 
+def answered(load: Load, n: int) -> None:
+    """Wait until so many more cases were answered, however long that takes."""
+    until, wanted = time.monotonic() + 600.0, len(load.forecasts) + n
+    while len(load.forecasts) < wanted:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
 def finish(load: Load, threads: list[threading.Thread]) -> None:
-    """Let the clients end; everything that they were answered is then known."""
+    """Let the clients end, after some more answers; everything that they were answered is then known."""
+    answered(load, 100)
     load.over.set()
     for thread in threads:
         thread.join(600.0)

@@ -7,12 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import swapcal as sc
+from swapcal.audits.column import Column
 from swapcal.cases import Cases, Events
 from swapcal.classes import Classes, PredictionSet
 from swapcal.intervals import Interval, Quantiles
 from swapcal.keyed import KeyBucket
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.potentials import PNorm
+from swapcal.service.spec import StreamSpec
+from swapcal.service.stream import Stream
+from swapcal.tasks.audit import mergeable_column
 from swapcal.tasks.checkpoint import Checkpoint
 
 ROUNDS = 240
@@ -21,7 +25,9 @@ X = (RNG.random((ROUNDS, 4)) < 0.4).astype(float)
 Y = (RNG.random(ROUNDS) < 0.2 + 0.4 * X[:, 0]).astype(float)
 HINTS = np.clip(0.3 + 0.2 * RNG.standard_normal(ROUNDS), 0.0, 1.0)
 LAGS = RNG.integers(1, 30, ROUNDS)
-ROWS = [{"a": f"v{int(x[0] + 2 * x[1])}", "b": int(x[2]), "z": float(h)} for x, h in zip(X, HINTS, strict=True)]
+ROWS: list[dict[str, Any]] = [
+    {"a": f"v{int(x[0] + 2 * x[1])}", "b": int(x[2]), "z": float(h)} for x, h in zip(X, HINTS, strict=True)
+]
 SHARES = RNG.dirichlet([2.0, 1.0, 1.0], ROUNDS)
 KINDS = RNG.integers(0, 3, ROUNDS)
 NAN = float("nan")
@@ -114,6 +120,25 @@ def monitor(**settings: Any) -> Thing:
     return Thing(lambda: sc.Monitor(sc.Probability(), sc.Finite(4), **settings), play)
 
 
+def _play_column(thing: Column, start: int, stop: int) -> Any:
+    rows = thing.functions.rows(ROWS[start:stop], stop - start)
+    losses = thing.add(Y[start:stop], thing.audit.rounded(HINTS[start:stop]), rows)
+    return losses.tolist(), thing.n_rounds, thing.swap_error(), thing.group_error(), thing.overall_error()
+
+
+def stream(**settings: Any) -> Thing:
+    """A stream of the service; every second outcome is learned, in another order."""
+    spec = StreamSpec(groups=["a", ["a", "b"]], seed=1, **settings)
+
+    def play(thing: Stream, start: int, stop: int) -> Any:
+        made = thing.predict([thing.validate(ROWS[t], float(HINTS[t])) for t in range(start, stop)])
+        for k in reversed(range(0, stop - start, 2)):
+            thing.learn(made[k], float(HINTS[start + k]), float(Y[start + k]))
+        return [(one.value, one.other, one.probability, one.context) for one in made], thing.status()
+
+    return Thing(lambda: Stream("s", spec), play, {"name": "s", "spec": spec})
+
+
 def _play_checkpoint(thing: Checkpoint, start: int, stop: int) -> Any:
     thing.arrays["sums"][start % 7] += float(stop)
     return thing.rows, thing.arrays["sums"].tolist()
@@ -159,12 +184,15 @@ THINGS = MODELS | {
     "audit of groups": audit(ROWS, hypotheses=sc.Groups(["a", "b"], limit=20), bins=10),
     "monitor": monitor(alpha=0.05),
     "monitor of clusters": monitor(every=1000.0, cluster="day"),
+    "column": Thing(lambda: mergeable_column(sc.Probability(), sc.Groups(["a", "b"], limit=20), 16, Y), _play_column),
+    "stream": stream(),
+    "stream, in order": stream(outcome_order="forecast", settle=20, monitor=False),
+    "stream that learns": stream(property="expectile", level=0.7, hint="learn", features=["z"], outside="clip"),
     "run": Thing(
         lambda: Checkpoint({"y": "y"}, 7, "ab", None, {"bytes": 3}, False, {"head": "x"}, b"", {"sums": np.zeros(7)}),
         _play_checkpoint,
     ),
 }
-"""Everything but the streams of the service, which have their own tests."""
 
 
 def played(name: str, stop: int = ROUNDS // 2) -> Any:

@@ -123,36 +123,14 @@ def test_a_good_model_is_left_alone() -> None:
 @pytest.mark.parametrize("base", [-2.0, -1.7, 0.0, 0.3, 2.999, 3.0])
 def test_starts_as_the_base_forecast(base: float, link: str | None) -> None:
     state = OnlineRegression(link=link).start(Expectile(0.7, low=-2.0, high=3.0), 4)
-    assert state.forecast(sparse(np.array([1.0, 0, 0, 1.0])), None, base) == pytest.approx(base, abs=1e-15)
-
-
-def test_starts_in_the_middle_without_base() -> None:
-    assert OnlineRegression().start(Mean(low=2.0, high=4.0), 1).forecast(sparse(np.ones(1)), None, None) == 3.0
-
-
-def test_base_outside_the_domain_is_moved_to_its_end() -> None:
-    state = OnlineRegression().start(Mean(), 1)
-    assert state.forecast(sparse(np.ones(1)), None, 1.0001) == 1.0
-    assert state.forecast(sparse(np.ones(1)), None, -7.0) == 0.0
+    row = sparse(np.array([1.0, 0, 0, 1.0]))
+    assert state.forecast(row, None, base) == pytest.approx(base, abs=1e-15)
+    assert state.forecast(row, None, base + 7.0) == 3.0
+    assert state.forecast(row, None, None) == 0.5
 
 
 def same(one: dict[str, Float64Array], other: dict[str, Float64Array]) -> bool:
     return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
-
-
-def test_late_and_shuffled_outcomes() -> None:
-    stream, quantile = stream_of("noisy", 6000, 0), Quantile(0.9)
-    state = OnlineRegression(n_features=10).start(quantile, 20)
-    forecasts, rng = np.empty(stream.n_rounds), np.random.default_rng(0)
-    for start in range(0, stream.n_rounds, 100):
-        block = range(start, start + 100)
-        for t in block:
-            forecasts[t] = state.forecast(sparse(stream.x[t]), stream.features[t], float(stream.hint[t]))
-        for t in rng.permutation(block).tolist():
-            state.update(sparse(stream.x[t]), stream.features[t], float(stream.hint[t]), float(stream.y[t]))
-    prompt = play(OnlineRegression(n_features=10).start(quantile, 20), stream)
-    late, soon = (float(np.mean(quantile.loss(p[1000:], stream.y[1000:]))) for p in (forecasts, prompt))
-    assert late < 1.1 * soon
 
 
 def test_rounds_without_base_learn_their_own_level() -> None:
@@ -173,7 +151,7 @@ def test_rounds_without_base_learn_their_own_level() -> None:
 @pytest.mark.parametrize("property", PROPERTIES)
 @pytest.mark.parametrize(("low", "high", "tolerance"), [(0.0, 4.0, 0.0), (-50.0, 1234.5, 1e-6), (0.0, 1e-9, 1e-6)])
 def test_label_units_do_not_matter(property: str, low: float, high: float, tolerance: float) -> None:
-    unit = stream_of("drifting", 1500, 4)
+    unit = stream_of("drifting", 500, 4)
     arrays = (low + (high - low) * unit.y, low + (high - low) * unit.hint, unit.features, unit.truth_mean)
     make = {"mean": Mean, "quantile": lambda **k: Quantile(0.9, **k), "expectile": lambda **k: Expectile(0.8, **k)}
     ranged = cast(Elicitable, cast(Any, make[property])(low=low, high=high))
@@ -186,38 +164,10 @@ def test_label_units_do_not_matter(property: str, low: float, high: float, toler
     ("scale", "shift", "tolerance"), [(2.0**20, 0.0, 0.0), (1e6, 3e5, 1e-6), (1e-6, -1.0, 1e-6), (1e80, 0.0, 1e-6)]
 )
 def test_feature_units_do_not_matter(scale: float, shift: float, tolerance: float) -> None:
-    stream = stream_of("miscalibrated", 1500, 5)
+    stream = stream_of("miscalibrated", 500, 5)
     expected = play(OnlineRegression(n_features=10).start(Mean(), 20), stream)
     got = play(OnlineRegression(n_features=10).start(Mean(), 20), stream, features=shift + scale * stream.features)
     assert np.max(np.abs(got - expected)) <= tolerance
-
-
-def test_a_wild_feature_value_does_no_lasting_harm() -> None:
-    stream = stream_of("drifting", 4000, 6)
-    wild = stream.features.copy()
-    wild[1000, 3] = 1e6
-    calm = play(OnlineRegression(n_features=10).start(Mean(), 20), stream)
-    shaken = play(OnlineRegression(n_features=10).start(Mean(), 20), stream, features=wild)
-    late = slice(1001, None)
-    losses = [float(np.mean((p[late] - stream.y[late]) ** 2)) for p in (calm, shaken)]
-    assert losses[1] < 1.2 * losses[0]
-
-
-def test_small_contexts_are_learned_as_fast() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(3000, 3)) / 3
-    y = 0.5 + 0.4 * np.tanh(x[:, 0])
-    losses = []
-    for scale in (1.0, 1e-4):
-        state = OnlineRegression().start(Mean(), 3)
-        p = np.empty(3000)
-        for t in range(3000):
-            row = sparse(scale * x[t])
-            p[t] = state.forecast(row, None, None)
-            state.update(row, None, None, float(y[t]))
-        losses.append(float(np.mean((p - y) ** 2)))
-    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
-    assert losses[0] < 0.2 * float(np.var(y))
 
 
 @settings(max_examples=30)
@@ -249,34 +199,20 @@ def test_forecasts_stay_finite_and_in_the_domain(data: st.DataObject, property: 
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"n_features": -1},
-        {"n_features": 1.5},
-        {"n_features": True},
-        {"rates": []},
-        {"rates": [0.1, 0.0]},
-        {"rates": [float("nan")]},
-        {"rates": 0.1},
-        {"rates": ["fast"]},
-        {"link": "probit"},
+        {"n_features": -1}, {"n_features": 1.5}, {"n_features": True}, {"rates": []}, {"rates": [0.1, 0.0]},
+        {"rates": [float("nan")]}, {"rates": 0.1}, {"rates": ["fast"]}, {"link": "probit"},
     ],
-)
+)  # fmt: skip
 def test_bad_configuration(arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         OnlineRegression(**arguments)
-
-
-@pytest.mark.parametrize("spec", [{}, {"kind": "Mean"}, {"kind": "OnlineRegression", "depth": 3}])
-def test_bad_spec(spec: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
-        OnlineRegression.from_spec(spec)
-
-
-def test_bad_start() -> None:
-    with pytest.raises(InvalidInput):
-        OnlineRegression().start(Mean(), -1)
+    for spec in ({}, {"kind": "Mean"}, {"kind": "OnlineRegression", "depth": 3}):
+        with pytest.raises(InvalidInput):
+            OnlineRegression.from_spec(spec)
     boundless = cast(Elicitable, SimpleNamespace(domain=(0.0, float("inf"))))
-    with pytest.raises(InvalidInput):
-        OnlineRegression().start(boundless, 1)
+    for start in ((Mean(), -1), (boundless, 1)):
+        with pytest.raises(InvalidInput):
+            OnlineRegression().start(*start)
 
 
 ROW = sparse(np.array([0.0, 1.0]))
@@ -285,22 +221,14 @@ ROW = sparse(np.array([0.0, 1.0]))
 @pytest.mark.parametrize(
     ("row", "features", "base"),
     [
-        (ROW, None, 0.5),
-        (ROW, np.zeros(3), 0.5),
-        (ROW, np.zeros((2, 1)), 0.5),
-        (ROW, np.array([0.0, np.nan]), 0.5),
-        (ROW, np.array([0.0, -np.inf]), 0.5),
-        (ROW, np.array([0.0, 1e200]), 0.5),
-        (ROW, ["a", "b"], 0.5),
-        (Row(np.array([1]), np.array([1e200])), np.zeros(2), 0.5),
-        (ROW, np.zeros(2), float("nan")),
-        (ROW, np.zeros(2), float("inf")),
-        (Row(np.array([2]), np.ones(1)), np.zeros(2), 0.5),
-        (Row(np.array([-1]), np.ones(1)), np.zeros(2), 0.5),
-        (Row(np.array([0, 1]), np.ones(1)), np.zeros(2), 0.5),
+        (ROW, None, 0.5), (ROW, np.zeros(3), 0.5), (ROW, np.zeros((2, 1)), 0.5), (ROW, np.array([0.0, np.nan]), 0.5),
+        (ROW, np.array([0.0, -np.inf]), 0.5), (ROW, np.array([0.0, 1e200]), 0.5), (ROW, ["a", "b"], 0.5),
+        (Row(np.array([1]), np.array([1e200])), np.zeros(2), 0.5), (ROW, np.zeros(2), float("nan")),
+        (ROW, np.zeros(2), float("inf")), (Row(np.array([2]), np.ones(1)), np.zeros(2), 0.5),
+        (Row(np.array([-1]), np.ones(1)), np.zeros(2), 0.5), (Row(np.array([0, 1]), np.ones(1)), np.zeros(2), 0.5),
         (Row(np.array([0]), np.array([np.nan])), np.zeros(2), 0.5),
     ],
-)
+)  # fmt: skip
 def test_bad_rounds_change_nothing(row: Row, features: Any, base: float) -> None:
     state = OnlineRegression(n_features=2).start(Mean(), 2)
     state.update(ROW, np.ones(2), 0.5, 1.0)
@@ -309,38 +237,8 @@ def test_bad_rounds_change_nothing(row: Row, features: Any, base: float) -> None
         state.forecast(row, features, base)
     with pytest.raises(InvalidInput):
         state.update(row, features, base, 0.5)
-    assert same(before, state.arrays())
-
-
-def test_bad_label_changes_nothing() -> None:
-    state = OnlineRegression().start(Mean(), 2)
-    before = state.arrays()
-    with pytest.raises(InvalidInput):
-        state.update(ROW, None, 0.5, float("nan"))
-    assert same(before, state.arrays())
-
-
-def test_features_without_n_features_are_refused_and_lists_are_welcome() -> None:
-    with pytest.raises(InvalidInput):
-        OnlineRegression().start(Mean(), 2).forecast(ROW, np.ones(1), 0.5)
-    state = OnlineRegression(n_features=2).start(Mean(), 2)
-    assert state.forecast(ROW, cast(Any, [1, 2]), 0.5) == 0.5
-
-
-def test_foreign_arrays_are_refused() -> None:
-    state = OnlineRegression().start(Mean(), 2)
-    before = state.arrays()
     missing = {name: array for name, array in before.items() if name != "mean"}
     for bad in (OnlineRegression().start(Mean(), 3).arrays(), missing, before | {"totals": np.full(11, np.nan)}):
         with pytest.raises(StateFileError):
             state.restore(bad)
     assert same(before, state.arrays())
-
-
-def test_entries_whose_squares_nearly_vanish_are_finite_inputs() -> None:
-    state = OnlineRegression().start(Mean(), 1)
-    tiny = Row(np.array([0]), np.array([2.5e-159]))
-    for _ in range(3):
-        assert 0.0 <= state.forecast(tiny, None, None) <= 1.0
-        state.update(tiny, None, None, 1.0)
-    assert all(np.isfinite(part).all() for part in state.arrays().values())

@@ -72,19 +72,25 @@ def test_the_audit_is_that_of_all_rounds() -> None:
     assert part.audit.n_rounds == 2 * len(rows)
 
 
-def test_cold_keys_start_from_the_others() -> None:
-    def first_losses(cold: int) -> float:
-        keyed, rng, losses = Keyed(template(), cold=cold), np.random.default_rng(0), []
-        for store in range(60):
+@pytest.mark.parametrize("learns", [False, True])
+def test_cold_keys_start_from_the_others(learns: bool) -> None:
+    """From their outcomes, and from what a learning hint has learned."""
+
+    def loss(cold: int) -> float:
+        own = template(hint=sc.OnlineRegression(), horizon=None) if learns else template()
+        keyed, rng, losses = Keyed(own, cold=cold), np.random.default_rng(1), []
+        for key in range(50):
             for _ in range(25):
-                forecast, y = keyed.predict(store, [1.0, 0.0]), float(rng.random() < 0.08)
-                if store >= 20:
+                x = [1.0, float(learns and rng.random() < 0.5)]
+                y = float(rng.random() < (0.1 + 0.7 * x[1] if learns else 0.08))
+                forecast = keyed.predict(key, x)
+                if key >= 20:
                     losses.append((float(forecast) - y) ** 2)
                 keyed.update(forecast, y)
-            assert keyed.forecaster(store).n_rounds == 25
+            assert keyed.forecaster(key).n_rounds == 25
         return float(np.mean(losses))
 
-    assert first_losses(cold=100) < 0.8 * first_losses(cold=0)
+    assert loss(100) < (loss(0) - 0.005 if learns else 0.8 * loss(0))
 
 
 def test_every_key_keeps_its_own_guarantee() -> None:
@@ -196,20 +202,3 @@ def test_a_file_belongs_to_one_at_a_time_and_to_one_template(tmp_path: Path) -> 
             Keyed(template(**changed), spill=path)
     with Keyed(template(), spill=path) as again:
         assert list(again) == ["a", "b"]
-
-
-def test_cold_keys_inherit_what_the_learning_hint_has_learned() -> None:
-    def loss(cold: int) -> float:
-        own = template(hint=sc.OnlineRegression(), horizon=None)
-        keyed, rng, losses = Keyed(own, cold=cold), np.random.default_rng(1), []
-        for key in range(50):
-            for _ in range(30):
-                x = [1.0, float(rng.random() < 0.5)]
-                y = float(rng.random() < 0.1 + 0.7 * x[1])
-                forecast = keyed.predict(key, x)
-                if key >= 20:
-                    losses.append((float(forecast) - y) ** 2)
-                keyed.update(forecast, y)
-        return float(np.mean(losses))
-
-    assert loss(100) < loss(0) - 0.005

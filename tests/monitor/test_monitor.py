@@ -1,6 +1,7 @@
 """The monitor: against a loop, over batches and machines, saved and loaded; false alarms and delays."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,14 +59,12 @@ def naive(
 
 
 @pytest.mark.parametrize("promise", [{"alpha": 0.05}, {"every": 3000.0}])
-def test_alarms_are_those_of_the_loop(promise: dict[str, float]) -> None:
+def test_alarms_are_those_of_the_loop(promise: Any) -> None:
     rng = np.random.default_rng(0)
     y, p, x = stream(3000, 1, bias=0.15, start=1000)
     cuts = np.sort(rng.choice(np.arange(1, 3000), 60, replace=False))
     batches = [(y[a:b], p[a:b], x[a:b]) for a, b in zip([0, *cuts], [*cuts, 3000], strict=True)]
-    monitor = Monitor(
-        Probability(), Finite(8, names=NAMES), tolerance=0.02, alpha=promise.get("alpha"), every=promise.get("every")
-    )
+    monitor = Monitor(Probability(), Finite(8, names=NAMES), tolerance=0.02, **promise)
     found = []
     for k, batch in enumerate(batches):
         found += [(k, NAMES.index(a.group), int(a.side == "too low")) for a in monitor.step(monitor.measure(*batch))]
@@ -94,47 +93,11 @@ def test_sums_of_two_machines_are_the_batch_of_both() -> None:
         assert np.allclose([one.log_e for one in alarms], [one.log_e for one in apart])
 
 
-@pytest.mark.parametrize("cluster", [None, "day"])
-@pytest.mark.parametrize("promise", [{"alpha": 0.01}, {"every": 1e4}])
-def test_a_monitor_that_was_saved_goes_on_as_if_nothing_had_been(
-    cluster: str | None, promise: dict[str, float]
-) -> None:
-    y, p, x = stream(6000, 4, bias=0.3, start=2000)
-    days = np.arange(6000) // 7
-    groups = Finite(8, names=NAMES)
-    whole = Monitor(
-        Probability(), groups, tolerance=0.01, cluster=cluster, alpha=promise.get("alpha"), every=promise.get("every")
-    )
-    saved = Monitor(
-        Probability(), groups, tolerance=0.01, cluster=cluster, alpha=promise.get("alpha"), every=promise.get("every")
-    )
-    expected, found = [], []
-    for start in range(0, 6000, 512):
-        part = slice(start, start + 512)
-        expected += whole.update_many(y[part], p[part], x[part], clusters=days[part])
-        found += saved.update_many(y[part], p[part], x[part], clusters=days[part])
-        saved = Monitor.from_bytes(saved.to_bytes(), groups=groups)
-    assert found == expected
-    assert found
-    assert whole.close() == saved.close()
-
-
-def false_alarms(promise: dict[str, float], n_runs: int, n_rows: int, tolerance: float, bias: float) -> list[int]:
-    counts = []
-    for run in range(n_runs):
-        y, p, x = stream(n_rows, 1000 + run, bias=bias)
-        counts.append(
-            len(
-                Monitor(
-                    Probability(),
-                    Finite(8),
-                    tolerance=tolerance,
-                    alpha=promise.get("alpha"),
-                    every=promise.get("every"),
-                ).update_many(y, p, x)
-            )
-        )
-    return counts
+def false_alarms(promise: Any, n_runs: int, n_rows: int, tolerance: float, bias: float) -> list[int]:
+    streams = (stream(n_rows, 1000 + run, bias=bias) for run in range(n_runs))
+    return [
+        len(Monitor(Probability(), Finite(8), tolerance=tolerance, **promise).update_many(*each)) for each in streams
+    ]
 
 
 def test_false_alarms_are_as_rare_as_promised() -> None:
@@ -150,17 +113,11 @@ def test_false_alarms_over_long_streams() -> None:
 
 
 @pytest.mark.parametrize(("promise", "most"), [({"alpha": 0.01}, 2500), ({"every": 1e6}, 2000)])
-def test_a_bias_that_begins_late_is_found_in_good_time(promise: dict[str, float], most: int) -> None:
+def test_a_bias_that_begins_late_is_found_in_good_time(promise: Any, most: int) -> None:
     delays = []
     for seed in range(5):
         y, p, x = stream(40_000, seed, bias=0.1, start=20_000)
-        alarms = Monitor(
-            Probability(),
-            Finite(8, names=NAMES),
-            tolerance=0.02,
-            alpha=promise.get("alpha"),
-            every=promise.get("every"),
-        ).update_many(y, p, x)
+        alarms = Monitor(Probability(), Finite(8, names=NAMES), tolerance=0.02, **promise).update_many(y, p, x)
         assert all(alarm.group == "g3" and alarm.side == "too high" for alarm in alarms)
         delays.append(alarms[0].group_rows - x[:20_000, 3].sum())
     assert 100 < np.median(delays) < most
@@ -214,15 +171,20 @@ def test_groups_that_turned_up_late_keep_their_share_of_the_promise_when_loaded(
         Monitor.from_bytes(pack("monitor", saved._replace(plain={**saved.plain, "n_known": 99})))
 
 
-def test_the_tolerance_is_in_units_of_the_outcome() -> None:
-    rng = np.random.default_rng(7)
-    y = rng.uniform(0, 100, 5000)
-    for tolerance, expected in ((2.0, ["too high"]), (12.0, [])):
-        monitor = Monitor(Mean(low=0.0, high=100.0), tolerance=tolerance, alpha=0.01)
-        assert [alarm.side for alarm in monitor.update_many(y, np.full(5000, 60.0))] == expected
-    for tolerance, expected in ((0.02, ["too low"]), (0.12, [])):
-        monitor = Monitor(Quantile(0.9, low=0.0, high=100.0), tolerance=tolerance, alpha=0.01)
-        assert [alarm.side for alarm in monitor.update_many(y, np.full(5000, 80.0))] == expected
+@pytest.mark.parametrize(
+    ("property", "p", "side", "small", "large"),
+    [
+        (Mean(low=0.0, high=100.0), 60.0, "too high", 2.0, 12.0),
+        (Quantile(0.9, low=0.0, high=100.0), 80.0, "too low", 0.02, 0.12),
+    ],
+)
+def test_the_tolerance_is_in_units_of_the_outcome(
+    property: Any, p: float, side: str, small: float, large: float
+) -> None:
+    y = np.random.default_rng(7).uniform(0, 100, 5000)
+    for tolerance, expected in ((small, [side]), (large, [])):
+        alarms = Monitor(property, tolerance=tolerance, alpha=0.01).update_many(y, np.full(5000, p))
+        assert [alarm.side for alarm in alarms] == expected
 
 
 def test_shares_of_the_promise_add_up() -> None:
@@ -238,11 +200,7 @@ def test_evidence_says_how_near_an_alarm_is() -> None:
     y, p, x = stream(3000, 8, bias=0.3)
     monitor = Monitor(Probability(), Finite(8, names=NAMES), alpha=0.01)
     alarms = monitor.update_many(y, p, x)
-    assert {alarm.group for alarm in alarms} == {
-        NAMES[g]
-        for g in range(8)
-        if monitor.evidence()["too high"][g] > -2 and any(a.group == NAMES[g] for a in alarms)
-    }
+    assert all(monitor.evidence()["too high"][NAMES.index(alarm.group)] > -2 for alarm in alarms)
     assert monitor.evidence()["too high"][3] > 0 > monitor.evidence()["too low"][3]
     assert isinstance(alarms[0], Alarm)
     assert np.isneginf(Monitor(Probability(), every=10.0).evidence()["too low"][0])

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from effort import ALL, crossed
-from naive_msmwc import NaiveMaster, NaiveMsMwC, divergence
+from naive_paper import NaiveMaster, NaiveMsMwC, divergence
 from swapcal.errors import InvalidInput
-from swapcal.paper import Experts, MsMwC, MsMwCMaster
+from swapcal.paper import MsMwC, MsMwCMaster
 from swapcal.typing import Float64Array
 
 Algorithm = MsMwC | MsMwCMaster
@@ -24,19 +24,6 @@ MAKERS: dict[str, Make] = {
 }
 
 
-def one_good(t: int, n: int, w: Float64Array, rng: np.random.Generator) -> Float64Array:
-    return np.where(np.arange(len(w)) == 0, 1.0, -1.0)
-
-
-def one_active(t: int, n: int, w: Float64Array, rng: np.random.Generator) -> Float64Array:
-    return np.where(np.arange(len(w)) == len(w) - 1, 1.0, 0.0)
-
-
-def greedy(t: int, n: int, w: Float64Array, rng: np.random.Generator) -> Float64Array:
-    """Whoever has more than a fair share loses, the others win."""
-    return np.where(w > 1.0 / len(w), -1.0, 1.0)
-
-
 def greedy_sparse(t: int, n: int, w: Float64Array, rng: np.random.Generator) -> Float64Array:
     """The heaviest loses; expert 0 wins whenever it is not the heaviest."""
     gains = np.zeros(len(w))
@@ -45,43 +32,26 @@ def greedy_sparse(t: int, n: int, w: Float64Array, rng: np.random.Generator) -> 
     return gains
 
 
-def alternating(t: int, n: int, w: Float64Array, rng: np.random.Generator) -> Float64Array:
-    return np.where(np.arange(len(w)) % 2 == t % 2, 1.0, -1.0)
+def among(w: Float64Array) -> Any:
+    return np.arange(len(w))
 
 
-def in_turn(t: int, n: int, w: Float64Array, rng: np.random.Generator) -> Float64Array:
-    return np.where(np.arange(len(w)) == t % len(w), 1.0 if t // len(w) % 3 else -1.0, 0.0)
+ADVERSARIES: dict[str, Adversary] = {
+    "one good": lambda t, n, w, rng: np.where(among(w) == 0, 1.0, -1.0),
+    "one active": lambda t, n, w, rng: np.where(among(w) == len(w) - 1, 1.0, 0.0),
+    "greedy": lambda t, n, w, rng: np.where(w > 1.0 / len(w), -1.0, 1.0),
+    "greedy, sparse": greedy_sparse,
+    "alternating": lambda t, n, w, rng: np.where(among(w) % 2 == t % 2, 1.0, -1.0),
+    "in turn": lambda t, n, w, rng: np.where(among(w) == t % len(w), 1.0 if t // len(w) % 3 else -1.0, 0.0),
+    "noise": lambda t, n, w, rng: rng.uniform(-1.0, 1.0, len(w)),
+    "lured": lambda t, n, w, rng: np.where(among(w) == 0, 1.0 if 2 * t < n else -1.0, 0.0),
+    "faint": lambda t, n, w, rng: np.where(among(w) == 0, 0.05, rng.uniform(-1.0, 1.0, len(w))),
+}
 
 
-def noise(t: int, n: int, w: Float64Array, rng: np.random.Generator) -> Float64Array:
-    return rng.uniform(-1.0, 1.0, len(w))
-
-
-def lured(t: int, n: int, w: Float64Array, rng: np.random.Generator) -> Float64Array:
-    """Expert 0 is the best for half the time, and the worst after it."""
-    return np.where(np.arange(len(w)) == 0, 1.0 if 2 * t < n else -1.0, 0.0)
-
-
-def faint(t: int, n: int, w: Float64Array, rng: np.random.Generator) -> Float64Array:
-    return np.where(np.arange(len(w)) == 0, 0.05, rng.uniform(-1.0, 1.0, len(w)))
-
-
-ADVERSARIES: list[Adversary] = [
-    one_good,
-    one_active,
-    greedy,
-    greedy_sparse,
-    alternating,
-    in_turn,
-    noise,
-    lured,
-    faint,
-]
-
-
-def play(experts: Algorithm, adversary: Adversary, n: int) -> tuple[Float64Array, Float64Array]:
+def play(experts: Algorithm, name: str, n: int) -> tuple[Float64Array, Float64Array]:
     """Regret against every expert, and its sum of squares, after `n` rounds."""
-    rng = np.random.default_rng(7)
+    rng, adversary = np.random.default_rng(7), ADVERSARIES[name]
     regret, squares = np.zeros(experts.n_experts), np.zeros(experts.n_experts)
     for t in range(n):
         weights = experts.weights
@@ -99,19 +69,14 @@ NAIVE: dict[str, Callable[[int, int], NaiveMsMwC | NaiveMaster]] = {
 }
 
 
-def named(value: Any) -> str:
-    """A part of the name of a case."""
-    return str(getattr(value, "__name__", value))
-
-
 @pytest.mark.parametrize(
-    ("kind", "adversary", "sizes"), crossed(MAKERS, ADVERSARIES, [(1, 1), (3, 1), (1, 9), (2, 40), (5, 250)]), ids=named
+    ("kind", "adversary", "sizes"), crossed(MAKERS, ADVERSARIES, [(1, 1), (3, 1), (1, 9), (2, 40), (5, 250)])
 )
-def test_every_round_is_that_of_the_oracle(kind: str, adversary: Adversary, sizes: tuple[int, int]) -> None:
+def test_every_round_is_that_of_the_oracle(kind: str, adversary: str, sizes: tuple[int, int]) -> None:
     d, T = sizes
     experts, naive, rng = MAKERS[kind](d, T), NAIVE[kind](d, T), np.random.default_rng(3)
     for t in range(min(T, 120)):
-        gains = adversary(t, T, experts.weights, rng)
+        gains = ADVERSARIES[adversary](t, T, experts.weights, rng)
         experts.update(gains)
         naive.update(gains.tolist())
         assert experts.weights == pytest.approx(naive.w, rel=1e-9, abs=0.0)
@@ -153,9 +118,8 @@ def test_a_prior_gives_the_first_weights(prior: list[float]) -> None:
 @pytest.mark.parametrize(
     ("kind", "adversary", "sizes"),
     crossed(MAKERS, ADVERSARIES, [(2, 1), (2, 50), (2, 600), (7, 900), (60, 300)]),
-    ids=named,
 )
-def test_the_regret_is_within_the_bound(kind: str, adversary: Adversary, sizes: tuple[int, int]) -> None:
+def test_the_regret_is_within_the_bound(kind: str, adversary: str, sizes: tuple[int, int]) -> None:
     d, T = sizes
     experts = MAKERS[kind](d, T)
     regret, squares = play(experts, adversary, T)
@@ -164,7 +128,7 @@ def test_the_regret_is_within_the_bound(kind: str, adversary: Adversary, sizes: 
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_the_bound_holds_past_the_horizon(kind: str) -> None:
-    for adversary in (one_good, greedy, lured):
+    for adversary in ("one good", "greedy", "lured"):
         experts = MAKERS[kind](4, 10)
         regret, squares = play(experts, adversary, 800)
         assert (regret <= experts.regret_bound(squares)).all()
@@ -173,7 +137,7 @@ def test_the_bound_holds_past_the_horizon(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["theorem 2", "fast rates"])
 def test_one_round_obeys_the_first_step_of_the_proof(kind: str) -> None:
     d, T = 6, 200
-    for adversary in ADVERSARIES:
+    for adversary in ADVERSARIES.values():
         experts, rng = MAKERS[kind](d, T), np.random.default_rng(11)
         assert isinstance(experts, MsMwC)
         for t in range(T):
@@ -215,12 +179,6 @@ def test_the_bound_of_the_master_is_the_best_over_its_bases() -> None:
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_bounds_grow_with_the_squares(kind: str) -> None:
-    bounds = [MAKERS[kind](3, 10**4).regret_bound(v)[0] for v in np.linspace(0.0, 1e5, 500)]
-    assert (np.diff(bounds) > 0.0).all()
-
-
-@pytest.mark.parametrize("kind", MAKERS)
 def test_sparse_gains_give_the_same_numbers(kind: str) -> None:
     dense, sparse, rng = MAKERS[kind](9, 200), MAKERS[kind](9, 200), np.random.default_rng(2)
     for _ in range(100):
@@ -233,52 +191,11 @@ def test_sparse_gains_give_the_same_numbers(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_rounds_without_gains_change_nothing(kind: str) -> None:
-    experts = MAKERS[kind](4, 100)
-    play(experts, noise, 30)
-    before = experts.weights.copy()
-    for _ in range(5):
-        experts.update(np.zeros(4))
-        experts.update([], indices=[])
-    assert (experts.weights == before).all()
-
-
-@pytest.mark.parametrize("kind", MAKERS)
-def test_an_expert_without_gain_moves_but_keeps_its_place_among_its_like(kind: str) -> None:
-    experts = MAKERS[kind](4, 100)
-    experts.update([1.0, 0.0, 0.0, 0.0])
-    w = experts.weights
-    assert w[0] > 0.25 > w[1]
-    assert w[1] == pytest.approx(w[2], rel=1e-14)
-
-
-@pytest.mark.parametrize("kind", MAKERS)
-def test_a_permutation_of_the_experts_permutes_the_weights(kind: str) -> None:
-    order, rng = np.random.default_rng(0).permutation(8), np.random.default_rng(1)
-    plain, permuted = MAKERS[kind](8, 200), MAKERS[kind](8, 200)
-    for _ in range(200):
-        gains = rng.uniform(-1.0, 1.0, 8)
-        plain.update(gains)
-        permuted.update(gains[order])
-    assert permuted.weights == pytest.approx(plain.weights[order], rel=1e-12)
-
-
-@pytest.mark.parametrize("kind", MAKERS)
-def test_weights_stay_a_probability_vector_above_the_floor(kind: str) -> None:
-    for adversary in ADVERSARIES:
-        experts, rng = MAKERS[kind](5, 100), np.random.default_rng(4)
-        for t in range(300):
-            experts.update(adversary(t, 300, experts.weights, rng))
-            assert abs(float(experts.weights.sum()) - 1.0) < 1e-12
-            assert experts.weights.min() >= (0.0 if kind == "master" else 1.0 / 500.0)
-
-
-@pytest.mark.parametrize("kind", MAKERS)
 def test_a_hundred_thousand_experts_and_ten_million_rounds_stay_finite(kind: str) -> None:
     d, T = 10**5, 10**7
     experts, rng = MAKERS[kind](d, T), np.random.default_rng(0)
     for t in range(8):
-        experts.update(greedy(t, T, experts.weights, rng) if t % 2 else np.sign(rng.normal(size=d)))
+        experts.update(ADVERSARIES["greedy"](t, T, experts.weights, rng) if t % 2 else np.sign(rng.normal(size=d)))
         assert np.isfinite(experts.weights).all()
         assert abs(float(experts.weights.sum()) - 1.0) < 1e-12
         assert experts.weights.min() >= (0.0 if kind == "master" else 1.0 / (float(d) * T))
@@ -289,27 +206,18 @@ def test_a_hundred_thousand_experts_and_ten_million_rounds_stay_finite(kind: str
 @pytest.mark.parametrize(
     ("kind", "adversary", "n"),
     [
-        ("theorem 2", one_good, 100_000 if ALL else 15_000),
-        ("fast rates", lured, 9_000 if ALL else 3_000),
-        ("master", lured, 9_000 if ALL else 3_000),
+        ("theorem 2", "one good", 100_000 if ALL else 5_000),
+        ("fast rates", "lured", 9_000 if ALL else 3_000),
+        ("master", "lured", 9_000 if ALL else 3_000),
     ],
 )
-def test_a_long_run_keeps_sum_and_bound(kind: str, adversary: Adversary, n: int) -> None:
+def test_a_long_run_keeps_sum_and_bound(kind: str, adversary: str, n: int) -> None:
     """Fast rates fall after some 2,500 rounds, those of theorem 2 after 50,000: the first is played here every time."""
     experts = MAKERS[kind](2, n)
     regret, squares = play(experts, adversary, n)
     assert (regret <= experts.regret_bound(squares)).all()
     assert abs(float(experts.weights.sum()) - 1.0) < 1e-12
     assert experts.kkt_residual() < 1e-10
-
-
-def test_equal_gains_for_all_never_move_anything() -> None:
-    single, master = MsMwC(3, horizon=10**5), MsMwCMaster(3, horizon=10**5)
-    for _ in range(2000):
-        single.update(np.ones(3))
-        master.update(np.ones(3))
-    assert single.weights == pytest.approx([1 / 3] * 3, rel=1e-12)
-    assert master.weights == pytest.approx([1 / 3] * 3, rel=1e-12)
 
 
 def test_weights_cannot_be_written_and_stay_as_they_were_read() -> None:
@@ -324,38 +232,17 @@ def test_weights_cannot_be_written_and_stay_as_they_were_read() -> None:
     assert gains.tolist() == [0.5, 0.0, 0.0]
 
 
-def test_both_play_the_role() -> None:
-    roles: list[Experts] = [MsMwC(3, horizon=10), MsMwCMaster(3, horizon=10)]
-    assert all(isinstance(experts, Experts) for experts in roles)
-
-
 @pytest.mark.parametrize("kind", MAKERS)
 @pytest.mark.parametrize(
     ("gains", "indices"),
     [
-        ([0.0, 0.0, math.nan], None),
-        ([0.0, math.inf, 0.0], None),
-        ([0.0, 1.001, 0.0], None),
-        ([-1.001, 0.0, 0.0], None),
-        ([0.0, 0.0], None),
-        ([0.0, 0.0, 0.0, 0.0], None),
-        ([[0.0, 0.0, 0.0]], None),
-        ("abc", None),
-        (None, None),
-        (["a", "b", "c"], None),
-        ([1j, 0.0, 0.0], None),
-        ([[0.0], [0.0, 0.0]], None),
-        ([0.5], [3]),
-        ([0.5], [-1]),
-        ([0.5], [0.0]),
-        ([0.5], [[0]]),
-        ([0.5], ["a"]),
-        ([0.5, 0.5], [0]),
-        ([0.5, 0.5], [1, 1]),
-        ([math.nan], [1]),
-        ([2.0], [1]),
+        ([0.0, 0.0, math.nan], None), ([0.0, math.inf, 0.0], None), ([0.0, 1.001, 0.0], None),
+        ([-1.001, 0.0, 0.0], None), ([0.0, 0.0], None), ([0.0, 0.0, 0.0, 0.0], None), ([[0.0, 0.0, 0.0]], None),
+        ("abc", None), (None, None), (["a", "b", "c"], None), ([1j, 0.0, 0.0], None), ([[0.0], [0.0, 0.0]], None),
+        ([0.5], [3]), ([0.5], [-1]), ([0.5], [0.0]), ([0.5], [[0]]), ([0.5], ["a"]), ([0.5, 0.5], [0]),
+        ([0.5, 0.5], [1, 1]), ([math.nan], [1]), ([2.0], [1]),
     ],
-)
+)  # fmt: skip
 def test_bad_gains_are_refused_and_leave_no_trace(kind: str, gains: Any, indices: Any) -> None:
     experts, twin = MAKERS[kind](3, 50), MAKERS[kind](3, 50)
     experts.update([1.0, 0.0, -0.5])
@@ -369,56 +256,34 @@ def test_bad_gains_are_refused_and_leave_no_trace(kind: str, gains: Any, indices
     assert (experts.regret_bound(3.0) == twin.regret_bound(3.0)).all()
 
 
-def test_a_rounding_error_in_a_gain_is_forgiven() -> None:
-    near, exact = MsMwC(2, horizon=10), MsMwC(2, horizon=10)
-    near.update([1.0 + 3e-16, -1.0])
-    exact.update([1.0, -1.0])
-    assert (near.weights == exact.weights).all()
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("squares", [-1.0, math.nan, [1.0, 2.0], [1.0, 2.0, -1.0], "abc", None])
+def test_bad_squares_are_refused(kind: str, squares: Any) -> None:
+    with pytest.raises(InvalidInput):
+        MAKERS[kind](3, 10).regret_bound(squares)
 
 
 @pytest.mark.parametrize("make", [MsMwC, MsMwCMaster])
 @pytest.mark.parametrize(
     ("n_experts", "settings"),
     [
-        (0, {"horizon": 10}),
-        (2.0, {"horizon": 10}),
-        (True, {"horizon": 10}),
-        (3, {"horizon": 0}),
-        (3, {"horizon": -5}),
-        (3, {"horizon": math.nan}),
-        (3, {"horizon": 10**400}),
-        (3, {"horizon": "10"}),
-        (3, {"horizon": 10, "prior": [0.5, 0.5]}),
-        (3, {"horizon": 10, "prior": [0.5, 0.5, 0.0]}),
-        (3, {"horizon": 10, "prior": [0.5, 0.4, 0.3]}),
-        (3, {"horizon": 10, "prior": [0.5, 0.5, math.nan]}),
-        (3, {"horizon": 10, "prior": "abc"}),
+        (0, {}), (2.0, {}), (True, {}), (3, {"horizon": 0}), (3, {"horizon": -5}), (3, {"horizon": math.nan}),
+        (3, {"horizon": 10**400}), (3, {"horizon": "10"}), (3, {"prior": [0.5, 0.5]}), (3, {"prior": [0.5, 0.5, 0.0]}),
+        (3, {"prior": [0.5, 0.4, 0.3]}), (3, {"prior": [0.5, 0.5, math.nan]}), (3, {"prior": "abc"}),
     ],
-)
+)  # fmt: skip
 def test_bad_settings_are_refused(make: Any, n_experts: Any, settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        make(n_experts, **settings)
+        make(n_experts, **{"horizon": 10, **settings})
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"rate_cap": 0.0},
-        {"rate_cap": 1.0 / 31.0},
-        {"rate_cap": math.nan},
-        {"correction": 7.9},
-        {"correction": math.inf},
-        {"correction": 128.0},
-        {"correction": "32"},
-    ],
-)
-def test_constants_that_the_proof_does_not_cover_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
-        MsMwC(3, horizon=10, **settings)
-
-
-@pytest.mark.parametrize("kind", MAKERS)
-@pytest.mark.parametrize("squares", [-1.0, math.nan, [1.0, 2.0], [1.0, 2.0, -1.0], "abc", None])
-def test_bad_squares_are_refused(kind: str, squares: Any) -> None:
-    with pytest.raises(InvalidInput):
-        MAKERS[kind](3, 10).regret_bound(squares)
+def test_constants_that_the_proof_does_not_cover_and_bad_squares_are_refused() -> None:
+    for name, bad in (("rate_cap", (0.0, 1.0 / 31.0, math.nan)), ("correction", (7.9, math.inf, 128.0, "32"))):
+        for value in bad:
+            with pytest.raises(InvalidInput):
+                MsMwC(3, horizon=10, **{name: value})  # type: ignore[arg-type]
+    squares: list[Any] = [-1.0, math.nan, [1.0, 2.0], [1.0, 2.0, -1.0], "abc", None]
+    for make in MAKERS.values():
+        for each in squares:
+            with pytest.raises(InvalidInput):
+                make(3, 10).regret_bound(each)

@@ -12,12 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import naive_learners
 import naive_paper
 import swapcal as sc
-from effort import some
-from naive_msmwc import NaiveMaster, NaiveMsMwC
-from naive_paper import NaiveAlgorithm1, NaiveAlgorithm2, NaiveExperts, Played
+from effort import crossed, some
+from naive_paper import NaiveAlgorithm1, NaiveAlgorithm2, NaiveExperts, NaiveMaster, NaiveMsMwC, Played
 from swapcal.engine.values import Play, Values, search
 from swapcal.paper import Algorithm1, Algorithm2, MsMwC, MsMwCMaster
 from swapcal.paper.experts import Experts
@@ -35,9 +33,9 @@ PROPERTIES: dict[str, Elicitable] = {
     "mean in other units": sc.Mean(low=-3.0, high=7.0),
     "quantile in other units": sc.Quantile(0.35, low=10.0, high=11.5, density=2.0),
 }
-LEARNERS: dict[str, tuple[Callable[[int], sc.learners.Learner], naive_learners.Algorithm]] = {
-    "multiplicative weights": (sc.learners.MultiplicativeWeights, naive_learners.multiplicative_weights),
-    "gradient descent": (sc.learners.GradientDescent, naive_learners.gradient_descent),
+LEARNERS: dict[str, tuple[Callable[[int], sc.learners.Learner], naive_paper.Algorithm]] = {
+    "multiplicative weights": (sc.learners.MultiplicativeWeights, naive_paper.multiplicative_weights),
+    "gradient descent": (sc.learners.GradientDescent, naive_paper.gradient_descent),
 }
 ALGORITHMS = ("1", *LEARNERS)
 VARIANTS = [(gains, forecasts) for gains in ("expected", "realized") for forecasts in ("right", "middle")]
@@ -138,11 +136,9 @@ def compare(
     return n_ties, n_two
 
 
-@pytest.mark.parametrize(("gains", "forecasts"), VARIANTS)
-@pytest.mark.parametrize("name", PROPERTIES)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_oracle_agrees_in_every_round(algorithm: str, name: str, gains: str, forecasts: str) -> None:
-    target = PROPERTIES[name]
+@pytest.mark.parametrize(("algorithm", "name", "variant"), crossed(ALGORITHMS, PROPERTIES, VARIANTS, of=2), ids=str)
+def test_the_oracle_agrees_in_every_round(algorithm: str, name: str, variant: tuple[str, str]) -> None:
+    target, (gains, forecasts) = PROPERTIES[name], variant
     seed = 100 * ALGORITHMS.index(algorithm) + 10 * list(PROPERTIES).index(name) + VARIANTS.index((gains, forecasts))
     n, n_bins, horizon = 1 + seed % 4, 2 + seed % 5, 40 + 7 * (seed % 8)
     x, y = stream_of(target, horizon, n, seed)
@@ -153,17 +149,10 @@ def test_the_oracle_agrees_in_every_round(algorithm: str, name: str, gains: str,
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_longer_and_with_more_rounds_than_the_horizon(algorithm: str) -> None:
-    x, y = stream_of(sc.Mean(), 170, 3, 5)
-    method, oracle = pair(algorithm, sc.Mean(), 3, 6, 150, 5)
-    assert compare(method, oracle, x, y)[0] == 0
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_outcomes_late_and_out_of_order(algorithm: str) -> None:
     """A round's P_t and answers q are those of its prediction, whatever has been learned since."""
-    x, y = stream_of(sc.Mean(), 120, 2, 6)
-    delays = np.random.default_rng(1).integers(0, 25, 120).astype(float)
+    x, y = stream_of(sc.Mean(), 140, 2, 6)  # more rounds than the horizon
+    delays = np.random.default_rng(1).integers(0, 25, 140).astype(float)
     method, oracle = pair(algorithm, sc.Mean(), 2, 4, 120, 6)
     assert compare(method, oracle, x, y, delays)[0] == 0
 
@@ -357,10 +346,10 @@ def test_the_lowest_crossing_of_the_engine(inner: list[float], first: float, las
     check_same_play(two_points(np.array(phi), method.grid.horizon), from_below(phi), method)
 
 
-@pytest.mark.parametrize(
-    "potential", [sc.potentials.AdaNormalHedge(), sc.potentials.Exponential(), sc.potentials.Squint()]
-)
-@pytest.mark.parametrize("name", ["mean", "quantile", "expectile"])
+POTENTIALS = [sc.potentials.AdaNormalHedge(), sc.potentials.Exponential(), sc.potentials.Squint()]
+
+
+@pytest.mark.parametrize(("name", "potential"), crossed(["mean", "quantile", "expectile"], POTENTIALS), ids=str)
 def test_the_engine_plays_the_same_bins(name: str, potential: sc.potentials.Potential) -> None:
     """With the engine's weights as ALG and realized gains, Algorithm 1 has the engine's evidence, so its Phi, and
 
@@ -414,26 +403,16 @@ def test_one_function_makes_the_algorithms_equal(gains: str, forecasts: str) -> 
         assert np.allclose(first.experts.weights, second.experts.weights, rtol=1e-12, atol=0.0)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize(
-    "kind", [sc.Mean, lambda **ends: sc.Quantile(0.75, **ends), lambda **ends: sc.Expectile(0.25, **ends)]
+    ("algorithm", "rate"), crossed(ALGORITHMS, [("mean", 0.6), ("quantile", 2.0), ("expectile", 0.15)]), ids=str
 )
-def test_units_of_labels(kind: Callable[..., Elicitable], algorithm: str) -> None:
-    """In numbers that binary floats hold exactly, forecasts in other units are the same but for their units."""
-    unit, wide = (pair(algorithm, kind(low=a, high=b), 2, 4, 128, 1)[0] for a, b in ((0.0, 1.0), (-8.0, 24.0)))
-    x, _ = stream_of(sc.Mean(), 128, 2, 3)
-    y = np.random.default_rng(4).integers(1, 512, 128) / 512.0
-    assert np.array_equal(-8.0 + 32.0 * unit.run(x, y), wide.run(x, -8.0 + 32.0 * y))
-
-
-@pytest.mark.parametrize(("name", "multiple"), [("mean", 0.6), ("quantile", 2.0), ("expectile", 0.15)])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_error_stays_near_its_rate(algorithm: str, name: str, multiple: float) -> None:
+def test_the_error_stays_near_its_rate(algorithm: str, rate: tuple[str, float]) -> None:
     """SMCal_2 at T = 2000 in multiples of T^(1/3): twice what several seeds had, and far below a constant.
 
     The best constant forecast has 1.6, 4.5 and 0.2 such multiples; seeds 8 and 9 had at most 0.25, 1.0 and 0.06.
     """
-    horizon, target = 2000, PROPERTIES[name]
+    horizon, (name, multiple) = 2000, rate
+    target = PROPERTIES[name]
     rng = np.random.default_rng(8)
     group = rng.choice([-1.0, 1.0], horizon)
     x = np.column_stack([np.ones(horizon), group, rng.uniform(-1.0, 1.0, horizon)]) / math.sqrt(3.0 + 1e-9)

@@ -76,17 +76,6 @@ def test_first_moment_and_squared_probability_are_the_mean(y: Float64Array) -> N
         assert other.value(sample) == pytest.approx(Mean().value(sample), rel=1e-15)
 
 
-def test_median_is_the_quantile_at_one_half() -> None:
-    assert Median() == Quantile(0.5)
-    assert Median(low=-1.0, high=4.0, density=2.0) == Quantile(0.5, low=-1.0, high=4.0, density=2.0)
-
-
-def test_tsallis_at_two_is_the_squared_loss() -> None:
-    p, y = np.linspace(0.0, 1.0, 9)[:, None], np.array([0.0, 1.0])
-    assert np.asarray(Tsallis(2.0).loss(p, y)) + y**2 == pytest.approx(np.asarray(Squared().loss(p, y)), abs=1e-15)
-    assert np.array_equal(Tsallis(2.0).weight(p), Squared().weight(p))
-
-
 @given(y=units, level=levels)
 def test_values_agree_with_scipy_and_numpy(y: Float64Array, level: float) -> None:
     assert Expectile(level).value(y) == pytest.approx(stats.expectile(y, level), rel=1e-9, abs=1e-12)
@@ -95,19 +84,6 @@ def test_values_agree_with_scipy_and_numpy(y: Float64Array, level: float) -> Non
     # NumPy takes one label too many where level * n is a whole number that rounding has raised; see the next test.
     if abs(level * y.size - round(level * y.size)) > 1e-9:
         assert Quantile(level).value(y) == np.quantile(y, level, method="inverted_cdf")
-
-
-def test_quantile_of_a_share_that_is_met_exactly() -> None:
-    # 0.07 * 100 is rounded up to more than 7, yet 7 labels of 100 are a share of 0.07.
-    assert Quantile(0.07).value(np.arange(1, 101) / 100) == 0.07
-    assert Quantile(0.9).value(np.arange(10) / 10) == 0.8
-
-
-def test_values_never_leave_the_labels_by_rounding() -> None:
-    y = np.full(3, 0.1)
-    assert y.mean() > 0.1
-    for each in (Mean(high=0.1), Expectile(0.3, high=0.1), Moment(1, high=0.1)):
-        assert each.value(y) == 0.1
 
 
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.8])
@@ -147,6 +123,22 @@ def test_domain_of_moments(moment: Moment, domain: tuple[float, float]) -> None:
     assert moment.domain == domain
 
 
+def test_small_facts() -> None:
+    assert Median(low=-1.0, high=4.0, density=2.0) == Quantile(0.5, low=-1.0, high=4.0, density=2.0)
+    p, y = np.linspace(0.0, 1.0, 9)[:, None], np.array([0.0, 1.0])
+    assert np.asarray(Tsallis(2.0).loss(p, y)) + y**2 == pytest.approx(np.asarray(Squared().loss(p, y)), abs=1e-15)
+    assert np.array_equal(Tsallis(2.0).weight(p), Squared().weight(p))
+    # 0.07 * 100 is rounded up to more than 7, yet 7 labels of 100 are a share of 0.07.
+    assert Quantile(0.07).value(np.arange(1, 101) / 100) == 0.07
+    assert Quantile(0.9).value(np.arange(10) / 10) == 0.8
+    # No value leaves the labels by rounding.
+    assert {
+        each.value(np.full(3, 0.1)) for each in (Mean(high=0.1), Expectile(0.3, high=0.1), Moment(1, high=0.1))
+    } == {0.1}
+    assert repr(Quantile(np.float64(0.9), density=2)) == "Quantile(0.9, density=2.0)"
+    assert [repr(Mean()), repr(Moment(2, high=3))] == ["Mean()", "Moment(2, high=3.0)"]
+
+
 def test_proper_losses_at_the_ends() -> None:
     ends, y = np.array([0.0, 1.0])[:, None], np.array([0.0, 1.0])
     wrong = np.array([[0.0, np.inf], [np.inf, 0.0]])
@@ -167,25 +159,6 @@ def test_spec_and_repr_rebuild_an_equal_object(property: Elicitable) -> None:
     assert hash(again) == hash(property)
     names = {kind.__name__: kind for kind in (Mean, Moment, Quantile, Expectile, Probability, Log, Spherical, Tsallis)}
     assert eval(repr(property), {"__builtins__": {}}, names) == property
-
-
-def test_repr_shows_only_what_differs_from_the_defaults() -> None:
-    shown = [
-        Mean(),
-        Mean(low=-1),
-        Quantile(0.9),
-        Quantile(np.float64(0.9), density=2),
-        Probability(),
-        Moment(2, high=3),
-    ]
-    assert [repr(each) for each in shown] == [
-        "Mean()",
-        "Mean(low=-1.0)",
-        "Quantile(0.9)",
-        "Quantile(0.9, density=2.0)",
-        "Probability()",
-        "Moment(2, high=3.0)",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,9 @@ from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 
 BUILT_IN: list[Elicitable] = [
-    Mean(),
-    Mean(low=-2.0, high=6.0),
-    Moment(2, low=-1.0, high=2.0),
-    Quantile(0.8),
-    Quantile(0.3, low=10.0, high=20.0),
+    Mean(), Mean(low=-2.0, high=6.0), Moment(2, low=-1.0, high=2.0), Quantile(0.8), Quantile(0.3, low=10.0, high=20.0),
     Expectile(0.9),
-]
+]  # fmt: skip
 
 
 def off_labels(property: Elicitable) -> tuple[Float64Array, Float64Array]:
@@ -85,12 +81,6 @@ def test_functions_of_numbers_and_of_arrays_give_the_same() -> None:
     p, y = off_labels(Mean())
     assert np.array_equal(Property(huber).identification(p, y), Property(vectorized).identification(p, y))
     assert Property(huber).loss(p, y) == pytest.approx(np.vectorize(huber_loss)(p, y), abs=2e-5)
-
-
-def test_function_that_takes_arrays_for_one_sample_gets_numbers() -> None:
-    own = Property(lambda p, y: p - np.max(y))
-    p, y = off_labels(Mean())
-    assert np.array_equal(own.identification(p, y), Mean().identification(p, y))
 
 
 def test_weight_of_a_loss_given_with_its_identification() -> None:
@@ -216,22 +206,9 @@ def test_labels_outside_the_range_are_named(property: Elicitable) -> None:
     assert property.invalid_labels(np.array([0.2, -math.inf])) == "label -inf at position 1 is outside [0, 1]"
     assert property.invalid_labels(np.array([2.0])) == "label 2 is outside [0, 1]"
     assert property.invalid_labels(np.array(["a"])) == "the labels are not all numbers"
-
-
-def test_label_clauses_for_single_labels_and_other_ranges() -> None:
-    own = Mean(low=-2.5, high=1000.0)
-    assert own.invalid_labels(1000.0) is None
-    assert own.invalid_labels(1000.0000001) == "label 1000.0000001 is outside [-2.5, 1000]"
-    assert own.invalid_labels(math.nan) == "label nan is not a number"
-
-
-def test_probabilities_want_zeros_and_ones() -> None:
-    rain = Probability(Log())
-    assert rain.invalid_labels(np.array([0.0, 1.0, 1.0])) is None
-    assert rain.invalid_labels(1.0) is None
-    assert rain.invalid_labels(np.array([0.0, 0.5])) == "label 0.5 at position 1 is neither 0 nor 1"
-    assert rain.invalid_labels(math.nan) == "label nan is not a number"
-    assert rain.invalid_labels(np.array(["yes"])) == "the labels are not all numbers"
+    assert Mean(low=-2.5, high=1000.0).invalid_labels(1000.0000001) == "label 1000.0000001 is outside [-2.5, 1000]"
+    assert Probability().invalid_labels(np.array([0.0, 0.5])) == "label 0.5 at position 1 is neither 0 nor 1"
+    assert Probability().invalid_labels(1.0) is None
 
 
 @pytest.mark.parametrize("property", [Mean(), Moment(2), Quantile(0.5), Expectile(0.2), Probability(), Property(huber)])

@@ -1,8 +1,8 @@
 """A property of one file and one line is there in the command, on the page and in the service."""
 
 import csv
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,30 +18,17 @@ from swapcal.service.registry import Registry
 from swapcal.service.spec import StreamSpec
 from swapcal.service.sqlite import Sqlite
 from swapcal.tasks.result import from_json
-from swapcal.typing import Float64Array, FloatLike, Spec
+from swapcal.typing import Float64Array, FloatLike
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Toy(base.PropertyBase):
+class Toy(base.RangeProperty):
     """The mean of outcomes that are cut at `cap`."""
 
     cap: float = 0.7
-    low: float = field(default=0.0, kw_only=True)
-    high: float = field(default=1.0, kw_only=True)
 
     names: ClassVar[tuple[str, ...]] = ("toy", "toy_at:0.7")
     argument: ClassVar[str | None] = "level"
-    lipschitz: ClassVar[float] = 1.0
-    monotone: ClassVar[bool] = True
-    continuous: ClassVar[bool] = True
-    assumption: ClassVar[str] = "Every label lies in the label range; nothing else is assumed."
-
-    def __repr__(self) -> str:
-        return base.call(self)
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        return self.low, self.high
 
     def identification(self, p: FloatLike, y: FloatLike) -> FloatLike:
         return (p - np.minimum(y, self.cap)) / (self.high - self.low)
@@ -49,32 +36,19 @@ class Toy(base.PropertyBase):
     def loss(self, p: FloatLike, y: FloatLike) -> FloatLike:
         return (p - np.minimum(y, self.cap)) ** 2
 
-    def loss_weight(self, p: FloatLike) -> FloatLike:
-        return 0.0 * p + 2.0 * (self.high - self.low)
-
     def value(self, y: Float64Array) -> float:
         return float(np.minimum(y, self.cap).mean())
-
-    def invalid_labels(self, y: FloatLike) -> str | None:
-        return base.outside(y, self.low, self.high)
-
-    def spec(self) -> Spec:
-        return base.data(self)
 
     @property
     def wording(self) -> base.Wording:
         return base.Wording("toy mean", "toy mean of the outcomes", **base.own_unit(self.domain), loss="toy loss")
-
-    @property
-    def kernel(self) -> Mapping[str, float | int | str]:
-        return base.kernel(self)
 
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(properties, "KINDS", [*properties.KINDS, Toy])
     yield
-    properties._kept.cache_clear()
+    properties._from_json.cache_clear()
 
 
 def test_in_python() -> None:

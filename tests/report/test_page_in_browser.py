@@ -17,16 +17,14 @@ DRIVER = shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="there is no Chromium with its chromedriver here")
 
 PHONE, DESK = (390, 844), (1280, 900)
-FLAGS = (
+FLAGS: tuple[str, ...] = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
     "--no-first-run",
     "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
 )
+FLAGS += ("--disable-component-update", "--disable-sync", "--disable-dev-shm-usage")
 
 
 class Browser:
@@ -95,7 +93,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_opens_without_a_word_and_fetches_nothing(browser: Browser, path: Path) -> None:
     browser.open(path)
-    assert browser.one("h1").text == examples.run_example(n_groups=2, n=200).verdict.headline
+    assert browser.one("h1").text == examples.run_example(n_groups=6).verdict.headline
     assert set(browser.fetched()) <= {path.as_uri(), "data:,"}
     assert browser.complaints() == []
     assert browser.ask("return performance.getEntriesByType('resource').length") == 0
@@ -201,7 +199,7 @@ def test_hostile_names_run_nothing(browser: Browser, hostile: Path) -> None:
     assert browser.ask("return window.pwned") is None
     assert browser.ask("return document.querySelectorAll('main script, main img').length") == 0
     names = browser.ask("return [...document.querySelectorAll('#groups tbody th')].map((e) => e.textContent)")
-    assert set(examples.HOSTILE[1:6]) <= set(names)
+    assert {f"carrier={name}" for name in examples.HOSTILE[:5]} <= set(names)
     assert set(browser.fetched()) <= {hostile.as_uri(), "data:,"}
     assert browser.complaints() == []
 

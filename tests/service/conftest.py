@@ -97,7 +97,7 @@ def postgres(postgres_server: str) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs a database of its own runs in the slow lane, which CI does not."""
+    """What needs a database of its own runs in the slow lane."""
     for item in items:
         if isinstance(item, pytest.Function) and "postgres" in item.fixturenames:
             item.add_marker(pytest.mark.slow)

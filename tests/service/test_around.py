@@ -1,5 +1,6 @@
 """What is around the service: a model server that gives hints, traces, back-ups, a log that does not add up."""
 
+import asyncio
 import json
 import sqlite3
 import threading
@@ -12,6 +13,11 @@ import pytest
 
 from service_running import Starter
 from swapcal.client import Client, Retries, ServiceError
+from swapcal.errors import InvalidInput
+from swapcal.service.config import Config, Service
+from swapcal.service.server import Server
+from swapcal.service.spec import StreamSpec
+from swapcal.service.sqlite import Sqlite
 
 
 class Model(BaseHTTPRequestHandler):
@@ -105,10 +111,17 @@ def test_a_back_up_made_while_it_runs_goes_on(serve: Starter, tmp_path: Path) ->
     assert [restored.forecast(f"later-{k}").json() for k in range(10)] == more
 
 
-def test_other_settings_for_a_stream_that_is_there_end_the_start(serve: Starter) -> None:
-    serve(config={"streams": {"late": {"groups": ["carrier"]}}}).stop()
-    with pytest.raises(RuntimeError, match="other settings"):
-        serve(config={"streams": {"late": {"groups": ["origin"]}}})
+def test_other_settings_for_a_stream_that_is_there_end_the_start(tmp_path: Path) -> None:
+    async def start(*groups: str) -> None:
+        config = Config(
+            Service(store=str(tmp_path / "x.db"), auth=False), streams={"late": StreamSpec(groups=list(groups))}
+        )
+        async with Server(config, Sqlite(config.service.store)).running():
+            pass
+
+    asyncio.run(start("carrier"))
+    with pytest.raises(InvalidInput, match="other settings"):
+        asyncio.run(start("origin"))
 
 
 def test_traces_where_the_package_is_there(serve: Starter) -> None:

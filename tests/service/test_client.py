@@ -9,7 +9,6 @@ import pytest
 
 from service_running import Running, Starter, start
 from swapcal.client import AsyncClient, Client, Retries, ServiceError, Unreachable
-from swapcal.demo.replay import flights
 from swapcal.service.schemas import Case, Forecasted, Learned, Outcome, Refused
 from swapcal.service.spec import StreamSpec
 
@@ -98,31 +97,18 @@ def test_what_can_be_sent_again_is(status: int) -> None:
     assert len(set(bodies)) == 1
 
 
-def test_what_is_final_is_not_sent_again() -> None:
+def test_what_is_final_is_not_sent_again_and_nobody_there_is_told() -> None:
     seen: list[httpx.Request] = []
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def refusing(request: httpx.Request) -> httpx.Response:
         seen.append(request)
-        if request.url.path.endswith("/cases/a%2Fb"):
-            return httpx.Response(200, json={})
         return httpx.Response(410, json={"result": "refused", "title": "Gone", "status": 410, "detail": "too late"})
 
-    with pytest.raises(ServiceError, match="too late"):
-        _client(handler).outcome("late", "a", 1.0)
-    assert len(seen) == 1
-
-
-def test_nobody_there() -> None:
-    def handler(request: httpx.Request) -> httpx.Response:
+    def absent(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused")
 
+    with pytest.raises(ServiceError, match="too late"):
+        _client(refusing).outcome("late", "a", 1.0)
+    assert len(seen) == 1
     with pytest.raises(Unreachable, match="send the same request again"):
-        _client(handler).outcome("late", "a", 1.0)
-
-
-def test_the_demo_has_flights_to_replay() -> None:
-    played = flights(200)
-    assert len(played) == 200
-    assert set(played.hints) == set(played.outcomes) == {"arrives-late", "delay-minutes"}
-    assert {len(column) for column in played.columns.values()} == {200}
-    assert {len(column) for column in played.hints.values()} == {200}
+        _client(absent).outcome("late", "a", 1.0)

@@ -1,40 +1,21 @@
 """Killed at random moments under load: nothing that was answered is lost, nothing is learned twice, no bit differs."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from effort import part
 from service_killing import ORDERED, SPEC, check_store, killed
 
 pytestmark = pytest.mark.slow
-FEW = 2
-"""For a look; the series below are 200 kills for each store."""
+MANY = part(50, 12)
+SERIES = [(2, 1, SPEC), (2, 1, ORDERED), *((MANY, seed, ORDERED if seed == 3 else SPEC) for seed in range(4))]
+"""Kills, seed and stream: two kills for a look, and 200 for each store with SWAPCAL_EFFORT=all."""
 
 
-def test_killed_with_sqlite(tmp_path: Path) -> None:
-    store = str(tmp_path / "swapcal.db")
-    load = killed(tmp_path, store, FEW)
-    assert check_store(store, load) > 100
-
-
-def test_killed_with_postgresql(tmp_path: Path, postgres: str) -> None:
-    load = killed(tmp_path, postgres, FEW)
-    assert check_store(postgres, load) > 100
-
-
-def test_killed_while_outcomes_are_held(tmp_path: Path) -> None:
-    store = str(tmp_path / "swapcal.db")
-    load = killed(tmp_path, store, FEW, spec=ORDERED)
-    assert check_store(store, load, ORDERED) > 100
-
-
-@pytest.mark.parametrize("round", range(4))
-def test_killed_fifty_times_with_sqlite(tmp_path: Path, round: int) -> None:
-    store, spec = str(tmp_path / "swapcal.db"), ORDERED if round == 3 else SPEC
-    check_store(store, killed(tmp_path, store, 50, seed=round, spec=spec), spec)
-
-
-@pytest.mark.parametrize("round", range(4))
-def test_killed_fifty_times_with_postgresql(tmp_path: Path, postgres: str, round: int) -> None:
-    spec = ORDERED if round == 3 else SPEC
-    check_store(postgres, killed(tmp_path, postgres, 50, seed=round, spec=spec), spec)
+@pytest.mark.parametrize(("kills", "seed", "spec"), SERIES)
+@pytest.mark.parametrize("where", ["sqlite", "postgres"])
+def test_killed(tmp_path: Path, where: str, kills: int, seed: int, spec: Any, request: pytest.FixtureRequest) -> None:
+    store = str(tmp_path / "swapcal.db") if where == "sqlite" else request.getfixturevalue(where)
+    assert check_store(store, killed(tmp_path, store, kills, seed=seed, spec=spec), spec) > 100

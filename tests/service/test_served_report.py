@@ -46,8 +46,6 @@ def test_the_result_is_that_of_the_cases(registry: Registry) -> None:
     assert cases is not None
     status = stream.status()
     result = recorded_result("late", stream.spec, stream.groups, cases, msgspec.structs.asdict(status))
-    assert result.before is not None
-    assert result.after is not None
     assert (result.counts.scored, result.counts.without_outcome) == (status.outcomes, status.pending) == (1960, 40)
     assert result.before.loss == pytest.approx(status.loss_before)
     assert result.after.loss == pytest.approx(status.loss_after)
@@ -57,9 +55,22 @@ def test_the_result_is_that_of_the_cases(registry: Registry) -> None:
     assert result.before.known_groups.mean[result.first.groups.index("carrier=A")] == pytest.approx(-0.3, abs=0.05)
     assert result.after.swap_error < 0.5 * result.before.swap_error
     half = learned_cases(events[len(events) // 2 :], stream.spec, stream.groups.n, stream.identity)
-    assert half is not None
     assert len(half.y) < len(cases.y)
     assert learned_cases([one for one in events if not one.is_outcome], stream.spec, 3, stream.identity) is None
+
+
+def test_forgotten_cases_are_among_those_without_outcome(registry: Registry) -> None:
+    registry.create("late", StreamSpec(groups=["carrier"], seed=1))
+    cases = [Case(f"c{k}", {"carrier": "AB"[k % 2]}, 0.5) for k in range(100)]
+    told = [Outcome(f"c{k}", None if k < 7 else k % 2) for k in range(90)]
+    jobs: list[Any] = [ForecastJob("late", cases), OutcomeJob("late", told)]
+    registry.store.commit(play(jobs, registry, 1.0, 10**9).commits)
+    stream = registry.get("late")
+    learned = learned_cases(registry.store.events("late", 0), stream.spec, stream.groups.n, stream.identity)
+    assert learned is not None
+    result = recorded_result("late", stream.spec, stream.groups, learned, msgspec.structs.asdict(stream.status()))
+    assert (result.counts.scored, result.counts.without_outcome) == (83, 17)
+    assert result.details["forgotten of the stream"] == 7
 
 
 @pytest.mark.slow

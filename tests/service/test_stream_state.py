@@ -1,9 +1,8 @@
-"""A stream's state: the same bits however the events come, whole in its snapshot, and readable from today's file on."""
+"""A stream: the same bits however the events come, those of the package's own parts, watched, late and forgotten."""
 
+import contextlib
 import dataclasses
-import gzip
 import itertools
-import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,16 +12,15 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal import state
 from swapcal.monitor import Monitor
+from swapcal.service.idempotency import ForecastJob, OutcomeJob, play
 from swapcal.service.registry import Registry
-from swapcal.service.schemas import Problem
+from swapcal.service.schemas import Case, Outcome, StreamStatus
 from swapcal.service.spec import MonitorSpec, StreamSpec
 from swapcal.service.sqlite import Sqlite
-from swapcal.service.store import pack, unpack
+from swapcal.service.store import open_store, pack, unpack
 from swapcal.service.stream import Stream, ValidCase, check
 
-DATA = Path(__file__).parent / "data"
 SPECS = {
     "probability": StreamSpec(groups=["carrier", ["carrier", "origin"]], seed=1),
     "quantile": StreamSpec(property="quantile", level=0.9, low=-5, high=5, groups=["carrier"], seed=2, jitter=0.1),
@@ -45,30 +43,6 @@ def _cases(stream: Stream, n: int) -> Iterator[ValidCase]:
         yield stream.validate(context, rng.choice([None, rng.uniform(low, high)]))
 
 
-def _play(stream: Stream, sizes: list[int], *, reload_after: int | None = None) -> tuple[Stream, list[Any]]:
-    """Forecast in groups of these sizes, learn each group's outcomes in another order; what came out."""
-    out, cases = list[Any](), _cases(stream, sum(sizes))
-    rng = random.Random(9)
-    for number, size in enumerate(sizes):
-        group = [next(cases) for _ in range(size)]
-        made = stream.predict(group)
-        out += [(one.value, one.other, one.probability, one.context) for one in made]
-        for k in sorted(range(size), key=lambda k: -k):
-            stream.learn(made[k], group[k].hint, round(rng.uniform(stream.spec.low, stream.spec.high)))
-        if number == reload_after:
-            stream = Stream.from_bytes(stream.to_bytes(), name=stream.name, spec=stream.spec)
-    before, after = stream.audits()
-    return stream, [*out, before.audit.to_bytes(), after.audit.to_bytes(), stream.scores.totals, _watched(stream)]
-
-
-@pytest.mark.parametrize("name", SPECS)
-def test_saved_and_loaded_in_the_middle_it_goes_on_bit_for_bit(name: str) -> None:
-    sizes = [1, 30, 2, 15, 100, 1, 1, 40]
-    _, straight = _play(Stream("s", SPECS[name]), sizes)
-    _, loaded = _play(Stream("s", SPECS[name]), sizes, reload_after=4)
-    assert loaded == straight
-
-
 @pytest.mark.parametrize("name", SPECS)
 def test_forecasts_in_groups_are_those_of_one_by_one(name: str) -> None:
     many, single = Stream("s", SPECS[name]), Stream("s", SPECS[name])
@@ -77,18 +51,6 @@ def test_forecasts_in_groups_are_those_of_one_by_one(name: str) -> None:
     apart = [single.predict([case])[0] for case in cases]
     assert [(a.value, a.context) for a in together] == [(b.value, b.context) for b in apart]
     assert many.groups.names == single.groups.names
-
-
-def test_positions_of_groups_give_what_a_forecaster_over_groups_gives() -> None:
-    spec = SPECS["probability"]
-    stream = Stream("s", spec)
-    plain = sc.Forecaster(sc.Probability(), sc.Groups(["carrier", ("carrier", "origin")], limit=200), seed=1)
-    for case in _cases(stream, 300):
-        [ours] = stream.predict([case])
-        theirs = plain.predict(case.context, case.hint)
-        assert (ours.value, ours.context) == (theirs.value, theirs.context)
-        stream.learn(ours, case.hint, 1.0)
-        plain.update(theirs, 1.0)
 
 
 def test_audits_are_those_of_the_rounds_one_by_one() -> None:
@@ -105,15 +67,10 @@ def test_audits_are_those_of_the_rounds_one_by_one() -> None:
     assert [column.audit.to_bytes() for column in stream.audits()] == [audit.to_bytes() for audit in expected]
 
 
-def _watched(stream: Stream) -> Any:
-    return [None if watch is None else watch.to_bytes() for watch in (stream.watch, stream.model_watch)]
-
-
 def test_every_group_is_watched_and_alarms_name_the_one_that_is_off() -> None:
     """The watch is told that 0.5 was forecast to all: one group's outcomes are 0, the other's are 0.5 on average."""
     spec = StreamSpec(groups=["carrier"], seed=1, bins=11, monitor=MonitorSpec(tolerance=0.1, alpha=0.01))
     stream = Stream("s", spec)
-    assert stream.watch is not None
     for k in range(200):
         stream.begin(float(k + 1))
         made = stream.predict([stream.validate({"carrier": carrier}, None) for carrier in "AB"])
@@ -143,7 +100,6 @@ def test_the_monitor_is_the_packages_own(tolerance: float | None) -> None:
             stream.learn(one, case.hint, outcome)
         stream.end()
         plain.update_many(y, [one.value for one in made], [case.context for case in group])
-    assert stream.watch is not None
     assert stream.watch.monitor.to_bytes() == plain.to_bytes()
 
 
@@ -154,30 +110,6 @@ def test_no_monitor_where_nobody_wants_one() -> None:
     assert Stream.from_bytes(stream.to_bytes(), name="s", spec=stream.spec).watch is None
     with pytest.raises(sc.InvalidInput, match="alpha or every"):
         check(StreamSpec(monitor=MonitorSpec(alpha=0.1, every=100)))
-
-
-@pytest.mark.parametrize("settle", [3, 25, 400])
-def test_outcomes_in_the_order_of_forecasts_are_those_of_a_recorded_stream(settle: int) -> None:
-    """The same numbers as `Forecaster.run` with the same delays, order and deadline."""
-    rng, n = np.random.default_rng(settle), 400
-    y, hints = (rng.random(n) < 0.3).astype(float), rng.random(n).round(2)
-    known = np.arange(n) + 1.0 + rng.geometric(0.1 + 0.4 * y)
-    known[rng.random(n) < 0.05] = np.nan
-    spec = StreamSpec(groups=["carrier"], seed=1, pending=1000, outcome_order="forecast", settle=settle)
-    stream = Stream("s", spec)
-    cases: list[dict[str, Any]] = [{"carrier": "AB"[k % 2]} for k in range(n)]
-    plain = sc.Forecaster(sc.Probability(), sc.Groups(["carrier"], limit=200), seed=1, max_pending=1000)
-    expected = plain.run(cases, y, hints, known=known, order="forecast", settle=settle)
-    made: list[sc.Forecast] = []
-    for k in range(n):
-        for row in np.flatnonzero(known == k).tolist():
-            stream.learn(made[row], float(hints[row]), float(y[row]))
-        if k == n // 2:
-            stream = Stream.from_bytes(stream.to_bytes(), name="s", spec=spec)
-        made += stream.predict([stream.validate(cases[k], float(hints[k]))])
-    assert [one.value for one in made] == expected.tolist()
-    assert stream.order is not None
-    assert len(stream.order) + stream.status().outcomes == int((known < n).sum())
 
 
 def test_a_held_outcome_that_could_not_be_learned_is_refused_when_it_comes() -> None:
@@ -241,19 +173,6 @@ def test_stored_forecasts_come_back_and_changed_ones_do_not(name: str) -> None:
             unpack(packed, Stream("t", SPECS[name]).identity)
 
 
-def test_damaged_and_foreign_snapshots_are_named() -> None:
-    stream = Stream("s", SPECS["probability"])
-    whole = stream.to_bytes()
-    for broken in (whole[:-10], b"", b"x" * 100, stream.forecaster.to_bytes()):
-        with pytest.raises(sc.StateFileError, match="the snapshot of stream 's' cannot be read"):
-            Stream.from_bytes(broken, name="s", spec=stream.spec)
-    saved = stream.to_state()
-    for name in ("scores", "forecaster", "watch"):
-        parts = {**saved.parts, name: saved.parts["model_watch"] if name != "watch" else b"nothing"}
-        with pytest.raises(sc.StateFileError, match="cannot be read"):
-            Stream.from_bytes(state.pack("stream", saved._replace(parts=parts)), name="s", spec=stream.spec)
-
-
 def test_tables_of_another_version_end_the_start(tmp_path: Path) -> None:
     import asyncio
     import sqlite3
@@ -274,13 +193,90 @@ def test_tables_of_another_version_end_the_start(tmp_path: Path) -> None:
         asyncio.run(start())
 
 
-def test_a_state_of_the_first_version_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "swapcal.db"
-    path.write_bytes(gzip.decompress((DATA / "state-1.db.gz").read_bytes()))
-    store = Sqlite(str(path))
-    store.open()
-    try:
-        with pytest.raises(Problem, match=r"cannot be loaded: the snapshot of stream .* cannot be read"):
-            Registry(store, 10).get(next(iter(json.loads((DATA / "state-1.json").read_text()))))
-    finally:
-        store.close()
+@pytest.mark.parametrize(
+    ("order", "settle", "blank"),
+    [
+        ("forecast", 3, 0.0),
+        ("forecast", 25, 0.0),
+        ("forecast", 400, 0.0),
+        ("arrival", None, 0.1),
+        ("forecast", None, 0.1),
+    ],
+)
+def test_its_numbers_are_those_of_a_recorded_stream(order: Any, settle: int | None, blank: float) -> None:
+    """As `Forecaster.run` with the same delays, order and deadline, where NaN is forgotten; with a snapshot in it."""
+    rng, n = np.random.default_rng(3), 400
+    y, hints = (rng.random(n) < 0.3).astype(float), rng.random(n).round(2)
+    known = np.arange(n) + 1.0 + rng.geometric(0.1 + 0.4 * y)
+    y[rng.random(n) < blank] = np.nan
+    if settle is not None:
+        known[rng.random(n) < 0.05] = np.nan
+    spec = StreamSpec(groups=["carrier"], seed=1, pending=1000, outcome_order=order, settle=settle)
+    cases: list[dict[str, Any]] = [{"carrier": "AB"[k % 2]} for k in range(n)]
+    plain = sc.Forecaster(sc.Probability(), sc.Groups(["carrier"], limit=200), seed=1, max_pending=1000)
+    expected = plain.run(cases, y, hints, known=known, order=order, settle=settle, missing="skip")
+    stream, made = Stream("s", spec), list[sc.Forecast]()
+    for k in range(n):
+        for row in np.flatnonzero((known == k) & ~np.isnan(y)).tolist():
+            stream.learn(made[row], float(hints[row]), float(y[row]))
+        if k == n // 2:
+            stream = Stream.from_bytes(stream.to_bytes(), name="s", spec=spec)
+        made += stream.predict([stream.validate(cases[k], float(hints[k]))])
+        if np.isnan(y[k]):
+            stream.forget(made[-1])
+    assert [one.value for one in made] == expected.tolist()
+    status, held = stream.status(), 0 if stream.order is None else len(stream.order)
+    assert status.forgotten == np.isnan(y).sum()
+    assert held + status.outcomes == int(((known < n) & ~np.isnan(y)).sum())
+
+
+def _late(*, told: bool) -> StreamStatus:
+    rng, late = np.random.default_rng(5), 400
+    stream, made = Stream("s", StreamSpec(groups=["a"], seed=1, monitor=False)), list[Any]()
+    for k in range(6000):
+        a, hint = int(rng.integers(0, 4)), round(float(rng.uniform(0.2, 0.8)), 2)
+        [forecast] = stream.predict([stream.validate({"a": a}, hint)])
+        y = float(rng.random() < hint + (0.25 if a == 0 else 0.0)) if rng.random() > 0.15 else None
+        made.append((forecast, hint, y))
+        if k >= late and (told or made[k - late][2] is not None):
+            stream.close(*made[k - late])
+    return stream.status()
+
+
+def test_corrections_are_shown_where_somebody_says_what_will_not_come() -> None:
+    """A model that is wrong by 0.25 for a quarter of the cases; outcomes come late, and one in seven never."""
+    told, silent = (_late(told=told) for told in (True, False))
+    assert (told.pending, told.standing_back) == (400, False)
+    assert (silent.standing_back, silent.forgotten) == (True, 0)
+    assert told.stood_back < 3000 < 5000 < silent.stood_back
+    assert None not in (told.loss_before, told.loss_after)
+    assert told.loss_after < 0.99 * told.loss_before  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("order", ["arrival", "forecast"])
+@pytest.mark.parametrize("where", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def test_whoever_plays_the_log_again_gets_the_same_bits(
+    where: str, order: Any, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """All of a transaction, some of one, or none are forgotten."""
+    address = str(tmp_path / "swapcal.db") if where == "sqlite" else request.getfixturevalue(where)
+    with contextlib.closing(open_store(address)) as store:
+        store.open()
+        registry = Registry(store, 10)
+        registry.create("late", StreamSpec(groups=["carrier"], seed=1, outcome_order=order))
+        for k in range(0, 200, 5):
+            cases = [Case(f"c{j}", {"carrier": "AB"[j % 2]}, 0.4) for j in range(k, k + 5)]
+            # Of the cases of ten rounds ago, the first, the fourth, or all of them will have no outcome.
+            late = range(k - 50, k - 45) if k >= 50 else range(0)
+            told = [Outcome(f"c{j}", None if j % 3 == 0 or k % 4 == 0 else j % 2) for j in late]
+            jobs: list[Any] = [ForecastJob("late", cases), *([OutcomeJob("late", told)] if told else [])]
+            store.commit(play(jobs, registry, float(k + 1), 70).commits)
+        stream = registry.get("late")
+        registry.forget("late")
+        again = registry.get("late")
+        assert again is not stream
+        assert again.status() == stream.status()
+        assert again.status().forgotten == sum(j % 3 == 0 or (j // 5 * 5 + 50) % 4 == 0 for j in range(150))
+        assert again.status().outcomes + again.status().forgotten == 150
+        following = [stream.validate({"carrier": "A"}, 0.4)] * 20
+        assert [one.value for one in again.predict(following)] == [one.value for one in stream.predict(following)]

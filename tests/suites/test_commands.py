@@ -1,10 +1,12 @@
-"""`swapcal run`: every option with every task is taken, or refused by its sentence; columns, exit codes, `--config`.
+"""Commands from the outside: every option with every task is taken, or refused by its sentence; columns, exit codes.
 
 What the numbers are is asked elsewhere; here, that intervals, classes and keys are those of the models behind them.
 """
 
 import json
+import re
 from dataclasses import fields
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +22,22 @@ from swapcal.engine.kernels import seed_for
 from swapcal.errors import InvalidInput
 from swapcal.intervals import Interval
 from swapcal.tasks.config import CONFLICTS, TaskConfig
+from swapcal.tasks.result import from_json
 
 N = 160
+
 ASKED: dict[str, tuple[str, ...]] = {
     "scalar": ("--y", "y", "--p", "p"),
     "interval": ("--y", "y", "--p", "p", "--interval", "0.8"),
     "classes": ("--y", "c", "--p", "a=pa,b=pb", "--classes"),
 }
+
 COLUMNS = {
     "scalar": ["row", "before", "forecast"],
     "interval": ["row", "before", "lower", "upper"],
     "classes": ["row", "p_a", "p_b", "top", "confidence"],
 }
+
 OPTIONS: dict[str, tuple[str, ...]] = {
     "groups": ("--groups", "g,g*s"),
     "categories": ("--groups", "s", "--categories", "s"),
@@ -180,12 +186,184 @@ def test_a_file_of_options_is_the_options(desk: Path) -> None:
     assert "the column of outcomes is missing" in refused("run", "in.csv")
 
 
-def test_exit_codes(desk: Path) -> None:
-    assert swapcal("run", "in.csv", *ASKED["scalar"]).exit_code == 0
-    assert swapcal("audit", "in.csv", "--y", "y", "--p", "pb", "--fail-above", "rms:0.001").exit_code == 1
-    assert "nothing.csv" in refused("run", "nothing.csv", *ASKED["scalar"])
-    assert refused("run", "in.csv", "--y", "nothing")
-    assert swapcal("run", "in.csv", "--y", "y", "--horizon", "0").exit_code == 2
+# What is printed, written and returned.
+
+
+def share(task: str) -> str:
+    """The share of outcomes that an output claims, as the file has it, in the words of the command."""
+    data, out = pd.read_csv("in.csv"), pd.read_csv("out.csv")
+    if task == "interval":
+        inside = (out["lower"] <= data["y"]) & (data["y"] <= out["upper"])
+        return f"{100 * inside[out['lower'].notna()].mean():.1f} % of the outcomes are covered"
+    return f"came up in {100 * (out['top'] == data['c']).mean():.1f} %"
+
+
+@pytest.mark.usefixtures("few_diagrams")
+@pytest.mark.parametrize("task", ASKED)
+def test_a_run_is_told_written_and_shown(desk: Path, task: str) -> None:
+    asked = ("run", "in.csv", *ASKED[task], "--groups", "g", "--seed", "1")
+    told = swapcal(*asked, "--out", "out.csv", "--report", "page.html")
+    assert (told.exit_code, told.stderr) == (0, ""), told.output
+    assert told.stdout.endswith(f"The page is page.html\nThe forecasts of all {N} rows are in out.csv\n")
+    assert max(map(len, told.stdout.splitlines())) <= 80
+    if task != "scalar":
+        assert share(task) in " ".join(told.stdout.split())
+    before = sorted(desk.iterdir())
+    outcome = swapcal(*asked, "--json")
+    result = json.loads(outcome.stdout)["result"]
+    assert sorted(desk.iterdir()) == before, "without --out there is only what is printed"
+    assert result["counts"]["rows"] == N
+    assert result["seed"] == result["config"]["seed"] == 1
+    assert {row["group"] for row in result["group_table"]} == {"all", "g=u", "g=v"}
+    assert result["verdict"]["headline"] in unescape(Path("page.html").read_text(encoding="utf-8"))
+
+
+def test_the_verdict_comes_first_and_in_plain_words(desk: Path) -> None:
+    rng = np.random.default_rng(0)
+    name = rng.choice(["AA", "a carrier whose name is much longer than a narrow table allows"], 3000)
+    p = rng.beta(2, 4, 3000).round(4)
+    y = (rng.random(3000) < np.clip(p + 0.3 * (name != "AA"), 0, 1)).astype(int)
+    pd.DataFrame({"y": y, "p": p, "carrier": name, "hour": rng.integers(0, 24, 3000)}).to_csv("long.csv", index=False)
+    told = swapcal("audit", "long.csv", "--y", "y", "--p", "p", "--groups", "carrier,hour,carrier*hour")
+    assert (told.exit_code, told.stderr) == (0, ""), told.output
+    lines = told.stdout.splitlines()
+    assert lines[0].startswith(" RECALIBRATE  ")
+    first = "".join(lines[: next(k for k, line in enumerate(lines) if line.startswith("Worst ranges"))])
+    assert not any(word in first for word in ("swap error", "T^(1/3)", "multicalibration", "cell"))
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.usefixtures("few_diagrams")
+def test_json_goes_into_a_page_and_sources_are_all_one(desk: Path) -> None:
+    asked = ("--y", "y", "--p", "p", "--groups", "g", "--json")
+    direct = swapcal("audit", "in.csv", *asked, "--report", "direct.html")
+    Path("result.json").write_text(direct.stdout)
+    again = swapcal("report", "result.json", "--out", "page.html", "--json")
+    assert json.loads(again.stdout) == {"page": "page.html"}
+    assert Path("page.html").read_text() == Path("direct.html").read_text()
+    piped = swapcal("report", "-", "--out", "piped.html", stdin=direct.stdout.encode())
+    assert (piped.exit_code, piped.stdout) == (0, "The page is piped.html\n")
+    table().to_parquet("in.parquet")
+    expected = from_json(direct.stdout)
+    for outcome in (
+        swapcal("audit", "-", *asked, stdin=Path("in.csv").read_bytes()),
+        swapcal("audit", "in.parquet", *asked),
+    ):
+        result = from_json(outcome.stdout)
+        assert result.before.swap_error == pytest.approx(expected.before.swap_error)
+        assert (result.kind, result.first.groups) == ("audit", expected.first.groups)
+
+
+MODELS = ("audit", "in.csv", "--y", "y", "--p", "p,pb")
+
+
+@pytest.mark.parametrize(
+    "asked", [(*MODELS[:-1], "pb"), MODELS, *(("run", "in.csv", *task) for task in ASKED.values())]
+)
+def test_a_threshold_ends_with_1_and_the_result_is_printed_all_the_same(desk: Path, asked: tuple[str, ...]) -> None:
+    assert swapcal(*asked, "--fail-above", "200").exit_code == 0
+    outcome = swapcal(*asked, "--json", "--fail-above", "rms:0")
+    assert outcome.exit_code == 1
+    assert all("above --fail-above 0" in line for line in outcome.stderr.splitlines())
+    assert from_json(outcome.stdout).counts.rows == N
+
+
+@pytest.mark.usefixtures("little_room")
+def test_standard_input_stops_and_goes_on(desk: Path) -> None:
+    """The same data is piped again, with more behind it: what is done is passed over."""
+    lines = Path("in.csv").read_bytes().splitlines(keepends=True)
+    settings = ("run", "-", *ASKED["scalar"], "--state", "run.state", "--out", "out.csv", "--json")
+    assert swapcal(*settings, stdin=b"".join(lines[:101])).exit_code == 0
+    outcome = swapcal(*settings, stdin=b"".join(lines))
+    assert (outcome.exit_code, outcome.stderr) == (0, "going on after row 100\n")
+    again = swapcal(*settings, stdin=b"".join(lines))
+    assert again.stderr == f"nothing to do: all {N} rows of standard input are done\n"
+    assert again.stdout == outcome.stdout
+    assert pd.read_csv("out.csv")["row"].tolist() == list(range(1, N + 1))
+
+
+def test_two_thousand_groups_and_outcomes_outside_the_range(desk: Path) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(6000).round(3)
+    many = pd.DataFrame(
+        {"y": (rng.random(6000) < p).astype(float), "p": p, "city": [f"g{k % 2000}" for k in range(6000)]}
+    )
+    many.to_csv("many.csv", index=False)
+    asked = ("audit", "many.csv", "--y", "y", "--p", "p")
+    result = from_json(swapcal(*asked, "--groups", "city", "--json").stdout)
+    assert (len(result.first.groups), result.verdict.kind) == (2001, "fine")
+    assert len(result.before.curves) <= 30
+    cramped = swapcal(*asked, "--groups", "city", "--limit", "100")
+    assert (cramped.exit_code, cramped.stderr.count("\n")) == (0, 1)
+    assert cramped.stderr.startswith("warning: ")
+    many.loc[5990:, "y"] = 7.0
+    many.to_csv("many.csv", index=False)
+    assert swapcal(*asked).stderr == "", "the range is that of all rows"
+    cut = swapcal(*asked, "--low", "0", "--high", "1")
+    assert cut.stderr.startswith("warning: row 5991 of ")
+    assert (cut.exit_code, cut.stderr.count("\n")) == (0, 1)
+    assert "10 outcomes outside the range" in cut.stdout
+
+
+# What is refused, in one sentence.
+
+AUDIT = ("audit", "in.csv", "--y", "y", "--p", "p")
+RUN = ("run", "in.csv", "--y", "y", "--p", "p", "--groups", "g")
+REFUSED: dict[tuple[str, ...], str] = {
+    ("audit", "empty.csv", *AUDIT[2:]): "empty.csv is empty",
+    ("audit", "words.csv", *AUDIT[2:]): "'y' .*--positive",
+    ("audit", "percent.csv", *AUDIT[2:]): "'p' .*50.*divide by 100",
+    ("audit", "equal.csv", *AUDIT[2:]): "7 to 7.*--low",
+    ("audit", "nothing.csv", *AUDIT[2:]): "'y'.*no outcome|no outcome.*'y'",
+    ("audit", "unforecast.csv", *AUDIT[2:]): "'p' .*no forecast",
+    ("audit", ".", *AUDIT[2:]): "folder",
+    ("run", "absent.csv", *RUN[2:]): "absent.csv",
+    ("audit", "in.csv", "--y", "yy", "--p", "p"): "did you mean 'y'",
+    ("audit", "in.csv", "--y", "y", "--p", "g"): "row 1, column 'g'",
+    (*AUDIT, "--groups", "pc"): "no column 'pc'.*did you mean",
+    (*AUDIT, "--groups", "g,,s"): "g,,s",
+    (*AUDIT, "--linear", "g"): "'g'",
+    (*AUDIT, "--weight", "g"): "'g'",
+    (*AUDIT, "--property", "mode"): "quantile:0.9.*'mode'",
+    (*AUDIT, "--property", "quantile:90"): "0.9",
+    (*AUDIT, "--property", "moment:inf"): "the order of a moment is a whole number",
+    (*AUDIT, "--property", "moment:nan"): "the order of a moment is a whole number",
+    (*AUDIT, "--positive", "late"): "'late'.*--positive",
+    (*AUDIT, "--report", "no/such/folder/page.html"): "page.html",
+    (*RUN, "--low", "2", "--high", "1"): "low must",
+    (*RUN, "--low", "nan"): "low must",
+    (*RUN, "--low", "-1.7e308", "--high", "1.7e308"): "squares are no numbers",
+    (*RUN, "--low", "0", "--high", "1e200"): "squares are no numbers",
+    (*RUN, "--r", "0.5"): "r must",
+    (*RUN, "--r", "nan"): "r must be a finite number",
+    (*RUN, "--bins", str(10**18)): "bins must be 100,000 at most",
+    (*RUN, "--bins", str(10**30)): "bins must be 100,000 at most",
+    (*RUN, "--levels", str(10**18)): "levels must be 10,000 at most",
+    (*RUN, "--no-learn", "--linear", "x"): "--learn",
+    (*RUN, "--out", "better.xlsx"): "must end in .csv, .jsonl, .ndjson or .parquet",
+    (*RUN, "--out", "no/where.csv"): "cannot be written",
+    (*RUN, "--out", "words.csv"): "words.csv is there already",
+    (*RUN, "--state", "no/where.state"): "no/where.state cannot be written",
+    (*RUN, "--state", "words.csv"): "words.csv is not a state file of swapcal run, and is left as it is",
+    (*RUN, "--outcomes", "words.csv", "--state", "s"): "--id COLUMN",
+    (*RUN, "--later"): "--state",
+    (*MODELS, "--discover"): "one model",
+    ("report", "words.csv", "--out", "page.html"): "give what swapcal audit",
+    ("report", "absent.json", "--out", "page.html"): "absent.json",
+}
+"""A command, and what its sentence says."""
+
+
+@pytest.mark.parametrize("asked", REFUSED, ids=" ".join)
+def test_what_is_refused_is_refused_in_one_sentence(desk: Path, asked: tuple[str, ...]) -> None:
+    files = {"empty": "", "words": "y,p\nyes,0.5\nno,0.1\n", "percent": "y,p\n1,50\n0,20\n", "equal": "y,p\n7,7\n7,7\n"}
+    for name, content in (files | {"nothing": "y,p\n,0.5\n,0.1\n", "unforecast": "y,p\n1,\n0,\n"}).items():
+        Path(f"{name}.csv").write_text(content)
+    before = sorted(desk.iterdir())
+    outcome = swapcal(*asked)
+    assert (outcome.exit_code, outcome.stdout, outcome.stderr.count("\n")) == (2, "", 1), outcome.output
+    assert re.search(REFUSED[asked], outcome.stderr), outcome.stderr
+    assert sorted(desk.iterdir()) == before
 
 
 def test_every_option_is_in_the_help() -> None:

@@ -1,6 +1,5 @@
 """Records from files, streams, frames and lists: the same batches, bounded memory, one sentence for an error."""
 
-import builtins
 import csv
 import gzip
 import importlib
@@ -17,20 +16,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import some
+from commands import run
+from effort import crossed, some
 from swapcal.errors import DataError, InvalidInput, MissingExtra
 from swapcal.hypotheses import Groups
-from swapcal.tables import text
-from swapcal.tables.batch import Batch
-from swapcal.tables.coded import Coded
-from swapcal.tables.records import Records, read
+from swapcal.tables import sources
+from swapcal.tables.batch import Batch, Coded
+from swapcal.tables.records import Records, RereadableSource, read
 from swapcal.tables.sources import Piece
+from swapcal.tasks.audit import audit
+from swapcal.tasks.config import TaskConfig
 
 pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+
 pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 
 N = 1000
+
 RNG = np.random.default_rng(0)
+
 COLUMNS: dict[str, list[Any]] = {
     "city": [None if k % 11 == 0 else ["Oslo", "Rome", "New York"][k % 3] for k in range(N)],
     "age": [None if k % 13 == 0 else int(20 + k % 50) for k in range(N)],
@@ -43,6 +47,11 @@ def as_csv(delimiter: str = ",", end: str = "\n") -> bytes:
     rows = [tuple(COLUMNS), *zip(*COLUMNS.values(), strict=True)]
     lines = [delimiter.join("" if value is None else str(value) for value in row) for row in rows]
     return (end.join(lines) + end).encode()
+
+
+def as_json_lines() -> bytes:
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*COLUMNS.values(), strict=True)]
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
 def saved(path: Path, data: bytes) -> str:
@@ -61,15 +70,6 @@ def read_through(path: Any, numbers: list[str], texts: list[str] | None = None, 
             batch.numbers(name)
         for name in texts or []:
             batch.column(name)
-
-
-pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
-pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-
-
-def as_json_lines() -> bytes:
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*COLUMNS.values(), strict=True)]
-    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
 SOURCES: dict[str, Callable[[Path], Any]] = {
@@ -129,12 +129,11 @@ def test_every_source_gives_the_same_batches_numbers_and_groups(kind: str, tmp_p
     assert fitted.names == wanted_fit.names
 
 
-@pytest.mark.parametrize("kind", SOURCES)
-@pytest.mark.parametrize("skip", [1, 149, 450, 999, 1000, 5000])
+@pytest.mark.parametrize(("kind", "skip"), crossed(SOURCES, [1, 149, 450, 999, 1000, 5000]))
 def test_rows_can_be_skipped(kind: str, skip: int, tmp_path: Path) -> None:
     batches = list(read(SOURCES[kind](tmp_path), columns=["p"], skip=skip, batch_rows=200))
-    found = np.concatenate([np.zeros(0), *(batch.numbers("p") for batch in batches)])
-    assert np.array_equal(found, COLUMNS["p"][skip:])
+    numbers = np.concatenate([np.zeros(0), *(batch.numbers("p") for batch in batches)])
+    assert np.array_equal(numbers, COLUMNS["p"][skip:])
     assert not batches or batches[0].first == skip
 
 
@@ -159,7 +158,7 @@ def test_sizes_and_progress(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_memory_does_not_grow_with_the_file(packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "BLOCK", 1 << 14)
+    monkeypatch.setattr(sources, "BLOCK", 1 << 14)
     rows = b"".join(b"city%d,%d\n" % (k % 20, k) for k in range(200_000))
     data = b"city,k\n" + rows
     source: Any = io.BytesIO(gzip.compress(data, 1)) if packed else saved(tmp_path / "t.csv", data)
@@ -170,7 +169,7 @@ def test_memory_does_not_grow_with_the_file(packed: bool, tmp_path: Path, monkey
         peak = max(peak, pa.total_allocated_bytes() - before)
     assert total == 200_000 * 199_999 / 2
     # The whole file would be 160 blocks.
-    assert peak < 8 * text.BLOCK
+    assert peak < 8 * sources.BLOCK
 
 
 def test_one_batch_is_alive_at_a_time() -> None:
@@ -206,16 +205,26 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         assert sum(batch.numbers("y").sum() for batch in records) == sum(COLUMNS["y"])
 
 
+def test_what_can_be_read_once_is_read_twice() -> None:
+    rows = ({"y": float(t), "p": 0.5} for t in range(5_000))
+    with RereadableSource(rows, ["y", "p"]) as passes:
+        for _ in range(2):
+            assert np.array_equal(np.concatenate([batch.numbers("y") for batch in passes.batches()]), np.arange(5_000))
+
+
+def texts(column: Any) -> list[str | None]:
+    assert isinstance(column, Coded)
+    return [None if code < 0 else column.values[code] for code in column.codes]
+
+
 def test_values_from_csv_stay_text_and_missing_is_missing(tmp_path: Path) -> None:
-    data = b'code,n\n01,1\n1, 2\n"a,b",3.5e0\n"two\nlines",NA\n" 1",null\nNA,\n"",-4\n2" pipe,"5"'
+    data = b'code,n\n01,1\n1, 2\n"a,b",3.5e0\n"two\nlines",NA\n" 1",null\nNA,\n"",-4\n"NA","5"\n2" pipe,"5"'
     (batch,) = read(saved(tmp_path / "t.csv", data))
-    codes = batch.column("code")
-    assert isinstance(codes, Coded)
-    found = [None if k < 0 else codes.values[k] for k in codes.codes]
-    assert found == ["01", "1", "a,b", "two\nlines", "1", None, None, '2" pipe']
-    assert np.array_equal(batch.numbers("n"), [1.0, 2.0, 3.5, np.nan, np.nan, np.nan, -4.0, 5.0], equal_nan=True)
-    (batch,) = read(saved(tmp_path / "t.csv", data.replace(b'"5"', b"5")))
-    assert batch.n == 8
+    assert texts(batch.column("code")) == ["01", "1", "a,b", "two\nlines", "1", None, None, "NA", '2" pipe']
+    expected = [1.0, 2.0, 3.5, np.nan, np.nan, np.nan, -4.0, 5.0, 5.0]
+    assert np.array_equal(batch.numbers("n"), expected, equal_nan=True)
+    (batch,) = read(saved(tmp_path / "t.csv", data.replace(b'pipe,"5"', b"pipe,5")))
+    assert batch.n == 9
 
 
 @settings(max_examples=some(150))
@@ -229,20 +238,16 @@ def test_rows_are_cut_where_they_end(table: list[tuple[str, str]], size: int, qu
     written = io.StringIO()
     csv.writer(written, lineterminator=end, quoting=quoting).writerows([("u", "v"), *table])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "BLOCK", size)
+        patch.setattr(sources, "BLOCK", size)
         batches = list(read(io.BytesIO(written.getvalue().encode())))
     for name, column in zip("uv", zip(*table, strict=True), strict=True):
-        found: list[str | None] = []
-        for batch in batches:
-            coded = batch.column(name)
-            assert isinstance(coded, Coded)
-            found += [None if code < 0 else coded.values[code] for code in coded.codes]
-        assert found == [cell.strip() or None for cell in column]
+        cells = [cell for batch in batches for cell in texts(batch.column(name))]
+        assert cells == [cell.strip() or None for cell in column]
 
 
 @pytest.mark.parametrize("size", [5, 11, 64, 1 << 20])
 def test_a_stray_quotation_mark_is_a_character(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "BLOCK", size)
+    monkeypatch.setattr(sources, "BLOCK", size)
     rows = b'2" pipe,1\n"two\nlines",2\n"in ""marks""",3\nplain,4\n"open" end,5\n' * 5
     batches = list(read(io.BytesIO(b"what,n\n" + rows)))
     assert np.array_equal(np.concatenate([batch.numbers("n") for batch in batches]), [1, 2, 3, 4, 5] * 5)
@@ -250,6 +255,14 @@ def test_a_stray_quotation_mark_is_a_character(size: int, monkeypatch: pytest.Mo
         read_through(io.BytesIO(b"what,n\n" + rows + b'"lost,1\nx,2\n'), numbers=["n"])
     with pytest.raises(DataError, match="row 26: it has 1 cells where the header has 2"):
         read_through(io.BytesIO(b"what,n\n" + rows + b"lost\nx,2\n"), numbers=["n"])
+
+
+@pytest.mark.parametrize(("tail", "rows"), [('1,0.5,"a b', 3), ("1,0.5", 3), ('1,0.5,"x\ny"\n1,0.25,"', 4), ("", 3)])
+def test_quotation_marks_at_the_end_of_a_file_that_grows(tmp_path: Path, tail: str, rows: int) -> None:
+    path = saved(tmp_path / "q.csv", ("y,p,g\n0,0.5,a\n1,0.75,b\n0,0.25,a\n" + tail).encode())
+    records = read(path, whole_lines=True)
+    assert sum(batch.n for batch in records) == rows
+    assert (records.held is None) == (tail == "")
 
 
 def test_a_program_may_end_before_its_file(tmp_path: Path) -> None:
@@ -260,7 +273,7 @@ def test_a_program_may_end_before_its_file(tmp_path: Path) -> None:
 
 
 def test_a_column_may_change_its_face_after_the_first_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "BLOCK", 1 << 12)
+    monkeypatch.setattr(sources, "BLOCK", 1 << 12)
     rows = [f"{'' if k < 3000 else k},{k if k < 3000 else 'A' + str(k % 3)}" for k in range(5000)]
     path = saved(tmp_path / "t.csv", ("late,code\n" + "\n".join(rows)).encode())
     batches = list(read(path, batch_rows=500))
@@ -272,11 +285,8 @@ def test_a_column_may_change_its_face_after_the_first_block(tmp_path: Path, monk
         read_through(path, numbers=["code"], batch_rows=500)
 
 
-pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
-pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-
-
 CSV = b"age,income,city\n"
+
 WRONG: dict[str, tuple[str, bytes, str]] = {
     "empty": ("t.csv", b"", r"t\.csv is empty; it needs a line of column names and at least one row"),
     "blank": ("t.csv", b" \n\n", r"t\.csv is empty"),
@@ -397,14 +407,59 @@ def test_frames_with_odd_columns() -> None:
             batch.numbers(name)
 
 
+QUESTION = TaskConfig("y", "p", groups=["g"], low=0, high=1, prefix=100)
+ROWS: dict[str, Any] = {"y": RNG.random(300), "p": RNG.random(300)}
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "uint64", "int8"])
+def test_dictionaries_with_unsigned_indices(tmp_path: Path, kind: str) -> None:
+    names = ["a", "b", None] * 100
+    codes = pa.array([{"a": 0, "b": 1, None: None}[name] for name in names], pa.type_for_alias(kind))
+    coded = pa.table({**ROWS, "g": pa.DictionaryArray.from_arrays(codes, pa.array(["a", "b"]))})
+    pq.write_table(coded, tmp_path / "coded.parquet")
+    plain = audit({**ROWS, "g": names}, QUESTION)
+    for source in (coded, tmp_path / "coded.parquet"):
+        result = audit(source, QUESTION)
+        assert result.first.groups == plain.first.groups == ("all", "g=a", "g=b", "g=missing")
+        assert result.before.swap_error == plain.before.swap_error
+    run(coded, QUESTION, state=tmp_path / "s")
+    numbers = pa.DictionaryArray.from_arrays(codes, pa.array([0.0, 1.0]))
+    assert audit(pa.table({**ROWS, "y": numbers, "g": names}), QUESTION).counts.without_outcome == 100
+
+
+def test_frames_that_nobody_foresaw(tmp_path: Path) -> None:
+    frame = pd.DataFrame(ROWS)
+    categories = pl.Series(["a", "b", None] * 100, dtype=pl.Categorical)
+    assert audit(pl.DataFrame({**ROWS, "g": categories}), QUESTION).first.groups == ("all", "g=a", "g=b", "g=missing")
+    periods = frame.assign(g=pd.period_range("2020-01", periods=300, freq="M"))
+    assert audit(periods, QUESTION).first.groups[1] == "g=2020-01"
+    assert run(frame.assign(g=pd.cut(frame.y, 3)), QUESTION).counts.scored == 300
+    truth = [{"y": bool(y > 0.5), "p": p, "g": "a"} for y, p in zip(*ROWS.values(), strict=True)]
+    lines = saved(tmp_path / "t.jsonl", b"".join(json.dumps(row).encode() + b"\n" for row in truth))
+    assert audit(lines, QUESTION).before.loss == audit(truth, QUESTION).before.loss, "truth values in JSON are numbers"
+    for odd, words in (
+        (frame.assign(g=[[1, 2]] * 300), "column 'g' of the pandas frame holds list"),
+        (frame.assign(g=[{"a": 1}] * 300), "column 'g' of the pandas frame holds struct"),
+        (frame.assign(g="a", y=[[1.0]] * 300), "column 'y' of the pandas frame holds list"),
+        (pd.concat([frame, frame[["y"]]], axis=1).assign(g="a"), "several columns of the same name"),
+        (frame.assign(g="a").rename(columns={"g": 7}), "there is no column 'g' in the pandas frame"),
+        (pa.Table.from_arrays([*pa.table(ROWS).columns] * 2, names=["y", "p", "y", "g"]), "of the same name"),
+    ):
+        for ask in (audit, run):
+            with pytest.raises(DataError, match=words):
+                ask(odd, QUESTION)
+
+
 def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = saved(tmp_path / "t.csv", as_csv())
-    real = importlib.import_module
+    path, real = saved(tmp_path / "t.csv", as_csv()), importlib.import_module
 
     def without(name: str, *rest: Any) -> Any:
         if name.startswith(("pyarrow", "narwhals")):
             raise ModuleNotFoundError(name, name=name.partition(".")[0])
         return real(name, *rest)
+
+    def broken(name: str) -> Any:
+        raise ImportError("pyarrow requires NumPy 2.0 or newer, found 1.26.4", name="pyarrow.lib")
 
     monkeypatch.setattr(importlib, "import_module", without)
     with pytest.raises(MissingExtra, match=r"reading CSV needs the package pyarrow; .* 'swapcal\[files\]'"):
@@ -412,7 +467,10 @@ def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path, mon
     with pytest.raises(MissingExtra, match="needs the package narwhals"):
         read(pd.DataFrame(COLUMNS))
     assert next(read(COLUMNS)).numbers("y").sum() == sum(COLUMNS["y"])
-    assert builtins.len(list(read([{"y": 1}]))) == 1
+    assert len(list(read([{"y": 1}]))) == 1
+    monkeypatch.setattr(importlib, "import_module", broken)
+    with pytest.raises(MissingExtra, match=r"cannot be loaded: pyarrow requires NumPy 2\.0 or newer, found 1\.26\.4"):
+        sources.package("pyarrow", "reading CSV")
 
 
 def test_a_batch_by_hand() -> None:

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from swapcal.cli.app import app
-from swapcal.errors import DataError, InvalidInput, StateFileError
+from commands import swapcal
+from swapcal.errors import DataError, StateFileError
 from swapcal.forecaster import Forecaster
 from swapcal.keyed import forecaster_for_key, key_text
 from swapcal.keyed.store import StateStore
 from swapcal.tables import records
-from swapcal.tables.coded import Coded
+from swapcal.tables.batch import Coded
 from swapcal.tasks import by_key
 from swapcal.tasks.by_key import KeyAssignment, run_by_key
 from swapcal.tasks.config import TaskConfig
@@ -33,6 +32,8 @@ def written(path: Path, n: int = N) -> dict[str, list[Any]]:
         "late": (rng.random(n) < 0.4).astype(int).tolist(),
         "score": rng.random(n).round(3).tolist(),
         "sex": rng.choice(["f", "m"], n).tolist(),
+        "w": rng.integers(0, 3, n).tolist(),
+        "known": (np.arange(n) + rng.integers(1, 90, n)).tolist(),
     }
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -49,28 +50,33 @@ def read(path: Path) -> list[float]:
         return [float(row["forecast"]) for row in csv.DictReader(file)]
 
 
-def test_it_is_the_loop_over_keys_whatever_the_number_of_processes(tmp_path: Path) -> None:
-    table = written(tmp_path / "rows.csv")
-    found = {}
+@pytest.mark.parametrize("late", [False, True])
+def test_it_is_the_loop_over_keys_whatever_the_number_of_processes(tmp_path: Path, late: bool) -> None:
+    """Also with weights, outcomes that are known late, and a learning hint."""
+    n = 1200
+    table = written(tmp_path / "rows.csv", n)
+    question = replace(QUESTION, weight="w", known="known", learn=True) if late else QUESTION
+    scored, outputs = sum(w > 0 for w in table["w"]) if late else n, []
     for processes in (1, 2):
         out, state = tmp_path / f"{processes}.csv", tmp_path / f"{processes}.db"
-        result = run_by_key(tmp_path / "rows.csv", QUESTION, out=out, state=state, processes=processes, resident=3)
-        found[processes] = read(out)
-        assert (result.rows, result.keys, result.seed) == (N, len(set(table["store"])), 5)
-        assert result.after.n_rounds == N
-        assert result.before is not None
-        assert result.before.n_rounds == N
-        assert len(result.sentences()) == 3
-    assert found[1] == found[2]
+        result = run_by_key(tmp_path / "rows.csv", question, out=out, state=state, processes=processes, resident=3)
+        outputs.append(read(out))
+        assert (result.rows, result.keys, result.seed) == (n, len(set(table["store"])), 5)
+        assert result.after.n_rounds == result.before.n_rounds == scored
+    assert outputs[0] == outputs[1]
     begun = StateStore(tmp_path / "1.db").begun()
-    assert begun is not None
-    template = Forecaster.from_bytes(bytes.fromhex(begun["models"]["template"]))
-    for key in ("s1", "s2", "s9"):
+    template = Forecaster.from_bytes(bytes.fromhex(begun["models"]["template"]))  # type: ignore[index]
+    assert (template.hint is not None, template.rules.max_pending) == (late, 4096 if late else 64)
+    for key in ("s1", "s3"):
         rows = [t for t, store in enumerate(table["store"]) if store == key]
+        y, hints = (np.array([table[name][t] for t in rows], dtype=float) for name in ("late", "score"))
+        weights, known = (np.array([table[name][t] for t in rows], dtype=float) for name in ("w", "known"))
+        more: dict[str, Any] = {"weights": weights / 2.0, "times": np.array(rows, dtype=float), "known": known - 1.0}
         own = forecaster_for_key(template, "key", key_text(key))
         x = {"sex": [table["sex"][t] for t in rows]}
-        forecasts = own.run(x, [table["late"][t] for t in rows], [table["score"][t] for t in rows])
-        assert forecasts.tolist() == [found[1][t] for t in rows]
+        y = np.where(weights > 0, y, np.nan) if late else y
+        alone = own.run(x, y, hints, **more, missing="skip") if late else own.run(x, y, hints)
+        assert alone.tolist() == [outputs[0][t] for t in rows]
 
 
 def test_it_goes_on_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,15 +106,6 @@ def test_it_goes_on_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         run_by_key(tmp_path / "rows.csv", TaskConfig("late", None, ["sex"], by="store"), state=state)
 
 
-def test_what_cannot_be_played(tmp_path: Path) -> None:
-    written(tmp_path / "rows.csv", 50)
-    with pytest.raises(InvalidInput, match="without --linear"):
-        run_by_key(tmp_path / "rows.csv", TaskConfig("late", linear=["score"], by="store"))
-    (tmp_path / "gap.csv").write_text("store,late\na,1\n,0\n")
-    with pytest.raises(DataError, match=r"row 2 of .* has no key: 'store' is empty"):
-        run_by_key(tmp_path / "gap.csv", TaskConfig("late", by="store"))
-
-
 def test_keys_are_spread_evenly_in_every_part() -> None:
     owners = KeyAssignment(3)
     rng = np.random.default_rng(1)
@@ -122,52 +119,17 @@ def test_keys_are_spread_evenly_in_every_part() -> None:
     assert len(owners) == 60
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_weights_late_outcomes_and_a_learning_hint(tmp_path: Path, processes: int) -> None:
-    table = written(tmp_path / "rows.csv", 1200)
-    rng = np.random.default_rng(2)
-    table |= {"w": rng.integers(0, 3, 1200).tolist(), "known": (np.arange(1200) + rng.integers(1, 90, 1200)).tolist()}
-    with (tmp_path / "rows.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(table)
-        writer.writerows(zip(*table.values(), strict=True))
-    out, state = tmp_path / "out.csv", tmp_path / "run.db"
-    question = replace(QUESTION, weight="w", known="known", learn=True)
-    found = run_by_key(tmp_path / "rows.csv", question, out=out, state=state, processes=processes)
-    assert found.after.n_rounds == sum(w > 0 for w in table["w"])
-    begun = StateStore(state).begun()
-    assert begun is not None
-    template = Forecaster.from_bytes(bytes.fromhex(begun["models"]["template"]))
-    assert template.hint is not None
-    assert template.rules.max_pending == 4096
-    forecasts = read(out)
-    for key in ("s1", "s3"):
-        rows = [t for t, store in enumerate(table["store"]) if store == key]
-        y = [table["late"][t] if table["w"][t] else np.nan for t in rows]
-        expected = forecaster_for_key(template, "key", key_text(key)).run(
-            {"sex": [table["sex"][t] for t in rows]},
-            y,
-            [table["score"][t] for t in rows],
-            weights=np.array([table["w"][t] for t in rows]) / 2.0,
-            missing="skip",
-            times=np.array(rows, dtype=float),
-            known=[table["known"][t] - 1.0 for t in rows],
-        )
-        assert expected.tolist() == [forecasts[t] for t in rows]
-
-
+@pytest.mark.usefixtures("few_diagrams")
 def test_the_page_and_the_json_of_all_keys(tmp_path: Path) -> None:
     written(tmp_path / "rows.csv")
-    page = tmp_path / "page.html"
-    asked = ["run", str(tmp_path / "rows.csv"), "--y", "late", "--p", "score", "--groups", "sex", "--by", "store"]
-    told = CliRunner().invoke(app, [*asked, "--processes", "1", "--seed", "1", "--json", "--report", str(page)])
+    asked = ("run", tmp_path / "rows.csv", "--y", "late", "--p", "score", "--groups", "sex", "--by", "store")
+    told = swapcal(*asked, "--processes", "1", "--seed", "1", "--json", "--report", tmp_path / "page.html")
     assert told.exit_code == 0, told.output
-    found = json.loads(told.stdout)["result"]
-    assert found["kind"] == "run"
-    assert found["counts"]["scored"] == N
-    assert found["counts"]["keys"] == 15
-    [section] = found["sections"]
+    result = json.loads(told.stdout)["result"]
+    assert (result["kind"], result["counts"]["scored"], result["counts"]["keys"]) == ("run", N, 15)
+    [section] = result["sections"]
     assert section["after"]["swap_error"] < section["before"]["swap_error"]
-    assert "sex=f" in page.read_text()
-    refused = CliRunner().invoke(app, [*asked, "--jitter", "0.1"])
-    assert refused.exit_code == 2
+    assert "sex=f" in (tmp_path / "page.html").read_text()
+    (tmp_path / "gap.csv").write_text("store,late\na,1\n,0\n")
+    with pytest.raises(DataError, match=r"row 2 of .* has no key: 'store' is empty"):
+        run_by_key(tmp_path / "gap.csv", TaskConfig("late", by="store"))

@@ -1,6 +1,5 @@
 """A number that a command prints, stores or draws is the number that `sc.Audit` gives: there is one accumulator."""
 
-import ast
 import io
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +40,6 @@ def test_an_audit_of_a_table(bins: int | None, weighted: bool) -> None:
     data["w"][0] = 1.0
     weight = "w" if weighted else None
     column = audit(data, TaskConfig("y", "p", GROUPS, bins=bins, weight=weight)).before
-    assert column is not None
     distinct = np.unique(data["p"])
     edges = [0.0, *(distinct[1:] + distinct[:-1]) / 2, 1.0]
     weights = data["w"] / data["w"].max() if weighted else None
@@ -64,8 +62,6 @@ def test_both_columns_of_a_run(tmp_path: Path) -> None:
     edges = [0.0, *(distinct[1:] + distinct[:-1]) / 2, 1.0]
     result = run(data, TaskConfig("y", "p", GROUPS, bins=15), out=out)
     forecasts = np.genfromtxt(out, delimiter=",", names=True)["forecast"]
-    assert result.after is not None
-    assert result.before is not None
     for column, p, bins in ((result.before, data["p"], edges), (result.after, forecasts, None)):
         expected = reference(data, p, bins=bins)
         assert column.swap_error == expected.swap_multicalibration()
@@ -73,6 +69,7 @@ def test_both_columns_of_a_run(tmp_path: Path) -> None:
         assert column.overall_error == expected.calibration()
 
 
+@pytest.mark.usefixtures("few_diagrams")
 def test_what_is_stored_drawn_and_printed() -> None:
     from rich.console import Console
 
@@ -93,12 +90,6 @@ def test_what_is_stored_drawn_and_printed() -> None:
 
 def test_there_is_one_accumulator() -> None:
     """Only `audits/sums.py` keeps sums per cell; everything else asks it."""
-    package = Path(sc.__file__).parent
-    holders = {
-        path.relative_to(package).as_posix()
-        for path in package.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and node.value == "xvxv"
-    }
+    files = Path(sc.__file__).parent.rglob("*.py")
     assert "xvxv" in PER_CELL
-    assert holders == {"audits/sums.py"}
+    assert [path.name for path in files if '"xvxv"' in path.read_text(encoding="utf-8")] == ["sums.py"]

@@ -83,7 +83,7 @@ def report(
         progress.append("stopped; no page was written")
         needs("jinja2", "pages")
         from swapcal.cli.output import plain, save_page
-        from swapcal.tasks.files import check_distinct, check_page
+        from swapcal.tasks.checkpoint import check_distinct, check_page
         from swapcal.tasks.result import read_result
 
         check_distinct({"the result": 0 if file == "-" else file, "the page": out})

@@ -154,7 +154,7 @@ def run(
         from swapcal.cli.output import show
         from swapcal.tables.records import read
         from swapcal.tasks.by_key import ByKey, run_by_key
-        from swapcal.tasks.files import check_distinct, check_page
+        from swapcal.tasks.checkpoint import check_distinct, check_page
         from swapcal.tasks.result import parse_threshold
         from swapcal.tasks.runner import TASKS, run
 
@@ -233,7 +233,7 @@ def audit(
         from swapcal.cli.output import show
         from swapcal.tables.records import RereadableSource
         from swapcal.tasks import audit as auditing
-        from swapcal.tasks.files import check_distinct, check_page
+        from swapcal.tasks.checkpoint import check_distinct, check_page
         from swapcal.tasks.result import parse_threshold
 
         listen_alone()

@@ -123,19 +123,16 @@ def from_spec(spec: Spec) -> Elicitable:
     Quantile(0.9, high=10.0)
     """
     try:
-        return _kept(json.dumps(spec))
+        text = json.dumps(spec)
     except (TypeError, ValueError):
-        return _made(spec)
+        raise StateFileError(f"a saved property is plain data; got {spec!r}") from None
+    return _from_json(text)
 
 
 @lru_cache(maxsize=64)
-def _kept(text: str) -> Elicitable:
+def _from_json(text: str) -> Elicitable:
     """Properties never change, and most forecasters of a store have the same one."""
-    return _made(json.loads(text))
-
-
-def _made(spec: object) -> Elicitable:
-    target: Elicitable = _build(spec, {kind.__name__: kind for kind in KINDS}, "property")
+    target: Elicitable = _build(json.loads(text), {kind.__name__: kind for kind in KINDS}, "property")
     return target
 
 

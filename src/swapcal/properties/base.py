@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.text.numbers import interval, number, signed
 from swapcal.typing import Float64Array, FloatLike, Spec
@@ -95,11 +96,32 @@ def own_unit(domain: tuple[float, float]) -> dict[str, Any]:
     return {"scale": domain[1] - domain[0], "unit": "", "heading": "bias", "meaning": meaning}
 
 
+class Described:
+    """A dataclass that prints as the constructor call which makes it, and is saved as the arguments of that."""
+
+    __slots__ = ()
+
+    def _arguments(self) -> list[tuple[dataclasses.Field[Any], Any]]:
+        """Those with a place first."""
+        arguments = [each for each in dataclasses.fields(self) if each.init]  # type: ignore[arg-type]
+        arguments.sort(key=lambda each: bool(each.kw_only))
+        return [(each, getattr(self, each.name)) for each in arguments]
+
+    def __repr__(self) -> str:
+        own = [(each, value) for each, value in self._arguments() if value != each.default]
+        return f"{type(self).__name__}({', '.join(f'{f.name}={v!r}' if f.kw_only else repr(v) for f, v in own)})"
+
+    def spec(self) -> Spec:
+        """Plain data for `from_spec`: the arguments, with the class under "kind"."""
+        return {"kind": type(self).__name__} | {each.name: value for each, value in self._arguments()}
+
+
 class PropertyBase:
     """What holds of a property that says nothing else: no name for the command, no kernel, V tells no outcome.
 
     names: how the command and the service call it; one that takes a number has an example behind a colon.
-    argument: how the service calls that number. is_conditional_mean: whether it is the mean under the squared error,
+    argument: how the service calls that number. compiled: the name of the class whose V is compiled, which a class
+    that inherits from it is not. is_conditional_mean: whether it is the mean under the squared error,
     which a regressor forecasts by itself.
     """
 
@@ -107,6 +129,7 @@ class PropertyBase:
 
     names: ClassVar[tuple[str, ...]] = ()
     argument: ClassVar[str | None] = None
+    compiled: ClassVar[str] = ""
     is_conditional_mean: ClassVar[bool] = False
 
     @classmethod
@@ -123,7 +146,19 @@ class PropertyBase:
     @property
     def kernel(self) -> Mapping[str, float | int | str]:
         """What compiled code needs to know; its `property` is empty where V has no compiled twin."""
-        return kernel(self)
+        target: Any = self
+        low, high = target.domain
+        return {
+            "property": self.compiled if type(self).__name__ == self.compiled else "",
+            "label_low": target.low,
+            "label_high": target.high,
+            "width": high - low,
+            "level": getattr(self, "level", 0.0),
+            "power": getattr(self, "k", 1),
+            "monotone": target.monotone,
+            "domain_low": low,
+            "domain_high": high,
+        }
 
     def binary_p(self, p: FloatLike) -> FloatLike | None:
         """The p' of V = p' - y', where V has two values for every label; None where it has more."""
@@ -134,39 +169,47 @@ class PropertyBase:
         return None
 
 
-def kernel(property: Any, kind: type | None = None, **own: float | int) -> dict[str, float | int | str]:
-    """The constants of a property under the names that the kernels use; `kind` is the class that has a compiled V."""
-    return {
-        "property": "" if kind is None or type(property) is not kind else kind.__name__,
-        "label_low": property.low,
-        "label_high": property.high,
-        "width": property.high - property.low,
-        "level": 0.0,
-        "power": 1,
-        "monotone": property.monotone,
-        "domain_low": property.domain[0],
-        "domain_high": property.domain[1],
-        **own,
-    }
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+class RangeProperty(Described, PropertyBase):
+    """A property of labels in [low, high] that says nothing else: its values lie there, and V has slope 1."""
 
+    low: float = dataclasses.field(default=0.0, kw_only=True)
+    high: float = dataclasses.field(default=1.0, kw_only=True)
 
-# --------
-# Constructor arguments of dataclasses: how they are printed, and how they are saved.
+    monotone: ClassVar[bool] = True
+    continuous: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        self._settle(**dict(zip(("low", "high"), inputs.label_range(self.low, self.high), strict=True)))
 
-def _arguments(obj: Any) -> list[tuple[dataclasses.Field[Any], Any]]:
-    return [(field, getattr(obj, field.name)) for field in dataclasses.fields(obj) if field.init]
+    def _settle(self, **arguments: Any) -> None:
+        """Arguments as they were checked."""
+        for name, value in arguments.items():
+            object.__setattr__(self, name, value)
 
+    @property
+    def domain(self) -> tuple[float, float]:
+        """The label range."""
+        return self.low, self.high
 
-def call(obj: Any) -> str:
-    """The constructor call that makes the dataclass `obj`, without arguments that have their default value."""
-    given = [(field, value) for field, value in _arguments(obj) if value != field.default]
-    return f"{type(obj).__name__}({', '.join(f'{f.name}={v!r}' if f.kw_only else repr(v) for f, v in given)})"
+    @property
+    def lipschitz(self) -> float | None:
+        """V has slope 1 where p is measured in widths of the domain."""
+        return 1.0
 
+    @property
+    def assumption(self) -> str:
+        """What the guarantee assumes of the labels."""
+        return "Every label lies in the label range; nothing else is assumed."
 
-def data(obj: Any) -> Spec:
-    """The arguments of the dataclass `obj` as plain data, with its class under "kind"."""
-    return {"kind": type(obj).__name__} | {field.name: value for field, value in _arguments(obj)}
+    def loss_weight(self, p: FloatLike) -> FloatLike:
+        """Twice the width of the domain, for each forecast: the loss is a squared error."""
+        low, high = self.domain
+        return 0.0 * p + 2.0 * (high - low)
+
+    def invalid_labels(self, y: FloatLike) -> str | None:
+        """Which label is outside [low, high], as a clause for an error message, or None."""
+        return outside(y, self.low, self.high)
 
 
 # --------

@@ -1,7 +1,6 @@
 """Expectiles."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,11 +8,11 @@ import numpy as np
 from swapcal import inputs
 from swapcal.properties import base
 from swapcal.text.numbers import number
-from swapcal.typing import Float64Array, FloatLike, Spec
+from swapcal.typing import Float64Array, FloatLike
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Expectile(base.PropertyBase):
+class Expectile(base.RangeProperty):
     r"""The expectile at `level`: the mean of labels when those above it weigh `level` and the others 1 - `level`.
 
     It looks at the tail as a quantile does, yet asks for no density: the guarantee holds for any labels in their range.
@@ -47,29 +46,14 @@ class Expectile(base.PropertyBase):
     """
 
     level: float
-    low: float = field(default=0.0, kw_only=True)
-    high: float = field(default=1.0, kw_only=True)
 
+    compiled: ClassVar[str] = "Expectile"
     names: ClassVar[tuple[str, ...]] = ("expectile:0.8",)
     argument: ClassVar[str | None] = "level"
-    monotone: ClassVar[bool] = True
-    continuous: ClassVar[bool] = True
-    """Labels may heap on a few values."""
-    assumption: ClassVar[str] = "Every label lies in the label range; nothing else is assumed."
-    """What the guarantee assumes of the labels."""
 
     def __post_init__(self) -> None:
-        low, high = inputs.label_range(self.low, self.high)
-        for name, value in (("level", inputs.level(self.level)), ("low", low), ("high", high)):
-            object.__setattr__(self, name, value)
-
-    def __repr__(self) -> str:
-        return base.call(self)
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        """The label range."""
-        return self.low, self.high
+        base.RangeProperty.__post_init__(self)
+        self._settle(level=inputs.level(self.level))
 
     @property
     def lipschitz(self) -> float:
@@ -87,10 +71,6 @@ class Expectile(base.PropertyBase):
         below: Any = y <= p
         loss: FloatLike = abs(below - self.level) * (p - y) * (p - y)
         return loss
-
-    def loss_weight(self, p: FloatLike) -> FloatLike:
-        """2 (high - low), for each forecast."""
-        return 0.0 * p + 2.0 * (self.high - self.low)
 
     def value(self, y: Float64Array) -> float:
         """The root of the sample's mean identification.
@@ -111,14 +91,6 @@ class Expectile(base.PropertyBase):
         root = numerator / ((1.0 - self.level) * k + self.level * (y.size - k))
         return float(min(max(root, y[k - 1]), y[min(k, y.size - 1)]))
 
-    def invalid_labels(self, y: FloatLike) -> str | None:
-        """Which label is outside [low, high], as a clause for an error message, or None."""
-        return base.outside(y, self.low, self.high)
-
-    def spec(self) -> Spec:
-        """Plain data for `from_spec`."""
-        return base.data(self)
-
     @property
     def wording(self) -> base.Wording:
         """In the outcome's own unit."""
@@ -134,8 +106,3 @@ class Expectile(base.PropertyBase):
             loss="asymmetric squared error",
             domain=self.domain,
         )
-
-    @property
-    def kernel(self) -> Mapping[str, float | int | str]:
-        """The constants of V."""
-        return base.kernel(self, Expectile, level=self.level)

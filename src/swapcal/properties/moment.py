@@ -1,7 +1,6 @@
 """Raw moments."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
@@ -10,7 +9,7 @@ import numpy as np
 from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.properties import base
-from swapcal.typing import Float64Array, FloatLike, Spec
+from swapcal.typing import Float64Array, FloatLike
 
 
 def power(y: FloatLike, k: int) -> FloatLike:
@@ -37,7 +36,7 @@ def _powers(low: float, high: float, k: int) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Moment(base.PropertyBase):
+class Moment(base.RangeProperty):
     r"""The raw moment E[y^k] of labels in [low, high]; `Moment(1)` is the mean.
 
     Two side by side, `Moment(2)` and `Mean()`, give the variance, which by itself is not elicitable.
@@ -70,33 +69,21 @@ class Moment(base.PropertyBase):
     """
 
     k: int
-    low: float = field(default=0.0, kw_only=True)
-    high: float = field(default=1.0, kw_only=True)
     _domain: tuple[float, float] = field(init=False, compare=False)
     _width: float = field(init=False, compare=False)
 
+    compiled: ClassVar[str] = "Moment"
     names: ClassVar[tuple[str, ...]] = ("moment:2",)
     argument: ClassVar[str | None] = "order"
-    lipschitz: ClassVar[float] = 1.0
-    """V has slope 1 where p is measured in widths of the domain."""
-    monotone: ClassVar[bool] = True
-    continuous: ClassVar[bool] = True
-    """Labels may heap on a few values."""
-    assumption: ClassVar[str] = "Every label lies in the label range; nothing else is assumed."
-    """What the guarantee assumes of the labels."""
 
     def __post_init__(self) -> None:
-        k = inputs.integer(self.k, "k", 1)
-        low, high = inputs.label_range(self.low, self.high)
+        base.RangeProperty.__post_init__(self)
+        k, low, high = inputs.integer(self.k, "k", 1), self.low, self.high
         domain = _powers(low, high, k)
         width = domain[1] - domain[0]
         if not (0.0 < width < math.inf):
             raise InvalidInput(f"y**{k} on [{low!r}, {high!r}] spans {width!r}, not a usable width; rescale the labels")
-        for name, value in (("k", k), ("low", low), ("high", high), ("_domain", domain), ("_width", width)):
-            object.__setattr__(self, name, value)
-
-    def __repr__(self) -> str:
-        return base.call(self)
+        self._settle(k=k, _domain=domain, _width=width)
 
     @property
     def domain(self) -> tuple[float, float]:
@@ -112,23 +99,11 @@ class Moment(base.PropertyBase):
         error = p - power(y, self.k)
         return error * error
 
-    def loss_weight(self, p: FloatLike) -> FloatLike:
-        """Twice the width of the domain, for each forecast."""
-        return 0.0 * p + 2.0 * self._width
-
     def value(self, y: Float64Array) -> float:
         """The sample mean of y^k."""
         powers = np.asarray(power(base.sample(y, self.invalid_labels), self.k))
         # As in `Mean`: rounding must not carry the mean past the labels.
         return float(min(max(powers.mean(), powers.min()), powers.max()))
-
-    def invalid_labels(self, y: FloatLike) -> str | None:
-        """Which label is outside [low, high], as a clause for an error message, or None."""
-        return base.outside(y, self.low, self.high)
-
-    def spec(self) -> Spec:
-        """Plain data for `from_spec`."""
-        return base.data(self)
 
     @classmethod
     def from_text(cls, name: str, argument: float | None, low: float, high: float) -> Self:
@@ -148,8 +123,3 @@ class Moment(base.PropertyBase):
             loss="squared error of the moment",
             domain=self.domain,
         )
-
-    @property
-    def kernel(self) -> Mapping[str, float | int | str]:
-        """The constants of V."""
-        return base.kernel(self, Moment, width=self._width, power=self.k)

@@ -1,7 +1,6 @@
 """The probability of a binary label."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
@@ -31,7 +30,7 @@ class ProperLoss(Protocol):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Squared:
+class Squared(base.Described):
     """The squared or Brier loss (p - y)^2, with h(p) = 2.
 
     Examples
@@ -39,9 +38,6 @@ class Squared:
     >>> Squared().loss(0.75, 1.0), Squared().weight(0.75)
     (0.0625, 2.0)
     """
-
-    def __repr__(self) -> str:
-        return base.call(self)
 
     def loss(self, p: FloatLike, y: FloatLike) -> FloatLike:
         """(p - y)^2."""
@@ -51,13 +47,9 @@ class Squared:
         """2, for each forecast."""
         return 0.0 * p + 2.0
 
-    def spec(self) -> Spec:
-        """Plain data for `from_spec`."""
-        return base.data(self)
-
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Log:
+class Log(base.Described):
     """The log loss, minus the logarithm of the probability given to what happened, with h(p) = 1 / (p (1 - p)).
 
     A certain forecast that is wrong costs infinity; h is infinite at both ends.
@@ -67,9 +59,6 @@ class Log:
     >>> Log().loss(1.0, 1.0), Log().loss(0.0, 1.0), Log().weight(0.5)
     (0.0, inf, 4.0)
     """
-
-    def __repr__(self) -> str:
-        return base.call(self)
 
     def loss(self, p: FloatLike, y: FloatLike) -> FloatLike:
         """-log(p) for y = 1, -log(1 - p) for y = 0."""
@@ -88,13 +77,9 @@ class Log:
                 return 1.0 / variance
         return 1.0 / variance if variance > 0.0 else math.inf
 
-    def spec(self) -> Spec:
-        """Plain data for `from_spec`."""
-        return base.data(self)
-
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Spherical:
+class Spherical(base.Described):
     """The spherical loss: minus the probability of what happened over r(p) = sqrt(p^2 + (1 - p)^2); h(p) = 1 / r(p)^3.
 
     Examples
@@ -102,9 +87,6 @@ class Spherical:
     >>> Spherical().loss(1.0, 1.0), Spherical().weight(1.0)
     (-1.0, 1.0)
     """
-
-    def __repr__(self) -> str:
-        return base.call(self)
 
     def loss(self, p: FloatLike, y: FloatLike) -> FloatLike:
         """-(p y + (1 - p) (1 - y)) / r(p)."""
@@ -115,13 +97,9 @@ class Spherical:
         result: FloatLike = (p * p + (1.0 - p) * (1.0 - p)) ** -1.5
         return result
 
-    def spec(self) -> Spec:
-        """Plain data for `from_spec`."""
-        return base.data(self)
-
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Tsallis:
+class Tsallis(base.Described):
     """The loss of Tsallis's entropy, (a - 1) p^a - a p^(a - 1) y, with h(p) = a (a - 1) p^(a - 2).
 
     At a = 2 it is the squared loss less y^2. Above 2 the weight vanishes at p = 0, below 2 it is infinite there.
@@ -145,9 +123,6 @@ class Tsallis:
             raise InvalidInput(f"the loss of Tsallis's entropy needs alpha above 1; got {alpha!r} (use Log() for 1)")
         object.__setattr__(self, "alpha", alpha)
 
-    def __repr__(self) -> str:
-        return base.call(self)
-
     def loss(self, p: FloatLike, y: FloatLike) -> FloatLike:
         """(alpha - 1) p^alpha - alpha p^(alpha - 1) y."""
         # One power, of a positive order: p = 0 is safe.
@@ -161,10 +136,6 @@ class Tsallis:
         with np.errstate(divide="ignore"):
             result: FloatLike = self.alpha * (self.alpha - 1.0) * p ** (self.alpha - 2.0)
         return result
-
-    def spec(self) -> Spec:
-        """Plain data for `from_spec`."""
-        return base.data(self)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -200,6 +171,7 @@ class Probability(base.PropertyBase):
 
     proper_loss: ProperLoss
 
+    compiled: ClassVar[str] = "Probability"
     names: ClassVar[tuple[str, ...]] = ("probability",)
     lipschitz: ClassVar[float] = 1.0
     """V has slope 1 where p is measured in widths of the domain."""
@@ -218,20 +190,9 @@ class Probability(base.PropertyBase):
     def __repr__(self) -> str:
         return f"Probability({'' if self.proper_loss == Squared() else repr(self.proper_loss)})"
 
-    @property
-    def low(self) -> float:
-        """0, the smaller label."""
-        return 0.0
-
-    @property
-    def high(self) -> float:
-        """1, the larger label."""
-        return 1.0
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        """(0, 1)."""
-        return 0.0, 1.0
+    low: ClassVar[float] = 0.0
+    high: ClassVar[float] = 1.0
+    domain: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def identification(self, p: FloatLike, y: FloatLike) -> FloatLike:
         """V(p, y) = p - y."""
@@ -271,11 +232,6 @@ class Probability(base.PropertyBase):
         return base.Wording(
             "probability", "share of cases in which it happened", **base.POINTS, loss=loss, domain=self.domain
         )
-
-    @property
-    def kernel(self) -> Mapping[str, float | int | str]:
-        """The constants of V."""
-        return base.kernel(self, Probability)
 
     def binary_p(self, p: FloatLike) -> FloatLike:
         """The forecast: V is p - y."""

@@ -1,7 +1,6 @@
 """Quantiles, and the median among them."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -11,11 +10,11 @@ from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.properties import base
 from swapcal.text.numbers import number
-from swapcal.typing import Float64Array, FloatLike, Spec
+from swapcal.typing import Float64Array, FloatLike
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Quantile(base.PropertyBase):
+class Quantile(base.RangeProperty):
     r"""The quantile at `level`: the value that labels stay at or below with probability `level`.
 
     Parameters
@@ -53,46 +52,27 @@ class Quantile(base.PropertyBase):
     """
 
     level: float
-    low: float = field(default=0.0, kw_only=True)
-    high: float = field(default=1.0, kw_only=True)
     density: float | None = field(default=None, kw_only=True)
 
+    compiled: ClassVar[str] = "Quantile"
     names: ClassVar[tuple[str, ...]] = ("median", "quantile:0.9")
     argument: ClassVar[str | None] = "level"
+    continuous: ClassVar[bool] = False
+    """V jumps at p = y."""
 
     def __post_init__(self) -> None:
-        low, high = inputs.label_range(self.low, self.high)
+        base.RangeProperty.__post_init__(self)
         density = None if self.density is None else inputs.plain_number(self.density, "density")
         if density is not None and density < 1.0:
             raise InvalidInput(
                 f"density is in units of 1 / (high - low), where no bound on a density is below 1; got {density!r}"
             )
-        values = {"level": inputs.level(self.level), "low": low, "high": high, "density": density}
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-    def __repr__(self) -> str:
-        return base.call(self)
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        """The label range."""
-        return self.low, self.high
+        self._settle(level=inputs.level(self.level), density=density)
 
     @property
     def lipschitz(self) -> float | None:
         """The declared `density`: the mean of V is as steep as the labels are dense. None if not declared."""
         return self.density
-
-    @property
-    def monotone(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def continuous(self) -> bool:
-        """False: V jumps at p = y."""
-        return False
 
     @property
     def assumption(self) -> str:
@@ -126,14 +106,6 @@ class Quantile(base.PropertyBase):
             count -= 1
         return float(np.partition(y, count - 1)[count - 1])
 
-    def invalid_labels(self, y: FloatLike) -> str | None:
-        """Which label is outside [low, high], as a clause for an error message, or None."""
-        return base.outside(y, self.low, self.high)
-
-    def spec(self) -> Spec:
-        """Plain data for `from_spec`."""
-        return base.data(self)
-
     @classmethod
     def from_text(cls, name: str, argument: float | None, low: float, high: float) -> Self:
         """The quantile at a level, or the median."""
@@ -156,11 +128,6 @@ class Quantile(base.PropertyBase):
             domain=self.domain,
             coverage=self.level,
         )
-
-    @property
-    def kernel(self) -> Mapping[str, float | int | str]:
-        """The constants of V."""
-        return base.kernel(self, Quantile, level=self.level)
 
     def binary_p(self, p: FloatLike) -> FloatLike:
         """1 - level, for each forecast: V is that less 1{y > p}."""

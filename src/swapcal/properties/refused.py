@@ -4,10 +4,19 @@ An elicitable property has convex level sets: if two distributions share its val
 (Osband 1985; Steinwart, Pasin, Williamson and Zhang, Elicitation and identification of properties, COLT 2014).
 """
 
+from typing import ClassVar
+
 from swapcal.errors import NotElicitable
 
 
-class Variance:
+class _Refused:
+    reason: ClassVar[str]
+
+    def __init__(self, *args: object, **options: object) -> None:
+        raise NotElicitable(self.reason)
+
+
+class Variance(_Refused):
     """Refused: mixing two distributions of equal variance and different mean gives a larger variance.
 
     Parameters
@@ -23,15 +32,14 @@ class Variance:
     swapcal.errors.NotElicitable: the variance is not elicitable: ...
     """
 
-    def __init__(self, *args: object, **options: object) -> None:
-        raise NotElicitable(
-            "the variance is not elicitable: its level sets are not convex, as two distributions of the same variance "
-            "and different means mix to a larger one. Forecast Moment(2) and Mean() side by side, and take the second "
-            "moment less the square of the mean."
-        )
+    reason = (
+        "the variance is not elicitable: its level sets are not convex, as two distributions of the same variance "
+        "and different means mix to a larger one. Forecast Moment(2) and Mean() side by side, and take the second "
+        "moment less the square of the mean."
+    )
 
 
-class CVaR:
+class CVaR(_Refused):
     """Refused: the mean beyond a quantile, also called expected shortfall, is elicitable only jointly with it.
 
     Parameters
@@ -47,14 +55,13 @@ class CVaR:
     swapcal.errors.NotElicitable: CVaR (expected shortfall) is not elicitable by itself: ...
     """
 
-    def __init__(self, *args: object, **options: object) -> None:
-        raise NotElicitable(
-            "CVaR (expected shortfall) is not elicitable by itself: its level sets are not convex. For the tail use "
-            "Quantile(level), or Expectile(level), which also weighs how far labels lie beyond."
-        )
+    reason = (
+        "CVaR (expected shortfall) is not elicitable by itself: its level sets are not convex. For the tail use "
+        "Quantile(level), or Expectile(level), which also weighs how far labels lie beyond."
+    )
 
 
-class Mode:
+class Mode(_Refused):
     """Refused: no function of a forecast and a label has mean zero exactly at the mode of a continuous distribution.
 
     Parameters
@@ -70,9 +77,8 @@ class Mode:
     swapcal.errors.NotElicitable: the mode of real labels has no identification function, ...
     """
 
-    def __init__(self, *args: object, **options: object) -> None:
-        raise NotElicitable(
-            "the mode of real labels has no identification function, so no forecaster can be calibrated for it. For "
-            "labels from a few classes forecast Probability() of each class and take the largest; for a typical value "
-            "use Median()."
-        )
+    reason = (
+        "the mode of real labels has no identification function, so no forecaster can be calibrated for it. For "
+        "labels from a few classes forecast Probability() of each class and take the largest; for a typical value "
+        "use Median()."
+    )

@@ -24,8 +24,7 @@ from swapcal.service.spec import StreamSpec
 from swapcal.service.store import Event, opened
 from swapcal.service.stream import Stream, property_of
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.contexts import ContextColumns, ContextRows
-from swapcal.tasks.evaluation import Evaluation
+from swapcal.tasks.evaluation import ContextColumns, ContextRows, Evaluation
 from swapcal.tasks.result import Counts, History, Range, Result, Section, versions
 from swapcal.tasks.survey import binning
 from swapcal.text.verdict import verdict

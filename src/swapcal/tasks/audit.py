@@ -24,8 +24,7 @@ from swapcal.decisions import Decisions, lost
 from swapcal.engine.kernels import row_keys
 from swapcal.errors import DataError, InvalidInput
 from swapcal.protocols import Elicitable
-from swapcal.tables.batch import Batch
-from swapcal.tables.coded import Coded, as_number, taken, text
+from swapcal.tables.batch import Batch, Coded, as_number, taken, text
 from swapcal.tables.records import RereadableSource, opening, read
 from swapcal.tasks.columns import (
     ClusterNumbers,
@@ -38,7 +37,7 @@ from swapcal.tasks.columns import (
     times_of,
 )
 from swapcal.tasks.config import TaskConfig, next_command
-from swapcal.tasks.contexts import ContextColumns
+from swapcal.tasks.evaluation import ContextColumns
 from swapcal.tasks.result import (
     Clusters,
     Costs,

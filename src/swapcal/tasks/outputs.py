@@ -5,12 +5,15 @@ state). After a kill, the output at that position drops whatever came later, so 
 A position knows its output by a digest: a file that somebody has changed, or another one, is never cut or continued.
 """
 
+import errno
 import hashlib
 import json
 import os
 import re
 import shutil
 import stat
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +25,6 @@ import numpy.typing as npt
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.state import atomic_write, leftovers, sync_folder
 from swapcal.tables.sources import package
-from swapcal.tasks.files import hold, parts_of, regular
 
 Columns = Mapping[str, npt.NDArray[Any]]
 Position = dict[str, Any]
@@ -34,6 +36,52 @@ _KINDS = {"row": "int64", "top": "string"}
 def kind_of(name: str) -> str:
     """What a column of an output holds, as pyarrow calls it: the number of a row, the name of a class, or floats."""
     return _KINDS.get(name, "float64")
+
+
+File = str | os.PathLike[str] | int
+"""A path, or the number of an open file."""
+
+
+def regular(file: File) -> bool:
+    """Whether it is a file that can be looked at twice, which pipes and devices cannot."""
+    try:
+        return stat.S_ISREG(os.stat(file).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def parts_of(out: Path) -> Path:
+    """The folder beside an output that holds what is not merged yet."""
+    return out.with_name(out.name + ".parts")
+
+
+_UNKNOWN = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
+"""What a file system answers that has no locks."""
+
+
+def hold(handle: int) -> bool:
+    """Lock an open file until it is closed, also by the end of the process; False if somebody else has it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            # Locks are mandatory there: one byte far behind the end, so that everybody can read who holds it.
+            os.lseek(handle, 1 << 30, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _UNKNOWN:
+            warnings.warn(
+                "this file system has no locks; see to it that no two runs use the same files at once",
+                UserWarning,
+                stacklevel=3,
+            )
+            return True
+        return False
+    return True
 
 
 class Output(Protocol):

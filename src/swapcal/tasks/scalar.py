@@ -16,8 +16,7 @@ from swapcal.tables.batch import Batch
 from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.columns import Columns
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.contexts import ContextColumns, ContextRows
-from swapcal.tasks.evaluation import DELTA, Evaluation
+from swapcal.tasks.evaluation import DELTA, ContextColumns, ContextRows, Evaluation
 from swapcal.tasks.result import Costs, Counts, Guarantee, Range, Result, Section, versions
 from swapcal.tasks.survey import Binning, binning
 from swapcal.tasks.task import Inputs, Task, numbers_of, weighted

@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from swapcal.errors import StateFileError
 from swapcal.protocols import Rows
-from swapcal.tables.batch import Batch
-from swapcal.tasks.checkpoint import Checkpoint, Fingerprint
-from swapcal.tasks.columns import ClassColumns, Columns, IntervalColumns
+from swapcal.tables.batch import Batch, Fingerprint
+from swapcal.tasks.checkpoint import Checkpoint
+from swapcal.tasks.columns import ColumnReader
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.contexts import ContextColumns, ContextRows
+from swapcal.tasks.evaluation import ContextColumns, ContextRows
 from swapcal.tasks.outcomes import OutcomeTable, WaitingRows
 from swapcal.tasks.result import Result
 from swapcal.text.numbers import counted
@@ -101,7 +101,7 @@ class Task(ABC):
 
     doing: ClassVar[str]
     """What a bar of progress says."""
-    columns: Columns | IntervalColumns | ClassColumns
+    columns: ColumnReader
     model: Any
     evaluation: Any
 

@@ -1,31 +1,38 @@
-"""Odd tables, signals and options at the command: one sentence each, and nothing of a file steers the terminal."""
+"""Commands and the world around them: signals, pipes, terminals, help, and tables that nobody foresaw."""
 
-import importlib
+import functools
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import swapcal as sc
-from commands import ASKED, lines_of, process, refused, run, swapcal, table
-from swapcal.errors import DataError, MissingExtra
-from swapcal.learners import GradientDescent
-from swapcal.tables import sources
+from commands import ASKED, lines_of, process, refused, swapcal, table
+from swapcal.tables import records
 from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig, parse_columns, parse_groups
 from swapcal.tasks.result import from_json
+from swapcal.tasks.scalar import ScalarTask
 from swapcal.text.numbers import cleaned, printable
 
 pa: Any = pytest.importorskip("pyarrow")
+
 parquet: Any = pytest.importorskip("pyarrow.parquet")
-QUESTION = TaskConfig("y", "p", groups=["g"], low=0, high=1, prefix=100)
+
+
+def columns(n: int = 300) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    return {"y": rng.random(n), "p": rng.random(n)}
+
+
+AUDIT = ("audit", "in.csv", "--y", "y", "--p", "p")
 
 
 @pytest.fixture
@@ -36,39 +43,41 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def columns(n: int = 300) -> dict[str, Any]:
-    rng = np.random.default_rng(0)
-    return {"y": rng.random(n), "p": rng.random(n)}
+# Signals
 
 
-# Dictionaries with unsigned indices
+def test_ctrl_c_ends_cleanly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signal comes in the middle of the third batch; that batch is finished, kept, and the way to go on is said."""
+    whole = swapcal("run", "in.csv", *ASKED, "--seed", "1", "--out", "whole.csv")
+    advance, batches = ScalarTask.advance, []
 
+    def interrupted(state: ScalarTask, batch: Any) -> Any:
+        batches.append(batch)
+        if len(batches) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return advance(state, batch)
 
-@pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "uint64", "int8"])
-def test_dictionaries_with_unsigned_indices(folder: Path, kind: str) -> None:
-    texts = ["a", "b", None] * 100
-    codes = pa.array([{"a": 0, "b": 1, None: None}[text] for text in texts], pa.type_for_alias(kind))
-    coded = pa.table({**columns(), "g": pa.DictionaryArray.from_arrays(codes, pa.array(["a", "b"]))})
-    parquet.write_table(coded, folder / "coded.parquet")
-    plain = audit({**columns(), "g": texts}, QUESTION)
-    for source in (coded, folder / "coded.parquet"):
-        result = audit(source, QUESTION)
-        assert result.first.groups == plain.first.groups == ("all", "g=a", "g=b", "g=missing")
-        assert result.before is not None
-        assert plain.before is not None
-        assert result.before.swap_error == plain.before.swap_error
-    run(coded, QUESTION, state=folder / "s")
-    numbers = pa.DictionaryArray.from_arrays(codes, pa.array([0.0, 1.0]))
-    assert audit(pa.table({**columns(), "y": numbers, "g": texts}), QUESTION).counts.without_outcome == 100
-
-
-def test_categories_of_polars() -> None:
-    polars: Any = pytest.importorskip("polars")
-    frame = polars.DataFrame({**columns(), "g": polars.Series(["a", "b", None] * 100, dtype=polars.Categorical)})
-    assert audit(frame, QUESTION).first.groups == ("all", "g=a", "g=b", "g=missing")
-
-
-# Ctrl-C in CSV parsing
+    monkeypatch.setattr(records, "read", functools.partial(records.read, batch_rows=100))
+    monkeypatch.setattr(ScalarTask, "advance", interrupted)
+    asked = ("run", "in.csv", *ASKED, "--seed", "1", "--out", "out.csv", "--state", "my run.state")
+    monkeypatch.setattr(sys, "argv", ["swapcal", *asked, "--fresh"])
+    handler = signal.getsignal(signal.SIGINT)
+    assert refused(*asked, "--fresh", code=130) == (
+        "stopped after row 300 of in.csv; go on with  swapcal run in.csv --y y --hint p --groups g --seed 1 --out "
+        "out.csv --state 'my run.state'"
+    )
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert len((folder / "out.csv").read_text().splitlines()) == 301
+    outcome = swapcal(*asked)
+    assert outcome.exit_code == 0, outcome.output
+    assert (folder / "out.csv").read_bytes() == (folder / "whole.csv").read_bytes()
+    assert outcome.stdout == whole.stdout.replace("whole.csv", "out.csv")
+    batches.clear()
+    assert refused("run", "in.csv", *ASKED, "--out", "third.parquet", code=130) == (
+        "stopped after row 300 of in.csv; the rows so far are in third.parquet, and without --state it cannot go on "
+        "from there"
+    )
+    assert parquet.read_table(folder / "third.parquet").num_rows == 300
 
 
 def test_ctrl_c_in_csv_parsing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,41 +127,54 @@ def test_ctrl_c_at_any_moment(folder: Path) -> None:
     assert codes.count(130) >= 20
 
 
-# A learner that fails in update
+def start(*arguments: str) -> subprocess.Popen[str]:
+    command, pipe = [sys.executable, "-m", "swapcal.cli", *arguments], subprocess.PIPE
+    return subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
-class Failing(GradientDescent):
-    """Fails in each third update, as a learner of a user's own may."""
+def test_a_process_that_reads_is_stopped_by_ctrl_c() -> None:
+    process = start("audit", "-", "--y", "y", "--p", "p")
+    # More than a pipe holds: when it is written, the process is reading.
+    process.stdin.write("y,p\n" + "1,0.5\n0,0.25\n" * 100_000)
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=1200)
+    assert (process.returncode, out, err.count("\n")) == (130, "", 1), err
+    assert err.startswith("stopped ")
 
-    calls = 0
 
-    def update(self, state: Any, row: Any, label: float) -> None:
-        Failing.calls += 1
-        if Failing.calls % 3 == 0:
-            raise RuntimeError("no")
-        super().update(state, row, label)
+def test_processes_end_as_they_should(folder: Path) -> None:
+    """On standard input, where a file is missing, and where the reader of what they print has gone."""
+    done = process("run", "-", *ASKED, "--out", "out.jsonl", input=(folder / "in.csv").read_bytes())
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads((folder / "out.jsonl").read_text().splitlines()[0]).keys() == {"row", "before", "forecast"}
+    missing = process("audit", "absent.csv", "--y", "y", "--p", "p")
+    assert (missing.returncode, missing.stdout, missing.stderr.count(b"\n")) == (2, b"", 1)
+    leaving = start(*AUDIT, "--groups", "g,w,g*w", "--json")
+    leaving.stdout.close()
+    leaving.stdout = None
+    _, err = leaving.communicate(timeout=1200)
+    assert (leaving.returncode, "Traceback" in err) == (1, False)
 
 
-def test_a_learner_that_fails_leaves_no_trace() -> None:
-    """The learning hint had learned the round already, and once more with each retry."""
-    forecaster = sc.Forecaster(sc.Mean(), sc.Oracle(Failing(2)), hint=sc.OnlineRegression(), seed=1)
-    rng, failures = np.random.default_rng(0), 0
-    for _ in range(60):
-        x = rng.uniform(-0.5, 0.5, 2)
-        forecast, y = forecaster.predict(x), float(rng.random())
-        for _ in range(5):
-            counters, arrays = forecaster.state.snapshot()
-            try:
-                forecaster.update(forecast, y)
-                break
-            except RuntimeError:
-                failures += 1
-                again, after = forecaster.state.snapshot()
-                assert again == counters
-                for name, array in arrays.items():
-                    np.testing.assert_array_equal(after[name], array, err_msg=name)
-    assert failures >= 20
-    assert forecaster.n_rounds == 60
+def test_what_nobody_thought_of_and_ctrl_c_are_one_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from swapcal.tasks import audit as auditing
+
+    def interrupted(*_: Any, progress: Callable[[int], None], **__: Any) -> None:
+        progress(12_345)
+        raise KeyboardInterrupt
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("by\nzero")
+
+    monkeypatch.setattr(auditing, "audit", interrupted)
+    assert refused(*AUDIT, code=130) == "stopped after row 12,345 of in.csv; nothing was written"
+    monkeypatch.setattr(auditing, "audit", broken)
+    outcome = swapcal(*AUDIT)
+    assert (outcome.exit_code, outcome.stderr.count("\n")) == (2, 1)
+    assert all(words in outcome.stderr for words in ("ZeroDivisionError: by zero", "SWAPCAL_TRACEBACK"))
+    monkeypatch.setenv("SWAPCAL_TRACEBACK", "1")
+    assert isinstance(swapcal(*AUDIT).exception, ZeroDivisionError)
 
 
 # What files say reaches the terminal
@@ -181,27 +203,6 @@ def test_terminal_injection(folder: Path) -> None:
 def test_words_are_left_as_they_are() -> None:
     assert printable("Zürich 日本 “quoted” 🙂") == "Zürich 日本 “quoted” 🙂"
     assert cleaned({"a\x07": ["\x1b", 1, None]}) == {"a\\x07": ["\\x1b", 1, None]}
-
-
-# An import that fails for another reason than that the package is missing
-
-
-def test_the_real_import_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(module: str) -> Any:
-        raise ImportError("pyarrow requires NumPy 2.0 or newer, found 1.26.4", name="pyarrow.lib")
-
-    def missing(module: str) -> Any:
-        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
-
-    monkeypatch.setattr(importlib, "import_module", broken)
-    with pytest.raises(MissingExtra, match=r"cannot be loaded: pyarrow requires NumPy 2\.0 or newer, found 1\.26\.4"):
-        sources.package("pyarrow", "reading CSV")
-    monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(MissingExtra, match="needs the package pyarrow; install it with"):
-        sources.package("pyarrow", "reading CSV")
-
-
-# Columns that cannot be named
 
 
 def test_columns_with_signs_in_their_names(folder: Path) -> None:
@@ -233,30 +234,6 @@ def test_columns_with_signs_in_their_names(folder: Path) -> None:
     )
 
 
-# "something unforeseen"
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (("--property", "moment:inf"), "the order of a moment is a whole number"),
-        (("--property", "moment:nan"), "the order of a moment is a whole number"),
-        (("--bins", str(10**18)), "bins must be 100,000 at most"),
-        (("--bins", str(10**30)), "bins must be 100,000 at most"),
-        (("--low", "-1.7e308", "--high", "1.7e308"), "squares are no numbers"),
-        (("--low", "0", "--high", "1e200"), "squares are no numbers"),
-        (("--r", "nan"), "r must be a finite number"),
-    ],
-)
-def test_options_that_nobody_foresaw(folder: Path, more: tuple[str, ...], words: str) -> None:
-    assert words in refused("audit", "in.csv", "--y", "y", "--p", "p", *more)
-    assert words in refused("run", "in.csv", *ASKED, *more)
-
-
-def test_levels(folder: Path) -> None:
-    assert "levels must be 10,000 at most" in refused("run", "in.csv", *ASKED, "--levels", str(10**18))
-
-
 def test_cells_that_nobody_foresaw(folder: Path) -> None:
     rng = np.random.default_rng(0)
     rows = [(float(y), float(p)) for y, p in rng.random((300, 2))]
@@ -276,22 +253,37 @@ def test_cells_that_nobody_foresaw(folder: Path) -> None:
     assert any("\ud800" in name for name in from_json(done.stdout.decode()).first.groups)
 
 
-def test_frames_that_nobody_foresaw() -> None:
-    pandas: Any = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(columns())
-    periods = frame.assign(g=pandas.period_range("2020-01", periods=300, freq="M"))
-    assert audit(periods, QUESTION).first.groups[1] == "g=2020-01"
-    assert run(frame.assign(g=pandas.cut(frame.y, 3)), QUESTION).counts.scored == 300
-    twice = pandas.concat([frame, frame[["y"]]], axis=1).assign(g="a")
-    unnamed = frame.assign(g="a").rename(columns={"g": 7})
-    for odd, words in (
-        (frame.assign(g=[[1, 2]] * 300), "column 'g' of the pandas frame holds list"),
-        (frame.assign(g=[{"a": 1}] * 300), "column 'g' of the pandas frame holds struct"),
-        (frame.assign(g="a", y=[[1.0]] * 300), "column 'y' of the pandas frame holds list"),
-        (twice, "several columns of the same name"),
-        (unnamed, "there is no column 'g' in the pandas frame"),
-        (pa.Table.from_arrays([*pa.table(columns()).columns] * 2, names=["y", "p", "y", "g"]), "of the same name"),
-    ):
-        for ask in (audit, run):
-            with pytest.raises(DataError, match=words):
-                ask(odd, QUESTION)
+# Help, and what is not there
+
+
+@pytest.mark.parametrize("command", ["audit", "report", "run"])
+def test_every_command_has_help_with_an_example_and_exit_codes(command: str) -> None:
+    done = swapcal(command, "--help")
+    assert done.exit_code == 0
+    assert all(part in done.output for part in ("Example: swapcal", "--json", "Exit codes:", "130"))
+
+
+def test_help_needs_only_typer() -> None:
+    code = "import atexit, sys; sys.argv[1:] = ['--help']; from swapcal.cli import main; heavy = 'numpy', 'rich'"
+    code += "; atexit.register(lambda: print([name for name in heavy if name in sys.modules])); main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Commands:" in done.stdout
+    assert done.stdout.endswith("[]\n")
+
+
+@pytest.mark.parametrize("arguments", [["bench"], ["bench", "--help"], ["bench", "speed", "--quick"]])
+def test_without_the_benchmarks_a_sentence_says_how_to_get_them(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["swapcal.cli.app"], "find_spec", lambda name: None)
+    assert "pip install ./benchmarks" in refused(*arguments)
+
+
+def test_everything_behind_bench_is_for_the_benchmarks() -> None:
+    pytest.importorskip("swapcal_benchmarks")
+    listed = swapcal("bench", "--help")
+    assert all(name in listed.output for name in ("paper", "rivals", "speed", "streams"))
+    assert "--quick" in swapcal("bench", "speed", "--help").output
+    wrong = swapcal("bench", "speed", "--only", "nonsense")
+    assert (wrong.exit_code, "there is no section nonsense" in wrong.output) == (2, True)
+    assert swapcal("bench", "nonsense").exit_code == 2

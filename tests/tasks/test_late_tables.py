@@ -1,4 +1,4 @@
-"""Outcomes that are filled in later: in the same file, or by a second one; learned once each, and nothing is lost."""
+"""Outcomes that come late: by their times, or filled in later, in the file or by a second one; each is learned once."""
 
 import csv
 from collections.abc import Callable
@@ -7,13 +7,96 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import swapcal as sc
 from commands import run
-from swapcal.cli import app
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.tasks.config import TaskConfig
+
+TIMED = 900
+
+
+# Known by their times
+
+
+def timed(seed: int = 1) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.1, 0.9, TIMED)
+    day = np.datetime64("2026-01-01") + (np.arange(TIMED) // 30).astype("timedelta64[D]")
+    return {
+        "y": (rng.random(TIMED) < p**2).astype(float),
+        "p": p,
+        "g": rng.integers(0, 3, TIMED),
+        "day": day.astype(str),
+    }
+
+
+def test_a_delay_in_rows_is_that_of_the_forecaster() -> None:
+    columns = timed()
+    result = run(columns, TaskConfig("y", "p", delay="50"), seed=4, out=None)
+    forecaster = sc.Forecaster(sc.Mean(), sc.Groups([]), seed=4)
+    shown = forecaster.run(columns, columns["y"], columns["p"], known=np.arange(TIMED) + 50.0)
+    assert result.after.loss == pytest.approx(np.mean((shown - columns["y"]) ** 2))
+    assert (result.lateness.n_pending, result.lateness.n_late) == (50, TIMED - 50)
+
+
+def test_a_delay_and_a_column_are_one_thing(tmp_path: Path) -> None:
+    """A day later by --delay 1d, and by a column that says so."""
+    columns = timed()
+    columns["known"] = (columns["day"].astype("datetime64[D]") + np.timedelta64(1, "D")).astype(str)
+    written, asked = [], list[dict[str, Any]]([{"delay": "1d"}, {"known": "known"}])
+    for late in asked:
+        run(columns, TaskConfig("y", "p", time="day", **late), seed=4, out=tmp_path / "out.csv", overwrite=True)
+        written.append((tmp_path / "out.csv").read_bytes())
+    assert written[0] == written[1]
+
+
+def test_delays_that_depend_on_outcomes_and_times_that_are_unknown_are_counted() -> None:
+    columns = timed()
+    known = np.arange(1, TIMED + 1) + np.where(columns["y"] > 0.5, 2.0, 120.0)
+    assert run({**columns, "k": known}, TaskConfig("y", "p", known="k"), seed=1).lateness.dependent_since is not None
+    known = np.where(np.arange(TIMED) % 7 == 0, np.nan, np.arange(1, TIMED + 1) + 3.0)
+    lateness = run({**columns, "k": known}, TaskConfig("y", "p", known="k"), seed=1).lateness
+    assert (lateness.n_pending, lateness.n_expired) == (np.isnan(known).sum() + np.count_nonzero(known > TIMED), 0)
+
+
+SECOND, SOON = ["2026-01-02"] * 5 + ["2026-01-01"] * (TIMED - 5), ["2026-01-02", *["soon"] * (TIMED - 1)]
+
+
+@pytest.mark.parametrize(
+    ("change", "question", "sentence"),
+    [
+        ({"day": SECOND}, {"time": "day", "delay": "1d"}, "row 6 of .* an earlier"),
+        ({"day": SOON}, {"time": "day", "delay": "1d"}, "'soon', which is no time"),
+        ({"k": [1.0] * TIMED}, {"known": "k"}, "row 2 of .* is known before the row itself"),
+        ({}, {"delay": "1d"}, "add --time COLUMN"),
+        ({}, {"delay": "tomorrow"}, "a delay is a number of rows"),
+        ({}, {"order": "forecast"}, "add --known or --delay"),
+        ({}, {"delay": "5", "order": "sideways"}, "order must be"),
+    ],
+)
+def test_impossible_times_get_a_sentence(change: dict[str, Any], question: dict[str, Any], sentence: str) -> None:
+    with pytest.raises((DataError, InvalidInput), match=sentence):
+        run({**timed(), **change}, TaskConfig("y", "p", **question), seed=1)
+
+
+def test_outcomes_are_learned_in_the_order_of_the_forecasts_if_asked(tmp_path: Path) -> None:
+    """By row numbers from 1 on, as `Forecaster.run(order="forecast")` does, and not as by arrival."""
+    rng, n = np.random.default_rng(4), 1_500
+    x, y = rng.random(n) < 0.4, rng.random(n) < 0.5
+    columns = {"y": y.astype(float), "g": x, "known": np.arange(n) + 1 + np.where(y, 300, 5)}
+    contexts, forecasts = np.column_stack([np.ones(n), ~x, x]).astype(float), []
+    for order in ("forecast", "arrival"):
+        asked = TaskConfig("y", groups=["g"], low=0.0, high=1.0, known="known", order=order, learn=False, seed=3)
+        run(columns, asked, out=tmp_path / f"{order}.csv")
+        forecasts.append(np.loadtxt(tmp_path / f"{order}.csv", delimiter=",", skiprows=1)[:, 1])
+        forecaster = sc.Forecaster(sc.Mean(), sc.Finite(3), seed=3)
+        alone = forecaster.run(contexts, columns["y"], known=columns["known"] - 1.0, order=order)
+        np.testing.assert_array_equal(forecasts[-1], alone)
+    assert not np.array_equal(forecasts[0], forecasts[1])
+
+
+# Filled in later
 
 N, MORE = 400, 60
 
@@ -216,7 +299,6 @@ def test_weights_clipping_and_moments_go_together(desk: Desk) -> None:
     first = run(write(~desk.blank), asked, **files)
     counted = (w > 0) & ~desk.blank[:n]
     assert first.counts.scored == np.count_nonzero(counted)
-    assert first.lateness is not None
     assert first.lateness.n_pending == np.count_nonzero((w > 0) & (desk.blank[:n] | (k > n)))
     with pytest.warns(UserWarning, match="outside"):
         second = run(write(np.ones(n, dtype=bool)), asked, **files)
@@ -224,35 +306,15 @@ def test_weights_clipping_and_moments_go_together(desk: Desk) -> None:
     assert second.counts.without_outcome == 0
     with pytest.warns(UserWarning, match="outside"):
         third = run(path, asked, **files)
-    assert third.after is not None
-    assert second.after is not None
     assert (third.after.loss, third.after.swap_error) == (second.after.loss, second.after.swap_error)
     assert third.counts.outcomes_outside == second.counts.outcomes_outside == 1
 
 
 def test_what_is_missing_is_said(desk: Desk) -> None:
     path = desk.write(~desk.blank)
-    with pytest.raises(InvalidInput, match="--state"):
-        run(path, TaskConfig("y", "p", later=True))
-    with pytest.raises(InvalidInput, match="--id COLUMN"):
-        desk.run(path, desk.tell([0]))
     with pytest.raises(InvalidInput, match="run without it first"):
         desk.run(path, desk.tell([0]), id="booking")
     (desk.folder / "out.csv").unlink(missing_ok=True)
     desk.run(path, later=False)
     with pytest.raises(StateFileError, match="begin with --later"):
         desk.run(desk.write(np.ones(N, dtype=bool)), later=False)
-
-
-def test_the_command_says_what_it_learned(desk: Desk) -> None:
-    path = desk.write(~desk.blank)
-    asked = ["run", str(path), "--y", "y", "--p", "p", "--groups", "g", "--id", "booking", "--seed", "3"]
-    asked += ["--state", str(desk.folder / "s"), "--out", str(desk.folder / "o.csv")]
-    assert CliRunner().invoke(app, asked).exit_code == 0
-    late = np.flatnonzero(desk.blank[:N])[:30]
-    done = CliRunner().invoke(app, [*asked, "--outcomes", str(desk.tell(late))])
-    assert done.exit_code == 0, done.output
-    assert "learned from 30 outcomes that have come since" in " ".join(done.output.split())
-    refused = CliRunner().invoke(app, [*asked, "--by", "g"])
-    assert refused.exit_code == 2
-    assert "--id" in refused.output
