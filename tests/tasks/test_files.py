@@ -1,5 +1,6 @@
 """What was in files, and what a run does to it: nothing is lost, mixed up, read twice, or written in two places."""
 
+import hashlib
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -502,3 +504,32 @@ def test_every_format_has_the_numbers_to_the_last_digit(folder: Path) -> None:
     rows = [dict(zip(head.split(","), map(float, line.split(",")), strict=True)) for line in lines]
     assert [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()] == rows
     assert parquet.read_table(folder / "out.parquet").to_pylist() == rows
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_forged_positions_are_refused_and_touch_nothing(folder: Path, ending: str) -> None:
+    """Also where the digest fits: a position that is not behind the rows that are done would lose or repeat some."""
+    files: dict[str, Any] = {"out": folder / f"out.{ending}", "state": folder / "run.state", "seed": 1}
+    calls = iter([False, True])
+    with pytest.raises(Stopped):
+        run(read("in.csv", columns=QUESTION.columns, batch_rows=200), QUESTION, stop=lambda: next(calls), **files)
+    saved = Checkpoint.load(files["state"])
+    assert saved.output is not None
+    data = b"" if ending == "parquet" else files["out"].read_bytes()
+    sizes: list[Any] = [-1, -(10**30), 10**30, 1.5, True, None, "9", [9]]
+    forged: list[Checkpoint] = [replace(saved, rows=saved.rows - 100), replace(saved, rows=saved.rows + 1)]
+    name = "parts" if ending == "parquet" else "bytes"
+    forged += [replace(saved, output={**saved.output, name: size}) for size in sizes]
+    for cut in (0, len(data) // 2, data.find(b"\n") + 1):
+        digest = "" if ending == "parquet" else hashlib.blake2b(data[:cut], digest_size=16).hexdigest()
+        forged.append(replace(saved, output={**saved.output, name: cut if data else 0, "digest": digest}))
+    for each in forged:
+        each.save(files["state"])
+        before = contents(folder)
+        with pytest.raises(StateFileError):
+            run("in.csv", QUESTION, **files)
+        assert contents(folder) == before
+    saved.save(files["state"])
+    run("in.csv", QUESTION, **files)
+    run("in.csv", QUESTION, out=folder / f"whole.{ending}", seed=1)
+    assert files["out"].read_bytes() == (folder / f"whole.{ending}").read_bytes()

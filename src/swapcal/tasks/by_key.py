@@ -580,7 +580,7 @@ class _Job:
         output = None
         if out is not None:
             position = None if begun is None else begun["output"]
-            output = open_output(out, self.task.outputs, position, replace=overwrite)
+            output = open_output(out, self.task.outputs, position, self.done, replace=overwrite)
             if begun is not None and begun["finished"]:
                 plain = {**begun, "output": output.reopened(), "finished": False}
                 self.kept.commit([], plain, cast(tuple[bytes, bytes], tuple(self.kept.audits())))

@@ -439,7 +439,7 @@ class RunFiles:
             return False
         try:
             # Opening it at the position compares digests; what lies behind the position belongs to the same run.
-            open_output(self.out, self.names, saved.output).close()
+            open_output(self.out, self.names, saved.output, saved.rows).close()
         except (SwapcalError, KeyError, TypeError, ValueError):
             return False
         return True
@@ -464,7 +464,10 @@ class RunFiles:
                     "output stands; give another --state"
                 )
             try:
-                self._output = open_output(self.out, self.names, position, replace=self._replace, claimed=self._claimed)
+                rows = 0 if self.begun is None else self.begun.rows
+                self._output = open_output(
+                    self.out, self.names, position, rows, replace=self._replace, claimed=self._claimed
+                )
             except (KeyError, TypeError, ValueError) as error:
                 if isinstance(error, SwapcalError):
                     raise

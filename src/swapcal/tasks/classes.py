@@ -252,11 +252,6 @@ class ClassesTask(Task):
         """A probability for each class, the likeliest class, and how sure that is."""
         return ("row", *(f"p_{name}" for name in self.columns.classes), "top", "confidence")
 
-    @property
-    def window(self) -> int:
-        """How many rows can wait for their outcomes."""
-        return self.model.rounds.window
-
     def _reader(self, first: Sequence[Batch]) -> ClassColumns:
         return ClassColumns(self.config, first, self.source)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from swapcal.audits.scores import GroupMeans, PairedLosses
 from swapcal.audits.summary import ColumnSummary
+from swapcal.engine.pending import OpenRounds
 from swapcal.errors import DataError
 from swapcal.intervals.interval import Interval, interval_score
 from swapcal.properties import Quantile
@@ -149,9 +150,9 @@ class IntervalTask(Task):
         return ("row", *center, *own, "lower", "upper")
 
     @property
-    def window(self) -> int:
-        """How many rows can wait for their outcomes."""
-        return self.model.quantiles.rounds.window
+    def rounds(self) -> OpenRounds:
+        """Those of its quantiles."""
+        return self.model.quantiles.rounds
 
     def _reader(self, first: Sequence[Batch]) -> IntervalColumns:
         return IntervalColumns(self.config, first, self.source)

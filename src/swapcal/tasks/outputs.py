@@ -23,8 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.errors import InvalidInput, StateFileError
+from swapcal.inputs import short_repr
 from swapcal.state import atomic_write, leftovers, sync_folder
 from swapcal.tables.sources import package
+from swapcal.text.numbers import counted
 
 Columns = Mapping[str, npt.NDArray[Any]]
 Position = dict[str, Any]
@@ -113,6 +115,7 @@ def open_output(
     path: str | os.PathLike[str],
     names: tuple[str, ...],
     position: Position | None = None,
+    rows: int = 0,
     *,
     replace: bool = False,
     claimed: bool = False,
@@ -127,6 +130,8 @@ def open_output(
         Its columns.
     position : dict, optional
         Go on from there; a `StateFileError` if what is there now is not what was committed.
+    rows : int
+        How many rows must stand in front of the position.
     replace : bool
         Without a position: take the place of whatever file is there, as somebody has said.
     claimed : bool
@@ -135,9 +140,9 @@ def open_output(
     target = Path(path)
     ending = target.suffix.lower()
     if ending in (".csv", ".jsonl", ".ndjson"):
-        return TextOutput(target, names, position, json_lines=ending != ".csv", replace=replace, claimed=claimed)
+        return TextOutput(target, names, position, rows, json_lines=ending != ".csv", replace=replace, claimed=claimed)
     if ending in (".parquet", ".pq"):
-        return ParquetOutput(target, names, position, replace=replace, claimed=claimed)
+        return ParquetOutput(target, names, position, rows, replace=replace, claimed=claimed)
     raise InvalidInput(f"the output {target.name!r} must end in {ENDINGS}")
 
 
@@ -184,7 +189,7 @@ class ParquetOutput:
 
     Parameters
     ----------
-    path, names, position, replace, claimed
+    path, names, position, rows, replace, claimed
         As for `open_output`.
     """
 
@@ -193,6 +198,7 @@ class ParquetOutput:
         path: Path,
         names: tuple[str, ...],
         position: Position | None,
+        rows: int,
         *,
         replace: bool = False,
         claimed: bool = False,
@@ -203,7 +209,7 @@ class ParquetOutput:
         pa, _ = package("pyarrow", "writing forecasts"), package("pyarrow.parquet", "writing Parquet")
         self._schema = pa.schema([(name, pa.type_for_alias(kind_of(name))) for name in names])
         if position is not None:
-            self._n_parts, self._digest = int(position["parts"]), str(position["digest"])
+            self._n_parts, self._digest = _size(position, "parts"), str(position["digest"])
             self._merged, self._replaces = bool(position["merged"]), bool(position["replaces"])
         if os.path.lexists(path) and not self._replaces and not self._merged:
             raise there_already(path)
@@ -212,10 +218,10 @@ class ParquetOutput:
         if position is None:
             self._make_folder(again=replace or claimed)
         elif self._merged:
-            self._check_whole()
+            self._check_whole(rows)
             self.clear()
         else:
-            self._go_back()
+            self._go_back(rows)
 
     def append(self, columns: Columns) -> None:
         """Keep rows for the next part."""
@@ -308,22 +314,30 @@ class ParquetOutput:
         for name in sorted(named, key=lambda name: name == _MARK):
             os.unlink(self.parts / name)
 
-    def _check_whole(self) -> None:
+    def _check_whole(self, rows: int) -> None:
         if not self.path.exists():
             raise changed(self.path, "is gone")
         if _file_digest(self.path) != self._digest:
             raise changed(self.path, "is not what was written to it")
+        _check_rows(self.path, self._rows_in([self.path]), rows)
 
-    def _go_back(self) -> None:
+    @staticmethod
+    def _rows_in(files: list[Path]) -> int:
+        parquet = package("pyarrow.parquet", "writing Parquet")
+        return sum(int(parquet.read_metadata(file).num_rows) for file in files)
+
+    def _go_back(self, rows: int) -> None:
         """Drop the parts that no commit knows of, once those that it knows are found as they were."""
-        kept, digest = [self._part(k) for k in range(self._n_parts)], ""
-        for part in kept:
+        parts, digest = list[Path](), ""
+        for part in map(self._part, range(self._n_parts)):
             if not part.exists():
                 raise changed(self.parts, f"has lost {part.name}")
+            parts.append(part)
             digest = _chained(digest, _file_digest(part))
         if digest != self._digest:
             raise changed(self.parts, "is not what was written to it")
-        self._remove({*kept, self.parts / _MARK})
+        _check_rows(self.path, self._rows_in(parts), rows)
+        self._remove({*parts, self.parts / _MARK})
         for file in leftovers(self.path):
             os.unlink(file)
 
@@ -373,6 +387,22 @@ class ParquetOutput:
             raise unwritable(self.path, error) from None
 
 
+def _check_rows(path: Path, found: int, rows: int) -> None:
+    """A position that ends elsewhere than behind the rows that are done was not written by a run."""
+    if found != rows:
+        raise StateFileError(
+            f"the state file is damaged: it has {counted(rows)} done, and the position in {path.name} is not behind "
+            "them; give another --state and another --out"
+        )
+
+
+def _size(position: Position, name: str) -> int:
+    size = position[name]
+    if type(size) is not int or size < 0:
+        raise StateFileError(f"the state file is damaged: {name} of its output is {short_repr(size)}")
+    return size
+
+
 def _file_digest(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
@@ -396,7 +426,7 @@ class TextOutput:
 
     Parameters
     ----------
-    path, names, position, replace, claimed
+    path, names, position, rows, replace, claimed
         As for `open_output`.
     json_lines : bool
         JSON lines instead of CSV.
@@ -407,6 +437,7 @@ class TextOutput:
         path: Path,
         names: tuple[str, ...],
         position: Position | None,
+        rows: int,
         *,
         json_lines: bool,
         replace: bool = False,
@@ -421,7 +452,7 @@ class TextOutput:
             if position is None:
                 self._begin(replace=replace)
             else:
-                self._go_back(position)
+                self._go_back(position, rows)
         except BaseException:
             self._file.close()
             raise
@@ -506,20 +537,24 @@ class TextOutput:
             self._write(self._head)
         sync_folder(str(self.path.parent))
 
-    def _go_back(self, position: Position) -> None:
+    def _go_back(self, position: Position, rows: int) -> None:
         """To the position, if all in front of it is as it was, and nothing stands behind a finished file."""
-        length, size = int(position["bytes"]), self._file.seek(0, os.SEEK_END)
+        length, size = _size(position, "bytes"), self._file.seek(0, os.SEEK_END)
         if size < length:
             raise changed(self.path, f"is shorter than the {length} bytes that were written to it")
         if position["whole"] and size > length:
             raise changed(self.path, f"is longer than the {length} bytes that were written to it")
         self._file.seek(0)
-        left = length
+        left, lines, quoted, block = length, 0 if self.json else -1, 0, b""
         while left and (block := self._file.read(min(left, _BLOCK))):
             self._hash.update(block)
             left -= len(block)
+            parts = [block] if self.json else block.split(b'"')  # names of classes may have several lines, in quotes
+            lines += sum(part.count(b"\n") for part in parts[quoted::2])
+            quoted = (quoted + len(parts) - 1) % 2
         if self._hash.hexdigest() != position["digest"]:
             raise changed(self.path, "is not what was written to it")
+        _check_rows(self.path, lines if block.endswith(b"\n") or not length else -1, rows)
         self._file.seek(length)
         self._file.truncate()
 

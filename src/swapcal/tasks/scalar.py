@@ -39,11 +39,6 @@ class ScalarTask(Task):
         """The model's forecast beside swapcal's."""
         return ("row", "forecast") if self.config.p is None else ("row", "before", "forecast")
 
-    @property
-    def window(self) -> int:
-        """How many rows can wait for their outcomes."""
-        return self.model.rules.max_pending
-
     def _reader(self, first: Sequence[Batch]) -> Columns:
         return Columns(self.config, first, self.source)
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from swapcal.engine.pending import OpenRounds
 from swapcal.errors import StateFileError
 from swapcal.protocols import Rows
 from swapcal.tables.batch import Batch, Fingerprint
@@ -180,9 +181,15 @@ class Task(ABC):
         """What the run has found; `time` is a column that looks like one."""
 
     @property
-    @abstractmethod
+    def rounds(self) -> OpenRounds:
+        """The rounds of the model, one for each row, and which of them wait for their outcomes."""
+        rounds: OpenRounds = self.model.rounds
+        return rounds
+
+    @property
     def window(self) -> int:
         """How many rows can wait for their outcomes."""
+        return self.rounds.window
 
     def more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
         """What else the model's `run` takes of the rows of a batch, by name."""
@@ -314,6 +321,8 @@ class Task(ABC):
 
     def _resume(self, saved: Checkpoint) -> None:
         """Let what is counted go on from what was kept; a ValueError where that cannot be."""
+        if self.config.by is None and self.rounds.issued != saved.rows:
+            raise ValueError(f"the model has forecast {self.rounds.issued} rows, and {saved.rows} are done")
         self.evaluation.restore(saved.arrays if self.waiting is None else WaitingRows.others(saved.arrays))
 
     def _check_head(self, saved: Checkpoint | None) -> None:
