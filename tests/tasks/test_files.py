@@ -162,7 +162,7 @@ def test_the_input_is_not_destroyed(folder: Path, way: str) -> None:
         ("--out", "x.csv", "--report", "x.csv"),
         ("--state", "x.html", "--report", "./x.html"),
         ("--state", "x", "--report", "x.lock"),
-        ("--out", "x.parquet", "--state", "x.parquet.parts"),
+        ("--out", "x.parquet", "--state", "x.parquet.rows"),
     ):
         said = refused("run", "in.csv", *ASKED, *more)
         assert "same file" in said or "is there already and is no page" in said, said
@@ -182,34 +182,25 @@ def test_standard_input_is_a_file_too(folder: Path) -> None:
     assert contents(folder) == before
 
 
-def test_folders_and_files_of_others_are_left_alone(folder: Path) -> None:
-    """A folder that has the name of the parts, a lock of somebody else's, a state or page that is none."""
-    (folder / "x.parquet.parts").mkdir()
-    (folder / "x.parquet.parts" / "thesis.txt").write_text("ten years of work")
-    (folder / "x.parquet.parts" / "000000.parquet").write_text("of somebody else")
+def test_files_of_others_are_left_alone(folder: Path) -> None:
+    """A file that has the name of the rows, a lock of somebody else's, a state or page that is none."""
+    (folder / "x.parquet.rows").write_text("ten years of work")
     (folder / "s.lock").write_text("my own notes")
     (folder / "notes.html").write_text("<!doctype html><p>my notes")
     (folder / "empty.state").write_text("")
     before = contents(folder)
     for more, words in {
-        ("--out", "x.parquet"): "not made by swapcal",
+        ("--out", "x.parquet"): "is there already",
         ("--out", "x.parquet", "--overwrite"): "not made by swapcal",
         ("--state", "s"): "is no lock of swapcal",
         ("--report", "notes.html"): "is no page of swapcal",
         ("--state", "notes.html", "--fresh"): "is not a state file of swapcal run, and is left as it is",
         ("--state", "empty.state", "--fresh"): "is not a state file of swapcal run, and is left as it is",
-        ("--state", "x.parquet.parts", "--fresh"): "is not a state file",
+        ("--state", "x.parquet.rows", "--fresh"): "is not a state file",
     }.items():
         assert words in refused("run", "in.csv", *ASKED, *more)
         left = {name: data for name, data in contents(folder).items() if not name.endswith(".state.lock")}
         assert left == before
-
-
-def test_input_inside_the_folder_of_parts(folder: Path) -> None:
-    (folder / "x.parquet.parts").mkdir()
-    shutil.move("in.csv", "x.parquet.parts/in.csv")
-    said = refused("run", "x.parquet.parts/in.csv", *ASKED, "--out", "x.parquet", "--overwrite")
-    assert "lies in the folder that is used for parts" in said
 
 
 @pytest.mark.usefixtures("few_diagrams")
@@ -481,7 +472,6 @@ def test_an_output_that_is_a_link_to_nothing(folder: Path) -> None:
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_bytes_do_not_depend_on_when_commits_were(folder: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     monkeypatch.setattr(outputs, "_GROUP_ROWS", 1_700)
-    monkeypatch.setattr(outputs, "_PART_ROWS", 2_100)
     table(folder / "in.csv", 5_000)
     written = set()
     for number, seconds in enumerate((0.0, 1e9)):
@@ -515,14 +505,15 @@ def test_forged_positions_are_refused_and_touch_nothing(folder: Path, ending: st
         run(read("in.csv", columns=QUESTION.columns, batch_rows=200), QUESTION, stop=lambda: next(calls), **files)
     saved = Checkpoint.load(files["state"])
     assert saved.output is not None
-    data = b"" if ending == "parquet" else files["out"].read_bytes()
-    sizes: list[Any] = [-1, -(10**30), 10**30, 1.5, True, None, "9", [9]]
-    forged: list[Checkpoint] = [replace(saved, rows=saved.rows - 100), replace(saved, rows=saved.rows + 1)]
-    name = "parts" if ending == "parquet" else "bytes"
-    forged += [replace(saved, output={**saved.output, name: size}) for size in sizes]
+    inner, rows = (saved.output["rows"], ".rows") if ending == "parquet" else (saved.output, "")
+    data = (folder / f"out.{ending}{rows}").read_bytes()
+    changes: list[dict[str, Any]] = [{"bytes": size} for size in (-1, -(10**30), 10**30, 1.5, True, None, "9", [9])]
     for cut in (0, len(data) // 2, data.find(b"\n") + 1):
-        digest = "" if ending == "parquet" else hashlib.blake2b(data[:cut], digest_size=16).hexdigest()
-        forged.append(replace(saved, output={**saved.output, name: cut if data else 0, "digest": digest}))
+        changes.append({"bytes": cut, "digest": hashlib.blake2b(data[:cut], digest_size=16).hexdigest()})
+    forged = [replace(saved, rows=saved.rows - 100), replace(saved, rows=saved.rows + 1)]
+    for change in changes:
+        position = {**inner, **change}
+        forged.append(replace(saved, output={**saved.output, "rows": position} if rows else position))
     for each in forged:
         each.save(files["state"])
         before = contents(folder)

@@ -24,7 +24,7 @@ from swapcal.errors import InvalidInput, StateFileError, SwapcalError
 from swapcal.inputs import short_repr
 from swapcal.state import Packed, Saved, Stateful, forms, kind_of, leftovers, shapes
 from swapcal.tables.records import Records, read
-from swapcal.tasks.outputs import Columns, File, Output, hold, open_output, parts_of, regular, there_already
+from swapcal.tasks.outputs import Columns, File, Output, hold, open_output, regular, rows_of, there_already
 from swapcal.text.numbers import counted
 
 _MOST_ROWS = 1 << 53
@@ -167,10 +167,8 @@ def check_distinct(files: Mapping[str, File | None]) -> None:
     """
     named = {role: file for role, file in files.items() if file is not None}
     out, state = files.get("the output"), files.get("the state")
-    folder = None
     if out is not None and not isinstance(out, int):
-        folder = _identity(parts_of(Path(out)))
-        named["the folder for parts of the output"] = parts_of(Path(out))
+        named["the rows of the output"] = rows_of(Path(out))
     if state is not None and not isinstance(state, int):
         named["the lock of the state"] = lock_of(Path(state))
     seen: dict[tuple[object, ...], str] = {}
@@ -181,11 +179,6 @@ def check_distinct(files: Mapping[str, File | None]) -> None:
         if who in seen:
             raise InvalidInput(
                 f"{seen[who]} and {role} are the same file, {_name(file, named)}; give each a file of its own"
-            )
-        if folder is not None and not isinstance(file, int) and _identity(Path(file).absolute().parent) == folder:
-            raise InvalidInput(
-                f"{role} {os.fspath(file)} lies in the folder that is used for parts of the output; move it, or give "
-                "another --out"
             )
         seen[who] = role
 

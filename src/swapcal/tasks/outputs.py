@@ -9,13 +9,10 @@ import errno
 import hashlib
 import json
 import os
-import re
-import shutil
 import stat
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -52,9 +49,9 @@ def regular(file: File) -> bool:
         return False
 
 
-def parts_of(out: Path) -> Path:
-    """The folder beside an output that holds what is not merged yet."""
-    return out.with_name(out.name + ".parts")
+def rows_of(out: Path) -> Path:
+    """The file beside an output that holds what is not in it yet."""
+    return out.with_name(out.name + ".rows")
 
 
 _UNKNOWN = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
@@ -115,7 +112,7 @@ def open_output(
     path: str | os.PathLike[str],
     names: tuple[str, ...],
     position: Position | None = None,
-    rows: int = 0,
+    done: int = 0,
     *,
     replace: bool = False,
     claimed: bool = False,
@@ -130,7 +127,7 @@ def open_output(
         Its columns.
     position : dict, optional
         Go on from there; a `StateFileError` if what is there now is not what was committed.
-    rows : int
+    done : int
         How many rows must stand in front of the position.
     replace : bool
         Without a position: take the place of whatever file is there, as somebody has said.
@@ -140,9 +137,9 @@ def open_output(
     target = Path(path)
     ending = target.suffix.lower()
     if ending in (".csv", ".jsonl", ".ndjson"):
-        return TextOutput(target, names, position, rows, json_lines=ending != ".csv", replace=replace, claimed=claimed)
+        return TextOutput(target, names, position, done, json_lines=ending != ".csv", replace=replace, claimed=claimed)
     if ending in (".parquet", ".pq"):
-        return ParquetOutput(target, names, position, rows, replace=replace, claimed=claimed)
+        return ParquetOutput(target, names, position, done, replace=replace, claimed=claimed)
     raise InvalidInput(f"the output {target.name!r} must end in {ENDINGS}")
 
 
@@ -166,30 +163,22 @@ def changed(path: Path, what: str) -> StateFileError:
 
 
 # --------
-# Forecasts as Parquet, which cannot be cut off at a row: commits make parts beside it, which are merged at the end.
+# Forecasts as Parquet, which cannot be cut off at a row: rows wait as CSV beside it, and are converted at the end.
 
-_PART_ROWS = 1_048_576
-"""Rows that wait in memory at most before they become a part file."""
-
+# Rows of a row group: fixed, so that the bytes of the file do not depend on when commits took place.
 _GROUP_ROWS = 262_144
-"""Rows of a row group of the merged file: fixed, so that its bytes do not depend on when commits took place."""
-
-_MARK = "swapcal-run"
-"""An empty file in the folder of the parts, by which a run knows that it is one."""
-
-_OURS = re.compile(rf"\d{{6,}}\.parquet|{_MARK}|\.\d{{6,}}\.parquet\.[0-9a-f]{{16}}\.part")
 
 
 class ParquetOutput:
-    """A Parquet file and, until it is finished, the folder of its parts.
+    """A Parquet file and, until it is finished, the CSV file of its rows.
 
-    The position is the number of parts and a digest over them; `merged` says that their rows are in the file itself,
-    of which the digest then is, and which becomes the first part if more rows come. `replaces` says that what has the
-    file's name may be replaced: somebody has said so, or the run was about to put it there itself.
+    The position is that of the rows; `merged` says that they are in the file itself, of which the digest then is, and
+    from which they are read again if more come. `replaces` says that what has the file's name may be replaced: somebody
+    has said so, or the run was about to put it there itself.
 
     Parameters
     ----------
-    path, names, position, rows, replace, claimed
+    path, names, position, done, replace, claimed
         As for `open_output`.
     """
 
@@ -198,209 +187,134 @@ class ParquetOutput:
         path: Path,
         names: tuple[str, ...],
         position: Position | None,
-        rows: int,
+        done: int,
         *,
         replace: bool = False,
         claimed: bool = False,
     ) -> None:
-        self.path, self.names, self.parts = path, names, parts_of(path)
-        self._waiting: list[Columns] = []
-        self._n_parts, self._merged, self._replaces, self._digest = 0, False, replace, ""
+        self.path, self.names, self.rows = path, names, rows_of(path)
         pa, _ = package("pyarrow", "writing forecasts"), package("pyarrow.parquet", "writing Parquet")
         self._schema = pa.schema([(name, pa.type_for_alias(kind_of(name))) for name in names])
-        if position is not None:
-            self._n_parts, self._digest = _size(position, "parts"), str(position["digest"])
-            self._merged, self._replaces = bool(position["merged"]), bool(position["replaces"])
-        if os.path.lexists(path) and not self._replaces and not self._merged:
+        merged = position is not None and bool(position["merged"])
+        self._replaces = replace if position is None else bool(position["replaces"])
+        if os.path.lexists(path) and not self._replaces and not merged:
             raise there_already(path)
         if os.path.exists(path) and not regular(path):
             raise InvalidInput(f"the output {path} is a pipe or a device; give --out the name of a file")
-        if position is None:
-            self._make_folder(again=replace or claimed)
-        elif self._merged:
-            self._check_whole(rows)
+        self._text: TextOutput | None = None
+        self._digest = str(position["digest"]) if position is not None and merged else ""
+        if merged:
+            self._check_whole(done)
             self.clear()
         else:
-            self._go_back(rows)
+            self._open(None if position is None else dict(position["rows"]), done, again=replace or claimed)
+            for file in leftovers(path):
+                os.unlink(file)
 
     def append(self, columns: Columns) -> None:
-        """Keep rows for the next part."""
-        self._waiting.append(columns)
-        if sum(len(rows[self.names[0]]) for rows in self._waiting) >= _PART_ROWS:
-            self._write_part()
+        """Rows for the file, as lines of CSV; those that are in the file already come first."""
+        if self._text is None:
+            parquet = package("pyarrow.parquet", "writing Parquet")
+            self._open(None, 0, again=True)
+            with parquet.ParquetFile(self.path) as whole:
+                for batch in whole.iter_batches(_GROUP_ROWS):
+                    cells = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
+                    self._written(dict(zip(self.names, cells, strict=True)))
+        self._written(columns)
 
     def commit(self) -> Position:
-        """The number of parts, all of them on the disk."""
-        self._write_part()
-        return self._position()
+        """Where the rows end, all of them on the disk."""
+        rows = None if self._text is None else self._text.commit()
+        return {"rows": rows, "digest": self._digest, "merged": rows is None, "replaces": self._replaces}
 
     def ready(self) -> Position:
-        """As `commit`; from now on what has the file's name may be the merged file."""
-        self._write_part()
-        if not self._merged:
+        """As `commit`; from now on what has the file's name may be the file that was made of the rows."""
+        if self._text is not None:
             if os.path.lexists(self.path) and not self._replaces:
                 raise there_already(self.path)
             self._replaces = True
-        return self._position()
+        return self.commit()
 
     def finish(self) -> Position:
-        """Merge the parts into the file, which takes the place of what was there in one step."""
-        if not self._merged or self._waiting:
-            self._write_part()
-            if os.path.lexists(self.path) and not self._replaces:
-                raise there_already(self.path)
-            self._write_parquet(self.path, self._parts_in_order())
-            self._merged = self._replaces = True
-            self._digest = _file_digest(self.path)
-        return self._position()
+        """Make the file of its rows; it takes the place of what was there in one step."""
+        if self._text is not None:
+            self.ready()
+            self._convert()
+            self._text.close()
+            self._text, self._digest = None, _file_digest(self.path)
+        return self.commit()
 
     def reopened(self) -> Position:
-        """The file stays as it is until the parts are merged again."""
-        return self._position()
+        """The file stays as it is until it is made anew."""
+        return self.commit()
 
     def clear(self) -> None:
-        """Remove the parts, and the folder if nothing else has been put there."""
-        if self._is_ours():
-            self._remove(set())
-            with suppress(OSError):
-                os.rmdir(self.parts)
+        """Remove the rows, which are in the file now."""
+        if self._text is None and _begins_with(self.rows, csv_head(self.names)):
+            os.unlink(self.rows)
 
     def close(self) -> None:
-        """No file is open between calls."""
+        """Close the file of the rows."""
+        if self._text is not None:
+            self._text.close()
 
-    def _position(self) -> Position:
-        return {
-            "parts": self._n_parts,
-            "digest": self._digest,
-            "merged": self._merged,
-            "replaces": self._replaces,
-        }
+    def _written(self, columns: Columns) -> None:
+        assert self._text is not None
+        self._text.append(columns)
 
-    def _part(self, k: int) -> Path:
-        return self.parts / f"{k:06d}.parquet"
-
-    def _is_ours(self) -> bool:
-        """Whether the folder of the parts is there and one that a run has made."""
-        if self.parts.is_symlink() or not self.parts.is_dir():
-            return False
-        names = os.listdir(self.parts)
-        return _MARK in names or not names
-
-    def _make_folder(self, *, again: bool) -> None:
-        """A folder for parts; one that is there is used only if it is a run's, and may be used again."""
+    def _open(self, position: Position | None, done: int, *, again: bool) -> None:
+        """The rows, anew or at a position; a file that has their name is replaced only if a run has left it."""
         try:
-            os.mkdir(self.parts)
-        except FileExistsError:
-            if not self._is_ours():
-                raise InvalidInput(
-                    f"{self.parts} is needed for parts of the output, and it is there already, not made by swapcal; "
-                    "rename it, or give another --out"
-                ) from None
-            if not again:
-                raise InvalidInput(
-                    f"{self.parts} holds rows of a run that is under way, or was killed; wait for its end, give "
-                    "another --out, or --overwrite to start over"
-                ) from None
-        except OSError as error:
-            raise unwritable(self.path, error) from None
-        self._remove({self.parts / _MARK})
-        (self.parts / _MARK).touch()
+            self._text = TextOutput(self.rows, self.names, position, done, json_lines=False, claimed=again)
+        except InvalidInput:
+            if position is not None or not self.rows.exists():
+                raise
+            why = "not made by swapcal; rename it" if again else "of a run that is under way, or was killed; wait"
+            hint = "" if again else ", or --overwrite to start over"
+            raise InvalidInput(
+                f"{self.rows} is needed for rows of the output, and it is there already, {why}, or give another --out"
+                f"{hint}"
+            ) from None
 
-    def _remove(self, kept: set[Path]) -> None:
-        """Take away what runs have put into the folder of the parts; the mark goes last."""
-        if not self.parts.is_dir():
-            return
-        named = [name for name in os.listdir(self.parts) if _OURS.fullmatch(name) and self.parts / name not in kept]
-        for name in sorted(named, key=lambda name: name == _MARK):
-            os.unlink(self.parts / name)
-
-    def _check_whole(self, rows: int) -> None:
+    def _check_whole(self, done: int) -> None:
         if not self.path.exists():
             raise changed(self.path, "is gone")
         if _file_digest(self.path) != self._digest:
             raise changed(self.path, "is not what was written to it")
-        _check_rows(self.path, self._rows_in([self.path]), rows)
-
-    @staticmethod
-    def _rows_in(files: list[Path]) -> int:
         parquet = package("pyarrow.parquet", "writing Parquet")
-        return sum(int(parquet.read_metadata(file).num_rows) for file in files)
+        _check_rows(self.path, int(parquet.read_metadata(self.path).num_rows), done)
 
-    def _go_back(self, rows: int) -> None:
-        """Drop the parts that no commit knows of, once those that it knows are found as they were."""
-        parts, digest = list[Path](), ""
-        for part in map(self._part, range(self._n_parts)):
-            if not part.exists():
-                raise changed(self.parts, f"has lost {part.name}")
-            parts.append(part)
-            digest = _chained(digest, _file_digest(part))
-        if digest != self._digest:
-            raise changed(self.parts, "is not what was written to it")
-        _check_rows(self.path, self._rows_in(parts), rows)
-        self._remove({*parts, self.parts / _MARK})
-        for file in leftovers(self.path):
-            os.unlink(file)
-
-    def _write_part(self) -> None:
-        if not self._waiting:
-            return
-        pa = package("pyarrow", "writing Parquet")
-        if self._merged:
-            if not self.parts.is_dir() or not self._is_ours():
-                self._make_folder(again=True)
-            (self.parts / _MARK).touch()
-            with atomic_write(self._part(0)) as file, open(self.path, "rb") as whole:
-                shutil.copyfileobj(whole, file)
-            self._n_parts, self._merged = 1, False
-            self._digest = _chained("", _file_digest(self._part(0)))
-        columns = {name: np.concatenate([rows[name] for rows in self._waiting]) for name in self.names}
-        arrays = [pa.array(columns[name], type=self._schema.field(name).type, from_pandas=True) for name in self.names]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        self._write_parquet(self._part(self._n_parts), [batch])
-        self._digest = _chained(self._digest, _file_digest(self._part(self._n_parts)))
-        self._n_parts += 1
-        self._waiting.clear()
-
-    def _parts_in_order(self) -> Iterator[Any]:
-        """The rows of all parts, in batches of the size of a row group, each in one piece."""
-        pa, parquet = package("pyarrow", "writing Parquet"), package("pyarrow.parquet", "writing Parquet")
-        rest = pa.table({name: pa.array([], self._schema.field(name).type) for name in self.names})
-        for k in range(self._n_parts):
-            with parquet.ParquetFile(self._part(k)) as part:
-                for batch in part.iter_batches(_GROUP_ROWS):
+    def _convert(self) -> None:
+        """All rows, in groups of one size, each in one piece: where pieces end would show in the pages of the file."""
+        pa, csv = package("pyarrow", "writing Parquet"), package("pyarrow.csv", "writing Parquet")
+        parquet = package("pyarrow.parquet", "writing Parquet")
+        convert = csv.ConvertOptions(column_types=self._schema)
+        parse = csv.ParseOptions(newlines_in_values="string" in map(kind_of, self.names))
+        rest = self._schema.empty_table()
+        try:
+            with (
+                atomic_write(self.path) as file,
+                parquet.ParquetWriter(file, self._schema) as writer,
+                csv.open_csv(self.rows, parse_options=parse, convert_options=convert) as reader,
+            ):
+                for batch in reader:
                     rest = pa.concat_tables([rest, pa.Table.from_batches([batch])])
                     while rest.num_rows >= _GROUP_ROWS:
-                        # Where pieces end would show in the pages of the file.
-                        yield rest.slice(0, _GROUP_ROWS).combine_chunks()
+                        writer.write(rest.slice(0, _GROUP_ROWS).combine_chunks())
                         rest = rest.slice(_GROUP_ROWS)
-        if rest.num_rows:
-            yield rest.combine_chunks()
-
-    def _write_parquet(self, path: Path, batches: Iterable[Any]) -> None:
-        parquet = package("pyarrow.parquet", "writing Parquet")
-        try:
-            with atomic_write(path) as file, parquet.ParquetWriter(file, self._schema) as writer:
-                for batch in batches:
-                    writer.write(batch)
-            sync_folder(str(path.parent))
+                writer.write(rest.combine_chunks())
+            sync_folder(str(self.path.parent))
         except OSError as error:
             raise unwritable(self.path, error) from None
 
 
-def _check_rows(path: Path, found: int, rows: int) -> None:
+def _check_rows(path: Path, rows: int, done: int) -> None:
     """A position that ends elsewhere than behind the rows that are done was not written by a run."""
-    if found != rows:
+    if rows != done:
         raise StateFileError(
-            f"the state file is damaged: it has {counted(rows)} done, and the position in {path.name} is not behind "
+            f"the state file is damaged: it has {counted(done)} done, and the position in {path.name} is not behind "
             "them; give another --state and another --out"
         )
-
-
-def _size(position: Position, name: str) -> int:
-    size = position[name]
-    if type(size) is not int or size < 0:
-        raise StateFileError(f"the state file is damaged: {name} of its output is {short_repr(size)}")
-    return size
 
 
 def _file_digest(path: Path) -> str:
@@ -408,8 +322,12 @@ def _file_digest(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
-def _chained(before: str, digest: str) -> str:
-    return hashlib.blake2b((before + digest).encode(), digest_size=16).hexdigest()
+def _begins_with(path: Path, head: bytes) -> bool:
+    """Whether it is a file that begins with these bytes."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(head)) == head
 
 
 # --------
@@ -426,7 +344,7 @@ class TextOutput:
 
     Parameters
     ----------
-    path, names, position, rows, replace, claimed
+    path, names, position, done, replace, claimed
         As for `open_output`.
     json_lines : bool
         JSON lines instead of CSV.
@@ -437,7 +355,7 @@ class TextOutput:
         path: Path,
         names: tuple[str, ...],
         position: Position | None,
-        rows: int,
+        done: int,
         *,
         json_lines: bool,
         replace: bool = False,
@@ -446,13 +364,13 @@ class TextOutput:
         self.path, self.names, self.json = path, names, json_lines
         self._arrow()
         self._hash = hashlib.blake2b(digest_size=16)
-        self._head = b'{"row":' if json_lines else (",".join(map(_csv_cell, names)) + "\n").encode()
+        self._head = b'{"row":' if json_lines else csv_head(names)
         self._file = self._opened(new=position is None, there=replace or claimed)
         try:
             if position is None:
                 self._begin(replace=replace)
             else:
-                self._go_back(position, rows)
+                self._go_back(position, done)
         except BaseException:
             self._file.close()
             raise
@@ -537,9 +455,11 @@ class TextOutput:
             self._write(self._head)
         sync_folder(str(self.path.parent))
 
-    def _go_back(self, position: Position, rows: int) -> None:
+    def _go_back(self, position: Position, done: int) -> None:
         """To the position, if all in front of it is as it was, and nothing stands behind a finished file."""
-        length, size = _size(position, "bytes"), self._file.seek(0, os.SEEK_END)
+        length, size = position["bytes"], self._file.seek(0, os.SEEK_END)
+        if type(length) is not int or length < 0:
+            raise StateFileError(f"the state file is damaged: its output has {short_repr(length)} bytes")
         if size < length:
             raise changed(self.path, f"is shorter than the {length} bytes that were written to it")
         if position["whole"] and size > length:
@@ -554,7 +474,7 @@ class TextOutput:
             quoted = (quoted + len(parts) - 1) % 2
         if self._hash.hexdigest() != position["digest"]:
             raise changed(self.path, "is not what was written to it")
-        _check_rows(self.path, lines if block.endswith(b"\n") or not length else -1, rows)
+        _check_rows(self.path, lines if block.endswith(b"\n") or not length else -1, done)
         self._file.seek(length)
         self._file.truncate()
 
@@ -565,6 +485,11 @@ class TextOutput:
     @staticmethod
     def _arrow() -> tuple[Any, Any]:
         return package("pyarrow", "writing forecasts"), package("pyarrow.compute", "writing forecasts")
+
+
+def csv_head(names: tuple[str, ...]) -> bytes:
+    """The first line of a CSV file with these columns."""
+    return (",".join(map(_csv_cell, names)) + "\n").encode()
 
 
 def _csv_cell(text: str) -> str:
