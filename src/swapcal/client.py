@@ -8,30 +8,15 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, overload
 from urllib.parse import quote
 
 import httpx
 import msgspec
 
 from swapcal.errors import SwapcalError
-from swapcal.service.schemas import (
-    Alarms,
-    Answers,
-    AuditView,
-    Case,
-    Cases,
-    Forecasted,
-    Forgotten,
-    Learned,
-    Outcome,
-    Outcomes,
-    Refused,
-    Results,
-    Scalar,
-    StoredCase,
-    StreamList,
-)
+from swapcal.service import schemas
+from swapcal.service.schemas import Case, Forecasted, Forgotten, Learned, Outcome, Refused, Scalar
 from swapcal.service.spec import StreamAnswer, StreamSpec
 
 AGAIN = frozenset({429, 502, 503, 504})
@@ -120,22 +105,28 @@ class _Method(Generic[Arguments, Answer]):
 
 
 class _Calls:
-    """Every call, once for both clients."""
+    """Every call, once for both clients; see `Client` for the parameters."""
 
-    def __init__(self, retries: Retries | None) -> None:
+    _transport: ClassVar[Callable[..., Any]]
+
+    def __init__(
+        self, url: str, token: str | None = None, *, retries: Retries | None = None, timeout: float = TIMEOUT
+    ) -> None:
         self.retries = Retries() if retries is None else retries
+        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        self._http = self._transport(base_url=url, headers=headers, timeout=timeout)
 
     @_Method
     def forecast(
-        self, stream: str, id: str, context: Mapping[str, Scalar], hint: float | None = None
+        self, stream: str, id: str, context: Mapping[str, Scalar], hint: float | None = None, weight: float = 1.0
     ) -> Call[Forecasted]:
-        """The forecast of one case; the same id again gives the same answer."""
-        return Call("POST", stream, "forecasts", kind=Forecasted, body=Case(id, dict(context), hint))
+        """The forecast of one case, which counts for a share `weight`; the same id again gives the same answer."""
+        return Call("POST", stream, "forecasts", kind=Forecasted, body=Case(id, dict(context), hint, weight))
 
     @_Method
     def forecasts(self, stream: str, cases: Sequence[Case]) -> Call[list[Forecasted | Refused]]:
         """The forecasts of several cases, in their order; each may be refused by itself."""
-        return Call("POST", stream, "forecasts", kind=Answers, field="forecasts", body=Cases(list(cases)))
+        return Call("POST", stream, "forecasts", kind=schemas.Answers, field="forecasts", body={"cases": list(cases)})
 
     @_Method
     def outcome(self, stream: str, id: str, y: float) -> Call[Learned]:
@@ -150,27 +141,29 @@ class _Calls:
     @_Method
     def outcomes(self, stream: str, outcomes: Sequence[Outcome]) -> Call[list[Learned | Forgotten | Refused]]:
         """Send several outcomes, None for those that will never come; each may be refused by itself."""
-        return Call("POST", stream, "outcomes", kind=Results, field="outcomes", body=Outcomes(list(outcomes)))
+        return Call(
+            "POST", stream, "outcomes", kind=schemas.Results, field="outcomes", body={"outcomes": list(outcomes)}
+        )
 
     @_Method
-    def case(self, stream: str, id: str) -> Call[StoredCase]:
+    def case(self, stream: str, id: str) -> Call[schemas.StoredCase]:
         """A case as it is stored."""
-        return Call("GET", stream, "cases", id, kind=StoredCase)
+        return Call("GET", stream, "cases", id, kind=schemas.StoredCase)
 
     @_Method
-    def audit(self, stream: str) -> Call[AuditView]:
+    def audit(self, stream: str) -> Call[schemas.AuditView]:
         """Errors and groups, before and after."""
-        return Call("GET", stream, "audit", kind=AuditView)
+        return Call("GET", stream, "audit", kind=schemas.AuditView)
 
     @_Method
-    def alarms(self, stream: str) -> Call[Alarms]:
+    def alarms(self, stream: str) -> Call[schemas.Alarms]:
         """The alarms of the stream's monitor."""
-        return Call("GET", stream, "alarms", kind=Alarms)
+        return Call("GET", stream, "alarms", kind=schemas.Alarms)
 
     @_Method
     def streams(self) -> Call[list[str]]:
         """Names of the streams that the token may see."""
-        return Call("GET", kind=StreamList, field="streams")
+        return Call("GET", kind=schemas.StreamList, field="streams")
 
     @_Method
     def stream(self, name: str) -> Call[StreamAnswer]:
@@ -219,11 +212,7 @@ class Client(_Calls):
     >>> client.outcome("late", "flight-1545", 0.0)  # doctest: +SKIP
     """
 
-    def __init__(
-        self, url: str, token: str | None = None, *, retries: Retries | None = None, timeout: float = TIMEOUT
-    ) -> None:
-        super().__init__(retries)
-        self._http = httpx.Client(base_url=url, headers=_headers(token), timeout=timeout)
+    _transport = httpx.Client
 
     def __enter__(self) -> "Client":
         return self
@@ -252,11 +241,7 @@ class Client(_Calls):
 class AsyncClient(_Calls):
     """A client whose calls are awaited; otherwise as `Client`."""
 
-    def __init__(
-        self, url: str, token: str | None = None, *, retries: Retries | None = None, timeout: float = TIMEOUT
-    ) -> None:
-        super().__init__(retries)
-        self._http = httpx.AsyncClient(base_url=url, headers=_headers(token), timeout=timeout)
+    _transport = httpx.AsyncClient
 
     async def __aenter__(self) -> "AsyncClient":
         return self
@@ -280,7 +265,3 @@ class AsyncClient(_Calls):
             if pause is None:
                 return call.read(response, failure)
             await asyncio.sleep(pause)
-
-
-def _headers(token: str | None) -> dict[str, str]:
-    return {} if token is None else {"authorization": f"Bearer {token}"}

@@ -12,6 +12,7 @@ from swapcal.audits.audit import RoundReader, functions_of, property_of
 from swapcal.audits.sums import Constant, Functions
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.protocols import Elicitable, Rows
+from swapcal.sparse import sliced
 from swapcal.state import Packed, Saved, Shape, Stateful
 from swapcal.typing import Float64Array, IntArray
 
@@ -344,14 +345,13 @@ class Monitor(Stateful):
         list of Alarm
             In the order in which they came.
         """
-        _, _, v, contexts, _ = self._reader.many(y, p, x)
-        rows = contexts if isinstance(contexts, Rows) else self.groups.rows(contexts, len(v))
+        v, rows = self._read(y, p, x)
         if self.cluster is not None:
             return self._clustered(v, rows, list(self._cluster_of(x) if clusters is None else clusters))
         alarms = []
         for start in range(0, len(v), BATCH):
-            part = slice(start, start + BATCH)
-            alarms += self.step(wagers_of_rows(v[part], _cut(rows, start, BATCH), self.groups.n, self._eps))
+            stop = min(start + BATCH, len(v))
+            alarms += self.step(wagers_of_rows(v[start:stop], sliced(rows, start, stop), self.groups.n, self._eps))
         return alarms
 
     def measure(self, y: Any, p: Any, x: Any = None) -> Wagers:
@@ -373,9 +373,12 @@ class Monitor(Stateful):
         """
         if self.cluster is not None:
             raise InvalidInput("a monitor with clusters takes rows in their order; use update or update_many")
+        return wagers_of_rows(*self._read(y, p, x), self.groups.n, self._eps)
+
+    def _read(self, y: Any, p: Any, x: Any) -> tuple[Float64Array, Rows]:
+        """V and the groups of many rows."""
         _, _, v, contexts, _ = self._reader.many(y, p, x)
-        rows = contexts if isinstance(contexts, Rows) else self.groups.rows(contexts, len(v))
-        return wagers_of_rows(v, rows, self.groups.n, self._eps)
+        return v, contexts if isinstance(contexts, Rows) else self.groups.rows(contexts, len(v))
 
     def step(self, wagers: Wagers) -> list[Alarm]:
         """Take in the sums of a batch, and return the alarms; batches may not be cut by what their outcomes are.
@@ -502,7 +505,7 @@ class Monitor(Stateful):
             if self._id is not None and ids[start] != self._id:
                 alarms += self.close()
             self._id = ids[start]
-            part, n = _cut(rows, start, stop - start), self.groups.n
+            part, n = sliced(rows, start, stop), self.groups.n
             lengths = np.diff(part.indptr)
             xv = part.values * np.repeat(v[start:stop], lengths)
             shares = np.repeat(1.0 / np.maximum(lengths, 1), lengths)
@@ -510,12 +513,6 @@ class Monitor(Stateful):
                 self._open[i] += np.bincount(part.indices, terms, n)
             self._open_rows += stop - start
         return alarms
-
-
-def _cut(rows: Rows, start: int, length: int) -> Rows:
-    ends: IntArray = rows.indptr[start : start + length + 1]
-    inside = slice(int(ends[0]), int(ends[-1]))
-    return Rows(ends - ends[0], rows.indices[inside], rows.values[inside])
 
 
 def _log_mean(log_wealth: Float64Array) -> Float64Array:

@@ -20,6 +20,7 @@ import spark_sessions
 import swapcal as sc
 from swapcal.errors import InvalidInput
 from swapcal.keyed import forecaster_for_key, key_text
+from swapcal.protocols import Row
 from swapcal.report import page
 from swapcal.tasks.audit import mergeable_column
 
@@ -131,7 +132,7 @@ def played(sink: Path) -> list[tuple[Any, ...]]:
 def expected(source: Path) -> dict[str, float]:
     """The forecasts of a plain loop in Python over all events."""
     events = [json.loads(line) for path in sorted(source.iterdir()) for line in path.read_text().splitlines()]
-    events.sort(key=lambda row: (row["t"], row["y"] is not None, row["case"]))
+    events.sort(key=lambda row: (row["t"], row["y"] is not None or bool(row["never"]), row["case"]))
     keys: dict[str, sc.Forecaster] = {}
     waiting: dict[str, Any] = {}
     out: dict[str, float] = {}
@@ -139,8 +140,12 @@ def expected(source: Path) -> dict[str, float]:
         if row["store"] not in keys:
             own = sc.Forecaster(sc.Probability(), sc.Groups(["sex"], limit=10), seed=7, max_pending=4096)
             keys[row["store"]] = forecaster_for_key(own, "key", key_text(row["store"]))
-        if row["y"] is None:
-            waiting[row["case"]] = keys[row["store"]].predict({"sex": row["sex"]}, hint=row["p"])
+        if row["never"] and row["case"] in waiting:
+            keys[row["store"]].forget(waiting.pop(row["case"]))
+        elif row["y"] is None and not row["never"]:
+            whole = keys[row["store"]].hypotheses.row({"sex": row["sex"]})
+            weighted = Row(whole.indices, row["w"] * whole.values)
+            waiting[row["case"]] = keys[row["store"]].predict(weighted, hint=row["p"])
             out[row["case"]] = float(waiting[row["case"]])
         elif row["case"] in waiting:
             keys[row["store"]].update(waiting.pop(row["case"]), row["y"])
@@ -172,7 +177,7 @@ def test_a_stream_goes_on_after_a_kill(spark: Any, tmp_path: Path) -> None:
     assert killed(tmp_path, 1)
     spark_sessions.stream(spark, source, tmp_path / "wild", tmp_path / "wild check").awaitTermination()
     found = played(tmp_path / "wild")
-    assert {row[3] for row in found} <= {"forecast", "learned", "repeated", "unknown"}
+    assert {row[3] for row in found} <= {"forecast", "learned", "repeated", "unknown", "forgotten"}
     assert {row[1]: row[4] for row in found if row[3] == "forecast"} == expected(source)
     assert len(found) == sum(len(path.read_text().splitlines()) for path in source.iterdir())
 
@@ -202,7 +207,7 @@ def test_a_stream_is_the_loop_also_when_the_driver_is_killed(spark: Any, tmp_pat
     query.awaitTermination()
     calm = played(tmp_path / "calm")
     statuses = {row[3] for row in calm}
-    assert statuses == {"forecast", "learned", "repeated", "unknown"}
+    assert statuses == {"forecast", "learned", "repeated", "unknown", "forgotten"}
     assert {row[1]: row[4] for row in calm if row[3] == "forecast"} == expected(source)
 
     draw, kills, done = random.Random(0), 0, False

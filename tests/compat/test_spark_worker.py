@@ -8,7 +8,7 @@ import pytest
 
 import swapcal as sc
 from swapcal.audits.column import Column
-from swapcal.cases import Events
+from swapcal.cases import Cases, Events
 from swapcal.compat.spark.workers import (
     SparkColumns,
     left,
@@ -24,7 +24,7 @@ from swapcal.tasks.audit import mergeable_column
 
 pa: Any = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.compute")
-COLUMNS = SparkColumns("store", "y", "p", ("sex", "age"), ("t",), None, "case")
+COLUMNS = SparkColumns("store", "y", "p", ("sex", "age"), ("t",), None, "case", never="gone")
 
 
 def template(**settings: Any) -> sc.Forecaster:
@@ -120,6 +120,55 @@ def test_idle_keys_start_anew_and_unknown_outcomes_are_told() -> None:
         KeyBucket(own).filled(KeyBucket(own).to_bytes()[:-1])
 
 
+@pytest.mark.parametrize("order", ["arrival", "forecast"])
+def test_weights_known_times_and_outcomes_that_never_come(order: str) -> None:
+    """A bucket that is saved between any two pieces plays what the cases of its keys play at once."""
+    rng, nan = np.random.default_rng(5), np.nan
+    events: list[tuple[Any, ...]] = []
+    for t in range(80):
+        p, w = round(float(rng.random()), 2), (1.0, 0.25, 0.0, 0.6)[t % 4]
+        events.append((t + 0.0, "store 0", f"c{t}", nan, p, w, None, nan))
+        no_more, label = t % 7 == 3, float(rng.random() < 0.4)
+        came = t + float(rng.choice([0.5, 4.5, 11.5]))
+        due = nan if t % 3 else came + 6.0
+        events.append(
+            (came, "store 0", f"c{t}", nan if no_more else label, nan, nan, no_more or None, nan if no_more else due)
+        )
+    names = ("at", "store", "case", "y", "p", "w", "never", "known")
+    kinds = (pa.float64(), pa.string(), pa.string(), *[pa.float64()] * 3, pa.bool_(), pa.float64())
+    events.sort(key=lambda event: (event[0], event[2]))
+    made = dict(zip(names, zip(*events, strict=True), strict=True))
+    arrays = [pa.array(made[name], kind, from_pandas=True) for name, kind in zip(names, kinds, strict=True)]
+    table = pa.Table.from_arrays(arrays, list(names))
+    columns = SparkColumns("store", "y", "p", (), ("at",), "known", "case", weight="w", never="never")
+    own = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=2, max_pending=64)
+    whole = Cases(forecaster_for_key(own, "key", key_text("store 0")), order=order)
+    y, never = np.array(made["y"]), np.array([each is True for each in made["never"]])
+    cases = np.flatnonzero(np.isnan(y) & ~never)
+    at_once = whole.play(
+        Events(
+            made["case"],
+            y,
+            np.ones((len(cases), 1)),
+            np.array(made["p"])[cases],
+            weights=np.array(made["w"])[cases],
+            times=np.array(made["at"]),
+            known=np.array(made["known"]),
+            never=never,
+        )
+    )
+    assert {"forecast", "learned", "held", "forgotten", "contradicted"} <= set(at_once.status)
+    bucket, parts = KeyBucket(own, order=order), []
+    for start in range(0, table.num_rows, 9):
+        # As Spark hands them over: a column without a value has lost its type.
+        part = pa.Table.from_pandas(table.slice(start, 9).to_pandas(), preserve_index=False)
+        parts.append(play_bucket(bucket, part, columns))
+        bucket = KeyBucket(own, order=order).filled(bucket.to_bytes())
+    played = pa.concat_tables(parts)
+    assert played["status"].to_pylist() == at_once.status
+    np.testing.assert_array_equal(played["forecast"].to_numpy(), at_once.forecast)
+
+
 def test_audits_of_parts_are_those_of_all_rows() -> None:
     table = rows(8, 100)
     table = table.set_column(2, "p", pa.array(np.round(table["p"].to_numpy() * 8) / 8))
@@ -149,7 +198,7 @@ def test_sentences() -> None:
     with pytest.raises(InvalidInput, match=r"1 rows of key 'store 0' have no 't'"):
         recalibrated(table.set_column(1, "t", pa.array([None, *range(19)])), COLUMNS, data, 100)
     types = [("store", "string"), ("y", "double"), ("p", "double"), ("sex", "string"), ("age", "string")]
-    types += [("t", "timestamp"), ("case", "bigint")]
+    types += [("t", "timestamp"), ("case", "bigint"), ("gone", "boolean")]
     COLUMNS.check(types)
     for change, words in (
         ({"store": "double"}, "key='store' is a column of type double; it must be a string or a whole number"),
@@ -157,6 +206,7 @@ def test_sentences() -> None:
         ({"sex": "array<string>"}, "groups are made from plain columns; 'sex' is of type array<string>"),
         ({"forecast": "double"}, "there is a column 'forecast' already; name the new one with output="),
         ({"t": "binary"}, "time='t' is a column of type binary"),
+        ({"gone": "double"}, "never='gone' is a column of type double; it must be true or false"),
     ):
         with pytest.raises(InvalidInput) as caught:
             COLUMNS.check([*(dict(types) | change).items()])

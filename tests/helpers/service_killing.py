@@ -172,8 +172,8 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
 
 def _bits(stream: Stream) -> list[Any]:
     """What the state comes to: scores, evidence, alarms, held outcomes, and the next forecasts of some cases."""
-    before, after = stream.audits()
-    watch = [None if one is None else one.to_bytes() for one in (stream.watch, stream.model_watch)]
+    before, after = stream.scores.audits()
+    watch = [one.to_bytes() for one in stream.monitors.values()]
     order = None if stream.order is None else sorted((t, each.y) for t, each in stream.order.known.items())
     rng = random.Random(3)
     cases = [_case(f"next-{k}", rng) for k in range(50)]

@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["SCHEMA", "events", "session", "stream"]
 
-SCHEMA = "store string, t double, p double, y double, sex string, case string"
+SCHEMA = "store string, t double, p double, y double, sex string, case string, w double, never boolean"
 
 
 def session(master: str = "local[2]") -> Any:
@@ -35,13 +35,14 @@ def session(master: str = "local[2]") -> Any:
 
 
 def events(folder: Path, n_files: int, n_keys: int = 20, n: int = 60, seed: int = 0) -> None:
-    """Cases and outcomes in `n_files` files of JSON lines: outcomes late, some repeated, some of no case."""
+    """Cases and outcomes in `n_files` files of JSON lines: outcomes late, repeated, of no case, never to come."""
     rng = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
     for k in range(n_keys):
         for t in range(n):
             row: dict[str, Any] = {"store": f"store {k}", "t": float(t), "case": f"{k}/{t}"}
-            rows.append({**row, "p": round(float(rng.random()), 3), "sex": str(rng.choice(["f", "m"])), "y": None})
+            case: dict[str, Any] = {**row, "sex": str(rng.choice(["f", "m"])), "y": None, "never": None}
+            rows.append({**case, "p": round(float(rng.random()), 3), "w": (1.0, 0.5)[t % 2]})
             y = float(rng.random() < 0.3)
             late: dict[str, Any] = {
                 **row,
@@ -49,7 +50,10 @@ def events(folder: Path, n_files: int, n_keys: int = 20, n: int = 60, seed: int 
                 "y": y,
                 "p": None,
                 "sex": None,
+                "never": None,
             }
+            if rng.random() < 0.1:
+                late |= {"y": None, "never": True}
             rows.append(late)
             if rng.random() < 0.05:
                 rows.append({**late, "t": late["t"] + 1.0})
@@ -79,6 +83,7 @@ def stream(
 
     found = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(source))
     settings: dict[str, Any] = {"key": "store", "y": "y", "hint": "p", "groups": ["sex"], "time": "t", "id": "case"}
+    settings |= {"weight": "w", "never": "never"}
     played = on_spark.recalibrate(found, **settings, seed=7, buckets=4, limit=10, forget_after=forget_after)
     writer = played.writeStream.format("parquet").option("path", str(sink))
     writer = writer.option("checkpointLocation", str(checkpoint))

@@ -16,9 +16,10 @@ from typer.testing import CliRunner
 from service_running import Running, start, toml
 from swapcal.cli.serve import serve as command
 from swapcal.errors import InvalidInput
-from swapcal.service.access import Bucket, Token, create, digest_of, find
+from swapcal.service.access import Bucket, create, digest_of, find
 from swapcal.service.config import Config, checked
 from swapcal.service.routes import OPERATIONS
+from swapcal.service.store import TokenRow
 
 OPEN = {"/v2/health/live", "/v2/health/ready", "/ping"}
 SECRET_CASE = {"id": "secret-case-77", "context": {"carrier": "very-private-carrier"}, "hint": 0.3}
@@ -200,7 +201,7 @@ def test_other_machines_are_not_served_without_tokens(tmp_path: Path, auth: str,
 
 def test_tokens_of_the_configuration(tmp_path: Path) -> None:
     text, row = create("ci", ["predict"], ["late"], ["late", "other"])
-    token = Token(row.key, "ci", row.digest, frozenset(["predict"]), frozenset(["late"]))
+    token = TokenRow(row.key, "ci", row.digest, "predict", "late")
     assert find(text, {row.key: token}) is token
     assert find(text, {}) is None
     assert find(text.replace(row.key, "0" * 12), {row.key: token}) is None

@@ -19,7 +19,7 @@ from swapcal.service.schemas import Case, Outcome, StreamStatus
 from swapcal.service.spec import MonitorSpec, StreamSpec
 from swapcal.service.sqlite import Sqlite
 from swapcal.service.store import open_store, pack, unpack
-from swapcal.service.stream import Stream, ValidCase, check
+from swapcal.service.stream import Stream, ValidCase, check, groups_row
 
 SPECS = {
     "probability": StreamSpec(groups=["carrier", ["carrier", "origin"]], seed=1),
@@ -64,7 +64,7 @@ def test_audits_are_those_of_the_rounds_one_by_one() -> None:
         if case.hint is not None:
             expected[0].update(y, case.hint, row)
         expected[1].update(y, made.value, row)
-    assert [column.audit.to_bytes() for column in stream.audits()] == [audit.to_bytes() for audit in expected]
+    assert [column.audit.to_bytes() for column in stream.scores.audits()] == [audit.to_bytes() for audit in expected]
 
 
 def test_every_group_is_watched_and_alarms_name_the_one_that_is_off() -> None:
@@ -75,13 +75,13 @@ def test_every_group_is_watched_and_alarms_name_the_one_that_is_off() -> None:
         stream.begin(float(k + 1))
         made = stream.predict([stream.validate({"carrier": carrier}, None) for carrier in "AB"])
         for one, y in zip(made, (0.0, float(k % 2)), strict=True):
-            stream.watch.add(y, 0.5, stream._row(one))
+            stream.monitors["watch"].add(y, 0.5, groups_row(one, stream.groups.n))
         stream.end()
-    first = stream.watch.alarms[0]
+    first = stream.monitors["watch"].alarms[0]
     assert (first.group, first.side) == ("carrier=A", "too high")
     assert "carrier=A: forecasts are too high by more than 0.1" in first.alarm
-    assert {one.group for one in stream.watch.alarms} <= {"carrier=A", "all"}
-    assert stream.status().alarms == stream.watch.raised == len(stream.watch.alarms)
+    assert {one.group for one in stream.monitors["watch"].alarms} <= {"carrier=A", "all"}
+    assert stream.status().alarms == stream.monitors["watch"].raised == len(stream.monitors["watch"].alarms)
     assert first.at == first.group_outcomes, "in the transaction of the outcome that made it sure"
 
 
@@ -100,14 +100,14 @@ def test_the_monitor_is_the_packages_own(tolerance: float | None) -> None:
             stream.learn(one, case.hint, outcome)
         stream.end()
         plain.update_many(y, [one.value for one in made], [case.context for case in group])
-    assert stream.watch.monitor.to_bytes() == plain.to_bytes()
+    assert stream.monitors["watch"].monitor.to_bytes() == plain.to_bytes()
 
 
 def test_no_monitor_where_nobody_wants_one() -> None:
     stream = Stream("s", StreamSpec(seed=1, monitor=False))
-    assert stream.watch is None
+    assert not stream.monitors
     assert not stream.status().watched
-    assert Stream.from_bytes(stream.to_bytes(), name="s", spec=stream.spec).watch is None
+    assert Stream.from_bytes(stream.to_bytes(), name="s", spec=stream.spec).monitors == {}
     with pytest.raises(sc.InvalidInput, match="alpha or every"):
         check(StreamSpec(monitor=MonitorSpec(alpha=0.1, every=100)))
 

@@ -37,7 +37,7 @@ from swapcal.tasks.columns import RangeWarning
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import Result, to_json
 from swapcal.text.numbers import QUANTITIES, count, counted, group_name, number, percent, precise, relative, signed
-from swapcal.typing import IntArray
+from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["main"]
 
@@ -55,13 +55,30 @@ def main(out: Path = OUT, *, rows: int | None = None, json: bool = False) -> Non
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise MissingExtra(f"the demo needs {', '.join(missing)}: install with  pip install 'swapcal[demo]'")
-
-    show(out, rows, json=json)
+    start = time.perf_counter()
+    console = Console(highlight=False)
+    console = Console(highlight=False, width=min(console.width, WIDTH))
+    with _progress() as steps:
+        scene = _scene(rows, steps)
+    if not json:
+        console.print(f"\n{scene.opening}\n", markup=False)
+    with _progress() as steps:
+        answers = list(play(scene, out, steps))
+    if json:
+        console.out(_json(scene, answers), highlight=False)
+        return
+    for answer in answers:
+        console.print(view(scene, answer))
+    took = time.perf_counter() - start
+    console.print(f"All of it took {took:.0f} seconds. The pages of the runs that learn, for your browser:")
+    for answer in answers:
+        console.out(f"  {answer.page}", highlight=False)
 
 
 # --------
 # A scene, question by question: the model, swapcal on top of it, swapcal with a hint that learns, and its page.
 
+LEARNING = "swapcal, learning"
 SEED = 1
 """Of all draws, so that everybody sees the same numbers."""
 
@@ -78,6 +95,14 @@ class Answer:
     learning: Result
     page: Path
 
+    @property
+    def sides(self) -> list[tuple[str, ColumnSummary, Paired | None]]:
+        """The model, swapcal, and swapcal with a hint that learns: forecasts by whom, and how they changed the loss."""
+        model, own, learned = self.result.before, self.result.after, self.learning.after
+        assert model is not None and own is not None and learned is not None  # noqa: PT018
+        changes = (None, self.result.change, self.learning.change)
+        return list(zip(("the model", "swapcal", LEARNING), (model, own, learned), changes, strict=True))
+
 
 def play(scene: Scene, out: Path, steps: Steps) -> Iterator[Answer]:
     """The answers, one after the other; pages are written to the directory `out`."""
@@ -88,29 +113,28 @@ def play(scene: Scene, out: Path, steps: Steps) -> Iterator[Answer]:
     for task in scene.tasks:
         with steps(f"{task.name}: the model", scene.n_rows) as done:
             model = task.model(done)
-        result = _run(scene, task, {**scene.columns, MODEL: model}, "swapcal", steps, learn=False)
-        learning = _run(scene, task, {**scene.columns, MODEL: model}, "swapcal, learning", steps, learn=True)
+        runs = (("swapcal", False), (LEARNING, True))
+        own, learned = (_run(scene, task, model, who, steps, learn=learn) for who, learn in runs)
         with steps(f"{task.name}: the page", 1) as done:
             # Of the run that learns, as `swapcal run` does by default where there are groups.
-            path = page.write(learning, out / f"{task.name}.html")
+            path = page.write(learned, out / f"{task.name}.html")
             done(1)
-        yield Answer(task, result, learning, path)
+        yield Answer(task, own, learned, path)
 
 
-def _run(scene: Scene, task: Task, columns: dict[str, object], who: str, steps: Steps, *, learn: bool) -> Result:
+def _run(scene: Scene, task: Task, model: Float64Array, who: str, steps: Steps, *, learn: bool) -> Result:
     with steps(f"{task.name}: {who}", scene.n_rows) as done, warnings.catch_warnings():
         # What is outside the range, or heaps up, is said beside the numbers.
         for kind in (RangeWarning, AtomsWarning):
             warnings.simplefilter("ignore", kind)
         config = replace(task.question, learn=learn, jitter=task.jitter, seed=SEED)
-        result = runner.run(columns, config, progress=done)
+        result = runner.run({**scene.columns, MODEL: model}, config, progress=done)
     return replace(result, source=f"{scene.source}: {task.subject}", details=dict(scene.about))
 
 
 # --------
 # Before and after beside each other: errors, losses, the worst groups, and what they come to in words.
 
-LEARNING = "swapcal, learning"
 N_WORST = 6
 
 
@@ -140,21 +164,14 @@ def view(scene: Scene, answer: Answer) -> RenderableType:
 
 def findings(answer: Answer) -> list[str]:
     """What came out, good or bad, in sentences."""
-    before, after, learned = _sides(answer)
-    sentences, biases = [], _biases(answer)
-    runs = (("swapcal", answer.result, after, biases[1]), (LEARNING, answer.learning, learned, biases[2]))
-    for who, run, side, bias in runs:
-        parts = [_error(before, side), _left(answer, bias)]
-        if run.change is not None:
-            parts.append(_loss(run.wording.loss, run.change))
+    (_, model, _), *runs = answer.sides
+    sentences = []
+    for who, side, change in runs:
+        parts = [_error(model, side), _left(answer, side.known_groups)]
+        if change is not None:
+            parts.append(_loss(answer.result.wording.loss, change))
         sentences.append(f"{who}: {'; '.join(parts)}.")
     return sentences
-
-
-def _sides(answer: Answer) -> tuple[ColumnSummary, ColumnSummary, ColumnSummary]:
-    before, after, learned = answer.result.before, answer.result.after, answer.learning.after
-    assert before is not None and after is not None and learned is not None  # noqa: PT018
-    return before, after, learned
 
 
 def _table(first: str, *numbers: str) -> Table:
@@ -166,19 +183,16 @@ def _table(first: str, *numbers: str) -> Table:
 
 
 def _totals(answer: Answer) -> Table:
-    result = answer.result
-    before, after, learned = _sides(answer)
-    off = [len(_off(bias)) for bias in _biases(answer)]
+    result, (_, model, _), (_, own, _) = answer.result, *answer.sides[:2]
     table = _table("forecasts by", QUANTITIES["swap_error"], "groups off*", result.wording.loss, "change")
-    if before.constant_loss is not None:
-        table.add_row("best constant", "", "", precise(before.constant_loss), "")
-    table.add_row("the model", number(before.swap_error), count(off[0]), precise(before.loss), "")
-    rows = (("swapcal", after, off[1], result.change), (LEARNING, learned, off[2], answer.learning.change))
-    for who, side, groups, paired in rows:
-        changed = "" if paired is None else relative(paired.difference, paired.before)
-        table.add_row(who, number(side.swap_error), count(groups), precise(side.loss), changed)
-    if after.chance_mean is not None:
-        table.add_row("chance alone", number(after.chance_mean), "", "", "")
+    if model.constant_loss is not None:
+        table.add_row("best constant", "", "", precise(model.constant_loss), "")
+    for who, side, change in answer.sides:
+        changed = "" if change is None else relative(change.difference, change.before)
+        off = count(len(_off(side.known_groups)))
+        table.add_row(who, number(side.swap_error), off, precise(side.loss), changed)
+    if own.chance_mean is not None:
+        table.add_row("chance alone", number(own.chance_mean), "", "", "")
     if result.guarantee is not None and result.guarantee.bound is not None:
         table.add_row(QUANTITIES["guarantee"], number(result.guarantee.bound), "", "", "")
     table.caption, table.caption_justify = f"* biased beyond chance, of {count(len(result.first.groups))}", "left"
@@ -189,18 +203,13 @@ def _groups(answer: Answer) -> RenderableType:
     """The groups with the largest error of the model; "everybody" first."""
     words = answer.result.wording
     table = _table("group", "rows", "the model", "swapcal", LEARNING)
-    sides = _biases(answer)
+    sides = [side.known_groups for _, side, _ in answer.sides]
     for j in worst_order(answer.result, N_WORST):
         name = Text(group_name(answer.result.first.groups[j]))
         biases = [signed(round(words.scale * float(side.mean[j]), 2)) for side in sides]
         table.add_row(name, count(float(sides[0].rows[j])), *biases)
     what = "coverage less the level" if words.noun else "forecast less outcome"
     return Group(Text(f"Groups with the largest error of the model: {what}, in {words.unit}"), table)
-
-
-def _biases(answer: Answer) -> tuple[GroupBias, GroupBias, GroupBias]:
-    before, after, learned = _sides(answer)
-    return before.known_groups, after.known_groups, learned.known_groups
 
 
 def _off(bias: GroupBias) -> IntArray:
@@ -224,7 +233,8 @@ def _left(answer: Answer, bias: GroupBias) -> str:
     if not len(off):
         return "no group is off beyond chance"
     worst, words = off[np.argmax(np.abs(bias.mean[off]))], answer.result.wording
-    then, now = (signed(round(words.scale * float(each.mean[worst]), 2)) for each in (_biases(answer)[0], bias))
+    model = answer.sides[0][1].known_groups
+    then, now = (signed(round(words.scale * float(each.mean[worst]), 2)) for each in (model, bias))
     name = group_name(answer.result.first.groups[worst])
     return f"the group most off beyond chance is {name}, by {now} {words.unit} (the model: {then})"
 
@@ -294,28 +304,6 @@ WIDTH = 80
 
 IN_PYTHON = 40_000
 """So many flights take about a minute without compiled kernels."""
-
-
-def show(out: Path, rows: int | None, *, json: bool) -> None:
-    """Play, and print what came out."""
-    start = time.perf_counter()
-    console = Console(highlight=False)
-    console = Console(highlight=False, width=min(console.width, WIDTH))
-    with _progress() as steps:
-        scene = _scene(rows, steps)
-    if not json:
-        console.print(f"\n{scene.opening}\n", markup=False)
-    with _progress() as steps:
-        answers = list(play(scene, out, steps))
-    if json:
-        console.out(_json(scene, answers), highlight=False)
-        return
-    for answer in answers:
-        console.print(view(scene, answer))
-    took = time.perf_counter() - start
-    console.print(f"All of it took {took:.0f} seconds. The pages of the runs that learn, for your browser:")
-    for answer in answers:
-        console.out(f"  {answer.page}", highlight=False)
 
 
 @contextmanager

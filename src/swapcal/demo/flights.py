@@ -47,13 +47,13 @@ def forecasts(
             part = order[learned:ready]
             state.run(Rows(np.zeros(len(part) + 1, dtype=np.int64), *_NOBODY), x[part], None, y[part])
             learned = ready
-        p[start : start + _EVERY] = _said(state, x[start : start + _EVERY])
+        p[start : start + _EVERY] = _forecast(state, x[start : start + _EVERY])
         if done is not None and start % 10_000 == 0:
             done(min(start + _EVERY, len(y)))
     return p
 
 
-def _said(state: RegressionState, x: Float64Array) -> list[float]:
+def _forecast(state: RegressionState, x: Float64Array) -> list[float]:
     """Forecasts of rows between which nothing is learned."""
     kernel = state.kernel()
     if kernel is None:

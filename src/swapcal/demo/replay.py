@@ -124,8 +124,8 @@ class Replay(threading.Thread):
                         client.forecasts(stream, list(self._cases(played, stream, here)))
                         for row in here:
                             y = float(played.outcomes[stream][row])
-                            told = Outcome(f"flight-{row}", y if y == y else None)
-                            waiting[rng.randint(*LATE_BY) // n].append((stream, told))
+                            outcome = Outcome(f"flight-{row}", y if y == y else None)
+                            waiting[rng.randint(*LATE_BY) // n].append((stream, outcome))
                     self._learn(client, waiting.popleft())
                     waiting.append([])
                     if self.over.wait(max(0.0, TICK - (time.monotonic() - started))):

@@ -1,6 +1,7 @@
 """Many keys in one piece of state, for engines whose state costs by the piece: bytes in, events by key, bytes out."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +24,8 @@ class KeyBucket(Stateful):
         The configuration of every key.
     idle : float, optional
         A key without an event for longer than this starts anew, in the unit of the times.
-    remember : int
-        How many cases of a key that no longer wait are remembered.
+    remember, order, settle
+        Of the `Cases` of a key.
 
     Examples
     --------
@@ -41,8 +42,17 @@ class KeyBucket(Stateful):
 
     kind = "keys"
 
-    def __init__(self, template: Forecaster, *, idle: float | None = None, remember: int = 256) -> None:
-        self.template, self.idle, self.remember = template, idle, remember
+    def __init__(
+        self,
+        template: Forecaster,
+        *,
+        idle: float | None = None,
+        remember: int = 256,
+        order: str = "arrival",
+        settle: int | None = None,
+    ) -> None:
+        self.template, self.idle = template, idle
+        self.rules: dict[str, Any] = {"remember": remember, "order": order, "settle": settle}
         self.states: dict[Key, tuple[float, float, bytes]] = {}
         self.clock = 0.0
         """What the clock says, in seconds: of events that are played now."""
@@ -62,7 +72,7 @@ class KeyBucket(Stateful):
     def _stream(self, key: Key, now: float) -> Cases:
         used, _, state = self.states.get(key, (now, 0.0, None))
         if state is None or (self.idle is not None and now - used > self.idle):
-            return Cases(forecaster_for_key(self.template, "key", key_text(key)), remember=self.remember)
+            return Cases(forecaster_for_key(self.template, "key", key_text(key)), **self.rules)
         return Cases.from_bytes(state)
 
     def expire(self, now: float) -> int:

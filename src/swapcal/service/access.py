@@ -9,7 +9,6 @@ import re
 import secrets
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -20,11 +19,10 @@ import swapcal as sc
 from swapcal.service.config import Config
 from swapcal.service.metrics import Metrics
 from swapcal.service.schemas import Problem, check_name
-from swapcal.service.store import TokenRow
+from swapcal.service.store import ALL_STREAMS, TokenRow
 
 Scope = Literal["predict", "outcomes", "read", "admin"]
 SCOPES: tuple[Scope, ...] = ("predict", "outcomes", "read", "admin")
-ALL_STREAMS = "*"
 # What anybody may ask: whether the service is there.
 OPEN_PATHS = frozenset({"/v2/health/live", "/v2/health/ready", "/ping"})
 _FORM = re.compile(r"swapcal_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -32,27 +30,7 @@ _encode = msgspec.json.Encoder().encode
 Decoded = TypeVar("Decoded")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """Who may what: 256 random bits, shown once and kept as a digest, good for some scopes of some streams."""
-
-    key: str
-    name: str
-    digest: str
-    scopes: frozenset[str]
-    streams: frozenset[str]
-
-    def may(self, scope: Scope, stream: str | None) -> bool:
-        """Whether the token is good for a scope, of a stream or of the service as a whole."""
-        return scope in self.scopes and (stream is None or stream in self.streams or ALL_STREAMS in self.streams)
-
-    @classmethod
-    def of(cls, row: TokenRow) -> "Token":
-        """The token of a row in the store."""
-        return cls(row.key, row.name, row.digest, frozenset(row.scopes.split()), frozenset(row.streams.split()))
-
-
-ANYBODY = Token("", "anybody on this machine", "", frozenset(SCOPES), frozenset([ALL_STREAMS]))
+ANYBODY = TokenRow("", "anybody on this machine", "", " ".join(SCOPES), ALL_STREAMS)
 
 
 def create(
@@ -80,7 +58,7 @@ def digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def find(text: str, tokens: dict[str, Token]) -> Token | None:
+def find(text: str, tokens: dict[str, TokenRow]) -> TokenRow | None:
     """The token that `text` is, or None. Digests are compared in a time that does not depend on where they differ."""
     form = _FORM.fullmatch(text)
     if form is None:
@@ -124,7 +102,7 @@ class Access:
         # The largest batch must pass some time, else it would be told for ever to come back later.
         self.burst = max(2.0 * self.rate, float(config.limits.batch))
         self._fixed = {
-            one.key: Token(one.key, one.name, one.sha256, frozenset(one.scopes), frozenset(one.streams))
+            one.key: TokenRow(one.key, one.name, one.sha256, " ".join(one.scopes), " ".join(one.streams))
             for one in config.tokens
         }
         self._tokens = dict(self._fixed)
@@ -132,10 +110,10 @@ class Access:
 
     def refresh(self, rows: Iterable[TokenRow]) -> None:
         """The store's tokens, as they are now."""
-        self._tokens = {row.key: Token.of(row) for row in rows} | self._fixed
+        self._tokens = {row.key: row for row in rows} | self._fixed
         self._buckets = {key: bucket for key, bucket in self._buckets.items() if key in self._tokens or key == ""}
 
-    def identify(self, method: str, headers: Iterable[tuple[bytes, bytes]]) -> Token:
+    def identify(self, method: str, headers: Iterable[tuple[bytes, bytes]]) -> TokenRow:
         """Whose request it is; a `Problem` if that cannot be told."""
         if not self.needed:
             return ANYBODY
@@ -146,7 +124,7 @@ class Access:
             raise Problem(401, "this needs a token: send the header  Authorization: Bearer swapcal_...")
         return token
 
-    def _token(self, method: str, value: bytes) -> Token | None:
+    def _token(self, method: str, value: bytes) -> TokenRow | None:
         kind, _, text = value.decode("latin-1").partition(" ")
         if kind.lower() == "bearer":
             return find(text.strip(), self._tokens)
@@ -160,13 +138,13 @@ class Access:
             return find(password, self._tokens)
         return None
 
-    def permit(self, token: Token, scope: Scope, stream: str | None) -> None:
+    def permit(self, token: TokenRow, scope: Scope, stream: str | None) -> None:
         """A `Problem` unless the token is good for this; says nothing about what there is."""
         if not token.may(scope, stream):
             self.metrics.denied += 1
             raise Problem(403, f"this token is not good for {scope!r} here")
 
-    def charge(self, token: Token, cases: int) -> None:
+    def charge(self, token: TokenRow, cases: int) -> None:
         """A `Problem` if the token has sent too much of late."""
         bucket = self._buckets.get(token.key)
         if bucket is None:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from importlib.util import find_spec
 
 import httpx
+import msgspec
 import uvicorn
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -22,7 +23,7 @@ from swapcal.service import metrics
 from swapcal.service.access import OPEN_PATHS, json
 from swapcal.service.config import Config, is_loopback
 from swapcal.service.routes import OPERATIONS, Operation, document
-from swapcal.service.schemas import MEDIA_TYPE, Problem, body_of, check_name, is_id
+from swapcal.service.schemas import MEDIA_TYPE, Problem, check_name, is_id
 from swapcal.service.server import Server
 from swapcal.service.store import EventStore, NotOwner, open_store, opened
 
@@ -137,20 +138,20 @@ class _Endpoint:
             raise Problem(404, "no case can have this id")
         try:
             return await self.op.handler(server, request)
-        except NotOwner as elsewhere:
-            return await pass_on(server, request, elsewhere)
+        except NotOwner as refusal:
+            return await pass_on(server, request, refusal)
 
 
 def refusal(problem: Problem) -> Response:
     """A problem as an answer."""
     headers = None if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
-    return Response(body_of(problem), problem.status, headers, media_type=MEDIA_TYPE)
+    return Response(msgspec.json.encode(problem.refused()), problem.status, headers, media_type=MEDIA_TYPE)
 
 
-async def pass_on(server: Server, request: Request, elsewhere: NotOwner) -> Response:
+async def pass_on(server: Server, request: Request, refusal: NotOwner) -> Response:
     """The answer of the worker that owns the stream; a `Problem` if nobody knows where it is, or if it just died."""
-    retry = Problem(503, f"{elsewhere}; send the same request again", retry_after=1)
-    address = elsewhere.address
+    retry = Problem(503, f"{refusal}; send the same request again", retry_after=1)
+    address = refusal.address
     if address is None or address == server.config.service.advertise or PASSED_ON in request.headers:
         raise retry
     if request.url.path.endswith("/events"):
@@ -229,14 +230,14 @@ def run(config: Config, *, started: Callable[[int], None] | None = None) -> int:
 class _Announcing(uvicorn.Server):
     """Tells which port it got, and tells the application when it is to stop."""
 
-    def __init__(self, config: uvicorn.Config, app: Application, tell: Callable[[int], None] | None) -> None:
+    def __init__(self, config: uvicorn.Config, app: Application, show: Callable[[int], None] | None) -> None:
         super().__init__(config)
-        self._app, self._tell = app, tell
+        self._app, self._show = app, show
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         await super().startup(sockets)  # type: ignore[arg-type]
-        if self.started and self._tell is not None:
-            self._tell(self.servers[0].sockets[0].getsockname()[1])
+        if self.started and self._show is not None:
+            self._show(self.servers[0].sockets[0].getsockname()[1])
 
     async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         self._app.server.begin_stop()

@@ -84,22 +84,16 @@ def _hints(answer: Any, upstream: Upstream) -> list[float]:
     return [float(one[0] if isinstance(one, list) else one) for one in numbers]
 
 
-_CASE, _CASES = msgspec.json.Decoder(Case), msgspec.json.Decoder(Cases)
-_OUTCOME, _OUTCOMES = msgspec.json.Decoder(Outcome), msgspec.json.Decoder(Outcomes)
+_CASES = {"one": msgspec.json.Decoder(Case), "cases": msgspec.json.Decoder(Cases)}
+_OUTCOMES = {"one": msgspec.json.Decoder(Outcome), "outcomes": msgspec.json.Decoder(Outcomes)}
 Entry = Forecasted | Learned | Forgotten | Refused
 
 
 async def forecast(server: Server, request: Request) -> Response:
     """Forecast one case, or several."""
-    name, body = request.path_params["stream"], await read_body(request, server.config.limits.body)
-    if b'"cases"' in body:
-        cases = decode(_CASES, body).cases
-        _charge(server, request, len(cases))
-        answers = await forecast_all(server, name, cases)
-        return json(Answers(answers), _status(answers))
-    case = decode(_CASE, body)
-    _charge(server, request, 1)
-    return _single(await forecast_all(server, name, [case]))
+    cases, several = await _items(server, request, "cases", _CASES)
+    answers = await forecast_all(server, request.path_params["stream"], cases)
+    return _answer(answers, Answers(answers) if several else None)
 
 
 async def forecast_all(server: Server, name: str, cases: Sequence[Case]) -> list[Forecasted | Refused]:
@@ -110,18 +104,16 @@ async def forecast_all(server: Server, name: str, cases: Sequence[Case]) -> list
         fetched = await fetch_hints(server.http, upstream, cases, await _known(server, name, cases))
     try:
         answers: list[Forecasted | Refused] = await server.writer.submit(ForecastJob(name, cases, fetched), len(cases))
-        return answers
     except Problem as problem:
-        hints = [
-            hint if case.hint is None else case.hint
-            for case, hint in zip(cases, fetched or [None] * len(cases), strict=True)
-        ]
-        if not problem.store_down or server.config.service.when_down != "hint" or None in hints:
+        pairs = zip(cases, fetched or [None] * len(cases), strict=True)
+        hints = [(case.id, hint if case.hint is None else case.hint) for case, hint in pairs]
+        if not problem.store_down or server.config.service.when_down != "hint":
+            raise
+        answers = [Forecasted(name, hint, hint, calibrated=False) for name, hint in hints if hint is not None]
+        if len(answers) < len(cases):
             raise
         server.metrics.raw_hints += len(cases)
-        return [
-            Forecasted(case.id, hint or 0.0, hint, calibrated=False) for case, hint in zip(cases, hints, strict=True)
-        ]
+    return answers
 
 
 async def _known(server: Server, name: str, cases: Sequence[Case]) -> set[str]:
@@ -141,15 +133,9 @@ async def _known(server: Server, name: str, cases: Sequence[Case]) -> set[str]:
 
 async def learn(server: Server, request: Request) -> Response:
     """Learn the outcome of one case, or of several; null says that it will never come."""
-    name, body = request.path_params["stream"], await read_body(request, server.config.limits.body)
-    if b'"outcomes"' in body:
-        outcomes = decode(_OUTCOMES, body).outcomes
-        _charge(server, request, len(outcomes))
-        answers = await server.writer.submit(OutcomeJob(name, outcomes), len(outcomes))
-        return json(Results(answers), _status(answers))
-    outcome = decode(_OUTCOME, body)
-    _charge(server, request, 1)
-    return _single(await server.writer.submit(OutcomeJob(name, [outcome])))
+    outcomes, several = await _items(server, request, "outcomes", _OUTCOMES)
+    answers = await server.writer.submit(OutcomeJob(request.path_params["stream"], outcomes), len(outcomes))
+    return _answer(answers, Results(answers) if several else None)
 
 
 async def stored_case(server: Server, request: Request) -> Response:
@@ -172,6 +158,7 @@ async def stored_case(server: Server, request: Request) -> Response:
             state=_state(stream, row, forecast),
             created=row.created,
             learned=row.learned,
+            weight=inputs.weight,
         )
 
     return json(await server.query(read))
@@ -185,20 +172,23 @@ def _state(stream: Stream, row: CaseRow, forecast: Forecast) -> CaseState:
     return "expired" if row.created < time.time() - stream.delay or stream.is_expired(forecast) else "pending"
 
 
-def _single(answers: Sequence[Entry]) -> Response:
+async def _items(server: Server, request: Request, field: str, decoders: dict[str, Any]) -> tuple[list[Any], bool]:
+    """What the body holds, one or several, for which the token is charged; and whether it is several."""
+    body = await read_body(request, server.config.limits.body)
+    several = f'"{field}"'.encode() in body
+    items = getattr(decode(decoders[field], body), field) if several else [decode(decoders["one"], body)]
+    limit = server.config.limits.batch
+    if len(items) > limit:
+        raise Problem(413, f"a request holds at most {limit} cases; got {len(items)}")
+    server.access.charge(request.scope["token"], len(items))
+    return items, several
+
+
+def _answer(answers: Sequence[Entry], several: Answers | Results | None) -> Response:
+    """The answer to one item, or to several: 207 says that some of the entries were refused."""
+    if several is not None:
+        return json(several, 207 if any(isinstance(answer, Refused) for answer in answers) else 200)
     [answer] = answers
     if isinstance(answer, Refused):
         raise Problem(answer.status, answer.detail)
     return json(answer)
-
-
-def _status(answers: Sequence[Entry]) -> int:
-    """207 says: look at the entries, some of them were refused."""
-    return 207 if any(isinstance(answer, Refused) for answer in answers) else 200
-
-
-def _charge(server: Server, request: Request, n: int) -> None:
-    limit = server.config.limits.batch
-    if n > limit:
-        raise Problem(413, f"a request holds at most {limit} cases; got {n}")
-    server.access.charge(request.scope["token"], n)

@@ -97,28 +97,31 @@ class _Turn:
         answers: list[Any] = [None] * len(job.items)
         for place, case in enumerate(job.items):
             fetched = None if job.fetched is None or case.hint is not None else job.fetched[place]
-            answers[place] = self.forecast(case, fetched, answers, place)
+            if case.id in self._fresh:
+                self.settle()
+            row = self.known.get(case.id)
+            if row is not None:
+                answers[place] = self.again(case, row)
+                continue
+            hint = fetched if case.hint is None else case.hint
+            try:
+                valid = self.stream.validate(case.context, hint, case.weight)
+            except sc.SwapcalError as error:
+                answers[place] = _refused("invalid", case.id, str(error))
+                continue
+            self._fresh[case.id] = _Fresh(case, valid, fetched, answers, place)
+            if not case.weight:
+                self.settle()
+                self._close(self.known[case.id], None)
         return answers
 
-    def forecast(
-        self, case: Case, fetched: float | None, answers: list[Any], place: int
-    ) -> Forecasted | Refused | None:
-        """The answer to a case that was asked before or cannot be forecast; None for a new one, which waits."""
-        if case.id in self._fresh:
-            self.settle()
-        row = self.known.get(case.id)
-        if row is not None:
-            asked = row.inputs()
-            status, _ = answer(row.entry, Event("predict", asked=None if asked.same_as(case) else b"other"))
-            if status == "conflict":
-                return _refused(status, case.id, "this id was forecast with another context or hint; take a new id")
-            return _answer(case.id, row.forecast(self.stream.identity), asked.used(), replayed=True)
-        try:
-            ready = self.stream.validate(case.context, fetched if case.hint is None else case.hint)
-        except sc.SwapcalError as error:
-            return _refused("invalid", case.id, str(error))
-        self._fresh[case.id] = _Fresh(case, ready, fetched, answers, place)
-        return None
+    def again(self, case: Case, row: CaseRow) -> Forecasted | Refused:
+        """The answer to a case that was asked before."""
+        asked = row.inputs()
+        status, _ = answer(row.entry, Event("predict", asked=None if asked.same_as(case) else b"other"))
+        if status == "conflict":
+            return _refused(status, case.id, "this id was forecast with another context, hint or weight; take a new id")
+        return _answer(case.id, row.forecast(self.stream.identity), asked.used(), replayed=True)
 
     def settle(self) -> None:
         """Forecast the new cases that wait."""
@@ -126,10 +129,10 @@ class _Turn:
         if not fresh:
             return
         seq, identity = self.stream.seq, self.stream.identity
-        made = self.stream.predict([one.asked for one in fresh.values()])
-        for one, forecast in zip(fresh.values(), made, strict=True):
+        forecasts = self.stream.predict([one.asked for one in fresh.values()])
+        for one, forecast in zip(fresh.values(), forecasts, strict=True):
             seq += 1
-            request = _json(Request(one.case.context, one.case.hint, one.fetched))
+            request = _json(Request(one.case.context, one.case.hint, one.fetched, one.case.weight))
             row = CaseRow(one.case.id, seq, request, pack(forecast, identity), self.now, forecast=forecast)
             self.known[row.id] = row
             self.cases.append(row)
@@ -158,27 +161,22 @@ class _Turn:
             return _refused(status, wanted, _contradiction(row, outcome))
         if forecast is not None:
             try:
-                self.stream.close(forecast, row.inputs().used(), outcome.y)
+                self._close(row, outcome.y)
             except sc.SwapcalError as error:
                 status, _ = answer(row.entry, event._replace(invalid=True))
                 return _refused(status, wanted, str(error))
-            row.y, row.y_seq, row.learned = outcome.y, self.stream.seq, self.now
-            self.outcomes.append(row)
         replayed = status == "repeated"
         return Forgotten(row.id, replayed) if row.y is None else Learned(row.id, row.y, replayed)
 
+    def _close(self, row: CaseRow, y: float | None) -> None:
+        self.stream.close(row.forecast(self.stream.identity), row.inputs().used(), y)
+        row.y, row.y_seq, row.learned = y, self.stream.seq, self.now
+        self.outcomes.append(row)
+
 
 def _answer(id: str, forecast: sc.Forecast, hint: float | None, *, replayed: bool) -> Forecasted:
-    return Forecasted(
-        id,
-        forecast.value,
-        hint,
-        forecast.other,
-        forecast.probability,
-        forecast.round,
-        calibrated=True,
-        replayed=replayed,
-    )
+    drawn = forecast.other, forecast.probability, forecast.round
+    return Forecasted(id, forecast.value, hint, *drawn, calibrated=True, replayed=replayed)
 
 
 def _contradiction(row: CaseRow, outcome: Outcome) -> str:

@@ -5,11 +5,12 @@ import logging
 import sys
 import warnings
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
+import msgspec
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
@@ -74,22 +75,11 @@ COUNTERS = {
     "forwarded": "Requests passed on to the stream's owner",
     "raw_hints": "Answers with the raw hint, as the store was down",
 }
-GAUGES = {
-    "pending": "Cases that wait for their outcome",
-    "room": "Cases that can wait before the oldest expire",
-    "held": "Outcomes that wait for those of earlier cases",
-    "expired": "Cases that had no outcome before their room was needed",
-    "forgotten": "Cases of which it was said that no outcome will come",
-    "late": "Outcomes that came after a later case was forecast",
-    "standing_back": "Whether hints are shown as they are, as outcomes come late",
-    "stood_back": "Cases whose hint was shown as it is for that",
-    "groups": "Groups found",
-    "alarms": "Alarms raised",
-    "groups_alarmed": "Groups in the alarms that are kept",
-    "model_alarms": "Alarms that the model's own numbers raised",
-    "loss_before": "Mean loss of the hints",
-    "loss_after": "Mean loss of the forecasts on the same cases",
-}
+GAUGES = (
+    *("pending", "room", "held", "expired", "forgotten", "late", "standing_back", "stood_back", "groups", "alarms"),
+    *("groups_alarmed", "model_alarms", "loss_before", "loss_after"),
+)
+_ABOUT = msgspec.json.schema(StreamStatus)["$defs"]["StreamStatus"]["properties"]
 
 
 class Histogram:
@@ -122,29 +112,22 @@ class Metrics:
         self.snapshots = self.store_losses = self.failures = self.pruned = 0
         # Written by the event loop.
         self.requests: Counter[tuple[str, int]] = Counter()
-        self.request_seconds: dict[str, Histogram] = {}
+        self.request_seconds = defaultdict[str, Histogram](lambda: Histogram(SECONDS))
         self.queue_full = self.rate_limited = self.forwarded = self.raw_hints = self.denied = 0
 
     def answered(self, stream: str, what: str, answers: Sequence[Forecasted | Learned | Forgotten | Refused]) -> None:
         """Count the entries of an answer by what became of them."""
-        refused = [answer for answer in answers if isinstance(answer, Refused)]
-        replayed = sum(not isinstance(answer, Refused) and answer.replayed for answer in answers)
-        forgotten = sum(isinstance(answer, Forgotten) and not answer.replayed for answer in answers)
-        new = len(answers) - len(refused) - replayed - forgotten
-        for result, count in (("new", new), ("replayed", replayed), ("forgotten", forgotten)):
-            if count:
-                self.cases[stream, what, result] += count
-        for answer in refused:
-            result = {404: "unknown", 409: "contradiction", 410: "expired"}.get(answer.status, "invalid")
+        for answer in answers:
+            if isinstance(answer, Refused):
+                result = {404: "unknown", 409: "contradiction", 410: "expired"}.get(answer.status, "invalid")
+            else:
+                result = "replayed" if answer.replayed else "forgotten" if isinstance(answer, Forgotten) else "new"
             self.cases[stream, what, result] += 1
 
     def served(self, route: str, status: int, seconds: float) -> None:
         """A request."""
         self.requests[route, status] += 1
-        histogram = self.request_seconds.get(route)
-        if histogram is None:
-            histogram = self.request_seconds[route] = Histogram(SECONDS)
-        histogram.add(seconds)
+        self.request_seconds[route].add(seconds)
 
     def text(self, statuses: Iterable[StreamStatus], *, queued: int, ready: bool) -> bytes:
         """Everything in Prometheus' text format."""
@@ -160,20 +143,17 @@ class _Snapshot(Collector):
     def collect(self) -> Iterator[Metric]:
         """The families, one after the other."""
         metrics = self.metrics
-        cases = CounterMetricFamily(
-            "swapcal_cases", "Forecasts and outcomes by what became of them", labels=["stream", "what", "result"]
-        )
-        for labels, count in sorted(metrics.cases.copy().items()):
-            cases.add_metric(labels, count)
-        yield cases
+        labels = ["stream", "what", "result"]
+        cases = CounterMetricFamily("swapcal_cases", "Forecasts and outcomes by what became of them", labels=labels)
+        for kind, count in sorted(metrics.cases.copy().items()):
+            cases.add_metric(kind, count)
         requests = CounterMetricFamily("swapcal_requests", "Requests answered", labels=["route", "status"])
         for (route, status), count in sorted(metrics.requests.items()):
             requests.add_metric([route, str(status)], count)
-        yield requests
         latency = HistogramMetricFamily("swapcal_request_seconds", "Time to answer", labels=["route"])
         for route, histogram in sorted(metrics.request_seconds.items()):
             latency.add_metric([route], histogram.buckets(), histogram.total)
-        yield latency
+        yield from (cases, requests, latency)
         for name, text in HISTOGRAMS.items():
             histogram = getattr(metrics, name)
             family = HistogramMetricFamily(f"swapcal_{name}", text)
@@ -183,13 +163,10 @@ class _Snapshot(Collector):
             yield CounterMetricFamily(f"swapcal_{name}", text, value=getattr(metrics, name))
         yield GaugeMetricFamily("swapcal_queued", "Cases that wait to be stored", value=self.queued)
         yield GaugeMetricFamily("swapcal_ready", "Whether the store works", value=float(self.ready))
-        yield from self._streams()
-
-    def _streams(self) -> Iterator[Metric]:
-        for field, text in GAUGES.items():
-            family = GaugeMetricFamily(f"swapcal_stream_{field}", text, labels=["stream"])
-            for status in self.statuses:
-                number = getattr(status, field)
+        for field in GAUGES:
+            gauge = GaugeMetricFamily(f"swapcal_stream_{field}", _ABOUT[field]["description"], labels=["stream"])
+            for stream in self.statuses:
+                number = getattr(stream, field)
                 if number is not None:
-                    family.add_metric([status.name], float(number))
-            yield family
+                    gauge.add_metric([stream.name], float(number))
+            yield gauge

@@ -14,23 +14,11 @@ import psycopg
 
 import swapcal as sc
 from swapcal.service.schemas import StoreDown
-from swapcal.service.store import CASE, CaseRow, Commit, EventStore, NotOwner, StoredStream
+from swapcal.service.store import TABLES, Commit, EventStore, NotOwner
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _LOCK = "hashtextextended('swapcal.stream.' || ?::text, 0)"
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS swapcal_version (version INTEGER NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS swapcal_streams (key BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
-    "name TEXT NOT NULL UNIQUE, spec BYTEA NOT NULL, seq BIGINT NOT NULL, snapshot BYTEA NOT NULL, "
-    "snapshot_seq BIGINT NOT NULL, epoch BIGINT NOT NULL, owner TEXT)",
-    'CREATE TABLE IF NOT EXISTS swapcal_cases (stream BIGINT NOT NULL, id TEXT COLLATE "C" NOT NULL, '
-    "seq BIGINT NOT NULL, request BYTEA NOT NULL, forecast BYTEA NOT NULL, created DOUBLE PRECISION NOT NULL, "
-    "y DOUBLE PRECISION, y_seq BIGINT, learned DOUBLE PRECISION, PRIMARY KEY (stream, id))",
-    "CREATE INDEX IF NOT EXISTS swapcal_cases_seq ON swapcal_cases (stream, seq)",
-    "CREATE INDEX IF NOT EXISTS swapcal_cases_y_seq ON swapcal_cases (stream, y_seq) WHERE y_seq IS NOT NULL",
-    "CREATE TABLE IF NOT EXISTS swapcal_tokens (key TEXT PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL, "
-    "scopes TEXT NOT NULL, streams TEXT NOT NULL, created DOUBLE PRECISION NOT NULL)",
-)
+_TABLES = (*TABLES, "ALTER TABLE swapcal_streams ADD COLUMN IF NOT EXISTS owner TEXT")
 
 
 class Postgres(EventStore):
@@ -48,6 +36,7 @@ class Postgres(EventStore):
 
     errors = (psycopg.Error,)
     not_down = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
+    among = "= ANY(?)"
 
     def __init__(self, address: str, owner: str | None = None, *, seconds: float = 10.0) -> None:
         super().__init__(seconds)
@@ -74,12 +63,13 @@ class Postgres(EventStore):
             )
             with db.transaction():
                 db.execute("SELECT pg_advisory_xact_lock(hashtextextended('swapcal.tables', 0))")
-                for statement in _TABLES:
-                    db.execute(statement)
+                db.execute("CREATE TABLE IF NOT EXISTS swapcal_version (version INTEGER NOT NULL)")
                 row = db.execute("SELECT version FROM swapcal_version").fetchone()
                 if row is None:
                     db.execute("INSERT INTO swapcal_version VALUES (%s)", (SCHEMA_VERSION,))
-        if row is not None and row[0] != SCHEMA_VERSION:
+                for statement in _TABLES if row in (None, (SCHEMA_VERSION,)) else ():
+                    db.execute(statement)
+        if row not in (None, (SCHEMA_VERSION,)):
             db.close()
             raise sc.StateFileError(
                 f"the database has tables of version {row[0]} and this swapcal reads {SCHEMA_VERSION}; upgrade it"
@@ -97,7 +87,7 @@ class Postgres(EventStore):
         return f"PostgreSQL cannot be used ({type(error).__name__})"
 
     def _execute(self, statement: str, *parameters: Any) -> psycopg.Cursor[Any]:
-        return self._connection.execute(_dialect(statement), parameters)
+        return self._connection.execute(_dialect(statement), parameters, binary=True)
 
     @contextmanager
     def _cursor(self, statement: str, *parameters: Any) -> Iterator[psycopg.Cursor[Any]]:
@@ -115,39 +105,16 @@ class Postgres(EventStore):
             raise StoreDown("there is no connection to the database")
         return self._db
 
-    def create(self, name: str, spec: bytes, snapshot: bytes) -> bool:
-        """Add a stream; False if there is one of that name."""
-        with self._guard():
-            made = self._execute(
-                "INSERT INTO swapcal_streams (name, spec, seq, snapshot, snapshot_seq, epoch) "
-                "VALUES (?, ?, 0, ?, 0, 0) ON CONFLICT (name) DO NOTHING",
-                name, spec, snapshot,
-            )  # fmt: skip
-            return made.rowcount == 1
-
-    def _delete(self, key: int) -> None:
+    def _delete_cases(self, key: int) -> None:
         # Many cases take their time.
         self._execute("SET LOCAL statement_timeout = 0")
-        super()._delete(key)
+        super()._delete_cases(key)
 
-    def acquire(self, name: str) -> StoredStream | None:
-        """Become the owner under a new epoch."""
-        with self._guard():
+    def _lock(self, name: str) -> None:
+        if self._execute(f"SELECT pg_try_advisory_lock({_LOCK})", name).fetchone() != (True,):
             owner = self._execute("SELECT owner FROM swapcal_streams WHERE name = ?", name).fetchone()
-            if owner is None:
-                return None
-            if self._execute(f"SELECT pg_try_advisory_lock({_LOCK})", name).fetchone() != (True,):
-                raise NotOwner(name, owner[0])
-            row = self._execute(
-                "UPDATE swapcal_streams SET epoch = epoch + 1, owner = ? WHERE name = ? "
-                "RETURNING name, spec, seq, snapshot, snapshot_seq, epoch",
-                self.owner, name,
-            ).fetchone()  # fmt: skip
-            self._keys.pop(name, None)
-            if row is None:
-                self.release(name)
-                return None
-            return StoredStream(*row)
+            raise NotOwner(name, None if owner is None else owner[0])
+        self._execute("UPDATE swapcal_streams SET owner = ? WHERE name = ?", self.owner, name)
 
     def release(self, name: str) -> None:
         """Let others own the stream."""
@@ -155,12 +122,8 @@ class Postgres(EventStore):
         with self._guard():
             self._execute(f"SELECT pg_advisory_unlock({_LOCK})", name)
 
-    def find(self, name: str, ids: Sequence[str]) -> dict[str, CaseRow]:
-        """Those of the cases that there are."""
-        statement = f"SELECT {CASE} FROM swapcal_cases WHERE stream = %s AND id = ANY(%s)"
-        with self._guard():
-            rows = self._connection.execute(statement, (self._key(name), list(ids)), binary=True)
-            return {row[0]: CaseRow(*row) for row in rows}
+    def _listed(self, ids: Sequence[str]) -> list[str]:
+        return list(ids)
 
     def _write(self, key: int, commit: Commit) -> None:
         db = self._connection
@@ -179,9 +142,6 @@ class Postgres(EventStore):
                 "WHERE c.stream = %s AND c.id = new.id",
                 (*map(list, zip(*outcomes, strict=True)), key),
             )
-        if commit.snapshot is not None:
-            snapshot = "UPDATE swapcal_streams SET snapshot = %b, snapshot_seq = %s WHERE key = %s"
-            db.execute(snapshot, (commit.snapshot, commit.seq, key))
 
 
 @cache

@@ -54,9 +54,9 @@ async def alarms(server: Server, request: Request) -> Response:
 
     def read(registry: Registry) -> Alarms:
         stream = registry.get(name)
-        watch, model = stream.watch, stream.model_watch
-        if watch is None or model is None:
+        if not stream.monitors:
             return Alarms([], [], "this stream has no monitor, so nothing raises alarms; leave out `monitor = false`")
+        watch, model = stream.monitors.values()
         outcomes, tolerance = watch.monitor.n_rows, watch.monitor.tolerance
         note = (
             f"{counted(watch.raised, 'alarm')} over {counted(outcomes, 'outcome')}, {model.raised:,} for the model's "

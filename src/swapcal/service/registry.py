@@ -122,11 +122,11 @@ def replay(stream: Stream, store: EventStore) -> None:
     """Play the log behind a stream's snapshot: every forecast must come out as it was stored, to the last bit."""
     waiting: list[CaseRow] = []
 
-    def forecast() -> None:
+    def play() -> None:
         rows, waiting[:] = list(waiting), []
-        cases = [stream.validate(one.context, one.used()) for one in (row.inputs() for row in rows)]
-        for row, made in zip(rows, stream.predict(cases), strict=True):
-            if made != row.forecast(stream.identity):
+        cases = [stream.validate(one.context, one.used(), one.weight) for one in (row.inputs() for row in rows)]
+        for row, forecast in zip(rows, stream.predict(cases), strict=True):
+            if forecast != row.forecast(stream.identity):
                 raise ReplayMismatch(
                     f"forecast {row.seq} of stream {stream.name!r} comes out differently from how it was stored: start "
                     "the version of swapcal that stored it, stop it in good order, which leaves nothing to replay, and "
@@ -143,13 +143,13 @@ def replay(stream: Stream, store: EventStore) -> None:
             last = number
             time = float(row.learned if is_outcome and row.learned is not None else row.created)
             if is_outcome or (stream.counts_transactions and time != stream.time):
-                forecast()
+                play()
             stream.begin(time)
             if is_outcome:
                 stream.close(row.forecast(stream.identity), row.inputs().used(), row.y)
             else:
                 waiting.append(row)
                 if len(waiting) >= AT_ONCE:
-                    forecast()
-    forecast()
+                    play()
+    play()
     stream.end()

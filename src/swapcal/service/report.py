@@ -18,11 +18,11 @@ import numpy as np
 import swapcal as sc
 from swapcal.audits.timeline import ErrorHistory
 from swapcal.forecast import Identity
-from swapcal.protocols import Rows
+from swapcal.protocols import Row, Rows
 from swapcal.service.schemas import Problem, StreamStatus
 from swapcal.service.spec import StreamSpec
 from swapcal.service.store import Event, opened
-from swapcal.service.stream import Stream, property_of
+from swapcal.service.stream import Stream, columns, groups_row, unweighted
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.evaluation import ContextColumns, ContextRows, Evaluation
 from swapcal.tasks.result import Counts, History, Range, Result, Section, versions
@@ -43,46 +43,42 @@ class LearnedCases(NamedTuple):
     hint: Float64Array
     forecast: Float64Array
     rows: Rows
+    weights: Float64Array | None
     first: float
     last: float
 
 
 def learned_cases(events: Iterable[Event], spec: StreamSpec, n_groups: int, identity: Identity) -> LearnedCases | None:
     """The outcomes among the events of a stream; None if there is none."""
-    numbers: list[tuple[float, float, float]] = []
-    indices, values, times = list[Any](), list[Any](), list[float]()
-    low, high = property_of(spec).domain
+    rounds: list[tuple[float, float, Row]] = []
+    hints, times = list[float](), list[float]()
+    low, high = spec.forecast_property().domain
     for _, is_outcome, row in events:
         if not is_outcome or row.y is None:
             continue
-        made, hint = row.forecast(identity), row.inputs().used()
-        hint = np.nan if hint is None else min(max(hint, low), high)
-        numbers.append((min(max(row.y, spec.low), spec.high), hint, made.value))
-        here = np.array(made.indices, dtype=np.int64)
-        k = int(here.searchsorted(n_groups))
-        indices.append(here[:k])
-        values.append(np.array(made.values)[:k])
+        forecast, hint = row.forecast(identity), row.inputs().used()
+        hints.append(np.nan if hint is None else min(max(hint, low), high))
+        rounds.append((min(max(row.y, spec.low), spec.high), forecast.value, groups_row(forecast, n_groups)))
         times.append(row.created)
-    if not numbers:
+    if not rounds:
         return None
-    indptr = np.concatenate([[0], np.cumsum([len(one) for one in indices])]).astype(np.int64)
-    y, hints, forecasts = (np.ascontiguousarray(one) for one in np.array(numbers).T)
-    rows = Rows(indptr, np.concatenate(indices), np.concatenate(values))
-    return LearnedCases(y, hints, forecasts, rows, min(times), max(times))
+    y, forecasts, rows = columns(rounds)
+    return LearnedCases(y, np.array(hints), forecasts, *unweighted(rows), min(times), max(times))
 
 
 def recorded_result(
     name: str, spec: StreamSpec, groups: sc.Groups, cases: LearnedCases, status: dict[str, Any]
 ) -> Result:
     """The result for a page; `status` is what the stream says of itself, for the page's list of what was asked."""
-    kind, audience = property_of(spec), ContextColumns(groups)
+    kind, audience = spec.forecast_property(), ContextColumns(groups)
     hinted = ~np.isnan(cases.hint)
     bins = binning(kind, cases.hint[hinted], None) if hinted.any() else None
     both = Evaluation(kind, audience, bins, cases.y, 2.0, cases.hint[hinted] if hinted.any() else None)
     history = ErrorHistory()
     for part in history.parts(0, np.ones(len(cases.y), dtype=np.bool_)):
         rows = ContextRows(cases.rows, None).part(part)
-        both.add(cases.y[part], None if bins is None else cases.hint[part], cases.forecast[part], rows, None)
+        weights = None if cases.weights is None else cases.weights[part]
+        both.add(cases.y[part], None if bins is None else cases.hint[part], cases.forecast[part], rows, weights)
         if history.due(part.stop):
             history.note(part.stop, *_errors(both))
     rounds, error_before, error_after = history.series(len(cases.y), *_errors(both))
@@ -162,39 +158,46 @@ def page_request(stream: Stream, store: str) -> PageRequest:
     return PageRequest(store, stream.name, spec, groups, str(who), who.key, stream.seq, stream.status())
 
 
+class _Page(NamedTuple):
+    asked: PageRequest
+    at: float
+    html: str
+
+    def answers(self, asked: PageRequest) -> bool:
+        """Whether it is what is asked for now; a stream that was deleted and made again is another one."""
+        if self.asked.seq > asked.seq or self.asked.spec != asked.spec:
+            return False
+        nothing_yet = not self.asked.status.outcomes and asked.status.outcomes > 0
+        return self.asked.seq == asked.seq or (time.monotonic() - self.at < FRESH and not nothing_yet)
+
+
 class ReportPages:
     """Makes pages one at a time, and keeps the last of some streams while nothing happens there, or for a minute."""
 
     def __init__(self) -> None:
         self._one = asyncio.Lock()
-        self._kept: dict[str, tuple[PageRequest, float, str]] = {}
+        self._pages: dict[str, _Page] = {}
 
     async def page(self, asked: PageRequest) -> str:
         """The page; a `Problem` if it cannot be made."""
         async with self._one:
-            kept = self._kept.pop(asked.name, None)
-            # A stream that was deleted and made again is another one.
-            if kept is None or kept[0].seq > asked.seq or kept[0].spec != asked.spec or not _current(kept, asked):
-                kept = asked, time.monotonic(), await _made(asked)
-            self._kept[asked.name] = kept
-            while len(self._kept) > KEPT:
-                del self._kept[next(iter(self._kept))]
-            return kept[2]
+            page = self._pages.pop(asked.name, None)
+            if page is None or not page.answers(asked):
+                page = _Page(asked, time.monotonic(), await _in_process(asked))
+            self._pages[asked.name] = page
+            while len(self._pages) > KEPT:
+                del self._pages[next(iter(self._pages))]
+            return page.html
 
 
-def _current(kept: tuple[PageRequest, float, str], asked: PageRequest) -> bool:
-    nothing_yet = not kept[0].status.outcomes and asked.status.outcomes > 0
-    return kept[0].seq == asked.seq or (time.monotonic() - kept[1] < FRESH and not nothing_yet)
-
-
-async def _made(asked: PageRequest) -> str:
+async def _in_process(asked: PageRequest) -> str:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "swapcal.service.report", stdin=pipe, stdout=pipe, stderr=pipe
     )
     try:
-        told = process.communicate(msgspec.msgpack.encode(asked))
-        page, errors = await asyncio.wait_for(told, SECONDS)
+        talk = process.communicate(msgspec.msgpack.encode(asked))
+        page, errors = await asyncio.wait_for(talk, SECONDS)
     except TimeoutError as error:
         raise Problem(503, f"the page took more than {SECONDS:g} seconds; try again later", retry_after=60) from error
     finally:

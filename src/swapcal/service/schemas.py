@@ -27,15 +27,20 @@ Context = Annotated[
 ]
 
 
+Weight = Annotated[
+    float,
+    Meta(ge=0.0, le=1.0, description="The share for which the case counts; one of 0 is forecast, and forgotten."),
+]
 CaseState = Literal["pending", "held", "learned", "forgotten", "expired"]
 
 
-class Case(Struct, frozen=True, forbid_unknown_fields=True):
-    """A case to be forecast: your id, its columns, and what your model says."""
+class Case(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A case to be forecast: your id, its columns, what your model says, and how much it counts."""
 
     id: Id
     context: Context = {}
     hint: Annotated[float | None, Meta(description="Your model's own forecast.")] = None
+    weight: Weight = 1.0
 
     def __post_init__(self) -> None:
         _one_line(self.id)
@@ -141,6 +146,7 @@ class StoredCase(Struct, frozen=True):
     learned: Annotated[
         float | None, Meta(description="When the outcome, or the word that none will come, came; seconds since 1970.")
     ]
+    weight: Weight = 1.0
 
 
 class StreamStatus(Struct, frozen=True):
@@ -283,8 +289,3 @@ class Problem(Exception):
 
 class StoreDown(Exception):
     """The store cannot be reached or cannot write; nothing that was not answered has been stored."""
-
-
-def body_of(problem: Problem) -> bytes:
-    """The problem as JSON."""
-    return msgspec.json.encode(problem.refused())

@@ -52,7 +52,7 @@ class Server:
         self.writer = Writer(
             store,
             self.metrics,
-            room=config.limits.queue,
+            max_queued=config.limits.queue,
             snapshot_every=config.service.snapshot_every,
             max_streams=config.limits.streams,
         )
@@ -70,7 +70,7 @@ class Server:
 
     async def audit(self, name: str) -> AuditView:
         """The errors of a stream's hints and forecasts, and every group's bias."""
-        before, after = await self.query(lambda registry: registry.get(name).audits())
+        before, after = await self.query(lambda registry: registry.get(name).scores.audits())
         return await asyncio.to_thread(audit_view, name, before, after)
 
     def begin_stop(self) -> None:
@@ -159,7 +159,9 @@ class LiveNumbers:
     async def refresh(self) -> None:
         """One more line for every stream."""
         try:
-            lines = await self._server.query(_lines)
+            lines = await self._server.query(
+                lambda registry: {name: _line(stream) for name, stream in registry.streams.items()}
+            )
             for name, line in lines.items():
                 history = self._history.setdefault(name, deque(maxlen=HISTORY))
                 history.append(_with_rates(line, history))
@@ -190,10 +192,6 @@ class LiveNumbers:
         }
 
 
-def _lines(registry: Registry) -> dict[str, dict[str, Any]]:
-    return {name: _line(stream) for name, stream in registry.streams.items()}
-
-
 def _line(stream: Stream) -> dict[str, Any]:
     status = stream.status()
     return msgspec.structs.asdict(status) | {
@@ -203,7 +201,7 @@ def _line(stream: Stream) -> dict[str, Any]:
         "total_before": status.loss_before,
         "total_after": status.loss_after,
         "n_alarms": status.alarms,
-        "alarms": [] if stream.watch is None else stream.watch.alarms[-ALARMS_SHOWN:],
+        "alarms": stream.monitors["watch"].alarms[-ALARMS_SHOWN:] if stream.monitors else [],
     }
 
 

@@ -1,16 +1,16 @@
-"""What a stream is: plain data from the configuration or from `PUT`; `stream_parts` builds what it describes."""
+"""What a stream is: plain data from the configuration or from `PUT`, and the `TaskConfig` that it stands for."""
 
-import re
 import secrets
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 import swapcal as sc
+from swapcal import properties
 from swapcal.service.schemas import Scalar, StreamStatus
+from swapcal.tasks.config import TaskConfig, parse_delay
 
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 DEFAULT_PENDING = 1_000_000
 Span = Annotated[str, Meta(pattern=r"^[0-9]{1,6}[smhd]$", description="A time: 90s, 15m, 12h, 30d.")]
 Column = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -88,13 +88,54 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     ] = True
     seed: Annotated[int, Meta(ge=0, le=2**53, description="Of the draws; secret, if not given.")] | None = None
 
+    def config(self) -> TaskConfig:
+        """The stream as a task: of a table whose rows are its cases; an `InvalidInput` where it makes no sense."""
+        _, argument = properties.by_name().get(self.property, (None, None))
+        text = self.property
+        for name in ("level", "order"):
+            value = getattr(self, name)
+            if (value is not None) != (name == argument):
+                verb, what = ("needs a", "give") if name == argument else ("has no", "leave out")
+                raise sc.InvalidInput(f"property {self.property!r} {verb} {name}; {what} it")
+            text += "" if value is None else f":{value!r}"
+        most = self.max_pending()
+        if self.features and self.hint != "learn":
+            raise sc.InvalidInput("features are for a hint that learns; give hint = 'learn', or leave them out")
+        if self.settle is not None and (self.outcome_order == "arrival" or self.settle > most):
+            raise sc.InvalidInput(
+                f"settle goes with outcome_order = 'forecast' and is at most `pending`, {most}; got {self.settle}"
+            )
+        return TaskConfig(
+            "y",
+            "hint",
+            tuple(one if isinstance(one, str) else tuple(one) for one in self.groups),
+            linear=self.features,
+            property=text,
+            low=self.low,
+            high=self.high,
+            learn=self.hint == "learn",
+            horizon=self.horizon,
+            time="created",
+            delay=self.delay,
+            order=self.outcome_order,
+            seed=self.seed,
+            jitter=self.jitter,
+            bins=self.bins,
+            limit=self.group_limit,
+            max_pending=most,
+        )
+
+    def forecast_property(self) -> Any:
+        """What is forecast."""
+        return self.config().property_on(self.low, self.high)
+
     def max_pending(self) -> int:
         """How many cases can wait: given, or twice what comes within `delay`, or a million."""
         if self.pending is not None:
             return self.pending
         if self.cases_per_day is None:
             return DEFAULT_PENDING
-        return min(100_000_000, max(1000, int(2 * self.cases_per_day * seconds(self.delay) / 86_400.0)))
+        return min(100_000_000, max(1000, int(2 * self.cases_per_day * parse_delay(self.delay)[0] / 86_400.0)))
 
     def seeded(self) -> "StreamSpec":
         """The same with a seed that nobody knows, if it has none."""
@@ -130,19 +171,6 @@ class StreamAnswer(Struct, frozen=True):
 
     spec: StreamSpec
     status: StreamStatus
-
-
-def seconds(span: str) -> float:
-    """`"90s"`, `"15m"`, `"12h"`, `"30d"` in seconds.
-
-    Examples
-    --------
-    >>> seconds("15m")
-    900.0
-    """
-    if re.fullmatch(r"[0-9]{1,6}[smhd]", span) is None:
-        raise sc.InvalidInput(f"a time is a number and s, m, h or d, such as 30d; got {span!r}")
-    return float(span[:-1]) * _UNITS[span[-1]]
 
 
 def _is_number(value: Scalar) -> bool:

@@ -12,24 +12,17 @@ from typing import Any
 
 import swapcal as sc
 from swapcal.service.schemas import StoreDown
-from swapcal.service.store import CASE, CaseRow, Commit, EventStore, NotOwner, StoredStream
+from swapcal.service.store import TABLES, Commit, EventStore, NotOwner
 
 SCHEMA_VERSION = 1
-_TABLES = """
-CREATE TABLE IF NOT EXISTS streams (
-    key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, spec BLOB NOT NULL, seq INTEGER NOT NULL,
-    epoch INTEGER NOT NULL);
--- Apart from its stream, as SQLite writes a row as a whole, and `seq` changes with every commit.
-CREATE TABLE IF NOT EXISTS snapshots (stream INTEGER PRIMARY KEY, seq INTEGER NOT NULL, snapshot BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS cases (
-    stream INTEGER NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, request BLOB NOT NULL, forecast BLOB NOT NULL,
-    created REAL NOT NULL, y REAL, y_seq INTEGER, learned REAL, UNIQUE (stream, id));
-CREATE INDEX IF NOT EXISTS cases_seq ON cases (stream, seq);
-CREATE INDEX IF NOT EXISTS cases_y_seq ON cases (stream, y_seq) WHERE y_seq IS NOT NULL;
-CREATE TABLE IF NOT EXISTS tokens (
-    key TEXT PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL, scopes TEXT NOT NULL, streams TEXT NOT NULL,
-    created REAL NOT NULL);
-"""
+_DIALECT = {
+    "swapcal_": "",
+    "BIGINT GENERATED ALWAYS AS IDENTITY": "INTEGER",
+    "BIGINT": "INTEGER",
+    "BYTEA": "BLOB",
+    "DOUBLE PRECISION": "REAL",
+    ' COLLATE "C"': "",
+}
 _PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 4000", "cache_size = -16384")
 
 
@@ -46,12 +39,13 @@ class Sqlite(EventStore):
 
     errors = (sqlite3.Error, OSError)
     not_down = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.NotSupportedError)
+    among = "IN (SELECT value FROM json_each(?))"
 
     def __init__(self, path: str, *, seconds: float = 10.0) -> None:
         super().__init__(seconds)
         self.path = Path(path)
         self._db: sqlite3.Connection | None = None
-        self._lock: int | None = None
+        self._held: int | None = None
         self._files: list[tuple[int, int] | None] = []
 
     def open(self) -> None:
@@ -72,7 +66,8 @@ class Sqlite(EventStore):
                 raise sc.StateFileError(
                     f"{self.path} has tables of version {version} and this swapcal reads {SCHEMA_VERSION}; upgrade it"
                 )
-            db.executescript(_TABLES)
+            for statement in TABLES:
+                db.execute(_dialect(statement))
             db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         self._db, self._keys, self._files = db, {}, [_file(self.path), _file(f"{self.path}-wal")]
 
@@ -81,9 +76,9 @@ class Sqlite(EventStore):
         if self._db is not None:
             self._db.close()
             self._db = None
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
 
     def _check(self) -> None:
         if self._db is not None:
@@ -124,8 +119,8 @@ class Sqlite(EventStore):
             raise StoreDown("the store is not open")
         return self._db
 
-    def _own(self, name: str) -> None:
-        if self._lock is not None:
+    def _lock(self, name: str) -> None:
+        if self._held is not None:
             return
         lock = os.open(f"{self.path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
         try:
@@ -133,42 +128,16 @@ class Sqlite(EventStore):
         except OSError:
             os.close(lock)
             raise NotOwner(name, None) from None
-        self._lock = lock
+        self._held = lock
 
     def create(self, name: str, spec: bytes, snapshot: bytes) -> bool:
         """Add a stream; False if there is one of that name."""
         with self._guard():
-            self._own(name)
-            with self._transaction():
-                if self._key(name) >= 0:
-                    return False
-                self._execute("INSERT INTO streams (name, spec, seq, epoch) VALUES (?, ?, 0, 0)", name, spec)
-                self._execute("INSERT INTO snapshots VALUES (?, 0, ?)", self._key(name), snapshot)
-                return True
+            self._lock(name)
+            return super().create(name, spec, snapshot)
 
-    def _delete(self, key: int) -> None:
-        super()._delete(key)
-        self._execute("DELETE FROM snapshots WHERE stream = ?", key)
-
-    def acquire(self, name: str) -> StoredStream | None:
-        """Become the owner under a new epoch."""
-        with self._guard():
-            self._own(name)
-            with self._transaction():
-                self._execute("UPDATE streams SET epoch = epoch + 1 WHERE name = ?", name)
-                row = self._execute(
-                    "SELECT name, spec, streams.seq, snapshot, snapshots.seq, epoch FROM streams JOIN snapshots "
-                    "ON stream = key WHERE name = ?",
-                    name,
-                ).fetchone()
-        return None if row is None else StoredStream(*row)
-
-    def find(self, name: str, ids: Sequence[str]) -> dict[str, CaseRow]:
-        """Those of the cases that there are."""
-        # One statement for any number of ids: it is compiled once, and an id is never part of it.
-        statement = f"SELECT {CASE} FROM cases WHERE stream = ? AND id IN (SELECT value FROM json_each(?))"
-        with self._guard():
-            return {row[0]: CaseRow(*row) for row in self._execute(statement, self._key(name), json.dumps(list(ids)))}
+    def _listed(self, ids: Sequence[str]) -> str:
+        return json.dumps(list(ids))
 
     def _write(self, key: int, commit: Commit) -> None:
         self._connection.executemany(
@@ -179,21 +148,19 @@ class Sqlite(EventStore):
             "UPDATE cases SET y = ?, y_seq = ?, learned = ? WHERE stream = ? AND id = ?",
             [(row.y, row.y_seq, row.learned, key, row.id) for row in commit.outcomes],
         )
-        if commit.snapshot is not None:
-            self._execute(
-                "UPDATE snapshots SET snapshot = ?, seq = ? WHERE stream = ?", commit.snapshot, commit.seq, key
-            )
 
 
 def _file(path: str | Path) -> tuple[int, int] | None:
     """Which file a path leads to; None if there is none."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 @cache
 def _dialect(statement: str) -> str:
-    return statement.replace("swapcal_", "")
+    for word, own in _DIALECT.items():
+        statement = statement.replace(word, own)
+    return statement

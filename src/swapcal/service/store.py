@@ -77,10 +77,11 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     context: Context
     hint: float | None = None
     fetched: float | None = None
+    weight: float = 1.0
 
     def same_as(self, case: Case) -> bool:
         """Whether a case asks the same."""
-        return self.hint == case.hint and self.context == case.context
+        return self.hint == case.hint and self.weight == case.weight and self.context == case.context
 
     def used(self) -> float | None:
         """The hint that the forecaster got."""
@@ -141,15 +142,23 @@ class StoredStream(NamedTuple):
     epoch: int
 
 
+ALL_STREAMS = "*"
+
+
 class TokenRow(NamedTuple):
-    """A token at rest: never the token itself."""
+    """Who may what: a digest of 256 random bits, good for some scopes of some streams, with blanks between them."""
 
     key: str
     name: str
     digest: str
     scopes: str
     streams: str
-    created: float
+    created: float = 0.0
+
+    def may(self, scope: str, stream: str | None) -> bool:
+        """Whether the token is good for a scope, of a stream or of the service as a whole."""
+        streams = self.streams.split()
+        return scope in self.scopes.split() and (stream is None or stream in streams or ALL_STREAMS in streams)
 
 
 class Event(NamedTuple):
@@ -180,10 +189,28 @@ class NotOwner(Exception):
 
 
 AT_ONCE = 5000
+TABLES = (
+    "CREATE TABLE IF NOT EXISTS swapcal_streams (key BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
+    "name TEXT NOT NULL UNIQUE, spec BYTEA NOT NULL, seq BIGINT NOT NULL, epoch BIGINT NOT NULL)",
+    # Apart from its stream, as SQLite writes a row as a whole, and `seq` changes with every commit.
+    "CREATE TABLE IF NOT EXISTS swapcal_snapshots (stream BIGINT PRIMARY KEY, seq BIGINT NOT NULL, "
+    "snapshot BYTEA NOT NULL)",
+    'CREATE TABLE IF NOT EXISTS swapcal_cases (stream BIGINT NOT NULL, id TEXT COLLATE "C" NOT NULL, '
+    "seq BIGINT NOT NULL, request BYTEA NOT NULL, forecast BYTEA NOT NULL, created DOUBLE PRECISION NOT NULL, "
+    "y DOUBLE PRECISION, y_seq BIGINT, learned DOUBLE PRECISION, UNIQUE (stream, id))",
+    "CREATE INDEX IF NOT EXISTS swapcal_cases_seq ON swapcal_cases (stream, seq)",
+    "CREATE INDEX IF NOT EXISTS swapcal_cases_y_seq ON swapcal_cases (stream, y_seq) WHERE y_seq IS NOT NULL",
+    "CREATE TABLE IF NOT EXISTS swapcal_tokens (key TEXT PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL, "
+    "scopes TEXT NOT NULL, streams TEXT NOT NULL, created DOUBLE PRECISION NOT NULL)",
+)
 CASE = "id, seq, request, forecast, created, y, y_seq, learned"
 _EVENTS = (
     f"SELECT seq AS number, FALSE, {CASE} FROM swapcal_cases WHERE stream = ? AND seq > ? UNION ALL "
     f"SELECT y_seq, TRUE, {CASE} FROM swapcal_cases WHERE stream = ? AND y_seq > ? ORDER BY number"
+)
+_STREAM = (
+    "SELECT name, spec, s.seq, snapshot, saved.seq, epoch FROM swapcal_streams AS s JOIN swapcal_snapshots AS saved "
+    "ON saved.stream = s.key WHERE name = ?"
 )
 _PRUNE = (
     "DELETE FROM swapcal_cases WHERE stream = ? AND id IN (SELECT id FROM swapcal_cases WHERE stream = ? AND seq <= ? "
@@ -194,7 +221,7 @@ _PRUNE = (
 class EventStore(ABC):
     """Where everything is kept. One thread uses it; every method may raise `StoreDown`, and then changed nothing.
 
-    Statements are written with PostgreSQL's names of tables and `?` for a parameter; each store has its own dialect.
+    Statements and tables are PostgreSQL's, with `?` for a parameter; each store has its own dialect.
 
     Parameters
     ----------
@@ -205,6 +232,8 @@ class EventStore(ABC):
     # What the store's library raises, and which of it says that a statement is wrong and not that the store is down.
     errors: tuple[type[Exception], ...]
     not_down: tuple[type[Exception], ...]
+    # A condition on an id: it is one of many, which are one parameter.
+    among: str
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -225,29 +254,56 @@ class EventStore(ABC):
         with self._guard():
             return [name for (name,) in self._execute("SELECT name FROM swapcal_streams ORDER BY name")]
 
-    @abstractmethod
     def create(self, name: str, spec: bytes, snapshot: bytes) -> bool:
         """Add a stream; False if there is one of that name."""
+        add = "INSERT INTO swapcal_streams (name, spec, seq, epoch) VALUES (?, ?, 0, 0) ON CONFLICT (name) DO NOTHING"
+        with self._guard(), self._transaction():
+            created = bool(self._execute(add, name, spec).rowcount == 1)
+            if created:
+                self._keys.pop(name, None)
+                self._execute("INSERT INTO swapcal_snapshots VALUES (?, 0, ?)", self._key(name), snapshot)
+            return created
 
     def drop(self, name: str, epoch: int) -> None:
         """Delete a stream and its cases; its owner may."""
         with self._guard(), self._transaction():
-            self._delete(self._key(name))
+            key = self._key(name)
+            self._delete_cases(key)
+            self._execute("DELETE FROM swapcal_snapshots WHERE stream = ?", key)
             if self._execute("DELETE FROM swapcal_streams WHERE name = ? AND epoch = ?", name, epoch).rowcount != 1:
                 raise NotOwner(name, None)
         self.release(name)
 
-    @abstractmethod
     def acquire(self, name: str) -> StoredStream | None:
         """Become the owner under a new epoch; None if there is no such stream, `NotOwner` if it has an owner."""
+        with self._guard():
+            self._lock(name)
+            with self._transaction():
+                self._execute("UPDATE swapcal_streams SET epoch = epoch + 1 WHERE name = ?", name)
+                row = self._execute(_STREAM, name).fetchone()
+            self._keys.pop(name, None)
+            if row is None:
+                self.release(name)
+            return None if row is None else StoredStream(*row)
+
+    @abstractmethod
+    def _lock(self, name: str) -> None:
+        """Own a stream, or raise `NotOwner`."""
 
     def release(self, name: str) -> None:
         """Let others own the stream."""
         self._keys.pop(name, None)
 
-    @abstractmethod
     def find(self, name: str, ids: Sequence[str]) -> dict[str, CaseRow]:
         """Those of the cases that there are."""
+        # One statement for any number of ids: it is compiled once, and an id is never part of it.
+        statement = f"SELECT {CASE} FROM swapcal_cases WHERE stream = ? AND id {self.among}"
+        with self._guard():
+            return {row[0]: CaseRow(*row) for row in self._execute(statement, self._key(name), self._listed(ids))}
+
+    @abstractmethod
+    def _listed(self, ids: Sequence[str]) -> Any:
+        """Ids as the parameter of `among`."""
 
     def events(self, name: str, after: int) -> Generator[Event, None, None]:
         """The log behind event number `after`, in order."""
@@ -270,6 +326,9 @@ class EventStore(ABC):
                 if self._execute(fence, one.seq, key, one.epoch).rowcount != 1:
                     raise NotOwner(one.name, None)
                 self._write(key, one)
+                if one.snapshot is not None:
+                    snapshot = "UPDATE swapcal_snapshots SET snapshot = ?, seq = ? WHERE stream = ?"
+                    self._execute(snapshot, one.snapshot, one.seq, key)
 
     def prune(self, name: str, before: float, seq: int, limit: int) -> int:
         """Delete up to `limit` cases older than `before`, all of whose events are at most `seq`; says how many."""
@@ -307,13 +366,13 @@ class EventStore(ABC):
 
     @abstractmethod
     def _write(self, key: int, commit: Commit) -> None:
-        """Cases, outcomes and snapshot of a commit, within its transaction."""
+        """Cases and outcomes of a commit, within its transaction."""
 
     @abstractmethod
     def _reason(self, error: Exception) -> str:
         """Why the store is down."""
 
-    def _delete(self, key: int) -> None:
+    def _delete_cases(self, key: int) -> None:
         self._execute("DELETE FROM swapcal_cases WHERE stream = ?", key)
 
     def _check(self) -> None:  # noqa: B027

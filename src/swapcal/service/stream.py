@@ -16,17 +16,18 @@ import msgspec
 import numpy as np
 
 import swapcal as sc
-from swapcal import properties
 from swapcal.audits.column import Column
 from swapcal.cases import Order
 from swapcal.forecast import Identity
 from swapcal.monitor import Alarm, Monitor
 from swapcal.protocols import Row, Rows
 from swapcal.service.schemas import AuditView, GroupView, RaisedAlarm, Scalar, SideBias, SideErrors, StreamStatus
-from swapcal.service.spec import MonitorSpec, StreamSpec, seconds
+from swapcal.service.spec import MonitorSpec, StreamSpec
 from swapcal.service.store import pack, unpack
 from swapcal.state import Packed, Saved, Stateful
+from swapcal.tasks.config import parse_delay
 from swapcal.text.numbers import counted
+from swapcal.typing import Float64Array
 
 # --------
 # Every group of a stream watched: outcomes are handed to the package's monitor together, transaction by transaction.
@@ -36,7 +37,9 @@ from swapcal.text.numbers import counted
 
 ALARMS_KEPT = 1000
 # Of the range of outcomes, or of the share of outcomes below a quantile, where a stream does not say.
-TOLERANCE = 0.02
+TOLERANCE, ALPHA = 0.02, 0.05
+MONITORS = ("watch", "model_watch")
+"""Of the forecasts, and of the model's own numbers; as a snapshot names them."""
 
 
 class GroupMonitor(Stateful):
@@ -44,19 +47,16 @@ class GroupMonitor(Stateful):
 
     Parameters
     ----------
-    spec
-        Tolerance, and how often an alarm may be false.
-    property, groups
-        Of the stream.
+    monitor
+        Over the groups of the stream.
+    raised, alarms
+        How many alarms it has raised, and the latest of them.
     """
 
     kind = "group monitor"
 
-    def __init__(self, spec: MonitorSpec, property: Any, groups: sc.Groups) -> None:
-        self._assemble(Monitor(property, groups, **settings(spec, property)), 0, [])
-
-    def _assemble(self, monitor: Monitor, raised: int, alarms: list[RaisedAlarm]) -> None:
-        self.monitor, self.raised, self.alarms = monitor, raised, alarms
+    def __init__(self, monitor: Monitor, raised: int = 0, alarms: Sequence[RaisedAlarm] = ()) -> None:
+        self.monitor, self.raised, self.alarms = monitor, raised, list(alarms)
         self._waiting: list[tuple[float, float, Row]] = []
 
     @property
@@ -80,10 +80,10 @@ class GroupMonitor(Stateful):
             return
         for alarm in self.monitor.update_many(*columns(waiting)):
             self.raised += 1
-            self.alarms.append(self._told(alarm, seq, at))
+            self.alarms.append(self._raised(alarm, seq, at))
         del self.alarms[:-ALARMS_KEPT]
 
-    def _told(self, alarm: Alarm, seq: int, at: float) -> RaisedAlarm:
+    def _raised(self, alarm: Alarm, seq: int, at: float) -> RaisedAlarm:
         shares = "" if self.monitor.property.continuous else " of outcomes"
         sentence = (
             f"{alarm.group}: forecasts are {alarm.side} by more than {self.monitor.tolerance:g}{shares}, "
@@ -99,21 +99,18 @@ class GroupMonitor(Stateful):
     @classmethod
     def from_state(cls, packed: Packed, *, property: Any = None, groups: sc.Groups | None = None) -> "GroupMonitor":
         """Make it again, over the groups of the stream."""
-        watch = cls.__new__(cls)
         monitor = Monitor.from_bytes(packed.parts["monitor"], property=property, groups=groups)
-        watch._assemble(monitor, packed.plain["raised"], msgspec.convert(packed.plain["alarms"], list[RaisedAlarm]))
-        return watch
+        return cls(monitor, packed.plain["raised"], msgspec.convert(packed.plain["alarms"], list[RaisedAlarm]))
 
 
-def settings(spec: MonitorSpec, property: Any) -> dict[str, Any]:
-    """Of the monitor: false alarms ever (`alpha`) unless it is told to start over (`every`)."""
+def monitor_of(spec: MonitorSpec, property: Any, groups: sc.Groups) -> Monitor:
+    """The monitor that a stream asks for: false alarms ever (`alpha`), unless it is to start over (`every`)."""
     width = property.high - property.low if property.continuous else 1.0
     tolerance = TOLERANCE * width if spec.tolerance is None else spec.tolerance
-    if spec.every is not None:
-        if spec.alpha is not None:
-            raise sc.InvalidInput("a monitor takes alpha or every, not both")
-        return {"tolerance": tolerance, "every": spec.every}
-    return {"tolerance": tolerance, "alpha": 0.05 if spec.alpha is None else spec.alpha}
+    if spec.every is not None and spec.alpha is not None:
+        raise sc.InvalidInput("a monitor takes alpha or every, not both")
+    alpha = ALPHA if spec.every is None and spec.alpha is None else spec.alpha
+    return Monitor(property, groups, tolerance=tolerance, alpha=alpha, every=spec.every)
 
 
 def columns(
@@ -128,6 +125,14 @@ def columns(
         np.concatenate([row.values for _, _, row in rounds]),
     )
     return np.array([y for y, _, _ in rounds]), np.array([p for _, p, _ in rounds]), rows
+
+
+def unweighted(rows: Rows) -> tuple[Rows, Float64Array | None]:
+    """The groups without the weights of their cases; and those, which everybody's group holds, if not all are 1."""
+    weights = rows.values[rows.indptr[:-1]]
+    if (weights == 1.0).all():
+        return rows, None
+    return Rows(rows.indptr, rows.indices, rows.values / np.repeat(weights, np.diff(rows.indptr))), weights
 
 
 # --------
@@ -162,14 +167,14 @@ def _groups(column: Column) -> _Sides:
     """Rounds, bias and evidence of each group that has rounds, everybody included."""
     if not column.n_rounds:
         return {}
-    found = column.groups()
+    bias = column.groups()
     return {
-        found.name[k]: (
-            int(found.rows[k]),
-            SideBias(float(found.mean[k]), float(found.low[k]), float(found.high[k]), bool(found.significant[k])),
-            float(found.evidence[k]),
+        bias.name[k]: (
+            int(bias.rows[k]),
+            SideBias(float(bias.mean[k]), float(bias.low[k]), float(bias.high[k]), bool(bias.significant[k])),
+            float(bias.evidence[k]),
         )
-        for k in np.flatnonzero(found.rows > 0).tolist()
+        for k in np.flatnonzero(bias.rows > 0).tolist()
     }
 
 
@@ -197,12 +202,12 @@ RECENT = 1000
 
 
 class Totals(msgspec.Struct):
-    """Counts and sums over the stream."""
+    """Counts and sums over the stream; those of losses are weighted, and `compared` is their weight."""
 
     forecasts: int = 0
     outcomes: int = 0
     forgotten: int = 0
-    compared: int = 0
+    compared: float = 0.0
     loss_before: float = 0.0
     loss_after: float = 0.0
 
@@ -226,7 +231,7 @@ class StreamEvaluation(Stateful):
         self._waiting: list[tuple[float, float | None, float, Row]] = []
 
     def add(self, y: float, hint: float | None, forecast: float, row: Row) -> None:
-        """An outcome, the model's hint, the forecast, and the case's groups."""
+        """An outcome, the model's hint, the forecast, and the case's groups, times its weight."""
         self._waiting.append((y, hint, forecast, row))
         if len(self._waiting) >= SETTLE_EVERY:
             self.bring_up_to_date()
@@ -234,20 +239,22 @@ class StreamEvaluation(Stateful):
         totals.outcomes += 1
         if hint is not None:
             before, after = float(self.property.loss(hint, y)), float(self.property.loss(forecast, y))
-            totals.compared += 1
-            totals.loss_before += before
-            totals.loss_after += after
+            weight = float(row.values[0])
+            totals.compared += weight
+            totals.loss_before += weight * before
+            totals.loss_after += weight * after
             self.recent_before.append(before)
             self.recent_after.append(after)
 
     def bring_up_to_date(self) -> None:
         """Add what waits to the audits: many rounds at once cost a tenth, and give the same bits."""
         waiting, self._waiting = self._waiting, []
-        if waiting:
-            self.after.add(*columns([(y, p, row) for y, _, p, row in waiting]))
         hinted = [(y, hint, row) for y, hint, _, row in waiting if hint is not None]
-        if hinted:
-            self.before.add(*columns(hinted))
+        for column, rounds in ((self.after, [(y, p, row) for y, _, p, row in waiting]), (self.before, hinted)):
+            if rounds:
+                y, p, rows = columns(rounds)
+                rows, weights = unweighted(rows)
+                column.add(y, p, rows, weights=weights)
 
     def audits(self) -> tuple[Column, Column]:
         """Copies of the columns before and after, for other threads to read."""
@@ -284,27 +291,6 @@ MOST_CELLS = 2_000_000
 FIRST_BINS = 100
 
 
-def property_of(spec: StreamSpec) -> Any:
-    """The property; an `InvalidInput` where the spec makes no sense."""
-    if not spec.low < spec.high:
-        raise sc.InvalidInput(f"low must be below high; got {spec.low:g} and {spec.high:g}")
-    _, argument = properties.by_name().get(spec.property, (None, None))
-    text = spec.property
-    for name in ("level", "order"):
-        value = getattr(spec, name)
-        if (value is not None) != (name == argument):
-            verb, what = ("needs a", "give") if name == argument else ("has no", "leave out")
-            raise sc.InvalidInput(f"property {spec.property!r} {verb} {name}; {what} it")
-        text += "" if value is None else f":{value!r}"
-    return properties.from_text(text, spec.low, spec.high)
-
-
-def groups_of(spec: StreamSpec) -> sc.Groups:
-    """The groups, before any value was seen; an `InvalidInput` where the spec makes no sense."""
-    groups = [one if isinstance(one, str) else tuple(one) for one in spec.groups]
-    return sc.Groups(groups, limit=spec.group_limit, rare=spec.rare)
-
-
 def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
     """A forecaster that has seen nothing, over the positions of the groups.
 
@@ -312,32 +298,19 @@ def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
     Its identity, and the key of the seals on its forecasts, follow from the stream's name and seed: whoever builds it
     anew from the log gets a forecaster that knows the forecasts there as its own.
     """
-    if spec.features and spec.hint != "learn":
-        raise sc.InvalidInput("features are for a hint that learns; give hint = 'learn', or leave them out")
-    if spec.jitter > spec.high - spec.low:
-        raise sc.InvalidInput(f"jitter must be at most the width of the range, {spec.high - spec.low:g}")
-    most = spec.max_pending()
-    if spec.settle is not None and (spec.outcome_order == "arrival" or spec.settle > most):
-        raise sc.InvalidInput(
-            f"settle goes with outcome_order = 'forecast' and is at most `pending`, {most}; got {spec.settle}"
-        )
     key = sha256(f"swapcal stream {name} {spec.seed}".encode())
-    made = sc.Forecaster(
-        property_of(spec),
+    forecaster = spec.config().forecaster(
+        spec.forecast_property(),
         sc.Finite(1 + spec.group_limit),
-        horizon=spec.horizon,
-        bins=spec.bins,
+        len(spec.features),
         seed=0 if spec.seed is None else spec.seed,
-        hint=sc.OnlineRegression(n_features=len(spec.features)) if spec.hint == "learn" else None,
         outside=spec.outside,
-        jitter=spec.jitter,
-        max_pending=most,
         stand_back=spec.stand_back,
         identity=sha256(key.digest()).hexdigest()[:16],
     )
-    made.rotate_key(key.digest())
-    made.forget_keys()
-    return made
+    forecaster.rotate_key(key.digest())
+    forecaster.forget_keys()
+    return forecaster
 
 
 def check(spec: StreamSpec) -> None:
@@ -348,11 +321,9 @@ def check(spec: StreamSpec) -> None:
             f"{spec.group_limit} groups with about {bins:.0f} bins are more than {MOST_CELLS} cells; lower "
             "group_limit, bins or horizon"
         )
-    groups = groups_of(spec)
-    forecaster_of(spec, "")
-    watching = spec.watching()
-    if watching is not None:
-        GroupMonitor(watching, property_of(spec), groups)
+    Stream("", spec)
+    if spec.jitter > spec.high - spec.low:
+        raise sc.InvalidInput(f"jitter must be at most the width of the range, {spec.high - spec.low:g}")
 
 
 TOGETHER = 12
@@ -364,11 +335,12 @@ class ReplayMismatch(sc.StateFileError):
 
 
 class ValidCase(NamedTuple):
-    """A case that can be forecast: its columns, the hint, and the features of a hint that learns."""
+    """A case that can be forecast: its columns, the hint, the features of a hint that learns, and its weight."""
 
     context: dict[str, Scalar]
     hint: float | None
     features: list[float] | None
+    weight: float = 1.0
 
 
 class Stream(Stateful):
@@ -381,24 +353,26 @@ class Stream(Stateful):
     """
 
     kind = "stream"
+    monitors: dict[str, GroupMonitor]
+    """By `MONITORS`; none where nobody wants them."""
 
     def __init__(self, name: str, spec: StreamSpec) -> None:
-        self._assemble(name, spec, forecaster_of(spec, name), groups_of(spec))
+        groups = spec.config().grouping(spec.rare)
+        self._assemble(name, spec, forecaster_of(spec, name), groups)
         watching, settle = spec.watching(), spec.settles()
-        self.watch = self.model_watch = None
         if watching is not None:
-            self.watch = GroupMonitor(watching, self.property, self.groups)
-            self.model_watch = GroupMonitor(watching, self.property, self.groups)
+            self.monitors = {each: GroupMonitor(monitor_of(watching, self.property, groups)) for each in MONITORS}
         self.order = None if settle is None else Order("forecast", settle)
 
     def _assemble(self, name: str, spec: StreamSpec, forecaster: sc.Forecaster, groups: sc.Groups) -> None:
         self.name, self.spec, self.forecaster, self.groups = name, spec, forecaster, groups
-        self.property = property_of(spec)
+        self.property = spec.forecast_property()
         self.scores = StreamEvaluation(self.property, groups, spec.bins)
+        self.monitors = {}
         self.seq = self.snapshot_seq = self.epoch = 0
         self.time = 0.0
         """Of the transaction that the last events belong to."""
-        self._room, self.delay = spec.max_pending(), seconds(spec.delay)
+        self.max_pending, self.delay = spec.max_pending(), parse_delay(spec.delay)[0]
         self._dense = np.zeros(groups.n)
 
     @property
@@ -418,35 +392,35 @@ class Stream(Stateful):
 
     def end(self) -> None:
         """The end of a transaction: its outcomes are weighed together, and raise their alarms."""
-        for watch in (self.watch, self.model_watch):
-            if watch is not None:
-                watch.close(self.seq, self.time)
+        for monitor in self.monitors.values():
+            monitor.close(self.seq, self.time)
 
     @property
     def counts_transactions(self) -> bool:
         """Whether the next event, in another transaction, would not do the same as in this one."""
-        return self.order is not None or (self.watch is not None and self.watch.is_open)
+        return self.order is not None or any(monitor.is_open for monitor in self.monitors.values())
 
-    def validate(self, context: dict[str, Scalar], hint: float | None) -> ValidCase:
+    def validate(self, context: dict[str, Scalar], hint: float | None, weight: float = 1.0) -> ValidCase:
         """A case that can be forecast; an `InvalidInput` if it cannot, before anything is learned from it."""
         low, high = self.property.domain
         if hint is not None and self.spec.outside == "error" and not low <= hint <= high:
             raise sc.InvalidInput(f"the hint {hint:g} is outside [{low:g}, {high:g}]")
-        return ValidCase(context, hint, self.spec.inputs(context))
+        return ValidCase(context, hint, self.spec.inputs(context), weight)
 
     def predict(self, cases: Sequence[ValidCase]) -> list[sc.Forecast]:
         """The next events: a forecast for each case, in order. One call for many gives what one for each would."""
         dense, predict = self._dense, self.forecaster.predict
-        made = []
+        forecasts = []
         for case, (indices, values) in zip(cases, self._places(cases), strict=True):
             if self.order is not None:
                 self._learn_due(self.order)
-            dense[indices] = values
-            made.append(predict(dense, case.hint, features=case.features))
+            # One of no weight is forgotten at once, and forecast as if it counted.
+            dense[indices] = values if case.weight in (0.0, 1.0) else case.weight * values
+            forecasts.append(predict(dense, case.hint, features=case.features))
             dense[indices] = 0.0
             self.seq += 1
-        self.scores.totals.forecasts += len(made)
-        return made
+        self.scores.totals.forecasts += len(forecasts)
+        return forecasts
 
     def _places(self, cases: Sequence[ValidCase]) -> list[Row]:
         """The groups of each case; learns values that were not seen before."""
@@ -498,29 +472,26 @@ class Stream(Stateful):
             y = min(max(y, self.spec.low), self.spec.high)
             low, high = self.property.domain
             hint = None if hint is None else min(max(hint, low), high)
-        row = self._row(forecast)
+        row = groups_row(forecast, self.groups.n)
         self.scores.add(y, hint, forecast.value, row)
-        if self.watch is not None:
-            self.watch.add(y, forecast.value, row)
-        if self.model_watch is not None and hint is not None:
-            self.model_watch.add(y, hint, row)
+        for monitor, p in zip(self.monitors.values(), (forecast.value, hint), strict=False):
+            if p is not None:
+                monitor.add(y, p, row)
 
     def is_expired(self, forecast: sc.Forecast) -> bool:
         """Whether a forecast is too old for an outcome."""
-        return forecast.round < self.forecaster.state.pending.issued - self._room
+        return forecast.round < self.forecaster.state.pending.issued - self.max_pending
 
     def is_held(self, forecast: sc.Forecast) -> bool:
         """Whether the outcome of a forecast has come and waits for those of earlier ones."""
         return self.order is not None and forecast.round in self.order
 
-    def audits(self) -> tuple[Column, Column]:
-        """Copies of the columns before and after, for other threads to read."""
-        return self.scores.audits()
-
     def status(self) -> StreamStatus:
         """Where it stands."""
         totals, lateness = self.scores.totals, self.forecaster.lateness()
-        watch, model = self.watch, self.model_watch
+        (raised, groups), (model_raised, model_groups) = [
+            (monitor.raised, monitor.n_groups) for monitor in self.monitors.values()
+        ] or [(0, 0), (0, 0)]
         compared = totals.compared or None
         return StreamStatus(
             name=self.name,
@@ -535,26 +506,21 @@ class Stream(Stateful):
             standing_back=lateness.standing_back,
             stood_back=lateness.n_stood_back,
             lateness=list(lateness.sentences),
-            room=self._room,
+            room=self.max_pending,
             groups=len(self.groups.names),
             loss_before=compared and totals.loss_before / compared,
             loss_after=compared and totals.loss_after / compared,
-            alarms=0 if watch is None else watch.raised,
-            watched=watch is not None,
-            groups_alarmed=0 if watch is None else watch.n_groups,
-            model_alarms=0 if model is None else model.raised,
-            model_groups_alarmed=0 if model is None else model.n_groups,
+            alarms=raised,
+            watched=bool(self.monitors),
+            groups_alarmed=groups,
+            model_alarms=model_raised,
+            model_groups_alarmed=model_groups,
         )
 
     def to_state(self) -> Saved:
         """What it is made of, between two transactions."""
-        parts = {
-            "forecaster": self.forecaster,
-            "scores": self.scores,
-            "watch": self.watch,
-            "model_watch": self.model_watch,
-        }
-        saved = {name: part.to_bytes() for name, part in parts.items() if part is not None}
+        parts = {"forecaster": self.forecaster, "scores": self.scores, **self.monitors}
+        saved = {name: part.to_bytes() for name, part in parts.items()}
         plain: dict[str, Any] = {"seq": self.seq, "time": self.time, "groups": self.groups.spec()}
         if self.order is not None:
             held = [outcome for _, outcome in sorted(self.order.known.items())]
@@ -571,9 +537,7 @@ class Stream(Stateful):
         stream._assemble(name, cast(StreamSpec, spec), sc.Forecaster.from_bytes(parts["forecaster"]), groups)
         own = {"property": stream.property, "groups": groups}
         stream.scores = StreamEvaluation.from_bytes(parts["scores"], **own)
-        stream.watch, stream.model_watch = (
-            GroupMonitor.from_bytes(parts[name], **own) if name in parts else None for name in ("watch", "model_watch")
-        )
+        stream.monitors = {each: GroupMonitor.from_bytes(parts[each], **own) for each in MONITORS if each in parts}
         stream.order = stream._saved_order(packed.plain["order"], parts["held"]) if "order" in packed.plain else None
         stream.seq = stream.snapshot_seq = packed.plain["seq"]
         stream.time = packed.plain["time"]
@@ -601,10 +565,11 @@ class Stream(Stateful):
                 "version that wrote it"
             ) from error
 
-    def _row(self, forecast: sc.Forecast) -> Row:
-        """The case's groups: its context without the level sets of the hint behind them."""
-        n = len(forecast.context) // 16
-        indices = np.frombuffer(forecast.context, dtype=np.int64, count=n)
-        values = np.frombuffer(forecast.context, dtype=np.float64, offset=8 * n)
-        k = int(indices.searchsorted(self.groups.n))
-        return Row(indices[:k], values[:k])
+
+def groups_row(forecast: sc.Forecast, n_groups: int) -> Row:
+    """The case's groups, times its weight: its context without the level sets of the hint behind them."""
+    n = len(forecast.context) // 16
+    indices = np.frombuffer(forecast.context, dtype=np.int64, count=n)
+    values = np.frombuffer(forecast.context, dtype=np.float64, offset=8 * n)
+    k = int(indices.searchsorted(n_groups))
+    return Row(indices[:k], values[:k])

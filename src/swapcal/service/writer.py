@@ -17,8 +17,8 @@ from swapcal.service.idempotency import ForecastJob, OutcomeJob, play
 from swapcal.service.metrics import Metrics
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import Problem, StoreDown
-from swapcal.service.spec import seconds
 from swapcal.service.store import Commit, EventStore, NotOwner
+from swapcal.tasks.config import parse_delay
 
 log = logging.getLogger("swapcal.service")
 
@@ -48,7 +48,7 @@ class Writer:
     ----------
     store
         Opened, used and closed in the thread alone.
-    room
+    max_queued
         How many cases can wait in the queue; more are refused with 503.
     snapshot_every
         Events between snapshots: what must be replayed after a crash, at most.
@@ -57,10 +57,10 @@ class Writer:
     """
 
     def __init__(
-        self, store: EventStore, metrics: Metrics, *, room: int, snapshot_every: int, max_streams: int
+        self, store: EventStore, metrics: Metrics, *, max_queued: int, snapshot_every: int, max_streams: int
     ) -> None:
         self.registry, self.metrics = Registry(store, max_streams), metrics
-        self.store, self.room, self.snapshot_every = store, room, snapshot_every
+        self.store, self.max_queued, self.snapshot_every = store, max_queued, snapshot_every
         self.queued = 0
         self.refusal: sc.SwapcalError | None = None
         self._queue: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
@@ -93,7 +93,7 @@ class Writer:
         """What became of a job; raises `Problem` or `NotOwner` where it was refused as a whole."""
         if self.is_stalled:
             raise _down(UNAVAILABLE)
-        if self.queued + size > self.room:
+        if self.queued + size > self.max_queued:
             self.metrics.queue_full += 1
             raise Problem(503, "too much waits to be stored; send the same request again", retry_after=1)
         assert self._loop is not None
@@ -263,7 +263,7 @@ class Writer:
         self._pruned = time.monotonic()
         try:
             for stream in self.registry.streams.values():
-                before = time.time() - seconds(stream.spec.keep)
+                before = time.time() - parse_delay(stream.spec.keep)[0]
                 self.metrics.pruned += self.store.prune(stream.name, before, stream.snapshot_seq, PRUNE_AT_ONCE)
         except StoreDown as error:
             self._lost(error)

@@ -146,10 +146,7 @@ class KeyModels(NamedTuple):
         plain: dict[str, Any] = {"max_pending": config.max_pending}
         template, column, seed = "", "", 0
         if isinstance(task, ScalarTask):
-            plain |= {name: getattr(config, name) for name in ("seed", "r", "levels")}
-            plain |= {} if config.trust is None else {"trust": config.trust}
-            plain |= {"hint": OnlineRegression()} if config.learns else {}
-            one = Forecaster(task.columns.property, functions, **plain)
+            one = config.forecaster(task.columns.property, functions, levels=config.levels)
             template, seed, plain = one.to_bytes().hex(), one.rules.seed, {}
             known = np.concatenate([known_outcomes(config, batch, task.source) for batch in first])
             groups = forecaster_for_key(one, "audit").hypotheses

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 from swapcal.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from swapcal.forecaster import Forecaster
     from swapcal.hypotheses.groups import Groups
-    from swapcal.protocols import Elicitable
+    from swapcal.protocols import Elicitable, Hypotheses
 
 MOST_BINS, MOST_LEVELS = 100_000, 10_000
 
@@ -274,17 +275,31 @@ class TaskConfig:
         value = getattr(self, name)
         return value is not None and value is not False and value != () and value != _DEFAULTS[name]
 
-    def grouping(self) -> "Groups":
+    def grouping(self, rare: int = 1) -> "Groups":
         """The groups that are asked about, which have seen nothing yet."""
         from swapcal.hypotheses.groups import Groups
 
-        return Groups(self.groups, limit=self.limit, categories=self.categories)
+        return Groups(self.groups, limit=self.limit, rare=rare, categories=self.categories)
 
     def property_on(self, low: float, high: float) -> "Elicitable":
         """The property that is asked about, for outcomes in [low, high]."""
         from swapcal.properties import from_text
 
         return from_text(self.property, low, high) if isinstance(self.property, str) else self.property
+
+    def forecaster(
+        self, property: "Elicitable", hypotheses: "Hypotheses", n_features: int = 0, **own: Any
+    ) -> "Forecaster":
+        """The forecaster of one number that is asked for; what is given as `own` goes before what is said here."""
+        from swapcal.forecaster import Forecaster
+        from swapcal.hints import OnlineRegression
+
+        names = ("horizon", "r", "bins", "seed", "trust", "jitter", "max_pending")
+        settings = {name: getattr(self, name) for name in names}
+        settings["levels"] = self.levels if self.p is not None or self.learns else 0
+        settings["hint"] = OnlineRegression(n_features=n_features) if self.learns else None
+        settings = {name: value for name, value in {**settings, **own}.items() if value is not None}
+        return Forecaster(property, hypotheses, **settings)
 
     def settings(self) -> dict[str, Any]:
         """Plain data: what it takes to ask again."""

@@ -9,7 +9,6 @@ import numpy as np
 from swapcal.decisions import lost, saved
 from swapcal.errors import DataError
 from swapcal.forecaster import Forecaster
-from swapcal.hints import OnlineRegression
 from swapcal.hypotheses.numeric import Numeric
 from swapcal.protocols import Hypotheses, Rows
 from swapcal.tables.batch import Batch
@@ -144,20 +143,7 @@ class ScalarTask(Task):
             # A property or hint of the user's own is not in the file.
             return Forecaster.from_bytes(saved.forecaster, property=self.columns.property, hypotheses=hypotheses)
         n_features = 0 if self.features is None else len(self.features.columns)
-        more: dict[str, Any] = {} if config.trust is None else {"trust": config.trust}
-        more |= {} if config.max_pending is None else {"max_pending": config.max_pending}
-        return Forecaster(
-            self.columns.property,
-            hypotheses,
-            horizon=config.horizon,
-            r=config.r,
-            seed=config.seed,
-            hint=OnlineRegression(n_features=n_features) if config.learns else None,
-            levels=config.levels if config.p is not None or config.learns else 0,
-            jitter=self.jitter,
-            bins=config.bins,
-            **more,
-        )
+        return config.forecaster(self.columns.property, hypotheses, n_features, jitter=self.jitter)
 
 
 def _dense(features: Numeric, batch: Batch) -> Float64Array:

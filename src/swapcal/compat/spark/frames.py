@@ -12,6 +12,7 @@ from swapcal.compat.spark.workers import (
     left,
     merged_audits,
     named,
+    pa,
     partial_audit,
     play_bucket,
     recalibrated_keys,
@@ -34,11 +35,8 @@ from swapcal.tasks.result import Result
 class BucketProcessor:
     """A `StatefulProcessor` of Spark by its methods; its base class would make pyspark a need of this module."""
 
-    def __init__(
-        self, columns: SparkColumns, template: bytes, idle: float | None, remember: int, forget: float | None = None
-    ) -> None:
-        self.columns, self.template, self.idle, self.remember = columns, template, idle, remember
-        self.forget = forget
+    def __init__(self, columns: SparkColumns, template: bytes, rules: dict[str, Any], forget: float | None) -> None:
+        self.columns, self.template, self.rules, self.forget = columns, template, rules, forget
 
     def init(self, handle: Any) -> None:
         """Spark calls it first."""
@@ -48,8 +46,6 @@ class BucketProcessor:
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802
         """The events of a bucket in a micro-batch."""
-        pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-
         tables = [pa.Table.from_pandas(frame, preserve_index=False) for frame in rows]
         table = pa.concat_tables(tables, promote_options="permissive")
         bucket = self._bucket()
@@ -68,7 +64,7 @@ class BucketProcessor:
                 yield left(gone, self.columns)
 
     def _bucket(self) -> KeyBucket:
-        bucket = KeyBucket(self._made, idle=self.idle, remember=self.remember)
+        bucket = KeyBucket(self._made, **self.rules)
         return bucket.filled(bytes(self._state.get()[0])) if self._state.exists() else bucket
 
     def _keep(self, bucket: KeyBucket) -> None:
@@ -104,8 +100,11 @@ def recalibrate(
     property: Elicitable = PROBABILITY,
     hint: str | None = None,
     groups: Sequence[Any] | Groups = (),
+    weight: str | None = None,
     known: str | None = None,
+    order: str = "arrival",
     id: str | None = None,
+    never: str | None = None,
     output: str = "forecast",
     limit: int = 100,
     most_rows: int = 50_000_000,
@@ -136,10 +135,17 @@ def recalibrate(
         The column of your model's forecasts.
     groups : sequence or Groups
         Columns and tuples of columns, as for `Groups`; or `Groups` that were fitted. None: everybody.
+    weight : str, optional
+        The share in [0, 1] for which a case counts.
     known : str, optional
-        When a row's outcome is known, in the unit of `time`; for a batch. Default: before the next row.
+        When a row's outcome is known, in the unit of `time`; in a stream, where it may not be learned when its event
+        comes. Default: before the next row, or now.
+    order : {"arrival", "forecast"}
+        Late outcomes are learned as they come, or once those of all earlier cases of the key are known.
     id : str, optional
         The id of a case; for a stream.
+    never : str, optional
+        For a stream: true in an event that says that the outcome of a case will never come, whose `y` is null.
     output : str
         The name of the new column.
     limit : int
@@ -164,8 +170,8 @@ def recalibrate(
     -------
     pyspark.sql.DataFrame
         Of a batch: all columns and the forecasts. Of a stream: key, id, time, y, forecast and `status`, one row for
-        each event; filter by status ("repeated", "unknown", "expired", "invalid") for what was not learned from, and
-        "idle" for keys that have left.
+        each event; filter by status ("repeated", "unknown", "expired", "invalid", "forgotten") for what was not learned
+        from, and "idle" for keys that have left.
 
     Notes
     -----
@@ -173,21 +179,22 @@ def recalibrate(
     goes on with the same forecasts. Rows of a key are in one worker's memory at a time, and in one bucket of the state
     store. A stream needs RocksDB as its state store, which is set here if nothing else was, and the package protobuf.
     """
-    columns = SparkColumns(key, y, hint, _group_columns(groups), named(time, "time"), known, id, output)
+    columns = SparkColumns(key, y, hint, _group_columns(groups), named(time, "time"), known, id, output, weight, never)
     columns.check(df.dtypes)
     hypotheses = groups if isinstance(groups, Groups) else Groups(groups, limit=limit) if groups else constant()
     if df.isStreaming:
         settings = {"max_pending": 4096, **settings}
     template = Forecaster(property, hypotheses, seed=seed, **settings)
+    inputs.one_of(order, "order", ("arrival", "forecast"))
     if not df.isStreaming:
-        return _batch(df, columns, template.to_bytes(), inputs.integer(most_rows, "most_rows", 1))
+        if never is not None:
+            raise InvalidInput("never= is for a stream; in a batch nothing is learned from an outcome that is null")
+        return _batch(df, columns, template.to_bytes(), inputs.integer(most_rows, "most_rows", 1), order)
     if id is None:
         raise InvalidInput("a stream needs id=, the column by which an outcome finds its case")
-    if known is not None:
-        raise InvalidInput("known= is for a batch; in a stream an outcome is known when its event comes")
     forget = None if forget_after is None else inputs.number(forget_after, "forget_after", 1e-3, 1e10)
-    whole = inputs.integer(remember, "remember", 0)
-    processor = BucketProcessor(columns, template.to_bytes(), idle, whole, forget)
+    rules = {"idle": idle, "remember": inputs.integer(remember, "remember", 0), "order": order}
+    processor = BucketProcessor(columns, template.to_bytes(), rules, forget)
     return _stream(df, columns, processor, inputs.integer(buckets, "buckets", 1))
 
 
@@ -197,12 +204,12 @@ def _group_columns(groups: Any) -> tuple[str, ...]:
     return groups.columns if isinstance(groups, Groups) else Groups(groups).columns if groups else ()
 
 
-def _batch(df: Any, columns: SparkColumns, template: bytes, most_rows: int) -> Any:
+def _batch(df: Any, columns: SparkColumns, template: bytes, most_rows: int, order: str) -> Any:
     types = package("pyspark.sql.types", "recalibrate", extra="spark")
     schema = types.StructType([*df.schema.fields, types.StructField(columns.output, types.DoubleType(), True)])
 
     def play(parts: Iterator[Any]) -> Iterator[Any]:
-        return recalibrated_keys(parts, columns, template, most_rows)
+        return recalibrated_keys(parts, columns, template, most_rows, order)
 
     return df.repartition(columns.key).sortWithinPartitions(columns.key).mapInArrow(play, schema)
 
@@ -299,13 +306,9 @@ def audit(
     functions = package("pyspark.sql.functions", "audit", extra="spark")
 
     def part(parts: Iterator[Any]) -> Iterator[Any]:
-        pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-
         yield pa.RecordBatch.from_pydict({"audit": [partial_audit(batches(parts), empty, forecast, y, columns)]})
 
     def merge(table: Any) -> Any:
-        pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-
         return pa.table({"audit": [merged_audits(table["audit"].to_pylist())]})
 
     parts = df.select(*dict.fromkeys((forecast, y, *columns))).mapInArrow(part, "audit binary")
@@ -313,5 +316,5 @@ def audit(
     if n_parts > _BRANCHES:
         branch = functions.pmod(functions.spark_partition_id(), functions.lit(max(n_parts // _BRANCHES, 2)))
         parts = parts.withColumn("branch", branch).groupBy("branch").applyInArrow(merge, "audit binary")
-    found = merged_audits(bytes(row[0]) for row in parts.collect())
-    return Column.from_bytes(empty if found is None else found)
+    total = merged_audits(bytes(row[0]) for row in parts.collect())
+    return Column.from_bytes(empty if total is None else total)

@@ -19,6 +19,9 @@ from swapcal.keyed.keyed import forecaster_for_key, key_text
 from swapcal.tables.sources import package
 from swapcal.typing import Float64Array
 
+pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
+pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
+
 # --------
 # Which column is what: checked against a DataFrame's schema before anything runs.
 
@@ -39,12 +42,14 @@ class SparkColumns:
     known: str | None = None
     id: str | None = None
     output: str = "forecast"
+    weight: str | None = None
+    never: str | None = None
 
     @property
     def read(self) -> list[str]:
         """All that are read, each once."""
-        single = [name for name in (self.key, self.y, self.hint, self.known, self.id) if name is not None]
-        return list(dict.fromkeys([*single, *self.time, *self.groups]))
+        single = (self.key, self.y, self.hint, self.known, self.id, self.weight, self.never)
+        return list(dict.fromkeys(name for name in (*single, *self.time, *self.groups) if name is not None))
 
     def check(self, types: Sequence[tuple[str, str]]) -> None:
         """One sentence about the first column that is missing or of the wrong type; `types` is `DataFrame.dtypes`."""
@@ -60,6 +65,8 @@ class SparkColumns:
             (self.hint, "hint", _NUMBERS, "a number"),
             (self.known, "known", _TIMES, "a time or a number"),
             (self.id, "id", _KEYS, "a string or a whole number"),
+            (self.weight, "weight", _NUMBERS, "a number"),
+            (self.never, "never", ("boolean",), "true or false"),
             *((name, "time", (*_TIMES, "string"), "a time, a number or a string") for name in self.time[1:]),
             *((name, "time", _TIMES, "a time or a number") for name in self.time[:1]),
         ]
@@ -87,33 +94,32 @@ _OUT = 10_000
 """Rows that leave a worker together, at least."""
 
 
-def recalibrated(table: Any, columns: SparkColumns, template: bytes, most_rows: int) -> Any:
+def recalibrated(table: Any, columns: SparkColumns, template: bytes, most_rows: int, order: str = "arrival") -> Any:
     """All rows of one key, in the order of time, with their forecasts."""
-    pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-
     key = _key(table, columns)
     _check_size(key, table.num_rows, most_rows)
     table = in_order(table, key, columns)
-    clock, known = moments(table, columns.time[0]), None
-    if columns.known is not None:
-        known = moments(table, columns.known)
+    known = None if columns.known is None else moments(table, columns.known)
     forecasts = forecaster_for_key(_template(template), "key", key_text(key)).run(
         contexts(table, columns.groups),
         floats(table, columns.y),
         None if columns.hint is None else floats(table, columns.hint),
         missing="skip",
         known=known,
-        times=None if known is None else clock,
+        times=None if known is None else moments(table, columns.time[0]),
+        weights=None if columns.weight is None else floats(table, columns.weight),
+        order=order,
     )
     return table.append_column(columns.output, pa.array(forecasts))
 
 
-def recalibrated_keys(parts: Iterator[Any], columns: SparkColumns, template: bytes, most_rows: int) -> Iterator[Any]:
+def recalibrated_keys(
+    parts: Iterator[Any], columns: SparkColumns, template: bytes, most_rows: int, order: str = "arrival"
+) -> Iterator[Any]:
     """Record batches of a partition whose rows are sorted by key, with forecasts: key after key, one in memory.
 
     Many keys share a batch on their way in and out: a batch for each would cost more than its forecasts.
     """
-    pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
     held: list[Any] = []
     done: list[Any] = []
     seen: set[Any] = set()
@@ -121,7 +127,7 @@ def recalibrated_keys(parts: Iterator[Any], columns: SparkColumns, template: byt
         key, rows = (None, None) if piece is None else piece
         if held and (rows is None or key != held[0][0]):
             whole = pa.concat_tables([each for _, each in held])
-            done.append(recalibrated(whole, columns, template, most_rows))
+            done.append(recalibrated(whole, columns, template, most_rows, order))
             held = []
         if rows is not None:
             if not held and key in seen:
@@ -136,7 +142,6 @@ def recalibrated_keys(parts: Iterator[Any], columns: SparkColumns, template: byt
 
 def _pieces(parts: Iterator[Any], columns: SparkColumns) -> Iterator[tuple[Any, Any]]:
     """Runs of rows of one key, with the key."""
-    pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
     for table in batches(parts):
         _key(table, columns)
         keys = table[columns.key].combine_chunks()
@@ -154,21 +159,21 @@ def _check_size(key: Any, n_rows: int, most_rows: int) -> None:
 
 
 def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
-    """The events of some keys: cases, whose y is null, and outcomes. One row for each event, with what came of it."""
-    pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-    pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
-
+    """The events of some keys: cases, whose y is null, and outcomes, or that none will come. One row for each event."""
     assert columns.id is not None
     _key(table, columns)
     if pc.any(pc.is_null(table[columns.id])).as_py():
         raise InvalidInput(f"an event has no id: the column {columns.id!r} is null")
-    is_outcome = pc.is_valid(table[columns.y])
-    table = table.append_column("__outcome", is_outcome)
+    never = pa.nulls(table.num_rows, pa.bool_()) if columns.never is None else table[columns.never]
+    table = table.append_column("__never", pc.fill_null(never.cast(pa.bool_()), False))
+    table = table.append_column("__outcome", pc.or_(pc.is_valid(table[columns.y]), table["__never"]))
     order = [(name, "ascending") for name in (columns.key, *columns.time, "__outcome", columns.id)]
     table = table.sort_by(order).combine_chunks()
     keys, ids = table[columns.key].to_pylist(), table[columns.id].to_pylist()
     y, clock = floats(table, columns.y), moments(table, columns.time[0])
-    hints = None if columns.hint is None else floats(table, columns.hint)
+    never, is_case = (table[name].to_numpy() == value for name, value in (("__never", True), ("__outcome", False)))
+    hints, weights = (None if name is None else floats(table, name) for name in (columns.hint, columns.weight))
+    known = None if columns.known is None else moments(table, columns.known)
     starts = [0, *(t for t in range(1, len(keys)) if keys[t] != keys[t - 1]), len(keys)]
     parts = []
     for first, last in pairwise(starts):
@@ -177,9 +182,17 @@ def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
 
         def events(some: slice, first: int = first) -> Events:
             inside = slice(first + some.start, first + some.stop)
-            cases = inside.start + np.flatnonzero(np.isnan(y[inside]))
-            x = contexts(table.take(cases), columns.groups)
-            return Events(ids[inside], y[inside], x, None if hints is None else hints[cases])
+            cases = inside.start + np.flatnonzero(is_case[inside])
+            return Events(
+                ids[inside],
+                y[inside],
+                contexts(table.take(cases), columns.groups),
+                None if hints is None else hints[cases],
+                weights=None if weights is None else weights[cases],
+                times=None if known is None else clock[inside],
+                known=None if known is None else known[inside],
+                never=never[inside],
+            )
 
         parts.append(bucket.play(keys[first], clock[first:last], last - first, events))
     if len(clock):
@@ -204,8 +217,6 @@ def left(keys: list[Any], columns: SparkColumns) -> Any:
 
 def partial_audit(tables: Iterable[Any], empty: bytes, forecast: str, y: str, groups: tuple[str, ...]) -> bytes:
     """The column of some rows, those without an outcome or a forecast left out."""
-    pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
-
     column = Column.from_bytes(empty)
     for table in tables:
         whole = table.filter(pc.and_(pc.is_valid(table[y]), pc.is_valid(table[forecast])))
@@ -229,8 +240,6 @@ def merged_audits(parts: Iterable[bytes]) -> bytes | None:
 
 def in_order(table: Any, key: Any, columns: SparkColumns) -> Any:
     """The rows in the order of time, which must be a total one: that in which a shuffle leaves them is not defined."""
-    pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
-
     for name in columns.time:
         if table[name].null_count:
             raise InvalidInput(
@@ -260,8 +269,6 @@ def contexts(table: Any, groups: tuple[str, ...]) -> Any:
 
 def floats(table: Any, name: str) -> Float64Array:
     """A column of numbers; NaN where it is null."""
-    pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-
     column = table[name].combine_chunks()
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
@@ -270,8 +277,6 @@ def floats(table: Any, name: str) -> Float64Array:
 
 def moments(table: Any, name: str) -> Float64Array:
     """A column of times in seconds, or of numbers; NaN where it is null."""
-    pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-
     column = table[name].combine_chunks()
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("us"))
@@ -283,8 +288,6 @@ def moments(table: Any, name: str) -> Float64Array:
 
 def batches(parts: Iterator[Any]) -> Iterator[Any]:
     """Record batches as tables."""
-    pa = package("pyarrow", "swapcal.compat.spark", extra="spark")
-
     return (pa.Table.from_batches([part]) for part in parts if part.num_rows)
 
 
