@@ -49,6 +49,7 @@ def test_a_star_brings_every_name() -> None:
     assert set(swapcal.__dir__()) <= set(space)
 
 
+@pytest.mark.slow
 def test_types_reach_the_caller(tmp_path: Path) -> None:
     """Strict mypy knows what the lazily loaded names are, and that others are not there."""
     user = tmp_path / "user.py"

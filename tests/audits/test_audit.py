@@ -264,7 +264,7 @@ def test_every_cell_gets_its_share_of_the_error_probability() -> None:
 @pytest.mark.parametrize("bins", [None, 5])
 def test_intervals_hold_together(rounds: Any, bins: int | None) -> None:
     """A low confidence, so that the test could see a failure; a run misses if any of its cells does."""
-    n_runs, confidence, misses = 300, 0.5, 0
+    n_runs, confidence, misses = some(300), 0.5, 0
     for seed in range(n_runs):
         audit = Audit(bins=bins)
         audit.update_many(*simulated(400, 40, seed=seed))

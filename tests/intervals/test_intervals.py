@@ -89,7 +89,7 @@ def test_many_levels_never_cross_and_each_covers() -> None:
 
 
 def test_crps_improves_on_the_hint_alone_and_is_the_mean_pinball_loss() -> None:
-    X, y, hints = noisy(2500)
+    X, y, hints = noisy(1500)
     levels = np.arange(1, 20) / 20
     quantiles, scores = Quantiles(levels, sc.Finite(3), seed=1), []
     for x, label, hint in zip(X, y, hints, strict=True):

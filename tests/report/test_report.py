@@ -266,7 +266,7 @@ def test_threads_draw_the_same_and_settings_stay() -> None:
 def test_write_gives_the_path_or_a_sentence(tmp_path: Path) -> None:
     result = examples.constant_example()
     written = page.write(result, tmp_path / "page.html")
-    assert written.read_text(encoding="utf-8") == page.html(result)
+    assert written.read_text(encoding="utf-8") == _page("constant")
     with pytest.raises(InvalidInput, match=r"cannot be written to .*nowhere.*give another path"):
         page.write(result, tmp_path / "nowhere" / "page.html")
 

@@ -218,13 +218,13 @@ def texts(column: Any) -> list[str | None]:
 
 
 def test_values_from_csv_stay_text_and_missing_is_missing(tmp_path: Path) -> None:
-    data = b'code,n\n01,1\n1, 2\n"a,b",3.5e0\n"two\nlines",NA\n" 1",null\nNA,\n"",-4\n"NA","5"\n2" pipe,"5"'
+    data = b'code,n\n01,1\n1, 2\n"a,b",3.5e0\n"two\nlines",NA\n" 1",null\nNA,\n"",-4\n"NA","5"\n NA ,"NA"\n2" pipe,"5"'
     (batch,) = read(saved(tmp_path / "t.csv", data))
-    assert texts(batch.column("code")) == ["01", "1", "a,b", "two\nlines", "1", None, None, "NA", '2" pipe']
-    expected = [1.0, 2.0, 3.5, np.nan, np.nan, np.nan, -4.0, 5.0, 5.0]
+    assert texts(batch.column("code")) == ["01", "1", "a,b", "two\nlines", "1", None, None, "NA", None, '2" pipe']
+    expected = [1.0, 2.0, 3.5, np.nan, np.nan, np.nan, -4.0, 5.0, np.nan, 5.0]
     assert np.array_equal(batch.numbers("n"), expected, equal_nan=True)
     (batch,) = read(saved(tmp_path / "t.csv", data.replace(b'pipe,"5"', b"pipe,5")))
-    assert batch.n == 9
+    assert batch.n == 10
 
 
 @settings(max_examples=some(150))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import swapcal as sc
@@ -31,13 +32,16 @@ def timed(seed: int = 1) -> dict[str, Any]:
     }
 
 
-def test_a_delay_in_rows_is_that_of_the_forecaster() -> None:
+def test_a_delay_in_rows_is_that_of_the_forecaster(tmp_path: Path) -> None:
     columns = timed()
     result = run(columns, TaskConfig("y", "p", delay="50"), seed=4, out=None)
     forecaster = sc.Forecaster(sc.Mean(), sc.Groups([]), seed=4)
     shown = forecaster.run(columns, columns["y"], columns["p"], known=np.arange(TIMED) + 50.0)
     assert result.after.loss == pytest.approx(np.mean((shown - columns["y"]) ** 2))
     assert (result.lateness.n_pending, result.lateness.n_late) == (50, TIMED - 50)
+    pd.DataFrame(columns).to_csv(tmp_path / "in.csv", index=False)
+    at_once = run(tmp_path / "in.csv", TaskConfig("y", "p"), seed=4)
+    assert "--time day and --delay 2d" in at_once.verdict.sentences[-1], "a column of times is named"
 
 
 def test_a_delay_and_a_column_are_one_thing(tmp_path: Path) -> None:
