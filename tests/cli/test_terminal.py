@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from commands import ASKED, lines_of, process, refused, swapcal, table
-from swapcal.tables import records, text
+from swapcal.tables import records, sources
 from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig, parse_columns, parse_groups
 from swapcal.tasks.result import from_json
@@ -92,7 +92,7 @@ def test_ctrl_c_in_csv_parsing(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         return parse(*arguments, **named)
 
     table(folder / "in.csv", 5_000)
-    monkeypatch.setattr(text, "BLOCK", 1 << 14)
+    monkeypatch.setattr(sources, "BLOCK", 1 << 14)
     monkeypatch.setattr(csv, "read_csv", interrupted)
     for command in (("run", "in.csv", *ASKED, "--state", "s"), ("audit", "in.csv", "--y", "y", "--p", "p")):
         parsed.clear()

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from swapcal.audits import Audit
 from swapcal.audits.column import Column
-from swapcal.audits.scores import PairedLosses, fine_edges
-from swapcal.audits.timeline import ErrorHistory
+from swapcal.audits.scores import ErrorHistory, PairedLosses, fine_edges
 from swapcal.decisions import Decisions
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Groups
