@@ -41,7 +41,7 @@ class Exports:
         module = self.home[name]
         # A room of the package is named by the package itself.
         parts = (f"{module}.{name}",) if module == self.package else (module,)
-        found = importlib.import_module(*parts)
-        value = found if module == self.package else getattr(found, name)
+        target = importlib.import_module(*parts)
+        value = target if module == self.package else getattr(target, name)
         setattr(package, name, value)
         return value

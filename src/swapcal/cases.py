@@ -1,11 +1,10 @@
-"""The life of a case: ids, what becomes of each event, in which order outcomes are learned; and the pure step."""
+"""Cases and outcomes as events: each gets one status, from one table; and the pure step."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from itertools import takewhile
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,226 +16,12 @@ from swapcal.engine.schedule import NOT_YET, Schedule, to_seconds
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.forecaster import Forecaster
 from swapcal.intervals import Interval, Quantiles
+from swapcal.lifecycle import EVENTS, STATES, STATUSES, TABLE, Order
 from swapcal.protocols import Elicitable, Hypotheses, LearningHint, Rows
 from swapcal.state import Packed, Saved, Shape, Stateful, kind_of
-from swapcal.typing import Float64Array
-
-# --------
-# The life of a case: each event gets one status, from one table.
+from swapcal.typing import Float64Array, IntArray
 
 Id = str | int
-
-STATES = ("unknown", "waiting", "known", "learned", "expired", "forgotten")
-"""Of a case. Known: its outcome has come and is not learned yet. The last three are closed."""
-STATUSES = (
-    "forecast",
-    "same forecast",
-    "learned",
-    "repeated",
-    "unknown",
-    "expired",
-    "invalid",
-    "held",
-    "forgotten",
-    "contradicted",
-    "corrected",
-    "conflict",
-)
-"""Of an event: what became of it."""
-EVENTS = ("predict", "predict other", "learn", "learn other", "learn invalid", "forget")
-"""What may come: a case, or one with the id of another case; an outcome that is new or the one that had come, another
-one, or one that is not allowed; the word that none will come."""
-
-TABLE: dict[str, tuple[str, ...]] = {
-    "unknown": ("forecast", "forecast", "unknown", "unknown", "unknown", "unknown"),
-    "waiting": ("same forecast", "conflict", "learned", "learned", "invalid", "forgotten"),
-    "known": ("same forecast", "conflict", "repeated", "contradicted", "contradicted", "contradicted"),
-    "learned": ("same forecast", "conflict", "repeated", "contradicted", "contradicted", "contradicted"),
-    "expired": ("same forecast", "conflict", "expired", "expired", "expired", "expired"),
-    "forgotten": ("same forecast", "conflict", "contradicted", "contradicted", "contradicted", "repeated"),
-}
-"""The status of each of `EVENTS` by the state of its case."""
-
-NEXT = {
-    "forecast": "waiting",
-    "learned": "learned",
-    "held": "known",
-    "corrected": "known",
-    "forgotten": "forgotten",
-    "expired": "expired",
-}
-"""The state of a case after an event of this status; after any other it stays what it is."""
-
-
-class Entry(NamedTuple):
-    """A case: its state, the number of its round, its forecast, and its outcome where that has come.
-
-    `asked` tells what it was asked with, where that is compared; `ticket` is the forecast to be updated, where the
-    model does not hold it.
-    """
-
-    state: str
-    round: int
-    forecast: tuple[float, ...]
-    y: float | None = None
-    asked: bytes | None = None
-    ticket: Any = None
-
-
-class Event(NamedTuple):
-    """A case (`kind` "predict"), an outcome ("learn"; invalid where it is not allowed), or that none will come."""
-
-    kind: Literal["predict", "learn", "forget"]
-    y: float | None = None
-    asked: bytes | None = None
-    invalid: bool = False
-
-
-def answer(
-    entry: Entry | None, event: Event, *, expired: bool = False, held: bool = False, corrections: bool = False
-) -> tuple[str, str]:
-    """What becomes of an event, and the state of its case afterwards: `TABLE`, and nothing else.
-
-    Parameters
-    ----------
-    entry : Entry or None
-        The case; None for one that is not known.
-    event : Event
-        What comes.
-    expired : bool
-        Whether an outcome of the case would come too late by now.
-    held : bool
-        Whether its outcome must wait for a moment ahead, or for outcomes of earlier forecasts.
-    corrections : bool
-        Whether an outcome may be replaced by another one before it is learned.
-
-    Returns
-    -------
-    tuple of str
-        One of `STATUSES`, and one of `STATES`.
-
-    Examples
-    --------
-    >>> case = Entry("learned", 0, (0.4,), 1.0)
-    >>> [answer(case, Event("learn", y)) for y in (1.0, 0.0)]
-    [('repeated', 'learned'), ('contradicted', 'learned')]
-    """
-    state = "unknown" if entry is None else entry.state
-    if expired and state in ("waiting", "known"):
-        state = "expired"
-    column: str = event.kind
-    if event.kind == "learn":
-        if event.invalid:
-            column = "learn invalid"
-        elif entry is not None and entry.y != event.y:
-            column = "learn other"
-    elif event.kind == "predict" and entry is not None and entry.asked != event.asked:
-        column = "predict other"
-    status = TABLE[state][EVENTS.index(column)]
-    if status == "learned" and held:
-        status = "held"
-    elif corrections and state == "known" and column == "learn other":
-        status = "corrected"
-    return status, NEXT.get(status, state)
-
-
-# --------
-# Which known outcomes may be learned now.
-
-
-class KnownOutcome(NamedTuple):
-    """An outcome that has come: of this round, to be learned at this moment; with what its update will need."""
-
-    round: int
-    y: float
-    due: float
-    ticket: Any
-
-
-class Order:
-    """Holds outcomes until they are due and, by forecast, until nobody waits for an earlier one.
-
-    For single events what `engine.schedule.schedule` is for recorded streams.
-
-    Parameters
-    ----------
-    by : {"arrival", "forecast"}
-        "forecast": an outcome is learned when those of all earlier forecasts have come and are due, or have had
-        `settle` rounds to come.
-    settle : int, optional
-        After so many further forecasts nobody waits for an outcome any more. None: always.
-    first : int
-        Nobody waits for the outcomes of earlier rounds than this.
-
-    Examples
-    --------
-    >>> order = Order("forecast", settle=10)
-    >>> order.add(1, 0.3)
-    >>> order.due(issued=2)
-    []
-    >>> order.add(0, 0.9)
-    >>> [outcome.y for outcome in order.due(issued=2)]
-    [0.9, 0.3]
-
-    Nobody waits for an outcome that will not come.
-
-    >>> order.add(3, 0.5)
-    >>> order.skip(2)
-    >>> [outcome.y for outcome in order.due(issued=4)]
-    [0.5]
-    """
-
-    def __init__(self, by: str = "arrival", settle: int | None = None, first: int = 0) -> None:
-        self.by = inputs.one_of(by, "order", ("arrival", "forecast"))
-        self.settle = None if settle is None else inputs.integer(settle, "settle", 1)
-        self.front = first
-        """By forecast: nobody waits for an earlier round than this."""
-        self.known: dict[int, KnownOutcome] = {}
-        self.gone: set[int] = set()
-        """Rounds from the front on whose outcomes will not come."""
-        self._ahead: list[tuple[float, int]] = []
-        self._ripe: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self.known)
-
-    def __contains__(self, round: int) -> bool:
-        return round in self.known
-
-    def add(self, round: int, y: float, due: float = -math.inf, ticket: Any = None) -> None:
-        """One more outcome, or another one in its place; NaN for a moment that never comes."""
-        if not math.isnan(due) and (round not in self.known or self.known[round].due != due):
-            heappush(self._ahead, (due, round))
-        self.known[round] = KnownOutcome(round, y, due, ticket)
-
-    def skip(self, round: int) -> None:
-        """The outcome of a round will not come, or too late: nobody waits for it."""
-        self.known.pop(round, None)
-        if self.by == "forecast" and round >= self.front:
-            self.gone.add(round)
-
-    def due(self, issued: int, now: float = math.inf) -> list[KnownOutcome]:
-        """What is to be learned before round number `issued` is forecast, at this moment; it is held no more."""
-        while self._ahead and self._ahead[0][0] <= now:
-            heappush(self._ripe, heappop(self._ahead)[1])
-        if self.by == "forecast":
-            settled = self.front if self.settle is None else issued - self.settle + 1
-            while self.front < settled or self.front in self.gone or self._is_due(self.front, now):
-                self.gone.discard(self.front)
-                self.front += 1
-        outcomes = []
-        while self._ripe and (self.by == "arrival" or self._ripe[0] < self.front):
-            ripe = heappop(self._ripe)
-            if self._is_due(ripe, now):
-                outcomes.append(self.known.pop(ripe))
-        return outcomes
-
-    def _is_due(self, round: int, now: float) -> bool:
-        return round in self.known and self.known[round].due <= now
-
-
-# --------
-# Where cases are: by number, or by id in memory. The service has its store (`service/store.py`).
 
 
 class Model(Protocol):
@@ -265,141 +50,20 @@ class Model(Protocol):
     def play(self, asked: Asked, y: Float64Array, plan: Schedule) -> Float64Array:
         """Forecast cases and learn outcomes as the plan says."""
 
-    def set_outcome(self, line: int, y: float, due: float) -> None:
-        """The outcome of a round that is held."""
+    def set_outcomes(self, lines: IntArray, y: Float64Array, due: Float64Array) -> None:
+        """The outcomes of rounds that are held."""
 
-    def held_outputs(self, line: int) -> Sequence[float]:
-        """Its forecast."""
+    def held_outputs(self, lines: IntArray) -> Float64Array:
+        """Their forecasts, a row each."""
 
     def forget_held(self, line: int) -> None:
-        """Forget it."""
+        """Forget one of them."""
 
     def to_bytes(self) -> bytes:
         """The whole state."""
 
 
-class Book(Protocol):
-    """Where cases are kept by id."""
-
-    def find(self, ids: Sequence[Any]) -> dict[Any, Entry]:
-        """Those of the cases that are known."""
-
-    def put(self, entries: Mapping[Any, Entry]) -> None:
-        """Cases that are new, or have changed."""
-
-    def before(self, round: int) -> dict[Any, Entry]:
-        """Cases of earlier rounds than this that are not closed."""
-
-
-class RowBook:
-    """Cases whose ids are the numbers of their rounds: all is in the model, and nothing is stored.
-
-    So of a closed case nobody knows its outcome, nor whether there was one.
-    """
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-
-    def find(self, ids: Sequence[int]) -> dict[int, Entry]:
-        """Those of the cases that were forecast."""
-        rounds, held = self.model.rounds, self.model.held
-        lines, numbers, _ = held.dues()
-        labels = dict(zip(numbers.tolist(), held.labels(lines).tolist(), strict=True))
-        entries = {}
-        for t in ids:
-            if 0 <= t < rounds.issued:
-                y = labels.get(t, math.nan)
-                state = "waiting" if y != y else "known"
-                if t < rounds.issued - rounds.window:
-                    state = "expired"
-                elif not rounds.is_open(t):
-                    state = "learned"
-                entries[t] = Entry(state, t, (), None if y != y else y)
-        return entries
-
-    def put(self, entries: Mapping[int, Entry]) -> None:
-        """Nothing to do."""
-
-    def before(self, round: int) -> dict[int, Entry]:
-        """None: the model lets go of them by itself."""
-        return {}
-
-
-class MemoryBook:
-    """Cases by id. The last that are closed are remembered, so that a repeated outcome does not look unknown.
-
-    Parameters
-    ----------
-    remember : int
-        How many of them.
-    """
-
-    __slots__ = ("closed", "open", "remember")
-
-    def __init__(self, remember: int = 256) -> None:
-        self.remember = inputs.integer(remember, "remember", 0)
-        self.open: dict[Id, Entry] = {}
-        """Waiting or known, in the order of their rounds; the model holds their forecasts."""
-        self.closed: dict[Id, Entry] = {}
-
-    def find(self, ids: Sequence[Id]) -> dict[Id, Entry]:
-        """Those of the cases that are known."""
-        return {name: book[name] for name in ids for book in (self.open, self.closed) if name in book}
-
-    def put(self, entries: Mapping[Id, Entry]) -> None:
-        """Cases that are new, or have changed; the oldest of too many that are closed become unknown."""
-        for name, entry in entries.items():
-            if entry.state in ("waiting", "known"):
-                self.open[name] = entry
-            else:
-                self.open.pop(name, None)
-                self.closed.pop(name, None)
-                self.closed[name] = entry
-        for name in list(self.closed)[: max(len(self.closed) - self.remember, 0)]:
-            del self.closed[name]
-
-    def before(self, round: int) -> dict[Id, Entry]:
-        """Cases of earlier rounds than this that are not closed."""
-        return dict(takewhile(lambda item: item[1].round < round, self.open.items()))
-
-    def to_state(self) -> Saved:
-        """What it is made of; outcomes and forecasts of open cases are in the model."""
-        entries = list(self.closed.values())
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "rounds": np.array([entry.round for entry in self.open.values()], dtype=np.int64),
-            "forecasts": np.array([entry.forecast for entry in entries], dtype=np.float64),
-            "outcomes": np.array([math.nan if entry.y is None else entry.y for entry in entries], dtype=np.float64),
-            "states": np.array([STATES.index(entry.state) for entry in entries], dtype=np.uint8),
-        }
-        return Saved([list(self.open), list(self.closed), self.remember], arrays)
-
-    @classmethod
-    def from_state(cls, packed: Packed, n_outputs: int, held: HeldRounds | HeldForecasts) -> "MemoryBook":
-        """Make it again, beside the rounds that its model holds."""
-        waiting, closed, remember = packed.plain[:3]
-        sound = type(remember) is int and 0 <= len(closed) <= remember < 1 << 31
-        sound = sound and all(type(name) in (str, int) for name in (*waiting, *closed))
-        if not sound or len({*waiting, *closed}) != len(waiting) + len(closed):
-            raise StateFileError("this saved state is damaged: its cases contradict each other")
-        n = len(closed)
-        shapes = {
-            "rounds": Shape((len(waiting),), np.int64, low=0),
-            "forecasts": Shape((n, n_outputs) if n else (0,), finite=False),
-            "outcomes": Shape((n,), finite=False),
-            "states": Shape((n,), np.uint8, low=STATES.index("learned"), high=len(STATES) - 1),
-        }
-        arrays = packed.arrays(shapes)
-        lines, rounds, _ = held.dues()
-        if arrays["rounds"].tolist() != rounds.tolist():
-            raise StateFileError("this saved state is damaged: the cases that wait are not those of its rounds")
-        book = cls(remember)
-        for name, t, y in zip(waiting, rounds.tolist(), held.labels(lines).tolist(), strict=True):
-            book.open[name] = Entry("waiting", t, ()) if y != y else Entry("known", t, (), y)
-        table = zip(closed, *(arrays[name].tolist() for name in ("forecasts", "outcomes", "states")), strict=True)
-        for name, forecast, y, code in table:
-            book.closed[name] = Entry(STATES[code], -1, tuple(forecast), None if y != y else y)
-        return book
-
+MODELS: dict[Any, Any] = {each.kind: each for each in (Forecaster, Quantiles, Interval, Classes, PredictionSet)}
 
 # --------
 # Events in the order in which they happened, and what came of each.
@@ -474,6 +138,72 @@ class Answers:
         return [STATUSES[code] for code in self.codes.tolist()]
 
 
+# --------
+# Where cases are: those that wait by round, and the last ones that are closed.
+
+Closed = tuple[int, float, Sequence[float]]
+"""Of a case: the position of its state in `STATES`, its outcome (NaN for none), its forecast."""
+
+
+class MemoryBook:
+    """Cases by id. The last that are closed are remembered, so that a repeated outcome does not look unknown.
+
+    Parameters
+    ----------
+    remember : int
+        How many of them.
+    """
+
+    __slots__ = ("closed", "open", "remember")
+
+    def __init__(self, remember: int = 256) -> None:
+        self.remember = inputs.integer(remember, "remember", 0)
+        self.open: dict[Id, int] = {}
+        """The rounds of those that wait or are known, in increasing order; all else of them is in the model."""
+        self.closed: dict[Id, Closed] = {}
+
+    def close(self, cases: Iterable[tuple[Id, Closed]]) -> None:
+        """Cases that are closed now; the oldest of too many become unknown."""
+        self.closed.update(cases)
+        for name in list(self.closed)[: max(len(self.closed) - self.remember, 0)]:
+            del self.closed[name]
+
+    def to_state(self) -> Saved:
+        """What it is made of."""
+        states, outcomes, forecasts = zip(*self.closed.values(), strict=True) if self.closed else ((), (), ())
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "rounds": np.array(list(self.open.values()), dtype=np.int64),
+            "forecasts": np.array(forecasts, dtype=np.float64),
+            "outcomes": np.array(outcomes, dtype=np.float64),
+            "states": np.array(states, dtype=np.uint8),
+        }
+        return Saved([list(self.open), list(self.closed), self.remember], arrays)
+
+    @classmethod
+    def from_state(cls, packed: Packed, n_outputs: int, held: HeldRounds | HeldForecasts) -> "MemoryBook":
+        """Make it again, beside the rounds that its model holds."""
+        waiting, closed, remember = packed.plain[:3]
+        n, names = len(closed), [*waiting, *closed]
+        sound = type(remember) is int and 0 <= n <= remember < 1 << 31 and {*map(type, names)} <= {str, int}
+        if not sound or len({*names}) != len(names):
+            raise StateFileError("this saved state is damaged: its cases contradict each other")
+        shapes = {
+            "rounds": Shape((len(waiting),), np.int64, low=0),
+            "forecasts": Shape((n, n_outputs) if n else (0,), finite=False),
+            "outcomes": Shape((n,), finite=False),
+            "states": Shape((n,), np.uint8, low=LEARNED, high=len(STATES) - 1),
+        }
+        arrays = packed.arrays(shapes)
+        rounds = arrays["rounds"].tolist()
+        if rounds != held.dues()[1].tolist():
+            raise StateFileError("this saved state is damaged: the cases that wait are not those of its rounds")
+        book = cls(remember)
+        book.open = dict(zip(waiting, rounds, strict=True))
+        columns = (arrays[name].tolist() for name in ("states", "outcomes", "forecasts"))
+        book.closed = dict(zip(closed, zip(*columns, strict=True), strict=True))
+        return book
+
+
 class Cases(Stateful):
     """Plays cases and outcomes, in the order given: the numbers of `predict` and `update`, each case and outcome once.
 
@@ -482,10 +212,8 @@ class Cases(Stateful):
     model : Forecaster, Quantiles, Interval, Classes or PredictionSet
         The cases take it over: do not use it any more. Its `max_pending` says by how many later cases an outcome may be
         late.
-    book : RowBook or MemoryBook, optional
-        Where cases are by id. None: a `MemoryBook` that remembers so many closed cases.
     remember : int
-        For that one: how many cases that no longer wait are remembered, to tell repeated events from unknown ones.
+        How many cases that no longer wait are remembered, to tell repeated events from unknown ones.
     order, settle
         In which order outcomes are learned, as for `Forecaster.run`.
     corrections : bool
@@ -494,7 +222,7 @@ class Cases(Stateful):
     Notes
     -----
     An outcome that comes before its case is unknown: send it again. What was learned cannot be taken back. Cost: that
-    of `run`, and about two microseconds an event for the ids.
+    of `run`, and about a microsecond an event for the ids.
 
     Examples
     --------
@@ -514,28 +242,28 @@ class Cases(Stateful):
         self,
         model: Any,
         *,
-        book: Book | None = None,
         remember: int = 256,
         order: str = "arrival",
         settle: int | None = None,
         corrections: bool = False,
     ) -> None:
-        self.model: Model = getattr(model, "played_by", model)
-        self.book: Book = MemoryBook(remember) if book is None else book
-        self.order, self.corrections = Order(order, settle), bool(corrections)
-        self._resume()
+        self._begin(model, MemoryBook(remember), Order(order, settle), corrections)
 
-    def _resume(self) -> None:
+    def _begin(self, model: Any, book: MemoryBook, order: Order, corrections: bool) -> None:
         """Wait for the outcomes that the model's rounds wait for, and no others."""
-        rounds, held = self.model.rounds, self.model.held
-        lines, numbers, dues = held.dues()
-        self.order.front = rounds.issued if not len(numbers) else int(numbers[0])
-        for t in range(self.order.front, rounds.issued) if self.order.by == "forecast" else ():
-            self.order.skip(t)
-        self.order.gone -= {*numbers.tolist()}
-        for t, y, due in zip(numbers.tolist(), held.labels(lines).tolist(), dues.tolist(), strict=True):
-            if y == y:
-                self.order.add(t, y, -math.inf if due != due else due)
+        self.model: Model = getattr(model, "played_by", model)
+        self.book, self.order, self.corrections = book, order, bool(corrections)
+        lines, numbers, dues = self.model.held.dues()
+        issued, rounds = self.model.rounds.issued, numbers.tolist()
+        order.front = rounds[0] if rounds else issued
+        if order.by == "forecast":
+            order.gone = {*range(order.front, issued)} - {*rounds}
+        labels = self.model.held.labels(lines)
+        if not np.isnan(labels).all():
+            names = {t: name for name, t in book.open.items()}
+            for t, y, due in zip(rounds, labels.tolist(), dues.tolist(), strict=True):
+                if y == y:
+                    order.add(t, y, -math.inf if due != due else due, names.get(t))
 
     def play(self, events: Events) -> Answers:
         """What comes of each event; after an error the cases are of no further use.
@@ -550,15 +278,11 @@ class Cases(Stateful):
         Answers
             One for each.
         """
-        turn = _Turn(self, events)
-        turn.play()
-        self.book.put(turn.changed())
+        answers = _Turn(self, events).play()
         oldest = self.model.rounds.issued - self.model.rounds.window
-        self._let_go(oldest)
+        self.expire(oldest)
         self.model.held.let_go(oldest)
-        outputs = turn.outputs
-        codes = np.array(turn.codes, dtype=np.uint8)
-        return Answers(outputs[:, 0] if self.model.n_outputs == 1 else outputs, codes)
+        return answers
 
     def learn(self, ids: Sequence[Id], y: Any, *, known: Any = None) -> Answers:
         """Outcomes of some cases."""
@@ -571,30 +295,32 @@ class Cases(Stateful):
 
     def expire(self, before: int) -> list[Id]:
         """Wait no longer for outcomes of cases of earlier rounds than this; which ones."""
-        return self._let_go(before)
-
-    def _let_go(self, before: int) -> list[Id]:
-        model, gone = self.model, self.book.before(before)
+        gone = dict(takewhile(lambda item: item[1] < before, self.book.open.items()))
         if gone:
-            lines, rounds, _ = model.held.dues()
-            line_of = dict(zip(rounds.tolist(), lines.tolist(), strict=True))
-            closed = {}
-            for name, entry in gone.items():
-                line = line_of[entry.round]
-                closed[name] = entry._replace(state="expired", forecast=tuple(model.held_outputs(line)))
-                model.forget_held(line)
-                self.order.skip(entry.round)
-            self.book.put(closed)
+            lines, rounds, _ = self.model.held.dues()
+            lines = lines[np.searchsorted(rounds, list(gone.values()))]
+            forecasts, labels = self.model.held_outputs(lines).tolist(), self.model.held.labels(lines).tolist()
+            self.book.close(zip(gone, zip([EXPIRED] * len(gone), labels, forecasts, strict=True), strict=True))
+            for line, (name, t) in zip(lines.tolist(), gone.items(), strict=True):
+                self.model.forget_held(line)
+                self.order.skip(t)
+                del self.book.open[name]
         return list(gone)
+
+    def state(self, id: Id) -> str:
+        """One of `STATES`: what a case is."""
+        t = self.book.open.get(id)
+        if t is None:
+            return STATES[self.book.closed[id][0]] if id in self.book.closed else "unknown"
+        return "known" if t in self.order else "waiting"
 
     @property
     def n_waiting(self) -> int:
         """Cases that wait for their outcome, or for their turn."""
-        return len(self.model.held.dues()[0])
+        return len(self.book.open)
 
     def to_state(self) -> Saved:
         """What it is made of: the book, and the model as a part."""
-        assert isinstance(self.book, MemoryBook)  # a RowBook is made anew around its model
         saved = self.book.to_state()
         rules = [self.order.by, self.order.settle, self.corrections]
         return saved._replace(plain=[*saved.plain, self.model.kind, *rules], parts={"model": self.model.to_bytes()})
@@ -613,8 +339,10 @@ class Cases(Stateful):
         parts = {"property": property, "hypotheses": hypotheses, "hint": hint}
         own = {name: part for name, part in parts.items() if part is not None}
         model = MODELS[kind].from_bytes(packed.parts["model"], **own)
+        cases = cls.__new__(cls)
         book = MemoryBook.from_state(packed, model.n_outputs, model.held)
-        return cls(model, book=book, order=by, settle=settle, corrections=corrections)
+        cases._begin(model, book, Order(by, settle), corrections)
+        return cases
 
     @classmethod
     def from_bytes(cls, data: bytes, *, remember: int = 256, **own: Any) -> "Cases":
@@ -640,201 +368,198 @@ class Cases(Stateful):
         return super().from_bytes(data, **own)
 
 
-MODELS: dict[Any, Any] = {each.kind: each for each in (Forecaster, Quantiles, Interval, Classes, PredictionSet)}
+WAITING, KNOWN, LEARNED, EXPIRED, FORGOTTEN = (
+    STATES.index(state) for state in ("waiting", "known", "learned", "expired", "forgotten")
+)
+_PREDICT, _LEARN, _OTHER, _INVALID, _FORGET = (
+    EVENTS.index(kind) for kind in ("predict", "learn", "learn other", "learn invalid", "forget")
+)
+_CODES = {status: code for code, status in enumerate(STATUSES)}
+_TABLE = tuple(tuple(_CODES[status] for status in TABLE[state]) for state in STATES)
+_FORECAST, _LEARNED, _HELD, _EXPIRED, _FORGOTTEN, _CONTRADICTED, _CORRECTED = (
+    _CODES[status] for status in ("forecast", "learned", "held", "expired", "forgotten", "contradicted", "corrected")
+)
+_NOTHING = Asked(Rows(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)))
 
 
 class _Turn:
-    """Some events on their way: new cases are gathered as rows, and played together where nothing comes between."""
+    """Some events on their way: new cases are gathered as rows, and played together where nothing comes between.
+
+    All is in lists of numbers, without an object for an event, so that an event costs about a microsecond here.
+    """
 
     def __init__(self, cases: Cases, events: Events) -> None:
-        self.model, self.book = cases.model, cases.book
-        self.order, self.corrections = cases.order, cases.corrections
-        n = len(events.y)
-        never = np.zeros(n, dtype=np.bool_) if events.never is None else inputs.mask(events.never, "never", n)
-        if (never & ~np.isnan(events.y)).any():
-            raise InvalidInput("an event that says that no outcome will come has none; its y must be NaN")
-        is_case = np.isnan(events.y) & ~never
+        self.model, self.book, self.order, self.corrections = cases.model, cases.book, cases.order, cases.corrections
+        self.ids, n = events.ids, len(events.y)
+        is_case, labels = np.isnan(events.y), self.model.allowed(events.y)
+        kinds = np.full(n, _LEARN)
+        kinds[is_case] = _PREDICT
+        kinds[labels == np.inf] = _INVALID
+        if events.never is not None:
+            never = inputs.mask(events.never, "never", n)
+            if (never & ~is_case).any():
+                raise InvalidInput("an event that says that no outcome will come has none; its y must be NaN")
+            kinds[never], is_case = _FORGET, is_case & ~never
+        self.kinds, self.labels, self.is_case = kinds.tolist(), labels.tolist(), is_case
         n_cases = int(np.count_nonzero(is_case))
-        self.weights, shares = None, None
+        self.weightless: set[int] = set()
+        shares = None
         if events.weights is not None:
-            self.weights = inputs.vector(events.weights, "weights", n_cases)
-            shares = np.where(self.weights == 0.0, 1.0, self.weights)
+            shares = inputs.vector(events.weights, "weights", n_cases)
+            self.weightless.update(np.flatnonzero(is_case)[shares == 0.0].tolist())
+            shares = np.where(shares == 0.0, 1.0, shares)
         self.asked = _NOTHING
         if n_cases:
             self.asked = self.model.read(events.X, n_cases, events.hints, events.features, shares)
-        clock = None if events.times is None else to_seconds(events.times, "times", n)
-        if clock is not None and (np.isnan(clock).any() or (np.diff(clock) < 0.0).any()):
+        self.clock = None if events.times is None else to_seconds(events.times, "times", n)
+        if self.clock is not None and (np.isnan(self.clock).any() or (np.diff(self.clock) < 0.0).any()):
             raise InvalidInput("times must not fall, and none of them may be missing")
-        due = np.full(n, np.nan) if events.known is None else to_seconds(events.known, "known", n)
-        self.events = zip(
-            events.ids,
-            is_case.tolist(),
-            never.tolist(),
-            self.model.allowed(events.y).tolist(),
-            [None] * n if clock is None else clock.tolist(),
-            np.where(np.isnan(due), -np.inf, due).tolist(),
-            strict=True,
-        )
-        self.entries = self.book.find(events.ids)
-        self.closed: dict[Id, None] = {}
-        """Cases that were closed, or are known, in this order."""
-        self.opened: list[Id] = []
-        self.learned: set[int] = set()
-        """Rounds whose turn has come."""
-        self.forecasts: dict[int, Sequence[float]] = {}
-        """By round, of what was played or seen on the way."""
-        self.codes = [_CODES["unknown"]] * n
-        self.outputs = np.full((n, self.model.n_outputs), np.nan)
+        self.due = None if events.known is None else to_seconds(events.known, "known", n)
         # By arrival an outcome that is due is learned when it comes; only others go through the order.
-        self.in_order = self.order.by == "forecast" or events.known is not None or len(self.order) > 0
+        self.in_order = self.order.by == "forecast" or self.due is not None or len(self.order) > 0
+        self.first, self.window = self.model.rounds.issued, self.model.rounds.window
+        self.rows: list[int] = []
+        """The events that are new cases."""
+        self.row_of = [-1] * n
+        """The row whose forecast an event has. Behind the events: of cases whose turn has come."""
+        self.earlier: list[tuple[int, int]] = []
+        """Events whose forecast is that of a line from before, and the line."""
+        self.parts: list[tuple[list[int], Any]] = []
+        """Events and their forecasts."""
+        self.closed: dict[Id, tuple[int, float, int]] = {}
+        """Cases that were closed here: state, outcome, and an event that has their forecast."""
+        self.played: list[Float64Array] = []
         self._gather()
 
     def _gather(self) -> None:
-        """From here on rows are gathered."""
-        self.first, self.window = self.model.rounds.issued, self.model.rounds.window
+        """From here on rows are gathered; those before have lines by now. A code is a row, or -1 - a line."""
         lines, rounds, _ = self.model.held.dues()
         self.line_of: dict[int, int] = dict(zip(rounds.tolist(), lines.tolist(), strict=True))
-        self.rows: list[int] = []
-        """Numbers of cases."""
-        self.shown: list[tuple[int, int]] = []
-        """Events whose forecast is that of a row."""
-        self.told: dict[int, tuple[float, float]] = {}
-        """Rows whose outcome has come: the outcome, and when it is due."""
-        self.gone: list[int] = []
-        """Rows of no weight."""
+        self.start = len(self.rows)
+        self.told: list[tuple[int, float, float]] = []
+        """Outcomes that have come: the code, the outcome, and when it is due."""
         self.arriving: list[int] = []
+        """Codes of what is learned, up to `ends` before each row."""
         self.ends = [0]
 
-    @property
-    def issued(self) -> int:
-        """The number of the next round."""
-        return self.first + len(self.rows)
-
-    def play(self) -> None:
+    def play(self) -> Answers:
         """Event after event."""
-        number = -1
-        for i, (name, is_case, is_never, y, clock, due) in enumerate(self.events):
-            entry = self.entries.get(name)
-            if is_case:
-                number += 1
-                if entry is None:
-                    self._open(i, name, number, clock)
+        first, window, in_order, weightless = self.first, self.window, self.in_order, self.weightless
+        opened, known, remembered, closed = self.book.open, self.order.known, self.book.closed, self.closed
+        rows, row_of, earlier, nan = self.rows, self.row_of, self.earlier, math.nan
+        codes = [_CODES["unknown"]] * len(row_of)
+        same: list[tuple[int, int]] = []
+        for i, (name, kind, y) in enumerate(zip(self.ids, self.kinds, self.labels, strict=True)):
+            t = opened.get(name)
+            if t is None:
+                if name in closed:
+                    state, had, at = closed[name]
+                    same.append((i, at))
+                elif name in remembered:
+                    state, had, forecast = remembered[name]
+                    self.parts.append(([i], forecast))
+                else:
+                    if kind == _PREDICT:
+                        if in_order:
+                            self._learn_due(i)
+                        codes[i], row_of[i], opened[name] = _FORECAST, len(rows), first + len(rows)
+                        self.ends.append(len(self.arriving))
+                        rows.append(i)
+                        if i in weightless:
+                            self._forget(name, i, opened[name])
                     continue
-                event = _AGAIN
-            elif is_never:
-                event = _NEVER
+                codes[i] = _TABLE[state][_OTHER if kind == _LEARN and had != y else kind]
+                continue
+            row, state = t - first, WAITING
+            if row >= 0:
+                row_of[i] = row
             else:
-                event = Event("learn", y, invalid=y == math.inf)
-            expired = entry is not None and self.issued - entry.round > self.window
-            status, state = answer(entry, event, expired=expired, corrections=self.corrections)
-            if entry is not None:
-                self._show(i, entry)
-                if status in ("learned", "corrected", "forgotten") or (status == "expired" and entry.state in _OPEN):
-                    if status == "forgotten":
-                        self._forget(entry, clock)
-                    elif not self._tell(entry, y, due, clock, expired):
-                        status, state = answer(entry, event, held=True, corrections=self.corrections)
-                    elif status == "corrected":
-                        state = "learned"
-                    self._close(name, Entry(state, entry.round, entry.forecast, None if is_never else y))
-            self.codes[i] = _CODES[status]
+                earlier.append((i, self.line_of[t]))
+            if row + window < len(rows):
+                state = EXPIRED
+            elif t in known:
+                state, kind = KNOWN, _OTHER if kind == _LEARN and known[t].y != y else kind
+            status = _TABLE[state][kind]
+            if status == _LEARNED and not in_order:
+                code = row - self.start if row >= self.start else -1 - self.line_of[t]
+                self.told.append((code, y, nan))
+                self.arriving.append(code)
+                closed[name] = LEARNED, y, i
+                del opened[name]
+            elif status == _LEARNED:
+                self._tell(name, i, t, y)
+                status = _HELD if name in opened else status
+            elif status == _CONTRADICTED and kind == _OTHER and self.corrections:
+                self._tell(name, i, t, y)
+                status = _CORRECTED
+            elif status == _FORGOTTEN:
+                self._forget(name, i, t)
+            elif status == _EXPIRED:
+                self.order.skip(t)
+                closed[name] = EXPIRED, y, i
+                del opened[name]
+            codes[i] = status
         self._flush()
-
-    def changed(self) -> dict[Id, Entry]:
-        """Cases that are new or have changed: open ones by round, and then closed ones, with their forecasts."""
-        if self.learned:
-            for name, entry in {**self.book.before(self.issued), **self.entries}.items():
-                if entry.round in self.learned and entry.state == "known":  # its turn has come
-                    self.entries[name] = entry._replace(state="learned")
-                    self.closed[name] = None
-        names = dict.fromkeys([*self.opened, *self.closed])
-        changed = {name: self.entries[name] for name in names if self.entries[name].state in _OPEN}
-        for name in self.closed:
-            entry = self.entries[name]
-            if entry.state not in _OPEN:
-                changed[name] = Entry(entry.state, entry.round, tuple(self.forecasts[entry.round]), entry.y)
-        return changed
-
-    def _open(self, i: int, name: Id, number: int, clock: float | None) -> None:
-        """A new case."""
-        if self.in_order:
-            self._learn_due(self.issued if clock is None else clock)
-        row, t = len(self.rows), self.issued
-        self.ends.append(len(self.arriving))
-        self.rows.append(number)
-        self.shown.append((i, row))
-        self.codes[i] = _CODES["forecast"]
-        self.opened.append(name)
-        self.entries[name] = Entry("waiting", t, ())
-        if self.weights is not None and not self.weights[number]:
-            self.gone.append(row)
-            self.order.skip(t)
-            self._close(name, Entry("forgotten", t, ()))
-
-    def _show(self, i: int, entry: Entry) -> None:
-        """The forecast of event `i` is that of a case."""
-        if entry.round >= self.first:
-            self.shown.append((i, entry.round - self.first))
-        elif entry.forecast:
-            self.outputs[i] = entry.forecast
-        else:
-            self._note(entry.round)
-            self.outputs[i] = self.forecasts.get(entry.round, np.nan)
-
-    def _note(self, t: int) -> None:
-        """Keep the forecast of a round that is held now, and may soon be no more."""
-        if t in self.line_of and t not in self.forecasts:
-            self.forecasts[t] = self.model.held_outputs(self.line_of[t])
-
-    def _close(self, name: Id, entry: Entry) -> None:
-        self.entries[name] = entry
-        self.closed[name] = None
+        return self._answers(codes, same)
 
     def _code(self, t: int) -> int:
-        return t - self.first if t >= self.first else -1 - self.line_of[t]
+        row = t - self.first - self.start
+        return row if row >= 0 else -1 - self.line_of[t]
 
-    def _tell(self, entry: Entry, y: float, due: float, clock: float | None, expired: bool) -> bool:
-        """An outcome has come; whether it is learned, or let go, before the next row."""
-        t = entry.round
-        later = math.nan if due == -math.inf else due
-        if t >= self.first:
-            self.told[t - self.first] = y, later
-        else:
-            self.model.set_outcome(self.line_of[t], y, later)
-        if expired:
-            self.order.skip(t)
-        elif self.in_order:
-            self.order.add(t, y, due)
-            return t in self._learn_due(self.issued if clock is None else clock)
-        self.arriving.append(self._code(t))
-        return True
+    def _tell(self, name: Id, i: int, t: int, y: float) -> None:
+        """An outcome that may have to wait has come."""
+        due = math.nan if self.due is None else float(self.due[i])
+        self.told.append((self._code(t), y, due))
+        self.order.add(t, y, -math.inf if due != due else due, name)
+        self._learn_due(i)
 
-    def _learn_due(self, now: float) -> set[int]:
-        outcomes = self.order.due(self.issued, now)
-        learned = {outcome.round for outcome in outcomes}
-        self.arriving += [self._code(outcome.round) for outcome in outcomes]
-        for t in learned:
-            self._note(t)
-        self.learned |= learned
-        return learned
+    def _learn_due(self, i: int) -> None:
+        """Learn what is due when event `i` comes."""
+        issued = self.first + len(self.rows)
+        for outcome in self.order.due(issued, issued if self.clock is None else float(self.clock[i])):
+            t, at = outcome.round, len(self.row_of)
+            self.arriving.append(self._code(t))
+            self.row_of.append(max(t - self.first, -1))
+            if t < self.first:
+                self.earlier.append((at, self.line_of[t]))
+            if outcome.ticket in self.book.open:
+                self.closed[outcome.ticket] = LEARNED, outcome.y, at
+                del self.book.open[outcome.ticket]
 
-    def _forget(self, entry: Entry, clock: float | None) -> None:
+    def _forget(self, name: Id, i: int, t: int) -> None:
+        """No outcome of a case will come; one of no weight is dropped when it is played."""
+        self.order.skip(t)
+        self.closed[name] = FORGOTTEN, math.nan, i
+        del self.book.open[name]
+        if i in self.weightless:
+            return
         self._flush()
-        self.model.forget_held(self.line_of[entry.round])
-        self.order.skip(entry.round)
-        del self.line_of[entry.round]
+        self._gather()
+        self.model.forget_held(self.line_of.pop(t))
         if self.in_order:
-            self._learn_due(self.issued if clock is None else clock)
+            self._learn_due(i)
 
     def _flush(self) -> None:
         """Play what was gathered."""
-        if not self.rows and not self.arriving:
+        if self.earlier:
+            events, held = zip(*self.earlier, strict=True)
+            self.parts.append((list(events), self.model.held_outputs(np.array(held))))
+            self.earlier.clear()
+        start, n = self.start, len(self.rows) - self.start
+        labels = np.full(n, np.nan)
+        due = labels.copy()
+        if self.told:
+            told, y, moments = (np.array(column) for column in zip(*self.told, strict=True))
+            new = told >= 0
+            if new.any():
+                labels[told[new]], due[told[new]] = y[new], moments[new]
+            if not new.all():
+                self.model.set_outcomes(-1 - told[~new], y[~new], moments[~new])
+        if not n and not self.arriving:
             return
-        n, rows = len(self.rows), np.array(self.rows, dtype=np.int64)
-        asked = self.asked if n == len(self.asked.rows.indptr) - 1 else self.asked.taken(rows)
-        labels, due = np.full(n, np.nan), np.full(n, np.nan)
-        for row, outcome in self.told.items():
-            labels[row], due[row] = outcome
+        asked = self.asked
+        if n < len(asked.rows.indptr) - 1:
+            asked = asked.taken(np.cumsum(self.is_case)[self.rows[start:]] - 1)
         codes, ends = np.array(self.arriving, dtype=np.int64), np.array(self.ends, dtype=np.int64)
         # A row that is alone in being learned before the next one is learned at once.
         starts, stops = ends[1:], np.append(ends[2:], len(codes))[:n]
@@ -843,20 +568,29 @@ class _Turn:
         others = np.ones(len(codes), dtype=np.bool_)
         others[starts[alone]] = False
         late = np.where(np.isnan(labels), NOT_YET, ~alone).astype(np.uint8)
-        late[self.gone] = 0
+        if self.weightless:
+            late[[row for row in range(n) if self.rows[start + row] in self.weightless]] = 0
         before = np.concatenate([[0], np.cumsum(others)])
-        played = self.model.play(asked, labels, Schedule(codes[others], before[ends], late, due))
-        if self.shown:
-            events, shown = np.array(self.shown).T
-            self.outputs[events] = played[shown]
-        self.forecasts.update(enumerate(played.tolist(), self.first))
-        self._gather()
+        self.played.append(self.model.play(asked, labels, Schedule(codes[others], before[ends], late, due)))
 
-
-_NOTHING = Asked(Rows(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)))
-_AGAIN, _NEVER = Event("predict"), Event("forget")
-_OPEN = ("waiting", "known")
-_CODES = {status: code for code, status in enumerate(STATUSES)}
+    def _answers(self, codes: list[int], same: list[tuple[int, int]]) -> Answers:
+        """What came of each event; cases that were closed go to the book."""
+        n, outputs = len(codes), np.full((len(self.row_of), self.model.n_outputs), np.nan)
+        rows = np.array(self.row_of, dtype=np.int64)
+        new = np.flatnonzero(rows >= 0)
+        if len(new):
+            outputs[new] = np.concatenate(self.played)[rows[new]]
+        for events, forecasts in self.parts:
+            outputs[events] = forecasts
+        if same:
+            outputs[[i for i, _ in same]] = outputs[[at for _, at in same]]
+        last = list(self.closed.items())[-self.book.remember :]
+        forecasts = outputs[[at for _, (_, _, at) in last]].tolist()
+        self.book.close(
+            (name, (state, y, forecast)) for (name, (state, y, _)), forecast in zip(last, forecasts, strict=True)
+        )
+        answers = outputs[:n, 0] if self.model.n_outputs == 1 else outputs[:n]
+        return Answers(answers, np.array(codes, dtype=np.uint8))
 
 
 def step(state: bytes, events: Events, **parts: Any) -> tuple[bytes, Answers]:

@@ -40,8 +40,8 @@ def projected(p: Any) -> Float64Array:
     raw = np.asarray(p, dtype=np.float64)
     descending = np.sort(raw)[::-1]
     excess = (np.cumsum(descending) - 1.0) / np.arange(1, len(raw) + 1)
-    kept = int(np.flatnonzero(descending > excess)[-1])
-    nearest: Float64Array = np.maximum(raw - excess[kept], 0.0)
+    last = int(np.flatnonzero(descending > excess)[-1])
+    nearest: Float64Array = np.maximum(raw - excess[last], 0.0)
     return nearest
 
 
@@ -234,9 +234,9 @@ class Classes(Composite[ClassesForecast]):
         ClassesForecast
             `probabilities`, `top` and `confidence`.
         """
-        given = self._hints(hints)
+        guides = self._hints(hints)
         row = self.hypotheses.row(x)
-        parts = tuple(f.predict(row, hint=h) for f, h in zip(self.forecasters, given, strict=True))
+        parts = tuple(f.predict(row, hint=h) for f, h in zip(self.forecasters, guides, strict=True))
         probabilities = shared_out([part.value for part in parts])
         top = int(np.argmax(probabilities))
         sure = self.sure.predict(self._with_top(row, top), hint=float(probabilities[top]))
@@ -332,8 +332,8 @@ class Classes(Composite[ClassesForecast]):
     def _hints(self, hints: Any) -> list[float | None]:
         if hints is None:
             return [None] * self.n_classes
-        given = inputs.vector(hints, "hints", self.n_classes)
-        return [float(h) for h in given]
+        guides = inputs.vector(hints, "hints", self.n_classes)
+        return [float(h) for h in guides]
 
     def _with_top(self, row: Row, top: int) -> Row:
         return Row(np.append(row.indices, self.hypotheses.n + top), np.append(row.values, 1.0))

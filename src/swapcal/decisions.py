@@ -7,11 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal import inputs
-from swapcal.errors import InvalidInput, StateFileError
+from swapcal.errors import InvalidInput
+from swapcal.state import Packed, Saved, Shape, Stateful
 from swapcal.typing import Float64Array
 
 
-class Decisions:
+class Decisions(Stateful):
     """Sums over decisions that were taken on forecasts of an event, each the best one if the forecast were true.
 
     Guarantee: the swap regret, what could have been gained by replacing each action by the best other one in hindsight,
@@ -38,6 +39,8 @@ class Decisions:
     >>> decisions.thresholds, decisions.mean_loss, decisions.swap_regret
     ((0.16666666666666666,), 1.5, 4.0)
     """
+
+    kind = "decisions"
 
     def __init__(self, utility: Any) -> None:
         table: Float64Array = np.array(utility, dtype=np.float64)
@@ -151,22 +154,16 @@ class Decisions:
         """Take the sums of `arrays` over, which are of the same utility."""
         self.sums = arrays["sums"].copy()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"utility": self.utility.tolist(), "sums": self.sums.tolist()}
+    def to_state(self) -> Saved:
+        """The utility and the sums."""
+        return Saved({"utility": self.utility.tolist()}, self.arrays())
 
     @classmethod
-    def from_dict(cls, data: Any) -> "Decisions":
-        """What `to_dict` wrote down."""
-        try:
-            found = cls(data["utility"])
-            sums = np.array(data["sums"], dtype=np.float64)
-        except (InvalidInput, KeyError, TypeError, ValueError):
-            raise StateFileError("these are not stored decisions: utility and sums are missing or no numbers") from None
-        if sums.shape != found.sums.shape or not (np.isfinite(sums) & (sums >= 0.0)).all():
-            raise StateFileError("these are not stored decisions: the sums do not fit the utility")
-        found.sums = sums
-        return found
+    def from_state(cls, packed: Packed) -> "Decisions":
+        """The decisions again."""
+        decisions = cls(packed.plain["utility"])
+        decisions.restore(packed.arrays({"sums": Shape(decisions.sums.shape, low=0.0)}))
+        return decisions
 
 
 def lost(decisions: Decisions, costs: str) -> str:

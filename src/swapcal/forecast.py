@@ -9,7 +9,7 @@ import operator
 import struct
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -75,23 +75,23 @@ def unpack(data: bytes, kinds: tuple[str, ...]) -> dict[str, Any]:
             context = np.frombuffer(context, "<u4").astype(np.int64).tobytes() + np.ones(n).tobytes()
         hint, base, said = (struct.unpack("<d", take(8))[0] if flags & flag else None for flag in (_HINT, _BASE, _SAID))
         features = measured(_FEATURES)
-        found = dict(zip(("value", "other", "probability", "evidence_at", "phi"), numbers, strict=True))
-        found |= {"round": t, "forecaster": name, "context": context, "kind": kinds[kind]}
-        found |= {"hint": hint, "base": base, "said": said, "scores": measured(_SCORES), "seal": measured(_SEAL)}
-        found["features"] = None if features is None else struct.unpack(f"<{len(features) // 8}d", features)
+        data_fields = dict(zip(("value", "other", "probability", "evidence_at", "phi"), numbers, strict=True))
+        data_fields |= {"round": t, "forecaster": name, "context": context, "kind": kinds[kind]}
+        data_fields |= {"hint": hint, "base": base, "said": said, "scores": measured(_SCORES), "seal": measured(_SEAL)}
+        data_fields["features"] = None if features is None else struct.unpack(f"<{len(features) // 8}d", features)
         if at != len(payload):
             raise ValueError
     except (StateFileError, ValueError, IndexError, struct.error):
         raise UnknownForecast(
             "this is not a stored forecast: these bytes are not what Forecast.to_bytes gave"
         ) from None
-    return found
+    return data_fields
 
 
 # --------
 # What makes a value that carries a number usable as that number: order, arithmetic, rounding, formatting, arrays.
 
-Operation = Callable[[Any, Any], Any]
+R = TypeVar("R")
 
 
 def _other(value: Any) -> Any:
@@ -101,20 +101,25 @@ def _other(value: Any) -> Any:
     return value if isinstance(value, numbers.Number) else NotImplemented
 
 
-def _forward(operation: Operation) -> Callable[[Any, Any], Any]:
+def _with(operation: Callable[[Any, Any], R], *, swapped: bool = False) -> Callable[[Any, Any], R]:
+    """The method that applies an operation to the number and to another one, or the other way round."""
+
     def method(self: Any, other: Any) -> Any:
         right = _other(other)
-        return NotImplemented if right is NotImplemented else operation(self.value, right)
+        if right is NotImplemented:
+            return NotImplemented
+        return operation(right, self.value) if swapped else operation(self.value, right)
 
     return method
 
 
-def _backward(operation: Operation) -> Callable[[Any, Any], Any]:
-    def method(self: Any, other: Any) -> Any:
-        left = _other(other)
-        return NotImplemented if left is NotImplemented else operation(left, self.value)
+def _of(operation: Callable[[Any], R]) -> Callable[[Any], R]:
+    """The method that applies a function to the number."""
+    return lambda self: operation(self.value)
 
-    return method
+
+def _both(operation: Callable[[Any, Any], R]) -> tuple[Callable[[Any, Any], R], Callable[[Any, Any], R]]:
+    return _with(operation), _with(operation, swapped=True)
 
 
 class Number:
@@ -139,59 +144,22 @@ class Number:
     __slots__ = ()
     value: float
 
-    def __float__(self) -> float:
-        return self.value
-
-    def __int__(self) -> int:
-        return int(self.value)
-
-    def __complex__(self) -> complex:
-        return complex(self.value)
-
-    def __bool__(self) -> bool:
-        return self.value != 0.0
-
-    def __lt__(self, other: Any) -> bool:
-        return _LESS(self, other)  # type: ignore[no-any-return]
-
-    def __le__(self, other: Any) -> bool:
-        return _AT_MOST(self, other)  # type: ignore[no-any-return]
-
-    def __gt__(self, other: Any) -> bool:
-        return _MORE(self, other)  # type: ignore[no-any-return]
-
-    def __ge__(self, other: Any) -> bool:
-        return _AT_LEAST(self, other)  # type: ignore[no-any-return]
-
-    __add__, __radd__ = _forward(operator.add), _backward(operator.add)
-    __sub__, __rsub__ = _forward(operator.sub), _backward(operator.sub)
-    __mul__, __rmul__ = _forward(operator.mul), _backward(operator.mul)
-    __truediv__, __rtruediv__ = _forward(operator.truediv), _backward(operator.truediv)
-    __floordiv__, __rfloordiv__ = _forward(operator.floordiv), _backward(operator.floordiv)
-    __mod__, __rmod__ = _forward(operator.mod), _backward(operator.mod)
-    __divmod__, __rdivmod__ = _forward(divmod), _backward(divmod)
-    __pow__, __rpow__ = _forward(operator.pow), _backward(operator.pow)
-
-    def __neg__(self) -> float:
-        return -self.value
-
-    def __pos__(self) -> float:
-        return +self.value
-
-    def __abs__(self) -> float:
-        return abs(self.value)
+    __float__, __int__, __complex__, __bool__ = _of(float), _of(int), _of(complex), _of(bool)
+    __neg__, __pos__, __abs__ = _of(operator.neg), _of(operator.pos), _of(abs)
+    __trunc__, __floor__, __ceil__ = _of(math.trunc), _of(math.floor), _of(math.ceil)
+    __lt__, __le__ = _with(operator.lt), _with(operator.le)
+    __gt__, __ge__ = _with(operator.gt), _with(operator.ge)
+    __add__, __radd__ = _both(operator.add)
+    __sub__, __rsub__ = _both(operator.sub)
+    __mul__, __rmul__ = _both(operator.mul)
+    __truediv__, __rtruediv__ = _both(operator.truediv)
+    __floordiv__, __rfloordiv__ = _both(operator.floordiv)
+    __mod__, __rmod__ = _both(operator.mod)
+    __divmod__, __rdivmod__ = _both(divmod)
+    __pow__, __rpow__ = _both(operator.pow)
 
     def __round__(self, ndigits: int | None = None) -> Any:
         return round(self.value) if ndigits is None else round(self.value, ndigits)
-
-    def __trunc__(self) -> int:
-        return math.trunc(self.value)
-
-    def __floor__(self) -> int:
-        return math.floor(self.value)
-
-    def __ceil__(self) -> int:
-        return math.ceil(self.value)
 
     def __format__(self, spec: str) -> str:
         return format(self.value, spec) if spec else str(self)
@@ -214,8 +182,6 @@ class Number:
         return np.array(self.value, dtype=dtype)
 
 
-_LESS, _AT_MOST = _forward(operator.lt), _forward(operator.le)
-_MORE, _AT_LEAST = _forward(operator.gt), _forward(operator.ge)
 numbers.Real.register(Number)
 
 
@@ -346,16 +312,18 @@ class Forecast(Number):
         # Whoever builds a forecast by hand skips `from_dict`; an update must not be where that comes out.
         numbers = (self.value, self.other, self.probability, self.evidence_at, self.phi)
         try:
-            sound = isinstance(self.round, int) and 0 <= self.round < 2**63 and isinstance(self.forecaster, str)
-            sound = sound and isinstance(self.context, bytes) and len(self.context) % 16 == 0
             sound = (
-                sound
+                isinstance(self.round, int)
+                and 0 <= self.round < 2**63
+                and isinstance(self.forecaster, str)
+                and isinstance(self.context, bytes)
+                and len(self.context) % 16 == 0
+                and isinstance(self.scores, (bytes, type(None)))
                 and isinstance(self.kind, str)
                 and self.kind in KINDS
-                and isinstance(self.scores, (bytes, type(None)))
+                and all(isinstance(v, (float, int)) and math.isfinite(v) for v in numbers)
+                and abs(self.phi) <= _LARGEST_PHI
             )
-            sound = sound and all(isinstance(v, (float, int)) and math.isfinite(v) for v in numbers)
-            sound = sound and abs(self.phi) <= _LARGEST_PHI
         except OverflowError:
             sound = False
         if not sound:
@@ -363,9 +331,9 @@ class Forecast(Number):
         # Whoever builds a forecast, or changes a copy, has no key: only the forecaster itself makes them its own.
         object.__setattr__(self, "forecaster", str(self.forecaster))
         for name in ("hint", "base", "said"):
-            given = getattr(self, name)
-            if given is not None and not (type(given) is float and math.isfinite(given)):
-                object.__setattr__(self, name, real(given, f"the {name} of a forecast"))
+            number = getattr(self, name)
+            if number is not None and not (type(number) is float and math.isfinite(number)):
+                object.__setattr__(self, name, real(number, f"the {name} of a forecast"))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Forecast.from_dict, (self.to_dict(),)

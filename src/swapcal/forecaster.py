@@ -24,7 +24,7 @@ from swapcal.forecast import SHORTEST, Forecast, Identity
 from swapcal.protocols import Elicitable, Hypotheses, LearningHint
 from swapcal.sparse import cases, how_many, weighted
 from swapcal.state import Packed, Saved, Stateful
-from swapcal.typing import Float64Array
+from swapcal.typing import Float64Array, IntArray
 
 # --------
 # One call at a time: threads that share a forecaster wait for each other, and none sees a round half done.
@@ -212,14 +212,14 @@ class Forecaster(Stateful):
         self._remembered = getattr(rules.hypotheses, "remembered", None)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For `copy` and `pickle`: the bytes, and the parts, which may be of the user's own making."""
+        """For `copy` and `pickle`: the bytes, and parts of the user's own making, which they do not hold."""
         with self._turns:
-            parts = copy.deepcopy((self.property, self.hypotheses, self.hint))
-            return {"state": super().to_bytes(), "parts": parts}
+            parts = {"property": self.property, "hypotheses": self.hypotheses, "hint": self.hint}
+            own = {name: part for name, part in parts.items() if not state.in_bytes(name, part)}
+            return {"state": super().to_bytes(), "parts": copy.deepcopy(own)}
 
     def __setstate__(self, stored: dict[str, Any]) -> None:
-        own = dict(zip(("property", "hypotheses", "hint"), stored["parts"], strict=True))
-        self.__dict__.update(type(self).from_bytes(stored["state"], **own).__dict__)
+        self.__dict__.update(type(self).from_bytes(stored["state"], **stored["parts"]).__dict__)
 
     def __repr__(self) -> str:
         rules = self.rules
@@ -285,19 +285,19 @@ class Forecaster(Stateful):
         """
         n = how_many(X)
         guides = None if hints is None else self.rules.hint_values(inputs.vector(hints, "hints", n))
-        given = [None] * n if guides is None else guides.tolist()
+        hint_list = [None] * n if guides is None else guides.tolist()
         extras = inputs.feature_rows(features, n, self.rules.n_features)
         feature_list = [None] * n if extras is None else list(extras)
         with self._turns:
             contexts = X if self._engine.accepts(X, n) else list(cases(self.hypotheses, X, n))
-        made: list[Forecast] = []
-        while len(made) < n:
-            self._engine.predict_many(contexts, given, feature_list, made)
-            if len(made) < n:
-                k = len(made)
+        opened: list[Forecast] = []
+        while len(opened) < n:
+            self._engine.predict_many(contexts, hint_list, feature_list, opened)
+            if len(opened) < n:
+                k = len(opened)
                 with self._turns:
-                    made.append(self._round.predict(contexts[k], given[k], feature_list[k]))
-        return made
+                    opened.append(self._round.predict(contexts[k], hint_list[k], feature_list[k]))
+        return opened
 
     def distribution(self, x: Any, hint: float | None = None, *, features: Any = None) -> dict[float, float]:
         """The forecasts that `predict` would draw from, with their probabilities. Changes nothing.
@@ -369,15 +369,15 @@ class Forecaster(Stateful):
             Their outcomes.
         """
         labels = self.rules.labels(inputs.vector(y, "y", len(forecasts)))
-        given, told, done = list(forecasts), labels.tolist(), 0
-        while done < len(told):
-            first, done = done, self._engine.update_many(given, told, done)
+        tickets, outcomes, done = list(forecasts), labels.tolist(), 0
+        while done < len(outcomes):
+            first, done = done, self._engine.update_many(tickets, outcomes, done)
             if done > first and self._engine.due():
                 with self._turns:
-                    self._round.after_update(given[done - 1].hint)
+                    self._round.after_update(tickets[done - 1].hint)
                     self._round.check_ties_many(labels[first:done])
-            if done < len(told):
-                self.update(given[done], told[done])
+            if done < len(outcomes):
+                self.update(tickets[done], outcomes[done])
                 done += 1
 
     def run(
@@ -515,14 +515,14 @@ class Forecaster(Stateful):
         with self._turns:
             return schedule.play_events(self._round, asked, y, plan)
 
-    def set_outcome(self, line: int, y: float, due: float) -> None:
-        """The outcome of a round that is held, which the next plan says when to learn."""
-        self.held.fill(np.array([line]), np.array([y]), np.array([due]))
-        self._round.check_ties(y)
+    def set_outcomes(self, lines: IntArray, y: Float64Array, due: Float64Array) -> None:
+        """The outcomes of rounds that are held, which the next plan says when to learn."""
+        self.held.fill(lines, y, due)
+        self._round.check_ties_many(y)
 
-    def held_outputs(self, line: int) -> tuple[float, ...]:
-        """The forecast of a round that is held."""
-        return (self.held.forecast_of(line, self.state.values.by_slot),)
+    def held_outputs(self, lines: IntArray) -> Float64Array:
+        """The forecasts of rounds that are held, a row each."""
+        return self.held.forecasts_of(lines, self.state.values.by_slot)[:, None]
 
     def forget_held(self, line: int) -> None:
         """Forget a round that is held."""

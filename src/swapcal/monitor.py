@@ -9,9 +9,9 @@ import numpy as np
 
 from swapcal import inputs
 from swapcal.audits.audit import RoundReader, functions_of, property_of
-from swapcal.audits.sums import Constant, Functions
+from swapcal.audits.sums import Constant
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.protocols import Elicitable, Rows
+from swapcal.protocols import Elicitable, Hypotheses, Rows
 from swapcal.sparse import sliced
 from swapcal.state import Packed, Saved, Shape, Stateful
 from swapcal.typing import Float64Array, IntArray
@@ -229,7 +229,7 @@ class Monitor(Stateful):
     ----------
     property : Elicitable
         What is forecast; gives V.
-    groups : Functions, optional
+    groups : Hypotheses, optional
         The groups, such as `Groups([...])` or `Finite(n)`. None: everybody.
     tolerance : float
         Bias that is no matter, in units of the outcome; for quantiles, in shares of rows. Default 0.
@@ -271,7 +271,7 @@ class Monitor(Stateful):
     def __init__(
         self,
         property: Elicitable,
-        groups: Functions | None = None,
+        groups: Hypotheses | None = None,
         *,
         tolerance: float = 0.0,
         alpha: float | None = None,
@@ -279,7 +279,7 @@ class Monitor(Stateful):
         cluster: str | None = None,
     ) -> None:
         self.property = property
-        self.groups: Functions = Constant() if groups is None else groups
+        self.groups: Hypotheses = Constant() if groups is None else groups
         self.tolerance, self.cluster = inputs.real(tolerance, "tolerance"), cluster
         self.alpha = None if alpha is None else inputs.real(alpha, "alpha")
         self.every = None if every is None else inputs.real(every, "every")
@@ -439,7 +439,7 @@ class Monitor(Stateful):
 
     @classmethod
     def from_state(
-        cls, packed: Packed, *, property: Elicitable | None = None, groups: Functions | None = None
+        cls, packed: Packed, *, property: Elicitable | None = None, groups: Hypotheses | None = None
     ) -> "Monitor":
         """Make it again; see `from_bytes`."""
         plain, n = packed.plain, packed.plain["n"]

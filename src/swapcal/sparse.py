@@ -115,7 +115,7 @@ def stacked(parts: Sequence[Rows]) -> Rows:
     return Rows(indptr, np.concatenate([p.indices for p in parts]), np.concatenate([p.values for p in parts]))
 
 
-def taken(rows: Rows, kept: IntArray) -> Rows:
+def taken(rows: Rows, numbers: IntArray) -> Rows:
     """The rows with these numbers, in this order.
 
     Examples
@@ -124,9 +124,9 @@ def taken(rows: Rows, kept: IntArray) -> Rows:
     >>> taken(rows, np.array([1, 2])).indices
     array([0, 1, 2])
     """
-    lengths = np.diff(rows.indptr)[kept]
+    lengths = np.diff(rows.indptr)[numbers]
     indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
-    entries = np.repeat(rows.indptr[:-1][kept] - indptr[:-1], lengths) + np.arange(indptr[-1])
+    entries = np.repeat(rows.indptr[:-1][numbers] - indptr[:-1], lengths) + np.arange(indptr[-1])
     return Rows(indptr, rows.indices[entries], rows.values[entries])
 
 
@@ -152,9 +152,9 @@ def assembled(n_rows: int, fixed: Sequence[Float64Array], placed: Sequence[IntAr
         return Rows(np.arange(0, n_rows * width + 1, width), indices.ravel(), values.ravel())
     for j, entries in enumerate(fixed, 1):
         values[:, j] = entries
-    kept = values != 0.0
-    indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64)
-    return Rows(indptr, indices[kept], values[kept])
+    nonzero = values != 0.0
+    indptr = np.concatenate([[0], np.cumsum(nonzero.sum(axis=1))]).astype(np.int64)
+    return Rows(indptr, indices[nonzero], values[nonzero])
 
 
 def _sorted(columns: Sequence[IntArray]) -> Sequence[IntArray]:

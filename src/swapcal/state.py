@@ -416,8 +416,8 @@ def leftovers(path: str | PathLike[str]) -> list[str]:
     """
     folder, name = os.path.split(os.path.realpath(path))
     shape = re.compile(rf"\.{re.escape(name[:100])}\.[0-9a-f]{{16}}\.part")
-    found = [os.path.join(folder, each) for each in os.listdir(folder) if shape.fullmatch(each)]
-    return [each for each in found if stat.S_ISREG(os.lstat(each).st_mode)]
+    paths = [os.path.join(folder, each) for each in os.listdir(folder) if shape.fullmatch(each)]
+    return [each for each in paths if stat.S_ISREG(os.lstat(each).st_mode)]
 
 
 def sync_folder(folder: str) -> None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from swapcal.audits.intervals import asymptotic_bias, asymptotic_evidence, asymptotic_radius
+from swapcal.audits.intervals import Terms
 from swapcal.typing import Float64Array
 
 
@@ -16,18 +16,18 @@ def test_the_radius_is_the_formula() -> None:
     rho = (-2 * math.log(delta) + math.log(1 - 2 * math.log(delta))) / 1000
     sigma = x.std(ddof=1)
     wanted = sigma * math.sqrt(2 * (m * rho + 1) / rho * math.log(math.sqrt(m * rho + 1) / delta))
-    assert asymptotic_radius(np.array([500.0]), np.array([s]), np.array([q]), delta)[0] == pytest.approx(wanted)
+    assert Terms(*np.array([[500.0], [s], [q], [500.0]])).radius(delta)[0] == pytest.approx(wanted)
 
 
 def test_too_few_terms_claim_nothing() -> None:
     one = np.ones(1)
     for found in (
-        asymptotic_bias(99 * one, 50 * one, 60 * one, 99 * one, 0.05),
-        asymptotic_bias(29 * one, 50 * one, 60 * one, 99 * one, 0.05, clusters=True),
-        asymptotic_bias(0 * one, 0 * one, 0 * one, 0 * one, 0.05),
+        Terms(99 * one, 50 * one, 60 * one, 99 * one).bias(0.05),
+        Terms(29 * one, 50 * one, 60 * one, 99 * one, clusters=True).bias(0.05),
+        Terms(0 * one, 0 * one, 0 * one, 0 * one).bias(0.05),
     ):
         assert (found.low[0], found.high[0]) == (-1.0, 1.0)
-    evidence = asymptotic_evidence(99 * one, 90 * one, 90 * one, 99 * one, 0.05)
+    evidence = Terms(99 * one, 90 * one, 90 * one, 99 * one).evidence(0.05)
     assert (evidence.too_high[0], evidence.too_low[0]) == (0.0, 0.0)
 
 
@@ -37,8 +37,8 @@ def test_intervals_leave_out_what_the_evidence_refutes(tolerance: float) -> None
     m = np.floor(10 ** rng.uniform(2, 4, 400))
     s = rng.normal(size=400) * 1.5 * np.sqrt(m)
     q = 0.25 * m + s**2 / m
-    found = asymptotic_bias(m, s, q, m, 0.01)
-    evidence = asymptotic_evidence(m, s, q, m, 0.01, tolerance)
+    terms = Terms(m, s, q, m)
+    found, evidence = terms.bias(0.01), terms.evidence(0.01, tolerance)
     assert np.array_equal(found.low > tolerance, evidence.too_high > math.log(100))
     assert np.array_equal(found.high < -tolerance, evidence.too_low > math.log(100))
     assert np.count_nonzero(found.low > tolerance) > 10
@@ -46,8 +46,8 @@ def test_intervals_leave_out_what_the_evidence_refutes(tolerance: float) -> None
 
 def left_when_worst(x: Float64Array, delta: float, usual: float = 0.0) -> float:
     """Share of streams (rows of x, mean 0) whose sum leaves its radius at some time."""
-    m = np.arange(1.0, x.shape[1] + 1)
-    radius = asymptotic_radius(m + np.zeros_like(x), x.cumsum(axis=1), (x**2).cumsum(axis=1), delta, usual=usual)
+    m = np.arange(1.0, x.shape[1] + 1) + np.zeros_like(x)
+    radius = Terms(m, x.cumsum(axis=1), (x**2).cumsum(axis=1), m, usual).radius(delta)
     return float((np.abs(x.cumsum(axis=1)) > radius).any(axis=1).mean())
 
 
@@ -72,5 +72,5 @@ def test_coverage_of_clusters_left_when_they_look_worst() -> None:
     for x in (rng.normal(size=(4000, 400)), rng.exponential(size=(4000, 400)) - 1):
         m = np.arange(1.0, 401.0) + np.zeros_like(x)
         sums, squares = x.cumsum(axis=1), (x**2).cumsum(axis=1)
-        radius = asymptotic_radius(m, sums, squares, 0.05, usual=1.0, clusters=True)
+        radius = Terms(m, sums, squares, m, 1.0, clusters=True).radius(0.05)
         assert (np.abs(sums) > radius).any(axis=1).mean() < 0.05

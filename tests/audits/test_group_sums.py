@@ -5,7 +5,7 @@ import pytest
 
 from swapcal.audits import Audit
 from swapcal.audits.groups import ClusterSums, GroupSums, group_sums
-from swapcal.audits.intervals import asymptotic_bias, forecast_bins, group_bias
+from swapcal.audits.intervals import Terms, forecast_bins, group_bias
 from swapcal.audits.sums import Positions, Scored
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite
@@ -52,7 +52,7 @@ def test_weighted_rows_get_f3() -> None:
         members = x[:, g] > 0
         terms = (w * v)[members]
         parts = [np.array([one]) for one in (float(len(terms)), terms.sum(), (terms**2).sum(), w[members].sum())]
-        wanted = asymptotic_bias(parts[0], parts[1], parts[2], parts[3], 0.01, usual=float(((w * v) ** 2).mean()))
+        wanted = Terms(parts[0], parts[1], parts[2], parts[3], float(((w * v) ** 2).mean())).bias(0.01)
         assert sums.mean[g] == pytest.approx(np.average(v[members], weights=w[members]))
         assert sums.bias(0.01).low[g] == pytest.approx(wanted.low[0])
     assert (sums.bias(0.01).low[3], sums.bias(0.01).high[3]) == (-1.0, 1.0)  # below 100 rows

@@ -30,6 +30,9 @@ TINY = paper.PaperSizes(
 )
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def report() -> paper.Report:
     costs: list[float] = []

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import swapcal as sc
 from effort import ALL
 from swapcal.errors import InvalidInput
 from swapcal.learners import MultiplicativeWeights
-from swapcal.paper.algorithm1 import Algorithm1
+from swapcal.paper.algorithms import Algorithm1
 from swapcal.paper.method import Plan
 from swapcal.protocols import Elicitable, Row
 from swapcal.typing import Float64Array
@@ -69,6 +70,7 @@ class Deaf:
         return {"kind": "Deaf"}
 
 
+@cache
 def broken(kind: type[Algorithm1] = Algorithm1) -> PaperCase:
     """The case of the mean, played by another algorithm."""
 
@@ -144,7 +146,8 @@ def test_a_steeper_power_within_the_logarithms_is_left_open() -> None:
 
 
 def test_a_rule_on_the_wrong_side_fails_proposition_1() -> None:
-    watches = [inequalities.Watch(broken(WrongSide), 400, seed) for seed in (0, 1)]
+    case = broken(WrongSide)
+    watches = [inequalities.Watch(case, 400, seed) for seed in (0, 1)]
     assert [row.holds for row in inequalities.proposition_rows(watches, [w() for w in watches])] == [False]
 
 

@@ -91,6 +91,7 @@ def _tables(summary: Any) -> list[Table]:
     return [board_tables.cards_table(summary), *(make(summary, board) for board in summary.rows for make in makers)]
 
 
+@pytest.mark.slow
 def test_all_methods_fit_the_terminal() -> None:
     settings = Settings(streams=("targeted",), horizons=(30,), seeds=1)
     summary, _ = prepare(settings, None).play(workers=1)

@@ -145,6 +145,7 @@ def test_questions_have_their_rows_and_targets(measure: Any, n_rows: int, target
     assert all(row.measured > 0.0 for row in rows)
 
 
+@pytest.mark.slow
 def test_a_file_passes_both_commands() -> None:
     rows = long_file.measure(TINY)
     assert [row.target for row in rows] == [300_000.0, 500.0, 300_000.0, 500.0]
@@ -205,6 +206,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> driver.Driver:
 
 @needs_driver
 @needs_kernels
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", driver.WORKLOADS)
 def test_the_driver_plays_the_rounds_that_the_package_plays(workload: str, program: driver.Driver) -> None:
     hypotheses: Any = {"linear": sc.Linear(10), "sparse": sc.Finite(10_000)}.get(workload, sc.Finite(20))
@@ -220,6 +222,7 @@ def test_the_driver_plays_the_rounds_that_the_package_plays(workload: str, progr
 
 
 @needs_driver
+@pytest.mark.slow
 def test_the_driver_says_what_float32_would_gain_and_refuses_the_rest(program: driver.Driver) -> None:
     assert all(gain > 0.0 for gain in program.single_precision_gain(1))
     with pytest.raises(Exception, match="exit status 2"):
@@ -227,6 +230,7 @@ def test_the_driver_says_what_float32_would_gain_and_refuses_the_rest(program: d
 
 
 @pytest.mark.skipif(driver.missing(counting=True) is not None, reason="there is no valgrind")
+@pytest.mark.slow
 def test_instructions_are_counted_and_the_same_twice(program: driver.Driver) -> None:
     first = program.instructions("linear")
     assert 100.0 < first < 100_000.0

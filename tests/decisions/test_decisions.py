@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import swapcal as sc
 from swapcal.cli import app
 from swapcal.decisions import Decisions, saved
+from swapcal.state import Saved, pack
 
 UTILITIES = {
     "costs": [[0.0, -5.0], [-1.0, 0.0]],
@@ -49,7 +50,7 @@ def test_against_the_oracle(name: str, seed: int) -> None:
     found.update_many(y[:100], p[:100], w[:100])
     other = Decisions(UTILITIES[name])
     other.update_many(y[100:], p[100:], w[100:])
-    both = found + Decisions.from_dict(json.loads(json.dumps(other.to_dict())))
+    both = found + Decisions.from_bytes(other.to_bytes())
     loss, regret = naive_regret(UTILITIES[name], y, p, w)
     assert both.mean_loss == pytest.approx(loss, rel=1e-12)
     assert both.swap_regret == pytest.approx(regret, rel=1e-9, abs=1e-9)
@@ -107,7 +108,7 @@ def test_what_is_no_event_is_refused() -> None:
         with pytest.raises((sc.InvalidInput, ValueError)):
             Decisions(utility)
     with pytest.raises(sc.StateFileError):
-        Decisions.from_dict({"utility": [[0.0, 1.0]], "sums": [[-1.0, 0.0]]})
+        Decisions.from_bytes(pack("decisions", Saved({"utility": [[0.0, 1.0]]}, {"sums": np.array([[-1.0, 0.0]])})))
 
 
 def _write(path: Path) -> None:

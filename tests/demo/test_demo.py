@@ -276,7 +276,7 @@ def test_what_got_worse_is_said(answers: tuple[Answer, ...]) -> None:
 def test_a_group_that_is_still_off_is_named(answers: tuple[Answer, ...]) -> None:
     answer, after = answers[0], answers[0].result.after
     assert after is not None
-    known, place = after.known_groups, answer.result.first.groups.index("carrier=EV")
+    known, place = after.groups, answer.result.first.groups.index("carrier=EV")
     here = np.arange(len(known.name)) == place
     low, mean, high = (np.where(here, bias, 0.0) for bias in (-0.4, -0.3, -0.2))
     groups = replace(known, significant=here.astype(float), low=low, mean=mean, high=high)

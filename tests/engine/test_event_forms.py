@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse
 
 import swapcal as sc
+from effort import crossed
 from swapcal.engine import kernels
 
 Form = Callable[[Any], Any]
@@ -140,16 +141,14 @@ MANY: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("settings", MANY.values(), ids=MANY)
-@pytest.mark.parametrize("form", [np.asarray, np.ndarray.tolist])
-@pytest.mark.parametrize("backend", ["native", "python"])
-def test_many_at_once_leave_the_state_of_one_after_the_other(
-    settings: dict[str, Any], form: Form, backend: str
-) -> None:
+@pytest.mark.parametrize(
+    ("name", "form", "backend"), crossed(MANY, [np.asarray, np.ndarray.tolist], ["native", "python"], of=2)
+)
+def test_many_at_once_leave_the_state_of_one_after_the_other(name: str, form: Form, backend: str) -> None:
     """Forecasts and bytes: also where the first hint comes in the middle, and the grid grows."""
     if backend == "native" and kernels.native is None:
         pytest.skip("the kernels are not there")
-    n, size = 360, 40
+    n, size, settings = 360, 40, MANY[name]
     X, _, hints = stream(n)
     y = np.random.default_rng(1).random(n)
     y = np.round(y) if isinstance(settings["property"], sc.Probability) else y

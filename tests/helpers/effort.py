@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
+import pytest
+
 EFFORT = os.environ.get("SWAPCAL_EFFORT", "")
 ALL, QUICK = EFFORT == "all", EFFORT == "quick"
 
@@ -17,6 +19,11 @@ def part(whole: int, part: int) -> int:
 def some(n: int, least: int = 10) -> int:
     """How many of `n` repetitions to play: a fifth, but at least `least`."""
     return part(n, min(n, max(least, n // 5)))
+
+
+def halved(cases: Iterable[Any]) -> list[Any]:
+    """The cases, of which every second one, beginning with the first, is played in `make slow`."""
+    return [each if k % 2 or ALL else pytest.param(each, marks=pytest.mark.slow) for k, each in enumerate(cases)]
 
 
 def crossed(*choices: Iterable[Any], of: int = 3) -> list[tuple[Any, ...]]:

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import optimize, stats
 
 from swapcal.audits import intervals
-from swapcal.audits.intervals import CENTERS, RATES, TILTS, LogWealth, log_wealth
+from swapcal.audits.intervals import CENTERS, RATES, TILTS, LogWealth
 from swapcal.typing import Float64Array
 
 
@@ -121,8 +121,6 @@ def cell_evidence(
     """The e-values behind F1, for a bias above `tolerance` and for one below minus that."""
 
     def side(n: Float64Array, Y: Float64Array, P: Float64Array) -> Float64Array:
-        gains, shifts = intervals._cell_bets(n, Y, P)
-        at = np.broadcast_to(tolerance, n.shape)
-        return log_wealth(n, gains, intervals.RATES_OF_TILTS, shifts, intervals.TILT_WEIGHTS, at)
+        return intervals._cell_bets(n, Y, P).log_wealth(np.broadcast_to(tolerance, n.shape))
 
     return LogWealth(side(count, ones, forecasts), side(count, count - ones, count - forecasts))

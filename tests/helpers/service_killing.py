@@ -11,6 +11,7 @@ import httpx
 import msgspec
 
 from service_running import GROUPS, start
+from swapcal.audits.column import Column
 from swapcal.service.spec import StreamSpec
 from swapcal.service.store import open_store
 from swapcal.service.stream import Stream
@@ -77,6 +78,7 @@ class Load:
                 if response.status_code != 503:
                     self.wrong.append(f"status {response.status_code}: {response.text}")
                     return []
+                url = rng.choice(self.urls)  # a worker that does not have the stream says so as long as another has it
             except httpx.TransportError:
                 # Nobody there, or the answer was lost: exactly what this is about.
                 url = rng.choice(self.urls)
@@ -179,4 +181,10 @@ def _bits(stream: Stream) -> list[Any]:
     cases = [_case(f"next-{k}", rng) for k in range(50)]
     made = stream.predict([stream.validate(case["context"], case["hint"]) for case in cases])
     bits = [(one.value, one.other, one.probability, one.evidence_at, one.context) for one in made]
-    return [bits, before.to_bytes(), after.to_bytes(), stream.scores.totals, watch, order]
+    return [bits, _sums(before), _sums(after), stream.scores.totals, watch, order]
+
+
+def _sums(column: Column) -> dict[str, bytes]:
+    """The sums of a column, without the room for more groups, which depends on when it was read back."""
+    n, arrays = len(column.audit.function_names), column.to_state().arrays
+    return {name: (each[:, :n] if each.ndim == 2 else each).tobytes() for name, each in arrays.items()}

@@ -103,6 +103,22 @@ class Bucket(KeyBucket):
         return super().from_bytes(data, bucket=cls())
 
 
+def _play_steps(thing: Any, start: int, stop: int) -> Any:
+    """Two steps ahead; some outcomes are known later, or come later, or never."""
+    out = []
+    for t in range(start, stop - 2):
+        out += [forecast.lower for forecast in thing.predict(X[t : t + 2], HINTS[t : t + 2], [1.0, 0.5])]
+        y = float(Y[t] + HINTS[t])
+        thing.update(None if t % 7 == 3 else NAN if t % 7 == 5 else y, known=thing.time + 4 if t % 7 == 1 else None)
+        if t % 7 == 6:
+            out.append(thing.learn(thing.time - 1, y))
+    return out, thing.waiting
+
+
+def _steps(step: int, turn: int) -> Interval:
+    return Interval(0.8, sc.Finite(4), seed=10 * step + turn)
+
+
 def audit(contexts: Any = X, **settings: Any) -> Thing:
     def play(thing: sc.Audit, start: int, stop: int) -> Any:
         thing.update_many(Y[start:stop], np.round(HINTS[start:stop], 1), contexts[start:stop])
@@ -179,6 +195,7 @@ MODELS = FORECASTERS | {
 THINGS = MODELS | {
     "cases": Thing(lambda: Cases(MODELS["finite"].make(), remember=20), _play_cases),
     "keys": Thing(Bucket, _play_bucket),
+    "steps ahead": Thing(lambda: sc.MultiHorizon(_steps, 2, exact=True, order="forecast", settle=9), _play_steps),
     "audit": audit(),
     "audit in bins": audit(bins=[0.0, 0.3, 0.6, 1.0], hypotheses=sc.Finite(4, names=list("abcd"))),
     "audit of groups": audit(ROWS, hypotheses=sc.Groups(["a", "b"], limit=20), bins=10),

@@ -117,7 +117,7 @@ def test_a_prior_gives_the_first_weights(prior: list[float]) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "adversary", "sizes"),
-    crossed(MAKERS, ADVERSARIES, [(2, 1), (2, 50), (2, 600), (7, 900), (60, 300)]),
+    crossed(MAKERS, ADVERSARIES, [(2, 1), (2, 50), (2, 600), (7, 900), (60, 300)], of=7),
 )
 def test_the_regret_is_within_the_bound(kind: str, adversary: str, sizes: tuple[int, int]) -> None:
     d, T = sizes

@@ -93,7 +93,7 @@ def phi_of(method: Method, x: Float64Array) -> Float64Array:
 def in_naive_order(method: Method, oracle: Naive) -> Float64Array:
     """The package's weights, listed as the oracle lists its experts."""
     n_bins, n = oracle.N, 1 if isinstance(method, Algorithm2) else oracle.n
-    return method.experts.weights.reshape(2, n_bins, n).transpose(2, 1, 0).ravel()
+    return np.asarray(method.experts.weights.reshape(2, n_bins, n).transpose(2, 1, 0).ravel())
 
 
 def is_tied(played: Played) -> bool:

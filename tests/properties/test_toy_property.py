@@ -77,7 +77,7 @@ def test_in_the_command_and_on_the_page(tmp_path: Path) -> None:
     result = from_json(CliRunner().invoke(app, ["run", *asked, "--seed", "1", "--json"]).stdout)
     assert result.wording.name == "toy mean"
     assert result.before is not None
-    assert result.before.known_groups.significant[1] == 1.0
+    assert result.before.groups.significant[1] == 1.0
     assert list(result.paired) == ["toy loss"]
 
 

@@ -129,7 +129,7 @@ def test_frames_hold_the_numbers(backend: str | None) -> None:
 def test_groups_sum_up_their_cells() -> None:
     rng = np.random.default_rng(0)
     result = examples.run_example(Quantile(0.9), n=3_000)
-    side, found = result.before, result.before.known_groups
+    side, found = result.before, result.before.groups
     for j in rng.integers(0, len(result.first.groups), 5):
         held = [(side.bias[i, j], side.counts[i, j]) for i in range(len(side.histogram)) if side.counts[i, j] > 0]
         mean = sum(b * n for b, n in held) / sum(n for _, n in held)

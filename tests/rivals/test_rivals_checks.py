@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from effort import ALL
+from effort import ALL, halved
 from rival_games import HEDGING, N_GROUPS, RIVALS, make, stream
 from swapcal.checks import Trial, check_forecaster
 from swapcal.checks.rules import default_stream
@@ -33,13 +33,8 @@ def trial(name: str) -> Trial:
     return Trial(contexts, labels, np.clip(labels + 0.1 * rng.normal(size=ROUNDS), 0.0, 1.0))
 
 
-ONE_OF_EACH = list({kind: name for name, (kind, *_) in RIVALS.items()}.values())
-CHECKED = (
-    list(RIVALS)
-    if ALL
-    else ONE_OF_EACH[1::2] + [pytest.param(name, marks=pytest.mark.slow) for name in ONE_OF_EACH[::2]]
-)
-"""Half of them in `make test`, the others in `make slow`, all variants in `make thorough`."""
+CHECKED = RIVALS if ALL else halved({kind: name for name, (kind, *_) in RIVALS.items()}.values())
+"""One variant of each; all of them in `make thorough`."""
 
 
 @pytest.mark.parametrize("name", CHECKED)

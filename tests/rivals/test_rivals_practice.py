@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import swapcal as sc
 from effort import some
 from rival_games import N_GROUPS, N_ROUNDS, learned, stream
+from swapcal.audits.scores import isotonic
 from swapcal.engine.values import Grid
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite
@@ -23,7 +24,6 @@ from swapcal.rivals.practice import (
     LogisticRecalibration,
     RollingIsotonic,
     RollingProperty,
-    isotonic,
 )
 from swapcal.simulate.streams import drifting
 from swapcal.typing import Float64Array

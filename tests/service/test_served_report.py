@@ -50,9 +50,9 @@ def test_the_result_is_that_of_the_cases(registry: Registry) -> None:
     assert result.before.loss == pytest.approx(status.loss_before)
     assert result.after.loss == pytest.approx(status.loss_after)
     assert result.verdict.kind == "recalibrate"
-    off = {name for name, one in zip(result.first.groups, result.before.known_groups.significant, strict=False) if one}
+    off = {name for name, one in zip(result.first.groups, result.before.groups.significant, strict=False) if one}
     assert {"carrier=A", "carrier=B"} <= off
-    assert result.before.known_groups.mean[result.first.groups.index("carrier=A")] == pytest.approx(-0.3, abs=0.05)
+    assert result.before.groups.mean[result.first.groups.index("carrier=A")] == pytest.approx(-0.3, abs=0.05)
     assert result.after.swap_error < 0.5 * result.before.swap_error
     half = learned_cases(events[len(events) // 2 :], stream.spec, stream.groups.n, stream.identity)
     assert len(half.y) < len(cases.y)

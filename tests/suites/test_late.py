@@ -222,7 +222,7 @@ def test_cases_expire_by_rounds_or_by_word(name: str) -> None:
     assert cases.learn([0, 11, 12], some.y[:3]).status == ["unknown", "expired", "learned"]
     assert cases.expire(15) == [13, 14]
     assert cases.learn([14, 15], some.y[:2]).status == ["expired", "learned"]
-    assert len(cases.book.closed) == 4  # type: ignore[attr-defined]
+    assert len(cases.book.closed) == 4
 
 
 def test_in_the_order_of_forecasts_a_forgotten_case_holds_up_nobody() -> None:

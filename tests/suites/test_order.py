@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swapcal.cases import Order
 from swapcal.engine.schedule import schedule
+from swapcal.lifecycle import Order
 
 
 def events_one_by_one(

@@ -18,7 +18,7 @@ import pytest
 
 import swapcal as sc
 from swapcal import state
-from swapcal.cases import Cases, MemoryBook
+from swapcal.cases import Cases
 from swapcal.engine import kernels
 from swapcal.engine import state as engine_state
 from swapcal.errors import StateFileError, UnknownForecast
@@ -105,7 +105,7 @@ def _late_outcomes_come_along(identity: str | None) -> None:
     (counters, arrays), (own_counters, own_arrays) = again.state.snapshot(), whole.state.snapshot()
     assert counters == own_counters
     assert len(counters["former_keys"]) == 2
-    assert counters["n_cohorts"] > 0 < counters["n_apart"]
+    assert counters["n_cohorts"] > 0 < counters["n_standback"]
     assert all((a.dtype, a.tobytes()) == (own_arrays[k].dtype, own_arrays[k].tobytes()) for k, a in arrays.items())
     stored = [sc.Forecast.from_bytes(forecast.to_bytes()) for forecast in asked]
     for forecaster in (whole, again):
@@ -152,7 +152,6 @@ def test_bytes_that_share_their_rules_share_nothing_that_changes() -> None:
 def test_new_cases_begin_with_a_forecaster_that_was_saved() -> None:
     forecaster = MODELS["finite"].make()
     cases = Cases.from_bytes(forecaster.to_bytes(), remember=3)
-    assert isinstance(cases.book, MemoryBook)
     assert (cases.book.remember, cases.n_waiting) == (3, 0)
     assert THINGS["cases"].play(cases, 0, 20)[0] == THINGS["cases"].play(Cases(forecaster), 0, 20)[0]
 

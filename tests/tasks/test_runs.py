@@ -303,7 +303,7 @@ def test_a_model_that_knows_where_it_is_unsure_keeps_that_knowledge() -> None:
     columns = {"y": unsure * rng.normal(size=N), "f": np.zeros(N), "lo": -unsure, "hi": unsure}
     told, blind = (run(columns, TaskConfig("y"), interval=0.9, p=m, seed=1) for m in (["lo", "hi"], ["f"]))
     assert told.first.means["after"]["score"][0] < 0.85 * blind.first.means["after"]["score"][0]
-    assert all(abs(each.after.known_groups.mean[0]) < 0.02 for each in (told, blind))
+    assert all(abs(each.after.groups.mean[0]) < 0.02 for each in (told, blind))
 
 
 def test_a_unit_only_scales_the_map() -> None:
@@ -345,7 +345,7 @@ def test_what_is_odd_in_intervals_is_counted_and_warned_about() -> None:
     y = np.maximum(np.random.default_rng(6).normal(1.0, 2.0, N), 0.0)  # a third of them are 0
     with pytest.warns(AtomsWarning, match="are equal to 0, .* covers all of such a heap"):
         result = run({"y": y}, TaskConfig("y", low=0.0), interval=0.9, seed=1)
-    assert abs(result.after.known_groups.mean[0]) < 0.05
+    assert abs(result.after.groups.mean[0]) < 0.05
     with pytest.warns(AtomsWarning), pytest.warns(RangeWarning, match="outside"):
         cut = run({"y": y - 1.0}, TaskConfig("y", low=0.0), interval=0.9, seed=1)
     assert cut.counts.outcomes_outside == int((y < 1.0).sum())

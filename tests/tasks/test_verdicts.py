@@ -139,7 +139,7 @@ def test_the_numbers_behind_the_texts() -> None:
     assert small.swap_error > (small.chance_high or 0)
     assert small.n_biased != 0
     off = result("two groups are off")
-    names = {name for name, each in zip(off.first.groups, off.before.known_groups.significant, strict=True) if each}
+    names = {name for name, each in zip(off.first.groups, off.before.groups.significant, strict=True) if each}
     assert names == {"all", "g=g3", "g=g5"}
     assert (explained(result("noise").before) or 0.0) < 0.01  # type: ignore[arg-type]
     assert result("delays depend").lateness.dependent_since is not None
@@ -207,8 +207,8 @@ def test_run_and_audit_say_the_same_of_the_model() -> None:
     for bias in (0.0, 0.12):
         data = stream(9_000, 1, n_groups=4, bias=bias, whom=(2,))
         one, two = audit(data, TaskConfig("y", "p", ["g"])), run(data, TaskConfig("y", "p", ["g"]))
-        np.testing.assert_allclose(one.before.known_groups.mean, two.before.known_groups.mean, atol=1e-12)
-        np.testing.assert_array_equal(one.before.known_groups.significant, two.before.known_groups.significant)
+        np.testing.assert_allclose(one.before.groups.mean, two.before.groups.mean, atol=1e-12)
+        np.testing.assert_array_equal(one.before.groups.significant, two.before.groups.significant)
         assert one.verdict.kind == two.verdict.kind == ("fine" if bias == 0.0 else "recalibrate")
 
 
@@ -233,14 +233,14 @@ def test_clusters_are_not_taken_for_independent_rows() -> None:
     y = rng.random(len(day)) < np.clip(p + shock, 0, 1)
     data = {"y": y.astype(float), "p": p, "g": member, "day": day}
     alone, together = (audit(data, TaskConfig("y", "p", ["g"], cluster=cluster)).before for cluster in (None, "day"))
-    widths = [float(np.ptp([each.known_groups.low[1], each.known_groups.high[1]])) for each in (alone, together)]
+    widths = [float(np.ptp([each.groups.low[1], each.groups.high[1]])) for each in (alone, together)]
     assert widths[1] > 2 * widths[0]
-    assert together.known_groups.n_significant == 0
+    assert together.groups.n_significant == 0
 
 
 def test_thresholds() -> None:
     result = audit(stream(60_000, bias=0.1, whom=(3,)), TaskConfig("y", "p", ["g"]))
-    near = 100 * abs(result.before.known_groups.near).max()
+    near = 100 * abs(result.before.groups.near).max()
     assert above(result, parse_threshold(f"{near - 0.1}")) is not None
     assert "g=g3" in str(above(result, parse_threshold("2")))
     assert above(result, parse_threshold(f"bias:{near + 0.1}")) is None

@@ -17,7 +17,7 @@ from scipy import stats
 from swapcal.audits.cells import adaptive_radius, independent_radius
 from swapcal.audits.chance import StratifiedSample, null_level
 from swapcal.audits.discovery import banded, discover, valued
-from swapcal.audits.intervals import TILTS, asymptotic_radius, cell_bias, forecast_bins, group_bias, smallest_mean
+from swapcal.audits.intervals import TILTS, Bets, Terms, cell_bias, forecast_bins, group_bias
 from swapcal.audits.sums import Scored
 from swapcal.hypotheses import Finite
 from swapcal.monitor import Monitor
@@ -67,7 +67,7 @@ def widths(runs: int) -> None:
         rows.append((name, *((found.high - found.low) / exact)))
     even = np.full((len(TILTS), 1), -np.log(len(TILTS)))
     low, high = (
-        smallest_mean(sizes, TILTS[:, None] * k, np.expm1(TILTS)[:, None], 0 * even, even, np.log(2 / delta))
+        Bets(sizes, TILTS[:, None] * k, np.expm1(TILTS)[:, None], 0 * even, even).smallest_mean(np.log(2 / delta))
         for k in (ones, sizes - ones)
     )
     rows.append(("any time, F1 with equal weights", *((1 - np.maximum(high, 0) - np.maximum(low, 0)) / exact)))
@@ -118,8 +118,8 @@ def worst(runs: int) -> None:
         out = (
             (low > 0.3) | (high < 0.3),
             np.abs(share - 0.3) > stats.norm.isf(delta / 2) * np.sqrt(share * (1 - share) / m),
-            np.abs(total) > asymptotic_radius(m, total, squares, delta),
-            np.abs(total) > asymptotic_radius(m, total, squares, delta, usual=0.21),
+            np.abs(total) > Terms(m, total, squares, m).radius(delta),
+            np.abs(total) > Terms(m, total, squares, m, 0.21).radius(delta),
             np.abs(total) > adaptive_radius(squares, delta),
             (f1.low > 0) | (f1.high < 0),
         )
@@ -154,7 +154,7 @@ def limits(runs: int) -> None:
                 n_cells += 500
                 for i, delta in enumerate((0.05, 0.001)):
                     for j, usual in enumerate((0.0, 1.0)):
-                        radius = asymptotic_radius(m, s, q, delta, usual=usual, clusters=clusters)
+                        radius = Terms(m, s, q, m, usual, clusters).radius(delta)
                         missed[i, j] += np.count_nonzero((np.abs(s) > radius).any(axis=1))
             line += [f"{missed[i, 0] / n_cells:.4f}, {missed[i, 1] / n_cells:.4f}" for i in range(2)]
         rows.append(line)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +11,14 @@ from swapcal import inputs, properties
 from swapcal.audits import sums
 from swapcal.audits.cells import Assumption, Cells, Witness, cell_radii, ends_of, find_witness, make_cells
 from swapcal.audits.linear import Bounds
-from swapcal.audits.sums import PER_CELL, PER_VALUE, Constant, Functions, Positions, Sums, SumTable, width
+from swapcal.audits.sums import PER_CELL, PER_VALUE, Constant, Positions, Sums, SumTable, width
 from swapcal.engine import kernels
 from swapcal.engine.values import Grid
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Finite, from_spec
 from swapcal.inputs import integer
 from swapcal.properties import Mean
-from swapcal.protocols import Elicitable, Row, Rows
+from swapcal.protocols import Elicitable, Hypotheses, Row, Rows
 from swapcal.sparse import check_rows
 from swapcal.state import Packed, Saved, Shape, Stateful
 from swapcal.typing import Float64Array, IntArray, Spec
@@ -52,7 +52,7 @@ def property_of(spec: Spec, own: Elicitable | None) -> Elicitable:
     return properties.from_spec(spec) if own is None else own
 
 
-def functions_of(spec: Spec, own: Functions | None) -> Functions:
+def functions_of(spec: Spec, own: Hypotheses | None) -> Hypotheses:
     """The functions that were saved: made from their spec, or the caller's own, with all that was learned since."""
     if own is None:
         return Constant() if spec["kind"] == "constant" else from_spec(spec)
@@ -82,26 +82,6 @@ _AT_ONCE = 1 << 18
 """Entries of an array that are looked at together, where they must be copied for it."""
 
 
-class AuditedRound(NamedTuple):
-    """One round, ready to be added: the class it belongs to, the (rounded) forecast, V, the context, and the weight."""
-
-    functions: Functions
-    value: float
-    v: float
-    row: Row
-    weight: float
-
-
-class AuditedRounds(NamedTuple):
-    """Many rounds, ready to be added; contexts as sparse rows, or dense as they came, which saves a copy of them."""
-
-    functions: Functions
-    values: Float64Array
-    v: Float64Array
-    contexts: Rows | Float64Array
-    weights: Float64Array | None
-
-
 class RoundReader:
     """Checks rounds and takes V. It changes nothing, so whoever calls it can fail without a trace.
 
@@ -109,7 +89,7 @@ class RoundReader:
     forecasts share, if there are such bins; a whole number of `bins` rounds forecasts to their mid-points instead.
     """
 
-    def __init__(self, property: Elicitable, functions: Functions | None, bins: Any = None) -> None:
+    def __init__(self, property: Elicitable, functions: Hypotheses | None, bins: Any = None) -> None:
         if not all(hasattr(property, name) for name in ("identification", "invalid_labels", "domain", "spec")):
             raise InvalidInput(f"property must be an elicitable property such as Mean(); got {property!r}")
         if functions is not None and not all(
@@ -127,8 +107,8 @@ class RoundReader:
         """How many bins there are, or None where every distinct forecast is one."""
         return len(self.edges) - 1 if self.edges is not None else None if self.grid is None else self.grid.n
 
-    def one(self, y: Any, p: Any, x: Any, weight: Any = None) -> AuditedRound:
-        """One round."""
+    def one(self, y: Any, p: Any, x: Any, weight: Any = None) -> tuple[Hypotheses, float, float, Row, float]:
+        """One round, ready to be added: its class, the (rounded) forecast, V, the context, and the weight."""
         label, forecast = inputs.real(y, "y"), inputs.real(p, "p")
         inputs.labels(self.property, np.array([label]))
         inputs.forecasts(self.property, np.array([forecast]))
@@ -138,10 +118,12 @@ class RoundReader:
             raise InvalidInput(f"a weight must be in [0, 1]; got {w!r}: divide all weights by the largest")
         row = functions.row(x)
         value = forecast if self.grid is None else self.grid.midpoint(self.grid.bin(forecast))
-        return AuditedRound(functions, value, float(self.property.identification(value, label)), row, w)
+        return functions, value, float(self.property.identification(value, label)), row, w
 
-    def many(self, y: Any, p: Any, x: Any, weights: Any = None) -> AuditedRounds:
-        """Many rounds."""
+    def many(
+        self, y: Any, p: Any, x: Any, weights: Any = None
+    ) -> tuple[Hypotheses, Float64Array, Float64Array, Rows | Float64Array, Float64Array | None]:
+        """Many rounds; contexts as sparse rows, or dense as they came, which saves a copy of them."""
         labels, forecasts = inputs.vector(y, "y"), inputs.vector(p, "p")
         if len(labels) != len(forecasts):
             raise InvalidInput(
@@ -157,9 +139,9 @@ class RoundReader:
         functions, contexts = self._contexts(x, len(labels))
         values = forecasts if self.grid is None else self.grid.round(forecasts)
         v = np.asarray(self.property.identification(values, labels), dtype=np.float64)
-        return AuditedRounds(functions, values, v, contexts, w)
+        return functions, values, v, contexts, w
 
-    def _contexts(self, x: Any, n_rounds: int) -> tuple[Functions, Rows | Float64Array]:
+    def _contexts(self, x: Any, n_rounds: int) -> tuple[Hypotheses, Rows | Float64Array]:
         """The functions and their values; the array itself where it holds the values of a finite class."""
         if isinstance(x, Rows) and self.functions is not None:
             if len(x.indptr) != n_rounds + 1:
@@ -175,7 +157,7 @@ class RoundReader:
         functions = self._functions(x, many=True)
         return functions, functions.rows(x, n_rounds)
 
-    def _functions(self, x: Any, *, many: bool) -> Functions:
+    def _functions(self, x: Any, *, many: bool) -> Hypotheses:
         if self.functions is None:
             return Constant() if x is None else Finite(width(x, many=many))
         if x is None and not isinstance(self.functions, Constant):
@@ -234,7 +216,7 @@ class Audit(Stateful):
     ----------
     property : Elicitable
         What was forecast; gives V. Default `Mean()`.
-    hypotheses : Functions, optional
+    hypotheses : Hypotheses, optional
         The class of functions. None: the columns of x, in [-1, 1]; or the constant 1, if no x is given either.
     n : int, optional
         Number of columns when `hypotheses` is None; else read off the first x.
@@ -275,7 +257,7 @@ class Audit(Stateful):
     def __init__(
         self,
         property: Elicitable = MEAN,
-        hypotheses: Functions | None = None,
+        hypotheses: Hypotheses | None = None,
         *,
         n: int | None = None,
         bins: int | Sequence[float] | Float64Array | None = None,
@@ -546,9 +528,7 @@ class Audit(Stateful):
         For the linear class the intervals of the coordinates hold together, so along any direction theta the deviation
         is at most sum_j |theta_j| times the radius of coordinate j; `witness` uses that.
         """
-        table, power = self.table(), sums.check_power(r)
-        radii = cell_radii(table, confidence, rounds, self._n_possible(table))
-        return make_cells(table, ends_of(table, radii), self.function_names, power, confidence, rounds)
+        return self._cells(self.table(), self.function_names, r, confidence, rounds)
 
     def reliability(self, confidence: float = 0.95, *, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
         """One row per forecast value over all its rounds, F = {1}: the reliability diagram, in numbers.
@@ -568,15 +548,13 @@ class Audit(Stateful):
             A table; see `cells`.
         """
         table = self.table()
-        everyone = replace(
-            table,
-            xv=table.v[:, None],
-            active=table.rounds[:, None],
-            weight=table.count[:, None],
-            xvxv=table.vv[:, None],
-        )
-        radii = cell_radii(everyone, confidence, rounds, self._n_possible(everyone))
-        return make_cells(everyone, ends_of(everyone, radii), ("all rounds",), sums.check_power(r), confidence, rounds)
+        xv, active, weight, xvxv = (each[:, None] for each in (table.v, table.rounds, table.count, table.vv))
+        everyone = replace(table, xv=xv, active=active, weight=weight, xvxv=xvxv)
+        return self._cells(everyone, ("all rounds",), r, confidence, rounds)
+
+    def _cells(self, table: SumTable, names: tuple[str, ...], r: float, confidence: float, rounds: Assumption) -> Cells:
+        power, radii = sums.check_power(r), cell_radii(table, confidence, rounds, self._n_possible(table))
+        return make_cells(table, ends_of(table, radii), names, power, confidence, rounds)
 
     def worst(self, k: int = 10, *, confidence: float = 0.95, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
         """Return the `k` cells with the largest contributions; their intervals allow for the choice among all cells.
@@ -656,7 +634,7 @@ class Audit(Stateful):
 
     @classmethod
     def from_state(
-        cls, packed: Packed, *, property: Elicitable | None = None, hypotheses: Functions | None = None
+        cls, packed: Packed, *, property: Elicitable | None = None, hypotheses: Hypotheses | None = None
     ) -> "Audit":
         """Make it again; see `from_bytes`."""
         plain, spec = packed.plain, packed.plain["hypotheses"]
@@ -683,19 +661,13 @@ class Audit(Stateful):
         if self._reader.functions is None:
             return f"Audit({self.property!r}, n_rounds=0)"
         table = self.table()
-        parts = [
-            f"{self.property!r}",
-            f"n={self._functions().n}",
-            f"n_rounds={self.n_rounds}",
-            f"n_values={len(table.value)}",
-        ]
-        parts.append(f"calibration={self.calibration():.4g}")
-        if self._functions().dual in ("max", "euclidean"):
-            parts.append(f"multicalibration={self.multicalibration():.4g}")
-        parts.append(f"swap_multicalibration={self.swap_multicalibration():.4g}")
-        return f"Audit({', '.join(parts)})"
+        sizes = f"n={self._functions().n}, n_rounds={self.n_rounds}, n_values={len(table.value)}"
+        known = self._functions().dual in ("max", "euclidean")
+        names = ("calibration", *(("multicalibration",) if known else ()), "swap_multicalibration")
+        errors = ", ".join(f"{name}={getattr(self, name)():.4g}" for name in names)
+        return f"Audit({self.property!r}, {sizes}, {errors})"
 
-    def _begun(self, functions: Functions) -> Sums:
+    def _begun(self, functions: Hypotheses) -> Sums:
         """Return the sums; the first round decides what the functions are."""
         if self._sums is None:
             self._reader.functions = functions
@@ -706,7 +678,7 @@ class Audit(Stateful):
         """The sums, or empty ones before the first round."""
         return Sums(1, edges=self._reader.edges) if self._sums is None else self._sums
 
-    def _functions(self) -> Functions:
+    def _functions(self) -> Hypotheses:
         return Constant() if self._reader.functions is None else self._reader.functions
 
     def _n_possible(self, table: SumTable) -> int | None:

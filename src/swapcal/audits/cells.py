@@ -7,10 +7,10 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from swapcal.audits.sums import Functions, SumTable, swap_contributions
+from swapcal.audits.sums import SumTable, swap_contributions
 from swapcal.errors import InvalidInput
 from swapcal.inputs import real
-from swapcal.protocols import Elicitable
+from swapcal.protocols import Elicitable, Hypotheses
 from swapcal.text.numbers import aligned, count, group_name, interval, number, percent, range_text
 from swapcal.typing import Float64Array, IntArray
 
@@ -401,7 +401,7 @@ class Witness:
 def find_witness(
     table: SumTable,
     radii: Float64Array,
-    functions: Functions,
+    functions: Hypotheses,
     names: tuple[str, ...],
     r: float,
     confidence: float,

@@ -9,13 +9,12 @@ from swapcal.audits.audit import Audit
 from swapcal.audits.chance import StratifiedSample
 from swapcal.audits.groups import ClusterSums, GroupBias, bias_of_group, group_sums
 from swapcal.audits.histograms import Histograms
-from swapcal.audits.scores import GroupMeans, ScoreSums
+from swapcal.audits.scores import GroupMeans, ScoreSums, Timeline
 from swapcal.audits.summary import ColumnSummary, summarize
-from swapcal.audits.sums import PER_CELL, Functions, Part, Positions, Scored, SumTable, Times, added, counted, grown
-from swapcal.audits.timeline import Timeline
+from swapcal.audits.sums import PER_CELL, Part, Positions, Scored, SumTable, Times, added, counted, grown
 from swapcal.decisions import Decisions
 from swapcal.errors import InvalidInput
-from swapcal.protocols import Elicitable, Rows
+from swapcal.protocols import Elicitable, Hypotheses, Rows
 from swapcal.state import Packed, Saved, Shape, Stateful, joined, part_of, take_over
 from swapcal.typing import Float64Array, IntArray
 
@@ -142,13 +141,11 @@ class Column(Stateful):
             self.linear.update_many(y, p, linear, weights=weights)
         losses = np.asarray(self.property.loss(p, y), dtype=np.float64)
         v = np.asarray(self.property.identification(self.audit.rounded(p), y), dtype=np.float64)
-        w = 1.0 if weights is None else weights
-        total = float(len(y)) if weights is None else weights.sum()
-        still = 0.0 if self.constant is None else np.sum(w * np.asarray(self.property.loss(self.constant, y)))
-        # Sums and no dot products, whose last digit depends on the number of threads.
-        self._totals += np.array(
-            [total, np.sum(w * losses), np.sum(w * v * v), np.sum(w * y), np.sum(w * y * y), still]
-        )
+        w = np.ones(len(y)) if weights is None else weights
+        still = np.zeros(len(y)) if self.constant is None else w * np.asarray(self.property.loss(self.constant, y))
+        terms = np.column_stack([w, w * losses, w * v * v, w * y, w * y * y, still])
+        # From left to right, so that the last digit depends neither on threads nor on where rounds are cut into calls.
+        self._totals = np.cumsum(np.vstack([self._totals, terms]), axis=0)[-1]
         if self.decisions is not None:
             self.decisions.update_many(y, p, weights)
         scored = Scored(y, p, v, self.audit.slots(p), rows, linear, weights, clusters, time, numbers)
@@ -215,7 +212,7 @@ class Column(Stateful):
         return bias_of_group(sums, self.audit.function_names, error)
 
     @property
-    def functions(self) -> Functions:
+    def functions(self) -> Hypotheses:
         """The groups, as far as they have come up."""
         return self.audit._functions()
 
@@ -326,7 +323,7 @@ class Column(Stateful):
 
     @classmethod
     def from_state(
-        cls, packed: Packed, *, property: Elicitable | None = None, hypotheses: Functions | None = None
+        cls, packed: Packed, *, property: Elicitable | None = None, hypotheses: Hypotheses | None = None
     ) -> "Column":
         """The column again; a property, or functions beside `Groups`, of your own making are given again."""
         plain, parts = packed.plain, packed.parts

@@ -9,8 +9,7 @@ from swapcal.audits.intervals import (
     CENTERS,
     BiasInterval,
     LogWealth,
-    asymptotic_bias,
-    asymptotic_evidence,
+    Terms,
     both_sides,
     discoveries,
     forecast_bins,
@@ -206,26 +205,23 @@ class GroupSums:
         a = self.arrays
         if self.exact:
             return group_bias(a["counts"], a["ones"], a["forecasts"], delta)
-        terms, total, squares, usual = self._terms()
-        return asymptotic_bias(terms, total, squares, a["size"], delta, usual=usual, clusters=self.clusters)
+        return self._terms().bias(delta)
 
     def evidence(self, delta: float, tolerance: float = 0.0) -> LogWealth:
         """Log e-values of both sides; `delta`, the rate of one group, matters to asymptotic ones only."""
         a = self.arrays
         if self.exact:
             return group_evidence(a["counts"], a["ones"], a["forecasts"], tolerance)
-        terms, total, squares, usual = self._terms()
-        return asymptotic_evidence(
-            terms, total, squares, a["size"], delta, tolerance, usual=usual, clusters=self.clusters
-        )
+        return self._terms().evidence(delta, tolerance)
 
-    def _terms(self) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array]:
-        """Number, sum and sum of squares of the terms of each group, and the usual square of one."""
+    def _terms(self) -> Terms:
+        """The terms of each group, and the usual square of one."""
         a, square = self.arrays, self._squares[0] / max(self._squares[1], 1.0)
         if self._clusters is None:
-            return a["rows"], a["total"], a["squares"], np.full(self.n, square)
+            return Terms(a["rows"], a["total"], a["squares"], a["size"], square)
         sums = self._clusters
-        return sums.terms, sums.total, sums.squares, square * a["rows"] / np.maximum(sums.terms, 1.0)
+        usual = square * a["rows"] / np.maximum(sums.terms, 1.0)
+        return Terms(sums.terms, sums.total, sums.squares, a["size"], usual, clusters=True)
 
 
 ALPHA = 0.05

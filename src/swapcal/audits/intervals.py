@@ -14,86 +14,74 @@ from swapcal.typing import Float64Array, IntArray
 #
 # Notation: tilt j bets on numbers X_1, ..., X_n at a rate lambda_j > 0 that is fixed in advance, as is its weight w_j
 # (weights add up to 1). mu_t = E[X_t | everything before] are the conditional means; their average is b + d_j, where b
-# is
-# what one wants to know and the shift d_j is known by then. The gain g_j = sum_t log(1 + lambda_j X_t) is the
-# caller's.
+# is what one wants to know and the shift d_j is known by then. The gain is g_j = sum_t log(1 + lambda_j X_t).
 
 N_STEPS = 4
 """Newton's steps. Every iterate is valid, so this number concerns widths only; the tests see 1e-6 of the limit."""
 
 
-def log_wealth(
-    count: Float64Array,
-    gains: Float64Array,
-    rates: Float64Array,
-    shifts: Float64Array,
-    log_weights: Float64Array,
-    mean: Float64Array,
-) -> Float64Array:
-    r"""Logarithm of the wealth of somebody who bets that b, the mean in question, exceeds `mean`.
+class Bets(NamedTuple):
+    """Bets on cells at several tilts.
 
-    .. math:: W(b) = \sum_j w_j \exp(g_j - n \log(1 + \lambda_j (b + d_j)))
-
-    Guarantee: W at the true b, and so at every larger one, is at most a nonnegative martingale that starts at 1. Taken
-    at any stopping time it is an e-value for "the mean in question is at most `mean`".
-
-    Notes
-    -----
-    prod_t (1 + lambda X_t) / (1 + lambda mu_t) is a martingale, since lambda is fixed in advance. The logarithm is
-    concave, so sum_t log(1 + lambda mu_t) <= n log(1 + lambda (b + d)): dividing by the right-hand side instead gives
-    at most the martingale, though b is random and known to nobody. W decreases in b.
-
-    Parameters
-    ----------
-    count : array, shape (cells,)
-        n.
-    gains : array, shape (tilts, cells)
-        g_j.
-    rates, log_weights : array, shape (tilts, 1)
-        lambda_j and log w_j.
-    shifts : array, shape (tilts, cells) or (tilts, 1)
-        d_j.
-    mean : array, shape (cells,)
-        b; where 1 + lambda_j (b + d_j) is not positive, the wealth counts as infinite.
+    n: rows, shape (cells,). gains: g_j, shape (tilts, cells). rates, log_weights: lambda_j and log w_j, shape
+    (tilts, 1). shifts: d_j, shape (tilts, cells) or (tilts, 1).
     """
-    stakes = rates * (mean + shifts)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        exponents = log_weights + gains - count * np.log1p(np.maximum(stakes, -1.0))
-    return _log_sum(np.where(count > 0, exponents, log_weights + 0.0 * gains))
 
+    n: Float64Array
+    gains: Float64Array
+    rates: Float64Array
+    shifts: Float64Array
+    log_weights: Float64Array
 
-def smallest_mean(
-    count: Float64Array,
-    gains: Float64Array,
-    rates: Float64Array,
-    shifts: Float64Array,
-    log_weights: Float64Array,
-    log_level: Float64Array | float,
-) -> Float64Array:
-    """The b at which the wealth W(b) of `log_wealth` comes down to e^log_level; -inf for cells without rows.
+    def log_wealth(self, mean: Float64Array) -> Float64Array:
+        r"""Logarithm of the wealth of somebody who bets that b, the mean in question, exceeds `mean`.
 
-    Guarantee: with probability at least 1 - e^-log_level, the mean in question exceeds what is returned, at all times
-    at once (Ville's inequality). This holds for every iterate, not only for the limit.
+        .. math:: W(b) = \sum_j w_j \exp(g_j - n \log(1 + \lambda_j (b + d_j)))
 
-    Notes
-    -----
-    Each tilt on its own reaches the level at a b that is known in closed form; the largest of these is below the root,
-    and Newton starts there. Each exponent is convex in b, hence so is the logarithm of their sum (log-convex functions
-    add up to a log-convex one), and it decreases; the tangent of a convex decreasing function meets the level to the
-    left of the root. So iterates increase towards the root and never pass it.
-    """
-    rows = np.maximum(count, 1.0)
-    mean = np.max(np.expm1((gains + log_weights - log_level) / rows) / rates - shifts, axis=0)
-    for _ in range(N_STEPS):
-        stakes = rates * (mean + shifts)
-        exponents = log_weights + gains - rows * np.log1p(stakes)
-        largest = exponents.max(axis=0)
-        terms = np.exp(exponents - largest)
-        total = terms.sum(axis=0)
-        slope = rows * (terms * (rates / (1.0 + stakes))).sum(axis=0) / total
-        # At the root the excess is 0 up to rounding; a step back would be valid, too, but would never end.
-        mean = mean + np.maximum(largest + np.log(total) - log_level, 0.0) / slope
-    return np.where(count > 0, mean, -np.inf)
+        Guarantee: W at the true b, and so at every larger one, is at most a nonnegative martingale that starts at 1.
+        Taken at any stopping time it is an e-value for "the mean in question is at most `mean`".
+
+        Notes
+        -----
+        prod_t (1 + lambda X_t) / (1 + lambda mu_t) is a martingale, since lambda is fixed in advance. The logarithm is
+        concave, so sum_t log(1 + lambda mu_t) <= n log(1 + lambda (b + d)): dividing by the right-hand side instead
+        gives at most the martingale, though b is random and known to nobody. W decreases in b.
+
+        Parameters
+        ----------
+        mean : array, shape (cells,)
+            b; where 1 + lambda_j (b + d_j) is not positive, the wealth counts as infinite.
+        """
+        stakes = self.rates * (mean + self.shifts)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            exponents = self.log_weights + self.gains - self.n * np.log1p(np.maximum(stakes, -1.0))
+        return _log_sum(np.where(self.n > 0, exponents, self.log_weights + 0.0 * self.gains))
+
+    def smallest_mean(self, log_level: Float64Array | float) -> Float64Array:
+        """The b at which the wealth W(b) of `log_wealth` comes down to e^log_level; -inf for cells without rows.
+
+        Guarantee: with probability at least 1 - e^-log_level, the mean in question exceeds what is returned, at all
+        times at once (Ville's inequality). This holds for every iterate, not only for the limit.
+
+        Notes
+        -----
+        Each tilt on its own reaches the level at a b that is known in closed form; the largest of these is below the
+        root, and Newton starts there. Each exponent is convex in b, hence so is the logarithm of their sum (log-convex
+        functions add up to a log-convex one), and it decreases; the tangent of a convex decreasing function meets the
+        level to the left of the root. So iterates increase towards the root and never pass it.
+        """
+        rows, rates = np.maximum(self.n, 1.0), self.rates
+        mean = np.max(np.expm1((self.gains + self.log_weights - log_level) / rows) / rates - self.shifts, axis=0)
+        for _ in range(N_STEPS):
+            stakes = rates * (mean + self.shifts)
+            exponents = self.log_weights + self.gains - rows * np.log1p(stakes)
+            largest = exponents.max(axis=0)
+            terms = np.exp(exponents - largest)
+            total = terms.sum(axis=0)
+            slope = rows * (terms * (rates / (1.0 + stakes))).sum(axis=0) / total
+            # At the root the excess is 0 up to rounding; a step back would be valid, too, but would never end.
+            mean = mean + np.maximum(largest + np.log(total) - log_level, 0.0) / slope
+        return np.where(self.n > 0, mean, -np.inf)
 
 
 def _log_sum(exponents: Float64Array) -> Float64Array:
@@ -109,10 +97,8 @@ def _log_sum(exponents: Float64Array) -> Float64Array:
 # Intervals of the bias where V has two values: probabilities of events, and quantiles.
 #
 # Notation: y_t in {0, 1}, forecasts p_t, V_t = p_t - y_t. A cell has n rows, Y = sum of y_t, P = sum of p_t. Its bias
-# is
-# the average over its rows of E[V_t | everything before y_t] = p_t - pi_t: positive where forecasts were too high. For
-# a
-# quantile of level q, let y_t = 1 where the outcome is above the forecast, and p_t = 1 - q: V_t is then p_t - y_t
+# is the average over its rows of E[V_t | everything before y_t] = p_t - pi_t: positive where forecasts were too high.
+# For a quantile of level q, let y_t = 1 where the outcome is above the forecast, and p_t = 1 - q: V_t is then p_t - y_t
 # again.
 #
 # Nothing is assumed of the rows: forecasts and membership in the cell may depend on all that came before, outcomes on
@@ -196,9 +182,8 @@ def cell_bias(
     >>> found.low.round(3), found.high.round(3)
     (array([0.027]), array([0.091]))
     """
-    log_level = np.broadcast_to(np.log(2.0) - np.log(delta), count.shape)
-    lower = _in_parts(_cell_lower, log_level, count, ones, forecasts)
-    upper = _in_parts(_cell_lower, log_level, count, count - ones, count - forecasts)
+    sides = (count, ones, forecasts), (count, count - ones, count - forecasts)
+    lower, upper = _largest_bets(_cell_bets, delta, *sides)
     return possible(lower, -upper, count, forecasts)
 
 
@@ -229,11 +214,8 @@ def group_bias(
     >>> found.low.round(3), found.high.round(3)
     (array([-0.005]), array([0.005]))
     """
-    n = counts.sum(axis=0)
-    log_level = np.broadcast_to(np.log(2.0) - np.log(delta), n.shape)
-    lower = _in_parts(_group_lower, log_level, counts, ones, forecasts)
-    upper = _in_parts(_group_lower, log_level, counts[::-1], (counts - ones)[::-1], n - forecasts)
-    return possible(lower, -upper, n, forecasts)
+    lower, upper = _largest_bets(_group_bets, delta, *_both_sides_of_groups(counts, ones, forecasts))
+    return possible(lower, -upper, counts.sum(axis=0), forecasts)
 
 
 def group_evidence(
@@ -245,17 +227,9 @@ def group_evidence(
     at 1; likewise the other side. The interval of `group_bias` leaves out 0 exactly where the larger of the two, at
     tolerance 0, is above log(2 / delta).
     """
-
-    def side(b: Float64Array, k: Float64Array, Y: Float64Array, P: Float64Array) -> Float64Array:
-        n, gains, rates, shifts, weights = _group_bets(k, Y, P)
-        return log_wealth(n, gains, rates, shifts, weights, b)
-
-    n = counts.sum(axis=0)
-    bias = np.broadcast_to(tolerance, n.shape)
-    return LogWealth(
-        _in_parts(side, bias, counts, ones, forecasts),
-        _in_parts(side, bias, counts[::-1], (counts - ones)[::-1], n - forecasts),
-    )
+    bias = np.broadcast_to(tolerance, forecasts.shape)
+    sides = _both_sides_of_groups(counts, ones, forecasts)
+    return LogWealth(*(_in_parts(lambda b, *sums: _group_bets(*sums).log_wealth(b), bias, *side) for side in sides))
 
 
 def possible(low: Float64Array, high: Float64Array, count: Float64Array, forecasts: Float64Array) -> BiasInterval:
@@ -265,37 +239,43 @@ def possible(low: Float64Array, high: Float64Array, count: Float64Array, forecas
     return BiasInterval(np.where(some, np.maximum(low, mean - 1.0), -1.0), np.where(some, np.minimum(high, mean), 1.0))
 
 
-def _cell_bets(n: Float64Array, Y: Float64Array, P: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Gains and shifts of bets that the bias is large: on 1 - y, whose average mean is the bias + 1 - P / n."""
-    return TILTS[:, None] * (n - Y), (1.0 - P / np.maximum(n, 1.0))[None]
+def _cell_bets(n: Float64Array, Y: Float64Array, P: Float64Array) -> Bets:
+    """Bets that the bias is large: on 1 - y, whose average mean is the bias + 1 - P / n."""
+    shifts = (1.0 - P / np.maximum(n, 1.0))[None]
+    return Bets(n, TILTS[:, None] * (n - Y), RATES_OF_TILTS, shifts, TILT_WEIGHTS)
 
 
-def _cell_lower(log_level: Float64Array, n: Float64Array, Y: Float64Array, P: Float64Array) -> Float64Array:
-    gains, shifts = _cell_bets(n, Y, P)
-    return smallest_mean(n, gains, RATES_OF_TILTS, shifts, TILT_WEIGHTS, log_level)
-
-
-def _group_bets(
-    counts: Float64Array, ones: Float64Array, P: Float64Array
-) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array, Float64Array]:
+def _group_bets(counts: Float64Array, ones: Float64Array, P: Float64Array) -> Bets:
     """Bets that the bias is large: half on 1 - y, half on c - y, whose average mean is the bias + sum (c - p) / n."""
-    n, Y = counts.sum(axis=0), ones.sum(axis=0)
-    gains, shifts = _cell_bets(n, Y, P)
+    cell = _cell_bets(counts.sum(axis=0), ones.sum(axis=0), P)
     lost, won = np.log1p(RATES[:, None] * (CENTERS - 1.0)), np.log1p(RATES[:, None] * CENTERS)
     centered = lost @ ones + won @ (counts - ones)
-    offset = (CENTERS @ counts - P) / np.maximum(n, 1.0)
-    return (
-        n,
-        np.concatenate([gains, centered]),
-        np.concatenate([RATES_OF_TILTS, RATES[:, None]]),
-        np.concatenate([np.broadcast_to(shifts, gains.shape), np.broadcast_to(offset, centered.shape)]),
-        HALF + np.concatenate([TILT_WEIGHTS, RATE_WEIGHTS]),
+    offset = (CENTERS @ counts - P) / np.maximum(cell.n, 1.0)
+    return Bets(
+        cell.n,
+        np.concatenate([cell.gains, centered]),
+        np.concatenate([cell.rates, RATES[:, None]]),
+        np.concatenate([np.broadcast_to(cell.shifts, cell.gains.shape), np.broadcast_to(offset, centered.shape)]),
+        HALF + np.concatenate([cell.log_weights, RATE_WEIGHTS]),
     )
 
 
-def _group_lower(log_level: Float64Array, counts: Float64Array, ones: Float64Array, P: Float64Array) -> Float64Array:
-    n, gains, rates, shifts, weights = _group_bets(counts, ones, P)
-    return smallest_mean(n, gains, rates, shifts, weights, log_level)
+Side = tuple[Float64Array, Float64Array, Float64Array]
+
+
+def _both_sides_of_groups(counts: Float64Array, ones: Float64Array, forecasts: Float64Array) -> tuple[Side, Side]:
+    """Rows, ones and forecasts as they are, and with 0 and 1 exchanged."""
+    mirrored = counts[::-1], (counts - ones)[::-1], counts.sum(axis=0) - forecasts
+    return (counts, ones, forecasts), mirrored
+
+
+def _largest_bets(
+    bets: Callable[..., Bets], delta: Float64Array | float, *sides: Side
+) -> tuple[Float64Array, Float64Array]:
+    """The smallest means that the bets leave at half of the error rate, on either side."""
+    log_level = np.broadcast_to(np.log(2.0) - np.log(delta), sides[0][2].shape)
+    low, high = (_in_parts(lambda level, *sums: bets(*sums).smallest_mean(level), log_level, *side) for side in sides)
+    return low, high
 
 
 def _in_parts(solve: Callable[..., Float64Array], *arrays: Float64Array) -> Float64Array:
@@ -308,14 +288,12 @@ def _in_parts(solve: Callable[..., Float64Array], *arrays: Float64Array) -> Floa
 # --------
 # Intervals of the bias for outcomes of any kind, from sums and sums of squares; exact in the limit only.
 #
-# Notation: X_1, X_2, ... are the terms of a cell, one for each row (w f V, with a weight w and a function's value f)
-# or
+# Notation: X_1, X_2, ... are the terms of a cell, one for each row (w f V, with a weight w and a function's value f) or
 # one for each cluster of rows (their sum); m is their number, S their sum, Q the sum of their squares. N is what S is
 # divided by to get the bias: the sum of w |f| over the rows, which is the number of rows of a group without weights.
 #
 # Exact intervals for outcomes in a range pay for the range: at 200 rows they are several times wider than Student's.
-# These pay for the spread that is seen. What is given up: the guarantee holds in the limit of many terms, so nothing
-# is
+# These pay for the spread that is seen. What is given up: the guarantee holds in the limit of many terms, so nothing is
 # claimed below `FEWEST_ROWS` rows or `FEWEST_CLUSTERS` clusters.
 
 FEWEST_ROWS = 100
@@ -329,144 +307,117 @@ N_PRIOR = 20
 yet, and its own spread would be far too small."""
 
 
-def asymptotic_radius(
-    terms: Float64Array,
-    total: Float64Array,
-    squares: Float64Array,
-    delta: Float64Array | float,
-    *,
-    usual: Float64Array | float = 0.0,
-    clusters: bool = False,
-) -> Float64Array:
-    r"""F3: radius of the sum S; infinite where there are too few terms.
+class Terms(NamedTuple):
+    """Terms of cells, one entry each.
 
-    .. math:: R = \hat\sigma \sqrt{\frac{2 (m \rho^2 + 1)}{\rho^2} \ln\frac{\sqrt{m \rho^2 + 1}}{\delta}},
-              \quad \hat\sigma^2 = (Q + 20 u - S^2 / m) / (m - 1).
-
-    Guarantee, in the limit: |S - sum of E[X_t | before]| <= R at all times from the first that counts on, with
-    probability at least 1 - delta. Terms may be of any distribution with more than two moments, and their means and
-    variances may change; different means make the radius larger than need be. With `clusters`, rows of one cluster may
-    depend on each other in any way.
-
-    Parameters
-    ----------
-    terms, total, squares : array
-        m, S and Q of each cell.
-    delta : float or array
-        Error rate, of all cells or of each.
-    usual : float or array
-        u, the mean square of a term over the whole stream (for clusters: the mean square of V times the rows of the
-        cell per cluster). The default leaves it out, and falls short where outcomes are skewed: of cells of log-normal
-        outcomes, each left when it looked worst between rows 100 and 2,000, 1.2 % missed at delta = 0.001 without,
-        and 0.4 % with it.
-    clusters : bool
-        Whether a term is a cluster's sum.
-
-    Notes
-    -----
-    Robbins' normal mixture, with the estimated variance in the place of the known one. Waudby-Smith et al. (2024) prove
-    that this is a confidence sequence in the limit, for equal terms and for martingales with changing means and
-    variances. rho makes it narrow at 1,000 rows or 200 clusters.
-
-    References
-    ----------
-    Waudby-Smith, Arbour, Sinha, Kennedy, Ramdas (2024), Time-uniform central limit theory and asymptotic confidence
-    sequences, Annals of Statistics 52(6).
-
-    Examples
-    --------
-    >>> one = np.ones(1)
-    >>> asymptotic_radius(1000 * one, 0 * one, 250 * one, 0.05).round(1), asymptotic_radius(99 * one, one, one, 0.05)
-    (array([48.]), array([inf]))
+    m, total, squares, size: m, S, Q and N. usual: u, the mean square of a term over the whole stream (for clusters:
+    the mean square of V times the rows of the cell per cluster). The default leaves it out, and falls short where
+    outcomes are skewed: of cells of log-normal outcomes, each left when it looked worst between rows 100 and 2,000,
+    1.2 % missed at delta = 0.001 without, and 0.4 % with it. clusters: whether a term is a cluster's sum.
     """
-    rho = _rho_squared(delta, clusters)
-    inside = terms * rho + 1.0
-    radius = np.sqrt(
-        _variance(terms, total, squares, usual) * 2.0 * inside / rho * (np.log(inside) / 2.0 - np.log(delta))
-    )
-    return np.where(terms >= (FEWEST_CLUSTERS if clusters else FEWEST_ROWS), radius, np.inf)
 
+    m: Float64Array
+    total: Float64Array
+    squares: Float64Array
+    size: Float64Array
+    usual: Float64Array | float = 0.0
+    clusters: bool = False
 
-def asymptotic_bias(
-    terms: Float64Array,
-    total: Float64Array,
-    squares: Float64Array,
-    size: Float64Array,
-    delta: Float64Array | float,
-    *,
-    usual: Float64Array | float = 0.0,
-    clusters: bool = False,
-) -> BiasInterval:
-    """The interval [S - R, S + R] / N, cut to [-1, 1], where V lies; `size` is N. Empty cells have [-1, 1].
+    def radius(self, delta: Float64Array | float) -> Float64Array:
+        r"""F3: radius of the sum S; infinite where there are too few terms.
 
-    Examples
-    --------
-    >>> one = np.ones(1)
-    >>> found = asymptotic_bias(1000 * one, 100 * one, 260 * one, 1000 * one, 0.05)
-    >>> found.low.round(3), found.high.round(3)
-    (array([0.052]), array([0.148]))
-    """
-    radius = asymptotic_radius(terms, total, squares, delta, usual=usual, clusters=clusters)
-    size = np.maximum(size, np.finfo(np.float64).tiny)
-    return BiasInterval(np.maximum((total - radius) / size, -1.0), np.minimum((total + radius) / size, 1.0))
+        .. math:: R = \hat\sigma \sqrt{\frac{2 (m \rho^2 + 1)}{\rho^2} \ln\frac{\sqrt{m \rho^2 + 1}}{\delta}},
+                  \quad \hat\sigma^2 = (Q + 20 u - S^2 / m) / (m - 1).
 
+        Guarantee, in the limit: |S - sum of E[X_t | before]| <= R at all times from the first that counts on, with
+        probability at least 1 - delta. Terms may be of any distribution with more than two moments, and their means and
+        variances may change; different means make the radius larger than need be. With `clusters`, rows of one cluster
+        may depend on each other in any way.
 
-def asymptotic_evidence(
-    terms: Float64Array,
-    total: Float64Array,
-    squares: Float64Array,
-    size: Float64Array,
-    delta: float,
-    tolerance: float = 0.0,
-    *,
-    usual: Float64Array | float = 0.0,
-    clusters: bool = False,
-) -> LogWealth:
-    r"""Logarithms of the e-values behind F3, in the limit: for a bias above `tolerance`, and below minus that.
+        Parameters
+        ----------
+        delta : float or array
+            Error rate, of all cells or of each.
 
-    .. math:: \ln E = \frac{\rho^2 D^2}{2 \hat\sigma^2 (m \rho^2 + 1)} - \frac12 \ln(m \rho^2 + 1),
-              \quad D = S - N \, \mathrm{tolerance}
+        Notes
+        -----
+        Robbins' normal mixture, with the estimated variance in the place of the known one. Waudby-Smith et al. (2024)
+        prove that this is a confidence sequence in the limit, for equal terms and for martingales with changing means
+        and variances. rho makes it narrow at 1,000 rows or 200 clusters.
 
-    where D is positive, and its second term elsewhere. Too few terms are no evidence: 0.
+        References
+        ----------
+        Waudby-Smith, Arbour, Sinha, Kennedy, Ramdas (2024), Time-uniform central limit theory and asymptotic confidence
+        sequences, Annals of Statistics 52(6).
 
-    Parameters
-    ----------
-    delta : float
-        The error rate of one cell for which rho is set. E is at least 1 / delta exactly where the interval of
-        `asymptotic_bias` at this delta leaves out the tolerance: this is one two-sided test, so both sides may be
-        compared with 1 / delta (`both_sides` with `one_test`).
+        Examples
+        --------
+        >>> one = np.ones(1)
+        >>> many, few = Terms(1000 * one, 0 * one, 250 * one, 1000 * one), Terms(99 * one, one, one, 99 * one)
+        >>> many.radius(0.05).round(1), few.radius(0.05)
+        (array([48.]), array([inf]))
+        """
+        rho = self._rho_squared(delta)
+        inside = self.m * rho + 1.0
+        radius = np.sqrt(self._variance() * 2.0 * inside / rho * (np.log(inside) / 2.0 - np.log(delta)))
+        return np.where(self._enough(), radius, np.inf)
 
-    Examples
-    --------
-    >>> one = np.ones(1)
-    >>> asymptotic_evidence(1000 * one, 100 * one, 260 * one, 1000 * one, 0.05).too_high.round(1)
-    array([16.6])
-    """
-    rho = _rho_squared(delta, clusters)
-    inside = terms * rho + 1.0
-    variance = _variance(terms, total, squares, usual)
-    enough = terms >= (FEWEST_CLUSTERS if clusters else FEWEST_ROWS)
+    def bias(self, delta: Float64Array | float) -> BiasInterval:
+        """The interval [S - R, S + R] / N, cut to [-1, 1], where V lies. Empty cells have [-1, 1].
 
-    def side(deviation: Float64Array) -> Float64Array:
-        positive = np.maximum(deviation, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gain = np.where(positive > 0, rho * positive**2 / (2.0 * variance * inside), 0.0)
-        return np.where(enough, gain - np.log(inside) / 2.0, 0.0)
+        Examples
+        --------
+        >>> one = np.ones(1)
+        >>> bias = Terms(1000 * one, 100 * one, 260 * one, 1000 * one).bias(0.05)
+        >>> bias.low.round(3), bias.high.round(3)
+        (array([0.052]), array([0.148]))
+        """
+        radius, size = self.radius(delta), np.maximum(self.size, np.finfo(np.float64).tiny)
+        low, high = (self.total - radius) / size, (self.total + radius) / size
+        return BiasInterval(np.maximum(low, -1.0), np.minimum(high, 1.0))
 
-    return LogWealth(side(total - tolerance * size), side(-total - tolerance * size))
+    def evidence(self, delta: float, tolerance: float = 0.0) -> LogWealth:
+        r"""Logarithms of the e-values behind F3, in the limit: for a bias above `tolerance`, and below minus that.
 
+        .. math:: \ln E = \frac{\rho^2 D^2}{2 \hat\sigma^2 (m \rho^2 + 1)} - \frac12 \ln(m \rho^2 + 1),
+                  \quad D = S - N \, \mathrm{tolerance}
 
-def _rho_squared(delta: Float64Array | float, clusters: bool) -> Float64Array:
-    level = -2.0 * np.log(delta)
-    rho: Float64Array = np.asarray((level + np.log1p(level)) / (TYPICAL_CLUSTERS if clusters else TYPICAL_ROWS))
-    return rho
+        where D is positive, and its second term elsewhere. Too few terms are no evidence: 0.
 
+        Parameters
+        ----------
+        delta : float
+            The error rate of one cell for which rho is set. E is at least 1 / delta exactly where the interval of
+            `bias` at this delta leaves out the tolerance: this is one two-sided test, so both sides may be
+            compared with 1 / delta (`both_sides` with `one_test`).
 
-def _variance(
-    terms: Float64Array, total: Float64Array, squares: Float64Array, usual: Float64Array | float
-) -> Float64Array:
-    several = np.maximum(terms, 2.0)
-    return (np.maximum(squares - total**2 / several, 0.0) + N_PRIOR * usual) / (several - 1.0)
+        Examples
+        --------
+        >>> one = np.ones(1)
+        >>> Terms(1000 * one, 100 * one, 260 * one, 1000 * one).evidence(0.05).too_high.round(1)
+        array([16.6])
+        """
+        rho, variance, enough = self._rho_squared(delta), self._variance(), self._enough()
+        inside = self.m * rho + 1.0
+
+        def side(deviation: Float64Array) -> Float64Array:
+            positive = np.maximum(deviation, 0.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                gain = np.where(positive > 0, rho * positive**2 / (2.0 * variance * inside), 0.0)
+            return np.where(enough, gain - np.log(inside) / 2.0, 0.0)
+
+        return LogWealth(side(self.total - tolerance * self.size), side(-self.total - tolerance * self.size))
+
+    def _enough(self) -> npt.NDArray[np.bool_]:
+        return self.m >= (FEWEST_CLUSTERS if self.clusters else FEWEST_ROWS)
+
+    def _rho_squared(self, delta: Float64Array | float) -> Float64Array:
+        level = -2.0 * np.log(delta)
+        return np.asarray((level + np.log1p(level)) / (TYPICAL_CLUSTERS if self.clusters else TYPICAL_ROWS))
+
+    def _variance(self) -> Float64Array:
+        several = np.maximum(self.m, 2.0)
+        return (np.maximum(self.squares - self.total**2 / several, 0.0) + N_PRIOR * self.usual) / (several - 1.0)
 
 
 def both_sides(evidence: LogWealth, *, one_test: bool = False) -> Float64Array:
@@ -480,7 +431,7 @@ def both_sides(evidence: LogWealth, *, one_test: bool = False) -> Float64Array:
     evidence : LogWealth
         Of both sides.
     one_test : bool
-        Whether one martingale is behind both sides, as it is for `asymptotic_evidence`: then nothing is halved. Where
+        Whether one martingale is behind both sides, as it is for `Terms.evidence`: then nothing is halved. Where
         the true bias is at most 0, D is at most S minus the sum of means, so that the side "too high" is at most
         the mixture at the true mean; the same mixture bounds the side "too low" where the bias is at least 0.
 

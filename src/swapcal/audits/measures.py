@@ -7,9 +7,9 @@ import numpy as np
 from swapcal.audits import sums
 from swapcal.audits.audit import MEAN, RoundReader
 from swapcal.audits.linear import Bounds
-from swapcal.audits.sums import Functions, Sums, SumTable
+from swapcal.audits.sums import Sums, SumTable
 from swapcal.errors import InvalidInput
-from swapcal.protocols import Elicitable
+from swapcal.protocols import Elicitable, Hypotheses
 
 
 def calibration_error(y: Any, p: Any, *, property: Elicitable = MEAN, r: float = 2.0) -> float:
@@ -42,7 +42,7 @@ def calibration_error(y: Any, p: Any, *, property: Elicitable = MEAN, r: float =
 
 
 def multicalibration_error(
-    y: Any, p: Any, x: Any, *, property: Elicitable = MEAN, hypotheses: Functions | None = None, r: float = 2.0
+    y: Any, p: Any, x: Any, *, property: Elicitable = MEAN, hypotheses: Hypotheses | None = None, r: float = 2.0
 ) -> float:
     """MCal_r = sup over f of the sum over distinct forecasts p of n_p |mean of f(x_t) V(p, y_t)|^r.
 
@@ -55,7 +55,7 @@ def multicalibration_error(
         As in `calibration_error`.
     x : array or compressed sparse rows, shape (n_rounds, n)
         Contexts.
-    hypotheses : Functions, optional
+    hypotheses : Hypotheses, optional
         None: the columns of x are the functions.
 
     Returns
@@ -72,7 +72,7 @@ def multicalibration_error(
 
 
 def multicalibration_bounds(
-    y: Any, p: Any, x: Any, *, property: Elicitable = MEAN, hypotheses: Functions | None = None, r: float = 2.0
+    y: Any, p: Any, x: Any, *, property: Elicitable = MEAN, hypotheses: Hypotheses | None = None, r: float = 2.0
 ) -> Bounds:
     """(lower, upper) around MCal_r: `lower` is attained by a function of the class, `upper` is proved.
 
@@ -98,7 +98,7 @@ def multicalibration_bounds(
 
 
 def swap_multicalibration_error(
-    y: Any, p: Any, x: Any, *, property: Elicitable = MEAN, hypotheses: Functions | None = None, r: float = 2.0
+    y: Any, p: Any, x: Any, *, property: Elicitable = MEAN, hypotheses: Hypotheses | None = None, r: float = 2.0
 ) -> float:
     """SMCal_r = sum over distinct forecasts p of n_p sup over f of |mean of f(x_t) V(p, y_t)|^r.
 
@@ -129,7 +129,7 @@ def _given(x: Any) -> Any:
     return x
 
 
-def _summed(y: Any, p: Any, x: Any, property: Elicitable, hypotheses: Functions | None) -> tuple[SumTable, Functions]:
+def _summed(y: Any, p: Any, x: Any, property: Elicitable, hypotheses: Hypotheses | None) -> tuple[SumTable, Hypotheses]:
     functions, values, v, contexts, _ = RoundReader(property, hypotheses).many(y, p, x)
     if not len(v):
         raise InvalidInput("the error of no rounds is not defined; give at least one label and forecast")

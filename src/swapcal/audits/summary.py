@@ -10,10 +10,9 @@ from swapcal.audits.cells import Cell, Cells, cell_radii, find_witness, make_cel
 from swapcal.audits.chance import ChanceLevel, Skill, StratifiedSample, null_level, skill, skill_of_mean
 from swapcal.audits.groups import ALPHA, SHARES, GroupBias
 from swapcal.audits.histograms import Curve, Histograms, OutcomeBins, make_curve
-from swapcal.audits.intervals import asymptotic_bias, cell_bias
-from swapcal.audits.scores import BinaryScores, ScoreSums, fine_edges
+from swapcal.audits.intervals import Terms, cell_bias
+from swapcal.audits.scores import BinaryScores, GroupHistory, ScoreSums, fine_edges, onset
 from swapcal.audits.sums import SumTable
-from swapcal.audits.timeline import GroupHistory, onset
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Linear
 from swapcal.typing import Float64Array, IntArray
@@ -65,35 +64,26 @@ class ColumnSummary:
     histogram: Float64Array
     worst: tuple[Cell, ...]
     witness: str
+    groups: GroupBias
+    weight: float
     chance_mean: float | None = None
     chance_high: float | None = None
-    typical: float | None = None
+    typical: float = 0.0
     constant_loss: float | None = None
     ideal_loss: float | None = None
     slope: float | None = None
-    n_cells: int | None = None
-    n_biased: int | None = None
-    n_worth_correcting: int | None = None
-    weight: float | None = None
-    groups: GroupBias | None = None
+    n_cells: int = 0
+    n_biased: int = 0
+    n_worth_correcting: int = 0
     constant: float | None = None
     scores: BinaryScores | None = None
     histories: dict[str, GroupHistory] | None = None
     times: tuple[str | None, ...] = ()
     since: dict[str, int] | None = None
 
-    @property
-    def known_groups(self) -> GroupBias:
-        """Every group over all its rows; refused where nothing is known of them."""
-        if self.groups is None:
-            raise InvalidInput("these forecasts come without sums of groups; audit them again")
-        return self.groups
-
     def worth_correcting(self) -> npt.NDArray[np.bool_]:
         """Which groups are off beyond doubt, and by more than is negligible."""
-        if self.groups is None:
-            return np.zeros(0, dtype=np.bool_)
-        large = np.abs(np.nan_to_num(self.groups.mean)) > NEGLIGIBLE_OF_GROUPS * (self.typical or 0.0)
+        large = np.abs(np.nan_to_num(self.groups.mean)) > NEGLIGIBLE_OF_GROUPS * self.typical
         return np.asarray(large & (self.groups.significant > 0))
 
 
@@ -155,7 +145,7 @@ def _intervals(column: "Column", table: SumTable) -> tuple[Float64Array, Float64
     """Intervals of all cells at their share of the error rate: exact for binary V, else those of many rows."""
     delta = ALPHA * SHARES["cells"] / max(_n_possible(column, table), 1)
     usual = float(table.vv.sum()) / max(float(table.rounds.sum()), 1.0)
-    found = asymptotic_bias(table.active, table.xv, table.xvxv, table.weight, delta, usual=usual)
+    found = Terms(table.active, table.xv, table.xvxv, table.weight, usual).bias(delta)
     low, high = (np.where(table.active > 0, end, sign) for end, sign in zip(found, (-1.0, 1.0), strict=True))
     own = column.audit.table()
     forecasts = column.cell_forecasts(own)

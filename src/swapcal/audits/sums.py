@@ -3,15 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from swapcal.audits.linear import Bounds, linear_bounds
 from swapcal.engine import kernels
 from swapcal.errors import InvalidInput, StateFileError
+from swapcal.hypotheses import Finite
 from swapcal.inputs import matrix, real, vector
-from swapcal.protocols import Row, Rows
+from swapcal.protocols import Hypotheses, Row, Rows
 from swapcal.typing import Float64Array, IntArray, Spec
 
 Times = Callable[[int], str | None]
@@ -150,62 +151,30 @@ def bins_between(inner: Float64Array, values: Float64Array, *, upper: bool = Tru
 
 
 # --------
-# What an audit asks of a class of functions, and the class that it takes where none is named.
+# The class of functions that an audit takes where none is named.
 
 
-class Functions(Protocol):
-    """The part of `swapcal.protocols.Hypotheses` that concerns recorded streams; every forecaster's class will do."""
-
-    @property
-    def n(self) -> int:
-        """Length of the context vector."""
-
-    @property
-    def dual(self) -> str:
-        """The norm of sums of x V that gives the supremum: "max" (finite class) or "euclidean" (linear class)."""
-
-    def row(self, x: Any) -> Row:
-        """One context, checked and in the class's own scale."""
-
-    def rows(self, X: Any, n_rows: int) -> Rows:
-        """Many contexts at once."""
-
-    def supremum(self, sums: Float64Array) -> Float64Array:
-        """Largest |sum of f V| over the class, from sums of x V along the last axis."""
-
-    def spec(self) -> Spec:
-        """Plain data that tells classes apart."""
-
-
-class Constant:
+class Constant(Finite):
     """The class F = {1}: plain calibration. The context must be left out."""
 
-    dual = "max"
-    n = 1
+    def __init__(self) -> None:
+        super().__init__(1)
 
     def row(self, x: Any) -> Row:
         """Return the one entry 1."""
-        self._refuse(x)
-        return Row(np.zeros(1, dtype=np.int64), np.ones(1))
+        return Row(*self.rows(x, 1)[1:])
 
     def rows(self, X: Any, n_rows: int) -> Rows:
         """Return a column of ones."""
-        self._refuse(X)
+        if X is not None:
+            raise InvalidInput(
+                "this audit began without x, so it must go on without; start a new audit to look at functions of x"
+            )
         return Rows(np.arange(n_rows + 1), np.zeros(n_rows, dtype=np.int64), np.ones(n_rows))
-
-    def supremum(self, sums: Float64Array) -> Float64Array:
-        """Absolute value of the one entry."""
-        return np.asarray(np.abs(sums[..., 0]))
 
     def spec(self) -> Spec:
         """Plain data."""
         return {"kind": "constant"}
-
-    def _refuse(self, x: Any) -> None:
-        if x is not None:
-            raise InvalidInput(
-                "this audit began without x, so it must go on without; start a new audit to look at functions of x"
-            )
 
 
 def width(x: Any, *, many: bool) -> int:
@@ -438,14 +407,10 @@ class Sums:
         cells += rows.indices
         x = rows.values
         xv = x * np.repeat(wv, lengths)
-        self._scatter("xv", cells, xv)
-        if self.intervals:
-            self._scatter("active", cells, 1.0)
-            self._scatter("weight", cells, np.abs(x) if weights is None else np.abs(x) * np.repeat(weights, lengths))
-            self._scatter("xvxv", cells, xv * xv)
-
-    def _scatter(self, name: str, cells: IntArray, terms: Float64Array | float) -> None:
-        np.add.at(self._arrays[name].reshape(-1), cells, terms)
+        sizes = np.abs(x) if weights is None else np.abs(x) * np.repeat(weights, lengths)
+        by_cell: dict[str, Float64Array | float] = {"xv": xv, "active": 1.0, "weight": sizes, "xvxv": xv * xv}
+        for name in by_cell.keys() & self._arrays.keys():
+            np.add.at(self._arrays[name].reshape(-1), cells, by_cell[name])
 
     def _grow(self, n_slots: int, n_columns: int) -> None:
         """Make room for so many slots and functions. Doubling keeps the cost of growth O(1) per slot and function."""
@@ -483,7 +448,7 @@ def calibration(table: SumTable, r: float) -> float:
     return float(np.sum(table.count * np.abs(table.v / table.count) ** r))
 
 
-def multicalibration_bounds(table: SumTable, functions: Functions, r: float) -> Bounds:
+def multicalibration_bounds(table: SumTable, functions: Hypotheses, r: float) -> Bounds:
     """MCal_r: the worst single function. Equal bounds for a finite class, and for the linear one at r = 2."""
     dual = functions.dual
     if dual == "max":
@@ -498,6 +463,6 @@ def multicalibration_bounds(table: SumTable, functions: Functions, r: float) -> 
     )
 
 
-def swap_contributions(table: SumTable, functions: Functions, r: float) -> Float64Array:
+def swap_contributions(table: SumTable, functions: Hypotheses, r: float) -> Float64Array:
     """n_p sup over f of |mean of f V|^r for each forecast value; their sum is SMCal_r."""
     return np.asarray(table.count * (functions.supremum(table.xv) / table.count) ** r)

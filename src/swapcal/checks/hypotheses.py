@@ -111,9 +111,8 @@ class HypothesesRules(Rules[Hypotheses]):
         values = row.values.copy()
         expect(np.array_equal(x, before) and np.array_equal(X[0], before), "the context was changed")
         x[:], X[:] = 0.77, 0.77
-        expect(
-            np.array_equal(row.values, values) and np.array_equal(rows.values, values), "a row changed with its context"
-        )
+        unchanged = np.array_equal(row.values, values) and np.array_equal(rows.values, values)
+        expect(unchanged, "a row changed with its context")
 
     def bad_contexts_are_refused(self) -> None:
         """NaN, infinities, a wrong length and things that are no numbers are refused with a `SwapcalError`.
@@ -215,9 +214,8 @@ class HypothesesRules(Rules[Hypotheses]):
         evidence.grow(3 * _BINS)
         expect(_phis(evidence, n, range(_BINS)) == before, "Phi has changed")
         expect(not any(_phis(evidence, n, range(_BINS, 3 * _BINS))), "a new value has evidence")
-        expect(
-            np.array_equal(evidence.counts[:_BINS], counts) and evidence.counts.sum() == counts.sum(), "visits moved"
-        )
+        moved = not np.array_equal(evidence.counts[:_BINS], counts) or evidence.counts.sum() != counts.sum()
+        expect(not moved, "visits moved")
         expect(len(evidence.spread()) == len(evidence.counts) == 3 * _BINS, "there is no room for three times as many")
 
     def drift_is_zero_at_once(self) -> None:

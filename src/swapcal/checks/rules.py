@@ -4,14 +4,13 @@ import inspect
 import io
 import json
 import pickle
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
-from swapcal.errors import InvalidInput, SwapcalError
+from swapcal.errors import InvalidInput, StateFileError, SwapcalError
 from swapcal.protocols import Row
 from swapcal.typing import Float64Array, Spec
 
@@ -118,12 +117,22 @@ def refuses(call: Callable[..., object], *arguments: Any, **options: Any) -> boo
     return False
 
 
-def expect_plain(spec: Spec) -> None:
-    """A spec is a mapping of JSON types with the class under "kind", and JSON gives it back unchanged."""
+def expect_plain(spec: Spec, from_spec: Callable[[Spec], P] | None = None) -> P | None:
+    """A spec is a mapping of JSON types with the class under "kind", and JSON gives it back unchanged.
+
+    What `from_spec` makes of it, if it knows it, has the same spec, and is returned.
+    """
     expect(isinstance(spec, Mapping), f"spec() gave {type(spec).__name__}, not a mapping")
     expect(isinstance(spec.get("kind"), str), 'spec() has no string under "kind"')
     text = json.dumps(dict(spec), allow_nan=False)
     expect(json.loads(text) == dict(spec), f"JSON changes spec(): {text}")
+    try:
+        again = None if from_spec is None else from_spec(json.loads(text))
+    except StateFileError:
+        return None
+    rebuilt: Any = again
+    expect(rebuilt is None or rebuilt.spec() == spec, f"the rebuilt one is {again!r}")
+    return again
 
 
 def expect_state(arrays: dict[str, Float64Array]) -> None:
@@ -161,10 +170,6 @@ def dense(row: Row, n: int) -> Float64Array:
     x = np.zeros(n)
     x[row.indices] = row.values
     return x
-
-
-_FILE = ""
-"""Name of the one part of a snapshot that is a file."""
 
 
 class Trial(NamedTuple):
@@ -256,24 +261,8 @@ def saved(forecaster: Any) -> bytes:
     return buffer.getvalue()
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """What a forecaster holds at some moment: the file that it writes, or its pickled attributes without one."""
-
-    parts: dict[str, bytes]
-
-    @property
-    def n_bytes(self) -> int:
-        """How much that is, unpacked."""
-        return sum(len(part) for part in _entries(self.parts).values())
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Snapshot):
-            return NotImplemented
-        # The same file holds the same; only files that differ are opened, as time stamps make no difference.
-        return self.parts == other.parts or _entries(self.parts) == _entries(other.parts)
-
-    __hash__ = None  # type: ignore[assignment]
+Snapshot = dict[str, bytes]
+"""What a forecaster holds at some moment: what it writes, or its pickled attributes where it writes nothing."""
 
 
 def state(forecaster: Any) -> Snapshot:
@@ -282,13 +271,5 @@ def state(forecaster: Any) -> Snapshot:
     Of a forecaster without `save`, its attributes are pickled instead: they are compared and never read.
     """
     if not hasattr(forecaster, "save"):
-        return Snapshot({name: pickle.dumps(value) for name, value in vars(forecaster).items()})
-    return Snapshot({_FILE: saved(forecaster)})
-
-
-def _entries(parts: dict[str, bytes]) -> dict[str, bytes]:
-    """The parts, with those of an archive in its place."""
-    if _FILE not in parts or not zipfile.is_zipfile(io.BytesIO(parts[_FILE])):
-        return parts
-    with zipfile.ZipFile(io.BytesIO(parts[_FILE])) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+        return {name: pickle.dumps(value) for name, value in vars(forecaster).items()}
+    return {"file": saved(forecaster)}

@@ -105,14 +105,14 @@ def recalibrate(
     ['late', 'score', 'forecast']
     """
     asked = settings.pop("property", None), settings.pop("learn", False)
-    _, made = _gone_through(frame, y, hint, groups, *asked, settings)
+    _, forecasts = _gone_through(frame, y, hint, groups, *asked, settings)
     if hasattr(frame, "iloc"):
         copy = frame.copy()
-        copy[name] = made
+        copy[name] = forecasts
         return copy
     narwhals = package("narwhals", "reading frames")
     table = narwhals.from_native(frame, eager_only=True)
-    column = narwhals.new_series(name, made, narwhals.Float64(), backend=table.implementation)
+    column = narwhals.new_series(name, forecasts, narwhals.Float64(), backend=table.implementation)
     return table.with_columns(column).to_native()
 
 

@@ -167,7 +167,7 @@ def findings(answer: Answer) -> list[str]:
     (_, model, _), *runs = answer.sides
     sentences = []
     for who, side, change in runs:
-        parts = [_error(model, side), _left(answer, side.known_groups)]
+        parts = [_error(model, side), _left(answer, side.groups)]
         if change is not None:
             parts.append(_loss(answer.result.wording.loss, change))
         sentences.append(f"{who}: {'; '.join(parts)}.")
@@ -189,7 +189,7 @@ def _totals(answer: Answer) -> Table:
         table.add_row("best constant", "", "", precise(model.constant_loss), "")
     for who, side, change in answer.sides:
         changed = "" if change is None else relative(change.difference, change.before)
-        off = count(len(_off(side.known_groups)))
+        off = count(len(_off(side.groups)))
         table.add_row(who, number(side.swap_error), off, precise(side.loss), changed)
     if own.chance_mean is not None:
         table.add_row("chance alone", number(own.chance_mean), "", "", "")
@@ -203,7 +203,7 @@ def _groups(answer: Answer) -> RenderableType:
     """The groups with the largest error of the model; "everybody" first."""
     words = answer.result.wording
     table = _table("group", "rows", "the model", "swapcal", LEARNING)
-    sides = [side.known_groups for _, side, _ in answer.sides]
+    sides = [side.groups for _, side, _ in answer.sides]
     for j in worst_order(answer.result, N_WORST):
         name = Text(group_name(answer.result.first.groups[j]))
         biases = [signed(round(words.scale * float(side.mean[j]), 2)) for side in sides]
@@ -233,7 +233,7 @@ def _left(answer: Answer, bias: GroupBias) -> str:
     if not len(off):
         return "no group is off beyond chance"
     worst, words = off[np.argmax(np.abs(bias.mean[off]))], answer.result.wording
-    model = answer.sides[0][1].known_groups
+    model = answer.sides[0][1].groups
     then, now = (signed(round(words.scale * float(each.mean[worst]), 2)) for each in (model, bias))
     name = group_name(answer.result.first.groups[worst])
     return f"the group most off beyond chance is {name}, by {now} {words.unit} (the model: {then})"

@@ -13,7 +13,7 @@ from swapcal.engine.schedule import Schedule, blanks, delay_rule, planned, play_
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.protocols import Hypotheses
 from swapcal.state import Stateful
-from swapcal.typing import Float64Array
+from swapcal.typing import Float64Array, IntArray
 
 
 class CompositeForecast(Protocol):
@@ -120,9 +120,9 @@ class Composite(Stateful, ABC, Generic[F]):
 
     def read(self, X: Any, n: int, hints: Any = None, features: Any = None, weights: Any = None) -> Asked:
         """What `n` cases bring, checked; for `swapcal.cases.Cases`, like the next five."""
-        given = self._given(n, hints, features)
+        extras = self._given(n, hints, features)
         contexts = X if weights is None else sparse.weighted(self.hypotheses, X, weights, n)
-        return Asked(self.hypotheses.rows(contexts, n), *given)
+        return Asked(self.hypotheses.rows(contexts, n), *extras)
 
     def allowed(self, y: Float64Array) -> Float64Array:
         """Outcomes that are allowed, infinite for others; NaN stays."""
@@ -140,13 +140,13 @@ class Composite(Stateful, ABC, Generic[F]):
         play_each(_Player(self, asked, out), y, plan)
         return out
 
-    def set_outcome(self, line: int, y: float, due: float) -> None:
-        """The outcome of a round that is held, which the next plan says when to learn."""
-        self.held[line] = HeldForecast(self.held[line].forecast, y, due)
+    def set_outcomes(self, lines: IntArray, y: Float64Array, due: Float64Array) -> None:
+        """The outcomes of rounds that are held, which the next plan says when to learn."""
+        self.held.fill(lines, y, due)
 
-    def held_outputs(self, line: int) -> Sequence[float]:
-        """The forecast of a round that is held."""
-        return self.outputs(self.held[line].forecast)
+    def held_outputs(self, lines: IntArray) -> Float64Array:
+        """The forecasts of rounds that are held, a row each."""
+        return np.array([self.outputs(self.held[t].forecast) for t in lines.tolist()]).reshape(-1, self.n_outputs)
 
     def forget_held(self, line: int) -> None:
         """Forget a round that is held."""
@@ -202,7 +202,7 @@ class Composite(Stateful, ABC, Generic[F]):
         numbers = inputs.vector(rounds, "rounds")
         labels = np.array([self.label(label) for label in inputs.vector(y, "y", len(numbers)).tolist()])
         lines, due = blanks(self.rounds, self.held, numbers, known)
-        out = np.array([self.outputs(self.held[t].forecast) for t in lines.tolist()]).reshape(-1, self.n_outputs)
+        out = self.held_outputs(lines)
         self.held.fill(lines, labels, due)
         for t in lines[np.isnan(due)].tolist():
             self.learn_held(t)

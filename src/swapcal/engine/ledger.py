@@ -198,9 +198,9 @@ class TieDetector:
             while done < len(labels):
                 look = self._next_look(self.n + 1)
                 part = labels[done : done + look - self.n]
-                kept = min(self.n + len(part) - (look - _WINDOW), len(part))
-                if kept > 0:
-                    self.labels.extend(part[len(part) - kept :].tolist())
+                n_kept = min(self.n + len(part) - (look - _WINDOW), len(part))
+                if n_kept > 0:
+                    self.labels.extend(part[len(part) - n_kept :].tolist())
                 self.n += len(part)
                 done += len(part)
                 if self.n == look:

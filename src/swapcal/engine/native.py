@@ -104,9 +104,9 @@ class NativeEngine:
         self._paused = paused
         self._kernel.hold(paused)
 
-    def predict_many(self, X: Any, hints: list[Any], features: list[Any], made: list[Forecast]) -> None:
+    def predict_many(self, X: Any, hints: list[Any], features: list[Any], forecasts: list[Forecast]) -> None:
         """One loop, up to what the twin in Python must look at."""
-        self._kernel.predict_many(X, hints, features, made)
+        self._kernel.predict_many(X, hints, features, forecasts)
 
     def update_many(self, forecasts: list[Any], y: list[float], begin: int) -> int:
         """One loop, up to what the twin in Python must look at."""
@@ -147,10 +147,10 @@ class NativeEngine:
         """Play rounds; stops where more room is needed."""
         sparse = isinstance(part.contexts, Rows)
         contexts = [_plain(each) for each in (part.contexts if sparse else [part.contexts])]
-        given = (None if each is None else _plain(each) for each in (part.hints, part.features))
+        optional = (None if each is None else _plain(each) for each in (part.hints, part.features))
         play: Callable[..., None] = self._kernel.run_sparse if sparse else self._kernel.run_dense
         late = None if part.schedule is None else tuple(_plain(each) for each in part.schedule)
-        play(*contexts, _plain(part.labels), *given, part.out, progress, late)
+        play(*contexts, _plain(part.labels), *optional, part.out, progress, late)
 
 
 def _settled(rules: Rules) -> dict[str, Any]:

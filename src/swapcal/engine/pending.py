@@ -152,8 +152,8 @@ def round_tag(forecast: Forecast) -> int:
     >>> round_tag(one) == round_tag(one.outside()), round_tag(one) == round_tag(other)
     (True, False)
     """
-    said = forecast.value if forecast.said is None else forecast.said
-    numbers = (said, forecast.other, forecast.evidence_at, forecast.phi, forecast.hint, forecast.base)
+    value = forecast.value if forecast.said is None else forecast.said
+    numbers = (value, forecast.other, forecast.evidence_at, forecast.phi, forecast.hint, forecast.base)
     words = [_NOTHING if number is None else _folded(number) for number in numbers]
     indices = struct.unpack(f"={len(forecast.context) // 16}q", forecast.context[: len(forecast.context) // 2])
     words += [index * GOLDEN + _folded(entry) for index, entry in zip(indices, forecast.values, strict=True)]
@@ -252,8 +252,8 @@ class Engine(Protocol):
     def due(self) -> bool:
         """Whether the last update has left something to Python: the first hint, more room, a label to be looked at."""
 
-    def predict_many(self, X: Any, hints: list[Any], features: list[Any], made: list[Forecast]) -> None:
-        """`predict` for each context behind those that are `made`, appended to it, up to one that would be None."""
+    def predict_many(self, X: Any, hints: list[Any], features: list[Any], forecasts: list[Forecast]) -> None:
+        """`predict` for each context behind those that are in `forecasts`, appended, up to one that would be None."""
 
     def update_many(self, forecasts: list[Any], y: list[float], begin: int) -> int:
         """`update` from number `begin` on; where it stopped, behind a first hint or before what it does not take.
@@ -364,8 +364,8 @@ class HeldRounds:
         self.counts[0] -= 1
         line = int(self.free[self.counts[0]])
         self.whole[line] = t, played.slot, KINDS.index(played.kind), len(row.indices), played.followed
-        given = (np.nan if each is None else each for each in (case.hint, case.base))
-        self.numbers[line] = played.other, played.evidence_at, played.phi, *given, label, due
+        guides = (np.nan if each is None else each for each in (case.hint, case.base))
+        self.numbers[line] = played.other, played.evidence_at, played.phi, *guides, label, due
         if case.scores is not None:
             self.scores[line] = np.frombuffer(case.scores, dtype=np.uint8)
         if case.features is not None:
@@ -380,8 +380,8 @@ class HeldRounds:
         at = np.minimum(np.searchsorted(there, rounds), max(len(there) - 1, 0))
         if not len(there):
             return np.full(len(rounds), -1, dtype=np.int64)
-        found = (there[at] == rounds) & np.isnan(self.numbers[lines[at], LABEL])
-        return np.where(found, lines[at], -1)
+        waits = (there[at] == rounds) & np.isnan(self.numbers[lines[at], LABEL])
+        return np.where(waits, lines[at], -1)
 
     @property
     def blank(self) -> IntArray:
@@ -413,10 +413,10 @@ class HeldRounds:
         self.free[self.counts[0]] = line
         self.counts[0] += 1
 
-    def forecast_of(self, line: int, values: Float64Array) -> float:
-        """The forecast of a round: the value in its slot, or the caller's own number where it stood back."""
-        whole = self.whole[line]
-        return float(values[whole[SLOT]] if whole[FOLLOWED] else self.numbers[line, BASE])
+    def forecasts_of(self, lines: IntArray, values: Float64Array) -> Float64Array:
+        """The forecasts of rounds: the value in the slot, or the caller's own number where it stood back."""
+        whole = self.whole[lines]
+        return np.where(whole[:, FOLLOWED] != 0, values[whole[:, SLOT]], self.numbers[lines, BASE])
 
     def take(self, line: int) -> tuple[RoundInputs, Played, int, float]:
         """Give a round back, and free its line."""

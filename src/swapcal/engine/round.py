@@ -57,7 +57,7 @@ class PythonEngine:
         """Nothing is left over, as whole updates are not taken over."""
         return False
 
-    def predict_many(self, X: Any, hints: list[Any], features: list[Any], made: list[Forecast]) -> None:
+    def predict_many(self, X: Any, hints: list[Any], features: list[Any], forecasts: list[Forecast]) -> None:
         """Left to the round."""
 
     def update_many(self, forecasts: list[Any], y: list[float], begin: int) -> int:
@@ -193,10 +193,10 @@ class Round:
             return {float(case.hint or 0.0): 1.0}
         chances: dict[float, float] = {}
         for slot, chance in ((play.lower, play.p_lower), (play.upper, 1.0 - play.p_lower)):
-            said = float(values.by_slot[slot])
+            value = float(values.by_slot[slot])
             pending = self.state.pending
-            follows = case.base is None or self.state.gate.follows(pending.issued, said, case.base, pending.open + 1)
-            shown = said if follows or case.base is None else case.base
+            follows = case.base is None or self.state.gate.follows(pending.issued, value, case.base, pending.open + 1)
+            shown = value if follows or case.base is None else case.base
             if chance > 0.0:
                 chances[shown] = chances.get(shown, 0.0) + chance
         return chances
@@ -233,11 +233,11 @@ class Round:
                 "that made it. To go on elsewhere, save, load there, and forecast with one of the two only; where "
                 "several processes forecast, give each a forecaster of its own or let all ask one service"
             )
-        said = forecast.value if forecast.said is None else forecast.said
-        slot, (low, high) = state.values.find(said), self.rules.property.domain
+        value = forecast.value if forecast.said is None else forecast.said
+        slot, (low, high) = state.values.find(value), self.rules.property.domain
         row = inputs.stored_row(forecast.indices, forecast.values, self.rules.functions.n)
-        given = (forecast.evidence_at, forecast.hint, forecast.base)
-        inside = all(each is None or low <= each <= high for each in given)
+        points = (forecast.evidence_at, forecast.hint, forecast.base)
+        inside = all(each is None or low <= each <= high for each in points)
         inside = inside and (forecast.said is None or forecast.base is not None)
         if slot < 0 or state.values.find(forecast.other) < 0 or not inside:
             raise UnknownForecast(f"{forecast!r} is not on this forecaster's grid; it was changed after it was made")
@@ -346,11 +346,11 @@ class Round:
         state, base = self.state, case.base
         if base is None or not state.gate.holds(t):
             return None
-        said, stakes, cell, v = float(state.values.by_slot[played.slot]), state.gate.stakes, -1, 0.0
+        value, stakes, cell, v = float(state.values.by_slot[played.slot]), state.gate.stakes, -1, 0.0
         if not played.followed:
             cell = state.values.slot(state.values.nearest(base))
             v = inputs.identified(self.rules.property, base, self.rules.jittered(label, t))
-        return stakes.outcome(said, base, label), stakes.worst(said, base), cell, v
+        return stakes.outcome(value, base, label), stakes.worst(value, base), cell, v
 
     def _noted(self, case: RoundInputs, played: Played, label: float, t: int) -> RoundCost | None:
         """What an outcome says to a gate that is closed, if nothing is out but its own round."""

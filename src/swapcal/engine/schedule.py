@@ -159,17 +159,17 @@ def learn_order(arrive: IntArray, lines: IntArray) -> tuple[IntArray, IntArray, 
     # A row that is alone in being learned before the next one is learned at once.
     own = arrive[n_carried:]
     at_once = (own == rows + 1) & (own < n) & (counts[np.minimum(own, n)] == 1)
-    kept = ~((codes >= 0) & at_once[np.maximum(codes, 0)])
-    counts = np.bincount(arrive_sorted[inside][kept], minlength=n)
+    late_codes = ~((codes >= 0) & at_once[np.maximum(codes, 0)])
+    counts = np.bincount(arrive_sorted[inside][late_codes], minlength=n)
     ends = np.concatenate([[0], np.cumsum(counts[:n])]).astype(np.int64)
-    return np.ascontiguousarray(codes[kept]), ends, (~at_once).astype(np.uint8)
+    return np.ascontiguousarray(codes[late_codes]), ends, (~at_once).astype(np.uint8)
 
 
 def _rows(clock: Float64Array, due: Float64Array) -> IntArray:
     """The first row at or after a moment; far behind the last for those that never come."""
-    found = np.searchsorted(clock, due, side="left").astype(np.int64)
-    found[np.isnan(due) | (found == len(clock))] = NEVER
-    return found
+    rows = np.searchsorted(clock, due, side="left").astype(np.int64)
+    rows[np.isnan(due) | (rows == len(clock))] = NEVER
+    return rows
 
 
 def _row_numbers(due: Float64Array, first: int, n: int) -> IntArray:
@@ -177,8 +177,8 @@ def _row_numbers(due: Float64Array, first: int, n: int) -> IntArray:
     numbers = np.ceil(due) - first
     with np.errstate(invalid="ignore"):
         numbers = np.where(numbers < n, numbers, n)  # and those that are NaN
-    found: IntArray = np.maximum(numbers, 0.0).astype(np.int64)
-    return found
+    rows: IntArray = np.maximum(numbers, 0.0).astype(np.int64)
+    return rows
 
 
 def _in_order(arrive: IntArray, numbers: IntArray, first: int, settle: int | None) -> IntArray:
@@ -222,7 +222,9 @@ def run(
     else:
         labels, learned = labels.copy(), rules.labels(labels[known])
         labels[known] = learned
-    given = None if hints is None else allowed_hints(rules, inputs.vector(hints, "hints", len(labels), missing=skip))
+    hint_values = (
+        None if hints is None else allowed_hints(rules, inputs.vector(hints, "hints", len(labels), missing=skip))
+    )
     extras = inputs.feature_rows(features, len(labels), rules.n_features)
     out = np.empty(len(labels))
     alone = engine.alone and engine.accepts_features(extras)
@@ -243,7 +245,7 @@ def run(
             if not start and rules.checks_ties:
                 state.ties.add_many(learned)
             part = slice(start, start + chunk)
-            guides, feature_part = (None if a is None else a[part] for a in (given, extras))
+            guides, feature_part = (None if a is None else a[part] for a in (hint_values, extras))
             some = None if plan is None else plan.part(start, min(start + chunk, len(labels)), state.waiting)
             play(round, Chunk(contexts, labels[part], guides, feature_part, out[part], some))
     except BaseException:
@@ -255,8 +257,8 @@ def run(
         if groups is not None:
             rules.hypotheses.restore(groups)  # type: ignore[attr-defined]
         raise
-    if given is not None:
-        state.hinted = state.hinted or bool((~np.isnan(given) & known).any())
+    if hint_values is not None:
+        state.hinted = state.hinted or bool((~np.isnan(hint_values) & known).any())
     return out
 
 
@@ -305,9 +307,9 @@ class ArrivalPlan:
         if start:
             lines, rounds, _ = waiting.dues()
             earlier = (inside >= 0) & (inside < start)
-            found = np.searchsorted(rounds, self.first + inside[earlier])
+            places = np.searchsorted(rounds, self.first + inside[earlier])
             inside = np.where(inside >= 0, inside - start, inside)
-            inside[earlier] = -1 - lines[found]
+            inside[earlier] = -1 - lines[places]
         return Schedule(inside, ends[start : stop + 1] - ends[start], late[start:stop], due[start:stop])
 
 
@@ -346,7 +348,7 @@ def fill_in(round: Round, rounds: Any, y: Any, known: Any) -> Float64Array:
     numbers = inputs.vector(rounds, "rounds")
     labels = rules.labels(inputs.vector(y, "y", len(numbers)))
     lines, due = blanks(state.pending, state.waiting, numbers, known)
-    shown = np.array([state.waiting.forecast_of(line, state.values.by_slot) for line in lines.tolist()])
+    shown = state.waiting.forecasts_of(lines, state.values.by_slot)
     now = lines[np.isnan(due)]
     before = state.snapshot()
     try:

@@ -3,6 +3,7 @@
 import inspect
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from typing import Any
@@ -16,7 +17,7 @@ from swapcal.engine.kernels import mix64, uniform
 from swapcal.engine.ledger import Ledger, TieDetector
 from swapcal.engine.pending import BASE, HINT, LENGTH, OTHER, PHI, POINT, ROUND, HeldRounds, OpenRounds
 from swapcal.engine.values import ROOM, Grid, HintRecord, Values
-from swapcal.errors import InvalidInput, StateFileError
+from swapcal.errors import InvalidInput, StateFileError, SwapcalError
 from swapcal.forecast import KINDS, SHORTEST, Identity
 from swapcal.protocols import Elicitable, Evidence, HintState, Hypotheses, LearningHint, Row
 from swapcal.state import Layout, Packed, Saved, Shape, check_bounds
@@ -198,8 +199,8 @@ class State:
         self.pending = OpenRounds(rules.max_pending)
         self.gate = Gate(LossBounds(rules.property), rules.stand_back)
         if "n_scores" not in rules.settled:
-            said = None if self.hint is None else self.hint.said(_NOTHING, np.zeros(rules.n_features), None)
-            rules.settled["n_scores"] = 0 if said is None else len(said[1])
+            answer = None if self.hint is None else self.hint.said(_NOTHING, np.zeros(rules.n_features), None)
+            rules.settled["n_scores"] = 0 if answer is None else len(answer[1])
         self.waiting = HeldRounds(rules.settled["n_scores"], rules.n_features)
         self.ties = TieDetector()
         self.hinted = rules.hint is not None
@@ -372,6 +373,24 @@ def read(
     _check_bounds(rules, counters, arrays)
     state.fill({**counters, "hinted": hinted}, arrays)
     return rules, state
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "property": properties.from_spec,
+    "hypotheses": hypotheses.from_spec,
+    "hint": hints.OnlineRegression.from_spec,
+}
+
+
+def in_bytes(name: str, part: Any) -> bool:
+    """Whether the bytes of a forecaster hold all of a part of it, so that an equal one is made of them."""
+    if part is None or "__eq__" not in type(part).__dict__:  # what cannot be compared is carried along
+        return part is None
+    try:
+        twin = _READERS[name](part.spec())
+    except SwapcalError:
+        return False
+    return type(twin) is type(part) and bool(twin == part)
 
 
 class _Configuration:

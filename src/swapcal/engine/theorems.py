@@ -179,8 +179,8 @@ def quadratic(tally: Tally, smoothness: float, radius: float, r: float, delta: f
     if tally.shown is None:
         rounded = tally.rounding[tally.counts > 0]
         return combine(evidence, float(np.sum(visits * (rounded / visits) ** r)), r)
-    kept = (tally.shown == tally.counts) & (tally.counts > 0)
-    n, rounded = tally.counts[kept], tally.rounding[kept]
+    unmoved = (tally.shown == tally.counts) & (tally.counts > 0)
+    n, rounded = tally.counts[unmoved], tally.rounding[unmoved]
     whole = combine(evidence, float(np.sum(n * (rounded / n) ** r)), r)
     moved = (tally.shown != tally.counts) & (tally.shown > 0)
     n, reach = tally.shown[moved], np.sqrt(total * tally.counts[moved]) + tally.rounding[moved]

@@ -44,11 +44,11 @@ def from_spec(spec: Spec) -> Made:
         text = json.dumps(unlearned(spec))
     except (TypeError, ValueError):
         return _built(spec)
-    made = _kept(text)
-    if not isinstance(made, Groups):
-        return made
+    functions = _kept(text)
+    if not isinstance(functions, Groups):
+        return functions
     try:
-        return made.taught(spec)
+        return functions.taught(spec)
     except StateFileError:
         raise
     except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:

@@ -186,11 +186,11 @@ class Groups:
             values = quantities(column)
             if values is not None and name not in self.categories:
                 self._edges[name] = band_edges(values, self.bands)
-        found, free = frequent(self._keyed(columns), self.rare), self._vocabulary.free
-        for one in listed(found[:free], keys, self._edges):
+        candidates, free = frequent(self._keyed(columns), self.rare), self._vocabulary.free
+        for one in listed(candidates[:free], keys, self._edges):
             self._vocabulary.add(one.key, one.token)
-        if len(found) > free:
-            self._vocabulary.refused = keys[found[free].key].title
+        if len(candidates) > free:
+            self._vocabulary.refused = keys[candidates[free].key].title
         self._warn()
 
     def row(self, x: Any) -> Row:
@@ -463,7 +463,7 @@ class Groups:
         return Vocabulary(names, self.n, self.rare, self._definitions.keys, self._name)
 
     def _learn(self, spec: Spec) -> None:
-        edges = {str(name): tuple(map(float, given)) for name, given in spec["edges"].items()}
+        edges = {str(name): tuple(map(float, values)) for name, values in spec["edges"].items()}
         for name, cuts in edges.items():
             rising = all(low < high for low, high in pairwise(cuts)) and all(map(math.isfinite, cuts))
             if name not in self.columns or not cuts or not rising:

@@ -115,9 +115,9 @@ class Numeric:
         for j, name in enumerate(self.columns):
             numbers[:, j] = read[name]
         values = self._pass(numbers)
-        kept = values != 0.0
-        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64)
-        return Rows(indptr, np.nonzero(kept)[1].astype(np.int64), values[kept])
+        nonzero = values != 0.0
+        indptr = np.concatenate([[0], np.cumsum(nonzero.sum(axis=1))]).astype(np.int64)
+        return Rows(indptr, np.nonzero(nonzero)[1].astype(np.int64), values[nonzero])
 
     def _numbers(self, x: Any) -> Float64Array:
         case = as_case(x)

@@ -1,12 +1,30 @@
 """Several steps ahead: a forecaster for each step, and outcomes that find their forecasts by themselves."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from swapcal import inputs
+from swapcal import inputs, sparse
 from swapcal.errors import InvalidInput
+from swapcal.forecast import Forecast
+from swapcal.forecaster import Forecaster
+from swapcal.intervals.forecasts import IntervalForecast, QuantilesForecast
+from swapcal.intervals.interval import Interval
+from swapcal.intervals.quantiles import Quantiles
+from swapcal.lifecycle import Entry, Event, Order, answer
+from swapcal.protocols import Row
+from swapcal.state import Packed, Saved, Stateful
 
 F = TypeVar("F")
+
+_KINDS: tuple[tuple[Any, Any], ...] = (
+    (Forecaster, Forecast),
+    (Quantiles, QuantilesForecast),
+    (Interval, IntervalForecast),
+)
+"""Models that can be saved, and what they forecast."""
+_REMEMBERED = 256
+"""So many times that are closed are known, to tell repeated outcomes from unknown ones."""
 
 
 class _Predicts(Protocol[F]):
@@ -15,7 +33,7 @@ class _Predicts(Protocol[F]):
     def update(self, forecast: F, y: float) -> None: ...
 
 
-class MultiHorizon(Generic[F]):
+class MultiHorizon(Stateful, Generic[F]):
     """Forecasts of the next H outcomes of a series, made again at every time.
 
     At time t it forecasts times t + 1 to t + H, each by the forecaster of its step. When the outcome of a time arrives,
@@ -36,6 +54,12 @@ class MultiHorizon(Generic[F]):
         H.
     exact : bool
         Whether forecasters take turns.
+    order, settle
+        In which order late outcomes are learned, as for `Forecaster.run`; of times.
+    corrections : bool
+        Whether an outcome that is not learned yet may be replaced by another one.
+    max_pending : int
+        How many times later an outcome can come; at most what the forecasters allow.
 
     Examples
     --------
@@ -48,18 +72,37 @@ class MultiHorizon(Generic[F]):
     2
     """
 
-    def __init__(self, make: Callable[[int, int], _Predicts[F]], steps: int, *, exact: bool = False) -> None:
-        self.steps, self.exact = inputs.integer(steps, "steps", 1), bool(exact)
+    kind = "multi-horizon"
+
+    def __init__(
+        self,
+        make: Callable[[int, int], _Predicts[F]],
+        steps: int,
+        *,
+        exact: bool = False,
+        order: str = "arrival",
+        settle: int | None = None,
+        corrections: bool = False,
+        max_pending: int = 1 << 16,
+    ) -> None:
+        self.steps, self.exact, self.corrections = inputs.integer(steps, "steps", 1), bool(exact), bool(corrections)
         self.forecasters = [[make(h, k) for k in range(h if exact else 1)] for h in range(1, self.steps + 1)]
+        self.order, self.max_pending = Order(order, settle, first=1), inputs.integer(max_pending, "max_pending", 1)
         self.time = 0
         self._open: dict[int, list[tuple[int, int, F]]] = {}
+        self._closed: dict[int, Entry] = {}
 
     @property
     def waiting(self) -> int:
         """Forecasts that wait for their outcome."""
         return sum(map(len, self._open.values()))
 
-    def predict(self, xs: Sequence[Any], hints: Sequence[float | None] | None = None) -> list[F]:
+    def predict(
+        self,
+        xs: Sequence[Any],
+        hints: Sequence[float | None] | None = None,
+        weights: Sequence[float] | None = None,
+    ) -> list[F]:
         """Forecasts of the next H times, from their contexts and hints; once for each time.
 
         Parameters
@@ -68,6 +111,8 @@ class MultiHorizon(Generic[F]):
             Contexts of times t + 1, ..., t + H.
         hints : sequence, optional
             Your own model's forecasts of these.
+        weights : sequence, optional
+            The share in (0, 1] for which each of them counts.
 
         Returns
         -------
@@ -76,26 +121,120 @@ class MultiHorizon(Generic[F]):
         """
         if len(xs) != self.steps or (hints is not None and len(hints) != self.steps):
             raise InvalidInput(f"{self.steps} contexts are needed, one for each step, and as many hints or none")
+        shares = None if weights is None else inputs.vector(weights, "weights", self.steps)
+        if shares is not None and not (shares > 0.0).all():
+            raise InvalidInput("weights of steps ahead must be above 0; leave out what does not count")
         if self.time + self.steps in self._open:
             raise InvalidInput("forecasts for this time have been made; give its outcome to update before the next")
-        made = []
+        forecasts = []
         for h in range(1, self.steps + 1):
             turn = self.time % h if self.exact else 0
-            forecast = self.forecasters[h - 1][turn].predict(xs[h - 1], None if hints is None else hints[h - 1])
+            forecaster: Any = self.forecasters[h - 1][turn]
+            x = xs[h - 1]
+            if shares is not None:
+                functions = getattr(forecaster, "played_by", forecaster).hypotheses
+                rows = functions.rows(sparse.weighted(functions, [x], shares[h - 1 : h], 1), 1)
+                x = Row(rows.indices, rows.values)
+            forecast = forecaster.predict(x, None if hints is None else hints[h - 1])
             self._open.setdefault(self.time + h, []).append((h, turn, forecast))
-            made.append(forecast)
-        return made
+            forecasts.append(forecast)
+        return forecasts
 
-    def update(self, y: float | None) -> None:
-        """The outcome of the next time (None: it never came); time goes on by one.
+    def update(self, y: float | None, *, known: float | None = None) -> None:
+        """The outcome of the next time; time goes on by one.
 
         Parameters
         ----------
         y : float or None
-            The outcome of time t + 1.
+            The outcome of time t + 1. None: it never comes. NaN: it comes later, by `learn`.
+        known : float, optional
+            The time from which on it may be learned. None: now.
         """
-        due = self._open.pop(self.time + 1, [])
-        if y is not None:
-            for h, turn, forecast in due:
-                self.forecasters[h - 1][turn].update(forecast, y)
         self.time += 1
+        for time in [time for time in self._open if time < self.time - self.max_pending]:
+            self._close(time, Entry("expired"))
+            self.order.skip(time)
+        if y is None or y == y:
+            self.learn(self.time, y, known=known)
+        self._learn_due()
+
+    def learn(self, time: int, y: float | None, *, known: float | None = None) -> str:
+        """The outcome of a time that has passed: learned by all forecasts of that time, once.
+
+        Parameters
+        ----------
+        time : int
+            Which one, from 1 on.
+        y : float or None
+            Its outcome. None: it never comes.
+        known : float, optional
+            The time from which on it may be learned. None: now.
+
+        Returns
+        -------
+        str
+            What became of it, one of `lifecycle.STATUSES`.
+        """
+        event = Event("forget") if y is None else Event("learn", float(y))
+        entry = self._entry(time)
+        status, _ = answer(entry, event, corrections=self.corrections)
+        if status == "forgotten":
+            self._close(time, Entry("forgotten"))
+            self.order.skip(time)
+            self._learn_due()
+        elif status in ("learned", "corrected") and y is not None:
+            self.order.add(time, float(y), -math.inf if known is None else float(known))
+            self._learn_due()
+            if time in self._open:
+                status, _ = answer(entry, event, held=True, corrections=self.corrections)
+        return status
+
+    def _entry(self, time: int) -> Entry | None:
+        """The life of a time that has passed; None for others."""
+        if time not in self._open or time > self.time:
+            return self._closed.get(time)
+        return Entry("known", self.order.known[time].y) if time in self.order else Entry("waiting")
+
+    def _learn_due(self) -> None:
+        for outcome in self.order.due(self.time + 1, self.time):
+            for h, turn, forecast in self._open[outcome.round]:
+                self.forecasters[h - 1][turn].update(forecast, outcome.y)
+            self._close(outcome.round, Entry("learned", outcome.y))
+
+    def _close(self, time: int, entry: Entry) -> None:
+        del self._open[time]
+        self._closed[time] = entry
+        if len(self._closed) > _REMEMBERED:
+            del self._closed[next(iter(self._closed))]
+
+    def to_state(self) -> Saved:
+        """What it is made of; forecasters are Forecaster, Quantiles or Interval."""
+        model: Any = self.forecasters[0][0]
+        if not any(isinstance(model, kind) for kind, _ in _KINDS):
+            raise InvalidInput(f"forecasters that can be saved are Forecaster, Quantiles, Interval; got {model!r}")
+        rules = [self.steps, self.exact, self.order.by, self.order.settle, self.corrections, self.max_pending]
+        tickets: Any = {time: [[h, k, f.to_dict()] for h, k, f in some] for time, some in self._open.items()}  # type: ignore[attr-defined]
+        known = [[time, outcome.y, outcome.due] for time, outcome in self.order.known.items()]
+        closed = [[time, *entry[:2]] for time, entry in self._closed.items()]
+        lives = [self.time, list(tickets.items()), known, closed, self.order.front, sorted(self.order.gone)]
+        parts = {f"{h}.{k}": each.to_bytes() for h, some in enumerate(self.forecasters) for k, each in enumerate(some)}  # type: ignore[attr-defined]
+        return Saved([model.kind, rules, lives], {}, parts)
+
+    @classmethod
+    def from_state(cls, packed: Packed, **_: Any) -> "MultiHorizon[F]":
+        """Make it again."""
+        name, (steps, exact, by, settle, corrections, max_pending), lives = packed.plain
+        kind, forecast = next(pair for pair in _KINDS if pair[0].kind == name)
+
+        def make(h: int, k: int) -> Any:
+            return kind.from_bytes(packed.parts[f"{h - 1}.{k}"])
+
+        rules: Any = {"exact": exact, "order": by, "settle": settle, "corrections": corrections}
+        made = cls(make, steps, max_pending=max_pending, **rules)
+        made.time, tickets, known, closed, made.order.front, gone = lives
+        made._open = {time: [(h, k, forecast.from_dict(f)) for h, k, f in some] for time, some in tickets}
+        made._closed = {time: Entry(state, y) for time, state, y in closed}
+        for time, y, due in known:
+            made.order.add(time, y, due)
+        made.order.gone = set(gone)
+        return made

@@ -225,5 +225,5 @@ def group_coverage(covered: Any, groups: Any, at_least: int = 1) -> dict[int, fl
             f"groups must be a table with one row for each of {len(hits)} rounds; got shape {members.shape}"
         )
     counts = members.sum(axis=0)
-    found = np.flatnonzero(counts >= max(at_least, 1))
-    return {int(j): float(hits[members[:, j]].mean()) for j in found}
+    bins = np.flatnonzero(counts >= max(at_least, 1))
+    return {int(j): float(hits[members[:, j]].mean()) for j in bins}

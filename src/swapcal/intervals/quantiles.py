@@ -150,7 +150,7 @@ def tree(levels: Sequence[float]) -> tuple[Node, ...]:
     >>> [node.position for node in tree([0.1, 0.25, 0.5, 0.75, 0.9])]
     [2, 0, 1, 3, 4]
     """
-    found: list[Node] = []
+    nodes: list[Node] = []
 
     def grow(start: int, stop: int) -> None:
         if start >= stop:
@@ -159,12 +159,12 @@ def tree(levels: Sequence[float]) -> tuple[Node, ...]:
         below, above = start - 1 if start else None, stop if stop < len(levels) else None
         low = 0.0 if below is None else levels[below]
         high = 1.0 if above is None else levels[above]
-        found.append(Node(middle, below, above, (levels[middle] - low) / (high - low)))
+        nodes.append(Node(middle, below, above, (levels[middle] - low) / (high - low)))
         grow(start, middle)
         grow(middle + 1, stop)
 
     grow(0, len(levels))
-    return tuple(found)
+    return tuple(nodes)
 
 
 _WARM = 20
@@ -342,13 +342,13 @@ class Quantiles(Composite[QuantilesForecast]):
         return np.array(self._play(x, hint, unit, drawn=False).values)
 
     def _play(self, x: Any, hint: float | None, unit_given: float | None, *, drawn: bool) -> QuantilesForecast:
-        given = None if hint is None else inputs.real(hint, "hint")
+        guide = None if hint is None else inputs.real(hint, "hint")
         one = 1.0 if unit_given is None else inputs.number(unit_given, "unit", 1e-300, 1e300)
-        context = self._contexts.read(x, given, learn=drawn)
+        context = self._contexts.read(x, guide, learn=drawn)
         if self.spread is None:
             ends = tuple(self.low if level < 0.5 else self.high for level in self.levels)
-            return QuantilesForecast(self.levels, ends, given, 0.0, (), None, one, self._open() if drawn else -1)
-        center = self.middle if given is None else given
+            return QuantilesForecast(self.levels, ends, guide, 0.0, (), None, one, self._open() if drawn else -1)
+        center = self.middle if guide is None else guide
         sized, how_large = _forecast(self._size, context, 0.5, drawn)
         scale = _STRETCH * size_back(how_large, self.spread) * one
         positions, parts = [0.0] * len(self.levels), [sized] * len(self.levels)

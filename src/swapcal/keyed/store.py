@@ -30,19 +30,19 @@ class StateStore:
 
     def begun(self) -> dict[str, Any] | None:
         """The plain data of the last commit; None before the first."""
-        found = self._file.execute("SELECT value FROM plain WHERE name = 'done'").fetchone()
-        return None if found is None else dict(json.loads(found[0]))
+        row = self._file.execute("SELECT value FROM plain WHERE name = 'done'").fetchone()
+        return None if row is None else dict(json.loads(row[0]))
 
     def audits(self) -> list[bytes]:
         """Of all rows that are done, before and after."""
-        found = self._file.execute("SELECT value FROM plain WHERE name IN ('after', 'before') ORDER BY name DESC")
-        return [bytes(value) for (value,) in found]
+        rows = self._file.execute("SELECT value FROM plain WHERE name IN ('after', 'before') ORDER BY name DESC")
+        return [bytes(value) for (value,) in rows]
 
     def states(self, keys: Iterable[str]) -> list[tuple[str, bytes]]:
         """The states of those keys that have one."""
         ask = "SELECT state FROM states WHERE key = ?"
-        found = ((key, self._file.execute(ask, (key,)).fetchone()) for key in keys)
-        return [(key, bytes(row[0])) for key, row in found if row is not None]
+        rows = ((key, self._file.execute(ask, (key,)).fetchone()) for key in keys)
+        return [(key, bytes(row[0])) for key, row in rows if row is not None]
 
     def __len__(self) -> int:
         n: int = self._file.execute("SELECT count(*) FROM states").fetchone()[0]

@@ -1,11 +1,11 @@
 """What the paper asks of an expert algorithm, and the checks that its implementations share."""
 
 import math
-import numbers
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array, FloatLike
 
@@ -30,24 +30,17 @@ class Experts(Protocol):
 
 
 def checked_whole(value: Any, name: str) -> int:
-    """A whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= int(value) <= _LARGEST:
-        raise InvalidInput(f"{name} must be a whole number from 1 to 10^15; got {value!r}")
+    """A whole number from 1 to 10^15."""
+    if inputs.integer(value, name, 1) > _LARGEST:
+        raise InvalidInput(f"{name} must be a whole number from 1 to 10^15; got {inputs.short_repr(value)}")
     return int(value)
-
-
-def checked_number(value: Any, name: str, low: float, high: float) -> float:
-    """A number in [low, high]."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not low <= float(value) <= high:
-        raise InvalidInput(f"{name} must be a number from {low:g} to {high:g}; got {value!r}")
-    return float(value)
 
 
 def checked_prior(prior: Any, n_experts: int) -> Float64Array:
     """A positive probability vector; None stands for the uniform one."""
     if prior is None:
         return _frozen(np.full(n_experts, 1.0 / n_experts))
-    array = _flat(prior, "prior", n_experts)
+    array = inputs.vector(prior, "prior", n_experts)
     if not (array > 0.0).all() or not math.isclose(float(array.sum()), 1.0, abs_tol=1e-9):
         raise InvalidInput(
             f"prior must be positive and sum to 1; its least entry is {array.min()}, its sum {array.sum()}"
@@ -58,8 +51,8 @@ def checked_prior(prior: Any, n_experts: int) -> Float64Array:
 
 def checked_squares(squares: Any, n_experts: int) -> Float64Array:
     """Sums of squares: one number for all experts, or one for each."""
-    sums = _numbers(squares, "squares")
-    array = _flat(np.broadcast_to(sums, n_experts) if sums.ndim == 0 else sums, "squares", n_experts)
+    sums = inputs.floats(squares, "squares", "a flat sequence of numbers")
+    array = inputs.vector(np.broadcast_to(sums, n_experts) if sums.ndim == 0 else sums, "squares", n_experts)
     if not (array >= 0.0).all():
         raise InvalidInput(f"squares are sums of squared gains and cannot be negative; got {array.min()}")
     return array
@@ -68,17 +61,18 @@ def checked_squares(squares: Any, n_experts: int) -> Float64Array:
 def checked_gains(gains: Any, indices: Any, n_experts: int) -> Float64Array:
     """All gains of a round in a new array; with `indices`, `gains` are those of these experts and the rest are 0."""
     if indices is None:
-        result = _flat(gains, "gains", n_experts)
+        result = inputs.vector(gains, "gains", n_experts).copy()
     else:
-        where = _numbers(indices, "indices")
-        if where.ndim != 1 or (where.size and where.dtype.kind not in "iu"):
-            raise InvalidInput(f"indices must be a flat sequence of whole numbers; got {where.dtype} {where.shape}")
+        inputs.vector(indices, "indices")
+        where = np.asarray(indices)
+        if where.size and where.dtype.kind not in "iu":
+            raise InvalidInput(f"indices must be a flat sequence of whole numbers; got {where.dtype}")
         if where.size and not 0 <= where.min() <= where.max() < n_experts:
             raise InvalidInput(f"indices must lie in 0 to {n_experts - 1}; got {where.min()} to {where.max()}")
         if len(np.unique(where)) != len(where):
             raise InvalidInput("indices name an expert twice; add its gains up, and name it once")
         result = np.zeros(n_experts)
-        result[where.astype(np.intp)] = _flat(gains, "gains", len(where))
+        result[where.astype(np.intp)] = inputs.vector(gains, "gains", len(where))
     size = np.abs(result)
     at = int(size.argmax())
     if size[at] <= 1.0:
@@ -91,30 +85,7 @@ def checked_gains(gains: Any, indices: Any, n_experts: int) -> Float64Array:
     return clipped
 
 
-def _flat(values: Any, name: str, length: int) -> Float64Array:
-    """A new flat array of `length` finite numbers."""
-    array: Float64Array = _numbers(values, name).astype(np.float64)
-    if array.shape != (length,):
-        raise InvalidInput(f"{name} must be a flat sequence of {length} numbers; got shape {array.shape}")
-    finite = np.isfinite(array)
-    if not finite.all():
-        at = int(np.argmin(finite))
-        raise InvalidInput(f"{name} holds {array[at]} at position {at}; every entry must be a finite number")
-    return array
-
-
 def _frozen(array: Float64Array) -> Float64Array:
     """`array`, which nobody may change from now on."""
     array.flags.writeable = False
-    return array
-
-
-def _numbers(values: Any, name: str) -> Any:
-    """`values` as an array of numbers of any kind and shape."""
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be a flat sequence of numbers; got {type(values).__name__}") from None
-    if array.dtype.kind not in "biuf":
-        raise InvalidInput(f"{name} must be a flat sequence of numbers; got {type(values).__name__} of {array.dtype}")
     return array

@@ -7,14 +7,12 @@ import numpy as np
 
 from swapcal import inputs
 from swapcal.errors import InvalidInput
+from swapcal.paper.experts import checked_whole
 from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 
 # --------
 # The paper's two grids: the points 0, 1/T, ..., 1 that are drawn from, and the bins I_1, ..., I_N to forecast.
-
-_LONGEST = 10**15
-"""Beyond it j/T and 1/(dT) lose their last places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +51,7 @@ def grid_for(property: Elicitable, horizon: int, r: float, bins: int | None, for
     For r < 2 the N is that of r = 2, from which the paper derives its bound by Hoelder's inequality. N is never above
     T: a bin without a point of the T-grid could not be drawn.
     """
-    horizon = inputs.integer(horizon, "horizon", 1)
-    if horizon > _LONGEST:
-        raise InvalidInput(f"horizon must be at most 10^15; got {inputs.short_repr(horizon)}")
+    horizon = checked_whole(horizon, "horizon")  # beyond 10^15 j/T and 1/(dT) lose their last places
     r = inputs.number(r, "r", 1.0, 100.0)
     default = max(1, math.ceil(math.pow(horizon, 1.0 / (max(r, 2.0) + 1.0)) - 1e-9))
     n_bins = min(default if bins is None else inputs.integer(bins, "bins", 1), horizon)

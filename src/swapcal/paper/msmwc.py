@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from swapcal import inputs
 from swapcal.errors import InvalidInput
-from swapcal.paper.experts import checked_gains, checked_number, checked_prior, checked_squares, checked_whole
+from swapcal.paper.experts import checked_gains, checked_prior, checked_squares, checked_whole
 from swapcal.paper.projection import Step, kkt_residual, project
 from swapcal.typing import Float64Array, FloatLike
 
@@ -202,8 +203,8 @@ class MsMwC:
         self.n_experts = checked_whole(n_experts, "n_experts")
         self.horizon = checked_whole(horizon, "horizon")
         self.prior = checked_prior(prior, self.n_experts)
-        self.correction = checked_number(correction, "correction", 8.0, 1e6)
-        self.rate_cap = checked_number(rate_cap, "rate_cap", 0.0, 1.0 / self.correction)
+        self.correction = inputs.number(correction, "correction", 8.0, 1e6)
+        self.rate_cap = inputs.number(rate_cap, "rate_cap", 0.0, 1.0 / self.correction)
         if self.rate_cap == 0.0:
             raise InvalidInput("rate_cap is 0, so nothing would be learned; take a positive number, such as 1/64")
         self._floor = 1.0 / (float(self.n_experts) * self.horizon)

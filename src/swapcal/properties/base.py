@@ -44,7 +44,7 @@ class Wording:
         text = number(abs(bias) * self.scale) if self.scale != 100.0 else number(round(abs(bias) * self.scale, 2))
         return f"{text} {self.unit}".strip()
 
-    def signed(self, told: float) -> str:
+    def signed(self, bias: float) -> str:
         """A bias that is in `unit` already, with its sign and without it.
 
         Examples
@@ -53,7 +53,7 @@ class Wording:
         >>> Probability().wording.signed(-1.3125), Mean(high=20.0).wording.signed(0.0123)
         ('\u22121.31', '+0.0123')
         """
-        return signed(round(told, 2) if self.scale == 100.0 else told)
+        return signed(round(bias, 2) if self.scale == 100.0 else bias)
 
     def bias(self, bias: float) -> str:
         """A bias in words.

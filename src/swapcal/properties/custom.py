@@ -437,10 +437,10 @@ class Property(base.PropertyBase):
         if value is not None and not callable(value):
             raise InvalidInput(f"{self.name}: value must be a function of a sample; got {value!r}")
         self._value = value
-        found = examine(self.name, self._raw, self.domain, (self.low, self.high), monotone)
-        self.scale = max(found.peak, 1.0)
-        self.monotone = found.monotone
-        self.continuous = found.continuous
+        examination = examine(self.name, self._raw, self.domain, (self.low, self.high), monotone)
+        self.scale = max(examination.peak, 1.0)
+        self.monotone = examination.monotone
+        self.continuous = examination.continuous
         if self._identification is not None and self._loss is not None:
             require_agreement(self.name, self._raw, self._derivative, self.domain, (self.low, self.high))
         declared = None if lipschitz is None else inputs.plain_number(lipschitz, "lipschitz")
@@ -450,8 +450,10 @@ class Property(base.PropertyBase):
 
     def __repr__(self) -> str:
         options = [("low", self.low, 0.0), ("high", self.high, 1.0), ("domain", self.domain, (self.low, self.high))]
-        given = [f"name={self.name!r}"] + [f"{name}={value!r}" for name, value, default in options if value != default]
-        return f"Property({', '.join(given)})"
+        arguments = [f"name={self.name!r}"] + [
+            f"{name}={value!r}" for name, value, default in options if value != default
+        ]
+        return f"Property({', '.join(arguments)})"
 
     @property
     def assumption(self) -> str:

@@ -63,11 +63,11 @@ class Log(base.Described):
     def loss(self, p: FloatLike, y: FloatLike) -> FloatLike:
         """-log(p) for y = 1, -log(1 - p) for y = 0."""
         # Exactly one of the two terms is zero, so this is p or 1 - p, and no zero meets an infinite logarithm.
-        given = y * p + (1.0 - y) * (1.0 - p)
-        if isinstance(given, np.ndarray):
+        probability = y * p + (1.0 - y) * (1.0 - p)
+        if isinstance(probability, np.ndarray):
             with np.errstate(divide="ignore"):
-                return 0.0 - np.log(given)
-        return 0.0 - math.log(given) if given > 0.0 else math.inf
+                return 0.0 - np.log(probability)
+        return 0.0 - math.log(probability) if probability > 0.0 else math.inf
 
     def weight(self, p: FloatLike) -> FloatLike:
         """1 / (p (1 - p))."""

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 # --------
 # Colors by role. Figures are drawn in the light ones; the page swaps roles for style variables, so one drawing does.
 #
-# Before is orange and after is blue; biases run from purple (too low) over neutral to green (too high). Both pairs
-# stay
+# Before is orange and after is blue; biases run from purple (too low) over neutral to green (too high). Both pairs stay
 # apart for color-blind readers, and before and after differ in their markers too.
 
 N_STEPS = 7
@@ -114,8 +113,8 @@ def axes_or_new(ax: "Axes | None", height: float = 4.0) -> "Axes":
     return figure.add_subplot()
 
 
-def dress(ax: "Axes", x_label: str, y_label: str, *, grid: str = "both", pad: float = 8.0) -> None:
-    """Frame, grid and names. The vertical axis is named above it, to be read without turning the head."""
+def dress(ax: "Axes", x: str, y: str, *, grid: str = "both", pad: float = 8.0) -> None:
+    """Frame, grid, names and numbers. The vertical axis is named above it, to be read without turning the head."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -125,13 +124,18 @@ def dress(ax: "Axes", x_label: str, y_label: str, *, grid: str = "both", pad: fl
     ax.set_axisbelow(True)
     if grid in ("both", "x", "y"):
         ax.grid(True, axis=grid, which="major", color=LIGHT["grid"], linewidth=0.8)  # type: ignore[arg-type]
-    ax.set_xlabel(x_label, fontsize=TEXT, color=LIGHT["ink"], labelpad=5.0)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(thousands)
+    ax.set_xlabel(x, fontsize=TEXT, color=LIGHT["ink"], labelpad=5.0)
     ax.set_ylabel("")
-    ax.set_title(y_label, loc="left", fontsize=TEXT, color=LIGHT["ink"], pad=pad)
+    ax.set_title(y, loc="left", fontsize=TEXT, color=LIGHT["ink"], pad=pad)
 
 
-def legend(ax: "Axes", location: str = "best", **options: object) -> None:
-    """A legend without a box, in the order in which things were drawn."""
+def legend(ax: "Axes", *, above: int = 0, **options: object) -> None:
+    """A legend without a box, in the order in which things were drawn: inside, or in columns above the axes."""
+    if above:
+        options |= {"bbox_to_anchor": (-0.03, 1.0), "ncols": above, "borderaxespad": 0.0}
+    location = "lower left" if above else "upper left"
     if ax.get_legend_handles_labels()[0]:
         # The stubs of matplotlib do not know the locations by name.
         drawn = ax.legend(loc=location, frameon=False, fontsize=SMALL, labelcolor=LIGHT["ink"], **options)  # type: ignore[call-overload]
@@ -162,7 +166,7 @@ def bin_places(edges: Float64Array) -> tuple[Float64Array, Callable[["Axes"], No
     """
     widths = np.diff(edges)
     if len(widths) < 2 or float(np.ptp(widths)) <= 0.01 * float(widths.mean()):
-        return edges, lambda ax: ax.xaxis.set_major_formatter(thousands)
+        return edges, lambda ax: None
     places = np.arange(len(edges), dtype=np.float64)
     chosen = np.unique(np.linspace(0, len(edges) - 1, min(6, len(edges))).round().astype(int))
 
@@ -199,8 +203,7 @@ def plain_text(name: str, width: int = 28) -> str:
 # --------
 # A drawing for the page: matplotlib's SVG, with its colors turned into style variables and its weight taken off.
 #
-# One drawing serves light, dark and print, because colors are looked up by role when it is shown. Names of elements
-# are
+# One drawing serves light, dark and print, because colors are looked up by role when it is shown. Names of elements are
 # made unique, so that many drawings can stand in one document.
 
 _LOCK = Lock()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from swapcal.audits.histograms import Curve
+from swapcal.audits.scores import GroupHistory
 from swapcal.audits.summary import ColumnSummary
-from swapcal.audits.timeline import GroupHistory
 from swapcal.errors import InvalidInput, MissingExtra
 from swapcal.report.drawing import (
     LIGHT,
@@ -35,10 +35,8 @@ from swapcal.text.numbers import (
     counted,
     group_name,
     number,
-    percent,
     precise,
     readable,
-    relative,
 )
 from swapcal.text.sentences import since_text
 from swapcal.typing import Float64Array, IntArray
@@ -67,19 +65,29 @@ class Figure:
         What is to be seen, in a sentence.
     height : float
         Of new axes, in inches.
+    axes : mapping
+        What `dress` is given: names of both axes, and so on.
     draw : callable
-        Draws on axes.
+        Draws on axes that are dressed.
+    nothing : str
+        What is said instead where there is nothing to draw.
     """
 
     columns: Mapping[str, Sequence[Any]]
     finding: str
     height: float
+    axes: Mapping[str, Any]
     draw: "Callable[[Axes], None]"
+    nothing: str = ""
 
     def __call__(self, ax: "Axes | None" = None) -> "Axes":
         """Draw on `ax`, or on new axes, and return them."""
         ax = axes_or_new(ax, height=self.height)
-        self.draw(ax)
+        dress(ax, **self.axes)
+        if self.nothing:
+            note(ax, self.nothing)
+        else:
+            self.draw(ax)
         return ax
 
     def frame(self, backend: str | None = None) -> Any:
@@ -156,19 +164,13 @@ def bias_over_time(result: Result, which: str | None = None) -> Figure:
             told.append(f"{readable(group_name(name))} from {first} to {last}{off}")
 
     def draw(ax: "Axes") -> None:
-        dress(ax, "time" if any(side.times) else "rows", words.axis(), grid="y", pad=56.0)
-        if not lines:
-            note(ax, "nothing was recorded")
-            return
         ax.axhline(0.0, color=LIGHT["reference"], linewidth=1.2)
         for (name, (at, mean)), style in zip(lines.items(), _LINES, strict=False):
             color = LIGHT["muted"] if name == "all" else LIGHT["before"]
             label = plain_text(group_name(name), 30)
             ax.plot(at, mean, color=color, linewidth=1.8, linestyle=style, marker="o", markersize=3.2, label=label)
-        legend(ax, "lower left", bbox_to_anchor=(-0.03, 1.0), ncols=1, borderaxespad=0.0)
-        ax.yaxis.set_major_formatter(thousands)
+        legend(ax, above=1)
         if not any(side.times):
-            ax.xaxis.set_major_formatter(thousands)
             ax.locator_params(axis="x", nbins=4)
             return
         start = next(iter(histories.values())).start
@@ -176,7 +178,8 @@ def bias_over_time(result: Result, which: str | None = None) -> Figure:
         ax.set_xticks(start[chosen], [plain_text(side.times[k] or count(float(start[k])), 12) for k in chosen])
 
     finding = f"Bias from the first rows to the last: {'; '.join(told)}." if told else "Nothing was recorded."
-    return Figure(columns, finding, 3.6, draw)
+    axes = {"x": "time" if any(side.times) else "rows", "y": words.axis(), "grid": "y", "pad": 56.0}
+    return Figure(columns, finding, 3.6, axes, draw, "" if lines else "nothing was recorded")
 
 
 def _stretches(history: GroupHistory) -> tuple[Float64Array, Float64Array]:
@@ -221,13 +224,10 @@ def reliability(result: Result, group: str = "all", section: Section | None = No
     parts = [_farthest(which if len(curves) > 1 else label or which, curve) for which, label, curve in curves]
     finding = f"Reliability of the {words.name} for {group_name(group)}. {'. '.join(map(capitalized, parts))}."
 
+    finite = [(which, label, _finite(curve)) for which, label, curve in curves]
+    everything = np.concatenate([v for _, _, curve in finite for v in (curve.forecast, curve.outcome)])
+
     def draw(ax: "Axes") -> None:
-        finite = [(which, label, _finite(curve)) for which, label, curve in curves]
-        everything = np.concatenate([v for _, _, curve in finite for v in (curve.forecast, curve.outcome)])
-        dress(ax, f"forecast: {words.name}", words.outcome)
-        if not len(everything):
-            note(ax, "nothing was forecast for this group")
-            return
         low, high = _limits(everything, words.domain)
         shape = _shape(finite, low, high)
         shape.apply(ax)
@@ -245,9 +245,10 @@ def reliability(result: Result, group: str = "all", section: Section | None = No
             ax.set_yticks([tick for tick in ax.get_yticks() if low - margin <= tick <= high + margin])
         ax.xaxis.set_major_formatter(thousands)
         ax.yaxis.set_major_formatter(thousands)
-        legend(ax, "upper left")
+        legend(ax)
 
-    return Figure(columns, finding, 4.3, draw)
+    axes = {"x": f"forecast: {words.name}", "y": words.outcome}
+    return Figure(columns, finding, 4.3, axes, draw, "" if len(everything) else "nothing was forecast for this group")
 
 
 ROLES, SHAPES = ("before", "after", "high7", "low7", "muted"), "soD^v"
@@ -261,7 +262,6 @@ def reliability_of_models(result: Result, group: str = "all") -> Figure:
     columns = _sides(curves, lambda curve: {"forecast": curve.forecast.tolist(), "outcome": curve.outcome.tolist()})
 
     def draw(ax: "Axes") -> None:
-        dress(ax, f"forecast: {words.name}", words.outcome)
         ends = []
         for (model, curve), role, marker in zip(curves.items(), ROLES, SHAPES, strict=False):
             order = np.argsort(curve.forecast)
@@ -271,11 +271,10 @@ def reliability_of_models(result: Result, group: str = "all") -> Figure:
             label = plain_text(model, 22)
             ax.plot(x[used], y[used], color=LIGHT[role], marker=marker, markersize=4.0, linewidth=1.2, label=label)
         _diagonal(ax, *((min(ends), max(ends)) if ends else (0.0, 1.0)))
-        ax.xaxis.set_major_formatter(thousands)
-        ax.yaxis.set_major_formatter(thousands)
-        legend(ax, "upper left")
+        legend(ax)
 
-    return Figure(columns, "Reliability curves of the models.", 4.3, draw)
+    axes = {"x": f"forecast: {words.name}", "y": words.outcome}
+    return Figure(columns, "Reliability curves of the models.", 4.3, axes, draw)
 
 
 def _farthest(which: str, curve: Curve) -> str:
@@ -402,7 +401,7 @@ def _limits(values: Any, domain: tuple[float, float] | None) -> tuple[float, flo
 
 def cell_order(section: Section, limit: int) -> IntArray:
     """Positions of the groups that are drawn: "all" first, then the worst first, then linear functions."""
-    groups = section.leading.known_groups
+    groups = section.leading.groups
     linear = range(len(groups.name), len(section.groups))
     return np.array([0, *groups.ranked().tolist(), *linear], dtype=np.int64)[:limit]
 
@@ -437,7 +436,6 @@ def cell_map(result: Result, which: str = "after", limit: int = 30) -> Figure:
     def draw(ax: "Axes") -> None:
         from matplotlib.collections import PolyCollection
 
-        dress(ax, f"forecast: {words.name}", "group", grid="none", pad=24.0)
         squares, colors = [], []
         places, write_places = bin_places(side.edges)
         for row, j in enumerate(order):
@@ -463,7 +461,8 @@ def cell_map(result: Result, which: str = "after", limit: int = 30) -> Figure:
         for place, text, align, color in marks:
             ax.annotate(text, (place, 1.0), ha=align, fontsize=SMALL, color=color, **above)
 
-    return Figure(columns, cell_finding(result, which), 1.5 + 0.24 * max(4, len(order)), draw)
+    axes = {"x": f"forecast: {words.name}", "y": "group", "grid": "none", "pad": 24.0}
+    return Figure(columns, cell_finding(result, which), 1.5 + 0.24 * max(4, len(order)), axes, draw)
 
 
 def cell_finding(result: Result, which: str) -> str:
@@ -503,22 +502,20 @@ def error_over_time(result: Result) -> Figure:
         finding = f"Swap error after {counted(float(rounds[-1]))}: {', '.join(parts)}."
 
     def draw(ax: "Axes") -> None:
-        dress(ax, "rows so far", "swap error", pad=24.0)
         styles: dict[str, dict[str, Any]] = {
             "before": {"color": LIGHT["before"], "linewidth": 1.8, "linestyle": (0, (6, 1.5))},
             "after": {"color": LIGHT["after"], "linewidth": 2.2},
             "guarantee": {"color": LIGHT["ink"], "linewidth": 1.2, "linestyle": (0, (5, 3))},
             "rate": {"color": LIGHT["reference"], "linewidth": 1.2, "linestyle": (0, (1, 2))},
         }
-        labels, shown = names | {"guarantee": "guarantee"}, False
+        labels = names | {"guarantee": "guarantee"}
         for name, values in lines.items():
             # Logarithms have no place for zero; a line starts with the first error.
             keep = np.isfinite(values) & (values > 0.0) & (rounds > 0.0)
             if keep.any():
                 dot: dict[str, Any] = {"marker": "o", "markersize": 4.0} if keep.sum() == 1 else {}
                 ax.plot(rounds[keep], values[keep], gid=name, label=labels[name], **styles[name], **dot)
-                shown = shown or name in ("before", "after")
-        if not shown:
+        if not {line.get_gid() for line in ax.lines} & {"before", "after"}:
             note(ax, "no error was recorded")
             return
         ax.set_xscale("log")
@@ -530,10 +527,10 @@ def error_over_time(result: Result) -> Figure:
             axis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
             axis.set_major_formatter(thousands)
             axis.set_minor_formatter(NullFormatter())
-        place: dict[str, Any] = {"bbox_to_anchor": (-0.03, 1.0), "ncols": 4, "borderaxespad": 0.0}
-        legend(ax, "lower left", handlelength=1.6, columnspacing=0.9, **place)
+        legend(ax, above=4, handlelength=1.6, columnspacing=0.9)
 
-    return Figure({"rounds": rounds.tolist()} | {k: v.tolist() for k, v in lines.items()}, finding, 3.7, draw)
+    columns = {"rounds": rounds.tolist()} | {k: v.tolist() for k, v in lines.items()}
+    return Figure(columns, finding, 3.7, {"x": "rows so far", "y": "swap error", "pad": 24.0}, draw)
 
 
 # --------
@@ -553,13 +550,9 @@ def forecast_histogram(result: Result) -> Figure:
         ends = f"{number(float(side.edges[at]))} to {number(float(side.edges[at + 1]))}"
         bins = f"{used} of {len(side.histogram)} bins are used"
         parts.append(f"{which}: {bins}, most often {ends} ({share} % of the rows)")
+    drawn = {which: side for which, side in sides.items() if side.histogram.sum() > 0}
 
     def draw(ax: "Axes") -> None:
-        dress(ax, f"forecast: {words.name}", "rows", grid="y", pad=24.0)
-        drawn = {which: side for which, side in sides.items() if side.histogram.sum() > 0}
-        if not drawn:
-            note(ax, "nothing was forecast")
-            return
         alone = len(drawn) == 1
         edges = next(iter(drawn.values())).edges
         together = all(np.array_equal(side.edges, edges) for side in drawn.values())
@@ -578,17 +571,16 @@ def forecast_histogram(result: Result) -> Figure:
             first, last = (max(0, at[0] - 2), min(len(places) - 1, at[-1] + 3)) if few else (0, len(places) - 1)
             ax.set_xlim(float(places[first]), float(places[last]))
             write_places(ax)
-        else:
-            ax.xaxis.set_major_formatter(thousands)
         ax.set_ylim(bottom=0.0)
-        ax.yaxis.set_major_formatter(thousands)
         ax.locator_params(axis="y", nbins=5)
-        legend(ax, "lower left", bbox_to_anchor=(-0.03, 1.0), ncols=2, handlelength=1.6, borderaxespad=0.0)
+        legend(ax, above=2, handlelength=1.6)
 
     def values(side: ColumnSummary) -> dict[str, Any]:
         return {"low": side.edges[:-1].tolist(), "high": side.edges[1:].tolist(), "count": side.histogram.tolist()}
 
-    return Figure(_sides(sides, values), f"Spread of forecasts. {'. '.join(map(capitalized, parts))}.", 3.0, draw)
+    axes = {"x": f"forecast: {words.name}", "y": "rows", "grid": "y", "pad": 24.0}
+    finding = f"Spread of forecasts. {'. '.join(map(capitalized, parts))}."
+    return Figure(_sides(sides, values), finding, 3.0, axes, draw, "" if drawn else "nothing was forecast")
 
 
 # --------
@@ -608,21 +600,19 @@ def loss_change(result: Result) -> Figure:
     beyond = "no difference beyond chance" if known else "too few rows for an interval"
     if known and (paired.low > 0.0 or paired.high < 0.0):
         beyond = f"{'worse' if paired.low > 0.0 else 'better'} beyond chance"
-    low, change, high = (relative(v, paired.before) for v in (paired.low, paired.difference, paired.high))
     finding = (
-        f"{capitalized(name)}: {precise(paired.before)} before, {precise(paired.after)} after, a change of {change} "
-        f"({percent(paired.confidence)} interval {low} to {high}): {beyond}."
+        f"{capitalized(name)}: {precise(paired.before)} before, {precise(paired.after)} after, a change of "
+        f"{paired.change}: {beyond}."
     )
 
     def draw(ax: "Axes") -> None:
-        dress(ax, f"{name} (lower is better)", "", grid="x")
         ax.plot([paired.before] * 2, [0.0, 1.5], color=LIGHT["before"], linewidth=1.0, linestyle=(0, (4, 3)))
         ends = [paired.before + paired.low, paired.before + paired.high] if known else []
         if ends:
             ax.hlines([1.0], ends[:1], ends[1:], color=LIGHT["after"], linewidth=3.0, alpha=0.5)
         for which, value, row, text in (
             ("before", paired.before, 0.0, precise(paired.before)),
-            ("after", paired.after, 1.0, f"{precise(paired.after)}  ({change})"),
+            ("after", paired.after, 1.0, f"{precise(paired.after)}  ({paired.relative[1]})"),
         ):
             style = _style(which, 7.0) | {"markeredgewidth": 1.6, "gid": None, "linestyle": "none"}
             ax.plot([value], [row], **style)
@@ -635,10 +625,9 @@ def loss_change(result: Result) -> Figure:
         room = max(0.35 * (most - least), 0.01 * abs(paired.before), 1e-12)
         ax.set_xlim(least - room, most + room)
         ax.locator_params(axis="x", nbins=5)
-        ax.xaxis.set_major_formatter(thousands)
 
     columns = {"loss_name": [name]} | {each: [float(getattr(paired, each))] for each in fields}
-    return Figure(columns, finding, 2.3, draw)
+    return Figure(columns, finding, 2.3, {"x": f"{name} (lower is better)", "y": "", "grid": "x"}, draw)
 
 
 # --------
@@ -647,7 +636,7 @@ def loss_change(result: Result) -> Figure:
 
 def worst_order(result: Result, limit: int = 12) -> list[int]:
     """Positions of everybody and of the worst groups: by how far they are off before, or after without a before."""
-    groups = result.first.leading.known_groups
+    groups = result.first.leading.groups
     everybody = [0] if len(groups.rows) and groups.rows[0] > 0 else []
     return [*everybody, *groups.ranked()[:limit].tolist()]
 
@@ -657,7 +646,7 @@ def worst_groups(result: Result, limit: int = 12) -> Figure:
 
     Those off beyond doubt come first; the numbers are of every group.
     """
-    sides = {which: side.known_groups for which, side in result.columns.items()}
+    sides = {which: side.groups for which, side in result.columns.items()}
     order, words, parts = worst_order(result, limit), result.wording, []
     for which, groups in sides.items():
         start, verb = f"{which}, " if len(sides) > 1 else "", "is" if groups.n_significant == 1 else "are"
@@ -667,10 +656,6 @@ def worst_groups(result: Result, limit: int = 12) -> Figure:
             parts[-1] += f"; {readable(groups.name[some[0]])}: {words.bias(float(groups.mean[some[0]]))}"
 
     def draw(ax: "Axes") -> None:
-        dress(ax, f"{words.axis()}, with intervals", "group", grid="x", pad=24.0)
-        if not order:
-            note(ax, "no group has rows")
-            return
         ax.axvline(0.0, color=LIGHT["reference"], linewidth=1.2)
         rows = np.arange(len(order), dtype=np.float64)
         for which, groups in sides.items():
@@ -681,11 +666,12 @@ def worst_groups(result: Result, limit: int = 12) -> Figure:
         names = next(iter(sides.values())).name
         ax.set_yticks(rows, [plain_text(group_name(names[j])) for j in order], fontsize=SMALL)
         ax.set_ylim(len(order) - 0.4, -0.6)
-        ax.xaxis.set_major_formatter(thousands)
-        legend(ax, "lower left", bbox_to_anchor=(-0.03, 1.0), ncols=2, borderaxespad=0.0)
+        legend(ax, above=2)
 
     fields = {"count": "rows", "bias": "mean", "low": "low", "high": "high", "off": "significant", "error": "error"}
     columns = _sides(
         sides, lambda groups: {"group": groups.name} | {k: getattr(groups, v).tolist() for k, v in fields.items()}
     )
-    return Figure(columns, f"Worst groups: {'. '.join(parts)}.", 1.4 + 0.33 * max(3, len(order)), draw)
+    finding, height = f"Worst groups: {'. '.join(parts)}.", 1.4 + 0.33 * max(3, len(order))
+    axes = {"x": f"{words.axis()}, with intervals", "y": "group", "grid": "x", "pad": 24.0}
+    return Figure(columns, finding, height, axes, draw, "" if order else "no group has rows")

@@ -179,7 +179,7 @@ class Chosen(NamedTuple):
 
 def chosen_groups(result: Result, limit: int = 32) -> Chosen:
     """Three quarters of `limit` for the worst groups and a quarter for the largest; "all" is not counted."""
-    groups, curves = result.first.leading.known_groups, [side.curves for side in result.columns.values()]
+    groups, curves = result.first.leading.groups, [side.curves for side in result.columns.values()]
     drawn = np.array([name != "all" and any(name in c for c in curves) for name in groups.name], dtype=bool)
     drawn &= groups.rows > 0.0
     ranked = [int(j) for j in groups.ranked() if drawn[j]]

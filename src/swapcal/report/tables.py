@@ -1,6 +1,6 @@
 """The tables of the page, as texts: headline numbers, groups, sections, and the cells of the heat map."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,6 @@ from swapcal.text.numbers import (
     percent,
     precise,
     range_text,
-    relative,
     shortened,
     signed,
 )
@@ -53,8 +52,36 @@ class Table(NamedTuple):
     left_out: int = 0
 
 
-def _off(css: str, off: Any) -> str:
-    return f"{css} off" if off else css
+class Column(NamedTuple):
+    """A column of a table: its head, and how its cells are made of rows.
+
+    make: the text of a row's cell; or a tuple of the text, whether it is bold, and further fields of `Cell`. label:
+    what it is called on a phone; the head in small letters unless given. sort, hidden: of a table of groups.
+    """
+
+    head: str
+    make: Callable[[Any], str | tuple[Any, ...]]
+    css: str = "num"
+    label: str | None = None
+    sort: str = ""
+    hidden: str = ""
+
+    def cell(self, row: Any) -> Cell:
+        """The cell of a row; of None, where there is no number."""
+        label = self.head.lower() if self.label is None else self.label
+        if row is None:
+            return Cell(MISSING if self.css.startswith("num") else "", self.css, label)
+        made = self.make(row)
+        text, bold, *more = (made, False) if isinstance(made, str) else made
+        return Cell(text, f"{self.css} off" if bold else self.css, label, *more)
+
+
+def _table(
+    first: str, names: Iterable[str], columns: Sequence[Column], rows: Iterable[Any], left_out: int = 0
+) -> Table:
+    heads = tuple((column.head, "num" if column.css.startswith("num") else "") for column in columns)
+    lines = ((name, tuple(column.cell(row) for column in columns)) for name, row in zip(names, rows, strict=True))
+    return Table(first, heads, tuple(lines), left_out)
 
 
 # --------
@@ -118,18 +145,16 @@ def group_table(result: Result, limit: int = MOST) -> GroupTable | None:
     ]
     marks: list[tuple[Mark, ...]] = [()] * len(shown)
     zero, low, high = None, "", ""
-    if result.kind == "comparison":
-        heads, cells = _model_cells(result)
-    else:
-        heads, cells = (_interval_cells if result.task == "interval" else _bias_cells)(result, len(parts) > 1)
+    if result.kind != "comparison":
         marks, zero, low, high = _strip(shown, words)
-    lines = [
-        GroupRow(row["group"], row["rows"], _data(sides), mark, tuple(c for k, v in sides.items() for c in cells(k, v)))
-        for row, sides, mark in zip(rows, shown, marks, strict=False)
-    ]
-    leading = result.first.leading.known_groups
+    columns = {key: _group_columns(result, key, title, both=len(parts) > 1) for key, title, _ in parts}
+    lines = []
+    for row, sides, mark in zip(rows, shown, marks, strict=False):
+        cells = tuple(column.cell(side) for key, side in sides.items() for column in columns[key])
+        lines.append(GroupRow(row["group"], row["rows"], _data(sides), mark, cells))
+    leading = result.first.leading.groups
     return GroupTable(
-        heads=tuple(head for key, title, _ in parts for head in heads(key, title)),
+        heads=tuple((one.head, one.sort, one.hidden) for some in columns.values() for one in some),
         rows=tuple(lines),
         zero=zero,
         low=low,
@@ -142,73 +167,43 @@ def group_table(result: Result, limit: int = MOST) -> GroupTable | None:
     )
 
 
-Heads = Callable[[str, str], list[tuple[str, str, str]]]
-Cells = Callable[[str, dict[str, Any] | None], list[Cell]]
+def _group_columns(result: Result, key: str, title: str, *, both: bool) -> list[Column]:
+    """The columns of one side, or of one model that is compared."""
+    words = result.wording
+    if result.kind == "comparison":
+        label, sort = shortened(title, 24), f"{key}-bias"
+        bias = Column(title, lambda side: (words.signed(side["bias"]), side["off"], _span(side)), "num", label, sort)
+        loss = Column("Loss", _loss_cell, "num", f"{label}, loss", f"{key}-loss")
+        return [bias] if key == "m0" else [bias, loss]
+    name, sort = capitalized(key) if both else "", f"{key}-bias"
+    head = f"{name}, coverage" if both else "Coverage"
+    if result.task == "interval":
 
+        def covered(side: dict[str, Any]) -> tuple[str, bool, str]:
+            return coverage_text(side["coverage"]), side["off"], f"{words.signed(side['bias'])} points, {_span(side)}"
 
-def _bias_cells(result: Result, both: bool) -> tuple[Heads, Cells]:
-    covers, words = result.wording.coverage is not None, result.wording
+        width = Column("Width", lambda side: number(side["width"]), sort=f"{key}-width")
+        score = Column("Score", lambda side: number(side["score"]), "num extra", sort=f"{key}-score")
+        return [Column(head, covered, f"num {key}", sort=sort), width, score]
 
-    def heads(which: str, title: str) -> list[tuple[str, str, str]]:
-        name = capitalized(which) if both else ""
-        coverage = [(f"{name}, coverage" if both else "Coverage", f"{which}-bias", "")] if covers else []
-        return [*coverage, (name or "Bias", f"{which}-bias", ""), ("Interval", f"{which}-near", which if both else "")]
-
-    def cells(which: str, side: dict[str, Any] | None) -> list[Cell]:
-        coverage, label = f"{which}, coverage" if both else "coverage", which if both else "bias"
-        share = MISSING if side is None or not covers else coverage_text(side["coverage"])
-        first = [Cell(share, "num", coverage)] if covers else []
-        if side is None:
-            return [*first, Cell(MISSING, f"num {which}", label), Cell("", "interval", "interval")]
+    def span(side: dict[str, Any]) -> tuple[str, bool, str, str]:
         since = f"since {side['since']}" if "since" in side else ""
-        bias = Cell(words.signed(side["bias"]), _off(f"num {which}", side["off"]), label)
-        span = Cell(interval(side["low"], side["high"]), _off("interval", side["off"]), "interval", small=since)
-        return [*first, bias, span]
+        return interval(side["low"], side["high"]), side["off"], "", since
 
-    return heads, cells
-
-
-def _interval_cells(result: Result, both: bool) -> tuple[Heads, Cells]:
-    def heads(which: str, title: str) -> list[tuple[str, str, str]]:
-        coverage = f"{capitalized(which)}, coverage" if both else "Coverage"
-        return [(coverage, f"{which}-bias", ""), ("Width", f"{which}-width", ""), ("Score", f"{which}-score", "")]
-
-    def cells(which: str, side: dict[str, Any] | None) -> list[Cell]:
-        label = f"{which}, coverage" if both else "coverage"
-        if side is None:
-            return [Cell(MISSING, "num", label), Cell(MISSING, "num", "width"), Cell(MISSING, "num extra", "score")]
-        title = f"{result.wording.signed(side['bias'])} points, interval {interval(side['low'], side['high'])}"
-        coverage = Cell(coverage_text(side["coverage"]), _off(f"num {which}", side["off"]), label, title)
-        return [
-            coverage,
-            Cell(number(side["width"]), "num", "width"),
-            Cell(number(side["score"]), "num extra", "score"),
-        ]
-
-    return heads, cells
+    coverage = [Column(head, lambda side: coverage_text(side["coverage"]), sort=sort)]
+    bias = Column(name or "Bias", lambda side: (words.signed(side["bias"]), side["off"]), f"num {key}", sort=sort)
+    ends = Column("Interval", span, "interval", sort=f"{key}-near", hidden=key if both else "")
+    return [*(coverage if words.coverage is not None else []), bias, ends]
 
 
-def _model_cells(result: Result) -> tuple[Heads, Cells]:
-    titles = {f"m{k}": shortened(section.title, 24) for k, section in enumerate(result.sections)}
+def _span(side: dict[str, Any], name: str = "") -> str:
+    return f"interval {interval(side[f'{name}low'], side[f'{name}high'])}"
 
-    def heads(key: str, title: str) -> list[tuple[str, str, str]]:
-        return [(title, f"{key}-bias", ""), *([("Loss", f"{key}-loss", "")] if key != "m0" else [])]
 
-    def cells(key: str, side: dict[str, Any] | None) -> list[Cell]:
-        further = key != "m0"
-        if side is None:
-            return [Cell(MISSING, "num", titles[key]), *([Cell(MISSING)] if further else [])]
-        title = f"interval {interval(side['low'], side['high'])}"
-        made = [Cell(result.wording.signed(side["bias"]), _off("num", side["off"]), titles[key], title)]
-        if further and "loss" in side:
-            low, high = side["loss_low"], side["loss_high"]
-            text, sure = signed(side["loss"]), low > 0 or high < 0
-            made.append(Cell(text, _off("num", sure), f"{titles[key]}, loss", f"interval {interval(low, high)}"))
-        elif further:
-            made.append(Cell(MISSING, "num", f"{titles[key]}, loss"))
-        return made
-
-    return heads, cells
+def _loss_cell(side: dict[str, Any]) -> str | tuple[str, bool, str]:
+    if "loss" not in side:
+        return MISSING
+    return signed(side["loss"]), side["loss_low"] > 0 or side["loss_high"] < 0, _span(side, "loss_")
 
 
 def _data(sides: dict[str, dict[str, Any] | None]) -> dict[str, str]:
@@ -257,103 +252,103 @@ N_GROUPS, N_CLASSES = 25, 12
 """Groups and classes of the table of both."""
 
 
+def _worst_of(side: dict[str, Any], number_text: Callable[[float], str], width: int) -> str:
+    """The worst group of a section, with its bias."""
+    name = side["worst_group"]
+    return "" if name is None else f"{shortened(group_name(name), width)}: {number_text(side['worst_bias'])}"
+
+
+def _off_of(side: dict[str, Any]) -> str:
+    return f"{side['groups_off']:,} of {side['groups']:,}"
+
+
 def class_table(result: Result) -> Table:
     """One row for the likeliest class and for each class."""
-    sides, both = list(result.columns), len(result.columns) == 2
-    heads = [("Came up", "num")]
-    for which in sides:
-        heads += [(capitalized(which) if both else "Bias", "num"), ("Interval", "")]
-        heads += [("Groups off", "num")] if result.n_groups else []
-    heads += [(f"Worst group{' after' if both else ''}", "")] if result.n_groups else []
-    rows = []
-    for row in section_rows(result):
-        last = row[sides[-1]]
-        came = MISSING if last["base_rate"] is None else f"{100.0 * last['base_rate']:.1f} %"
-        cells = [Cell(came, "num", "came up")]
-        for which in sides:
-            side = row[which]
-            cells.append(Cell(_points(side["bias"]), _off(f"num {which}", side["off"]), which if both else "bias"))
-            cells.append(Cell(interval(side["low"], side["high"]), _off("interval", side["off"]), "interval"))
-            if result.n_groups:
-                cells.append(Cell(f"{side['groups_off']:,} of {side['groups']:,}", "num", "groups off"))
-        if result.n_groups:
-            worst = last["worst_group"]
-            text = "" if worst is None else f"{shortened(group_name(worst), 30)}: {_points(last['worst_bias'])}"
-            cells.append(Cell(text, "", "worst group"))
-        rows.append((class_title(row["title"]), tuple(cells)))
-    return Table("Class", tuple(heads), tuple(rows))
+    sides, both, last = list(result.columns), len(result.columns) == 2, list(result.columns)[-1]
+
+    def came(row: dict[str, Any]) -> str:
+        return MISSING if row[last]["base_rate"] is None else coverage_text(row[last]["base_rate"])
+
+    def of_side(which: str) -> list[Column]:
+        bias = Column(
+            capitalized(which) if both else "Bias",
+            lambda row: (_points(row[which]["bias"]), row[which]["off"]),
+            f"num {which}",
+        )
+        ends = Column(
+            "Interval", lambda row: (interval(row[which]["low"], row[which]["high"]), row[which]["off"]), "interval"
+        )
+        return [bias, ends, *([Column("Groups off", lambda row: _off_of(row[which]))] if result.n_groups else [])]
+
+    columns = [Column("Came up", came), *(column for which in sides for column in of_side(which))]
+    if result.n_groups:
+        head = f"Worst group{' after' if both else ''}"
+        columns.append(Column(head, lambda row: _worst_of(row[last], _points, 30), "", "worst group"))
+    rows = section_rows(result)
+    return _table("Class", (class_title(row["title"]) for row in rows), columns, rows)
 
 
 def class_matrix(result: Result) -> Table:
     """The bias of each class in each group: after, and before in brackets."""
     rows, sides, titles = group_rows(result), list(result.columns), [s.title for s in result.sections[1:]][:N_CLASSES]
-    lines = []
-    for row in rows[: N_GROUPS + 1]:
-        cells = [Cell(count(row["rows"]), "num rows")]
-        for title in titles:
+
+    def of_class(title: str) -> Column:
+        def bias(row: dict[str, Any]) -> str | tuple[str, bool, str, str]:
             both = row["sections"].get(title, {})
             now, was = both.get(sides[-1]), both.get(sides[0]) if len(sides) == 2 else None
-            cells.append(
-                Cell(
-                    MISSING if now is None else _points(now["bias"]),
-                    _off("num", now is not None and now["off"]),
-                    shortened(title, 24),
-                    "" if now is None else f"interval {interval(now['low'], now['high'])}",
-                    "" if was is None else f"({_points(was['bias'])})",
-                )
-            )
-        lines.append((group_name(row["group"]), tuple(cells)))
-    heads = (("Rows", "num"), *((class_title(title), "num") for title in titles))
-    return Table("Group", heads, tuple(lines), len(result.sections) - 1 - len(titles))
+            if now is None:
+                return MISSING
+            return _points(now["bias"]), now["off"], _span(now), "" if was is None else f"({_points(was['bias'])})"
+
+        return Column(class_title(title), bias, "num", shortened(title, 24))
+
+    columns = [Column("Rows", lambda row: count(row["rows"]), "num rows", ""), *map(of_class, titles)]
+    some = rows[: N_GROUPS + 1]
+    names = (group_name(row["group"]) for row in some)
+    return _table("Group", names, columns, some, len(result.sections) - 1 - len(titles))
 
 
 def model_table(result: Result) -> Table:
     """One row for each model: its verdict, bias, loss, and the difference of that from the first."""
-    words, rows, lines = result.wording, section_rows(result), []
+    words, rows = result.wording, section_rows(result)
     kinds = {"fine": "✓ fine", "recalibrate": "↻ recalibrate", "refit": "✕ refit"}
-    ordered = any(row["before"]["auc"] is not None for row in rows)
-    for row in rows:
-        side, pair = row["before"], result.paired.get(row["title"])
-        span, worst = (MISSING, ""), side["worst_group"]
-        if pair is not None:
-            low, middle, high = (relative(v, pair.before) for v in (pair.low, pair.difference, pair.high))
-            span = middle, f"{low} to {high}"
-        sure = pair is not None and (pair.high < 0 or pair.low > 0)
-        told = "" if worst is None else f"{shortened(group_name(worst), 40)}: {words.signed(side['worst_bias'])}"
-        cells = [
-            Cell(kinds[row["verdict"]], "", "verdict"),
-            Cell(f"{side['groups_off']:,} of {side['groups']:,}", "num", "groups off"),
-            Cell(words.signed(side["bias"]), "num", "bias"),
-            Cell(told, "", "worst group"),
-            Cell(precise(side["loss"]), "num", words.loss),
-            Cell(span[0], _off("num", sure), "change"),
-            Cell(span[1], "interval", "interval"),
-        ]
-        if ordered:
-            cells.append(Cell("" if side["auc"] is None else number(side["auc"]), "num", "AUC"))
-        lines.append((row["title"], tuple(cells)))
-    heads: tuple[tuple[str, str], ...] = (("Verdict", ""), ("Groups off", "num"), ("Bias", "num"), ("Worst group", ""))
-    heads += ((words.loss.capitalize(), "num"), ("Change", "num"), ("95 % interval", ""))
-    return Table("Model", heads + ((("AUC", "num"),) if ordered else ()), tuple(lines))
+
+    def change(row: dict[str, Any]) -> str | tuple[str, bool]:
+        pair = result.paired.get(row["title"])
+        return MISSING if pair is None else (pair.relative[1], pair.high < 0 or pair.low > 0)
+
+    def span(row: dict[str, Any]) -> str:
+        pair = result.paired.get(row["title"])
+        return "" if pair is None else f"{pair.relative[0]} to {pair.relative[2]}"
+
+    columns = [
+        Column("Verdict", lambda row: kinds[row["verdict"]], ""),
+        Column("Groups off", lambda row: _off_of(row["before"])),
+        Column("Bias", lambda row: words.signed(row["before"]["bias"])),
+        Column("Worst group", lambda row: _worst_of(row["before"], words.signed, 40), ""),
+        Column(words.loss.capitalize(), lambda row: precise(row["before"]["loss"]), "num", words.loss),
+        Column("Change", change),
+        Column("95 % interval", span, "interval", "interval"),
+    ]
+    if any(row["before"]["auc"] is not None for row in rows):
+        columns.append(Column("AUC", lambda row: _number(row["before"]["auc"]), "num", "AUC"))
+    return _table("Model", (row["title"] for row in rows), columns, rows)
 
 
 def worst_table(side: ColumnSummary, words: Wording) -> Table:
     """Rows of one group whose forecasts were near each other, the worst first."""
-    heads = (("Forecast near", "num"), ("Rows", "num"), ("Bias", ""), ("Interval", ""), ("Beyond doubt", ""))
-    rows = tuple(
-        (
-            group_name(cell.name),
-            (
-                Cell(number(cell.value), "num", "forecast near"),
-                Cell(count(cell.count), "num rows"),
-                Cell(words.bias(cell.mean), "", "bias"),
-                Cell(words.interval(cell.low, cell.high), "interval", "interval"),
-                Cell("yes" if cell.low > 0.0 or cell.high < 0.0 else "no", "extra", "beyond doubt"),
-            ),
-        )
-        for cell in side.worst
+    columns = (
+        Column("Forecast near", lambda cell: number(cell.value)),
+        Column("Rows", lambda cell: count(cell.count), "num rows", ""),
+        Column("Bias", lambda cell: words.bias(cell.mean), ""),
+        Column("Interval", lambda cell: words.interval(cell.low, cell.high), "interval"),
+        Column("Beyond doubt", lambda cell: "yes" if cell.low > 0.0 or cell.high < 0.0 else "no", "extra"),
     )
-    return Table("Group", heads, rows)
+    return _table("Group", (group_name(cell.name) for cell in side.worst), columns, side.worst)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else number(value)
 
 
 def _points(bias: float) -> str:
@@ -464,45 +459,40 @@ def cards(result: Result) -> list[Card]:
     return [*told, *_scores(result)]
 
 
-def _texts(result: Result, text: Callable[[ColumnSummary], str]) -> tuple[str, str]:
-    """The texts before and after; empty where there is nothing."""
-    before, after = ("" if side is None else text(side) for side in (result.before, result.after))
+def _texts(result: Result, text: Callable[[str, ColumnSummary], str]) -> tuple[str, str]:
+    """The texts before and after, of the side's name and summary; empty where there is nothing."""
+    sides = result.columns
+    before, after = (text(which, sides[which]) if which in sides else "" for which in ("before", "after"))
     return before, after
 
 
 def _mean(result: Result, name: str) -> tuple[str, str]:
     """A mean over all rows in percent, before and after."""
-    sides = [result.first.means.get(which) for which in ("before", "after")]
-    before, after = ("" if side is None else coverage_text(float(side[name][0])) for side in sides)
-    return before, after
+    return _texts(result, lambda which, _: coverage_text(float(result.first.means[which][name][0])))
 
 
 def _groups_off(result: Result) -> list[Card]:
-    n = max(side.known_groups.n_used for side in result.columns.values())
+    n = max(side.groups.n_used for side in result.columns.values())
     if not n:
         return []
     of, note = n * len(result.sections), ""
     if result.task == "classes":
         note = f": {counted(n, 'group')} for the likeliest and every class"
-    before, after = (
-        count(sum(section.columns[which].known_groups.n_significant for section in result.sections))
-        if which in result.columns
-        else ""
-        for which in ("before", "after")
-    )
-    return [Card("Groups off beyond doubt", before, after, f"of {count(of)}{note}")]
+    sections = result.sections
+    texts = _texts(result, lambda which, _: count(sum(one.columns[which].groups.n_significant for one in sections)))
+    return [Card("Groups off beyond doubt", *texts, f"of {count(of)}{note}")]
 
 
 def _worst_group(result: Result) -> list[Card]:
     """The worst group of the model, or of swapcal's forecasts where there is no model, on both sides."""
-    groups, words = result.first.leading.known_groups, result.wording
+    groups, words = result.first.leading.groups, result.wording
     worst = groups.ranked()
     if not len(worst):
         return []
     j = int(worst[0])
 
-    def told(side: ColumnSummary) -> str:
-        mean = side.known_groups.mean
+    def told(_: str, side: ColumnSummary) -> str:
+        mean = side.groups.mean
         return signed(words.scale * float(mean[j]), 2) if j < len(mean) else MISSING
 
     unit = ", ".join(part for part in (words.noun, words.unit) if part)
@@ -516,21 +506,21 @@ def _worst_group(result: Result) -> list[Card]:
 
 def _worst_coverage(result: Result) -> list[Card]:
     rows = group_rows(result)[1:2]
-    told = []
-    for row in rows:
-        before, after = (coverage_text(row[w]["coverage"]) if w in row else "" for w in ("before", "after"))
-        note = f"{shortened(group_name(row['group']), 48)}, {counted(row['rows'])}"
-        told.append(Card("Coverage of the worst group", before, after, note))
-    return told
+    if not rows:
+        return []
+    row = rows[0]
+    texts = _texts(result, lambda which, _: coverage_text(row[which]["coverage"]) if which in row else "")
+    note = f"{shortened(group_name(row['group']), 48)}, {counted(row['rows'])}"
+    return [Card("Coverage of the worst group", *texts, note)]
 
 
 def _everybody(result: Result) -> Card:
     words, level = result.wording, result.wording.coverage
     if level is not None:
-        shares = _texts(result, lambda side: coverage_text(level + float(side.known_groups.mean[0])))
+        shares = _texts(result, lambda _, side: coverage_text(level + float(side.groups.mean[0])))
         return Card("Coverage of all rows", *shares, f"{percent(level)} was asked for")
-    biases = _texts(result, lambda side: signed(words.scale * float(side.known_groups.mean[0]), 2))
-    groups = list(result.columns.values())[-1].known_groups
+    biases = _texts(result, lambda _, side: signed(words.scale * float(side.groups.mean[0]), 2))
+    groups = list(result.columns.values())[-1].groups
     note = f"interval {words.interval(float(groups.low[0]), float(groups.high[0]))}"
     return Card("Bias of all rows", *biases, note)
 
@@ -545,9 +535,7 @@ def _losses(result: Result) -> list[Card]:
     """The losses before and after with the interval of the change; without it, what they are."""
     told = []
     for name, pair in result.paired.items():
-        low, middle, high = (relative(v, pair.before) for v in (pair.low, pair.difference, pair.high))
-        note = f"{middle} ({percent(pair.confidence)} interval {low} to {high})"
-        told.append(Card(capitalized(name), precise(pair.before), precise(pair.after), note))
+        told.append(Card(capitalized(name), precise(pair.before), precise(pair.after), pair.change))
     if told:
         return told
     if result.task == "classes":
@@ -556,7 +544,7 @@ def _losses(result: Result) -> list[Card]:
         return [Card(title, "", precise(float(last[name][0])), "lower is better") for title, name in means.items()]
     best = [side.constant_loss for side in result.columns.values()][-1]
     constant = "" if best is None or result.task == "interval" else f"; the best constant forecast has {precise(best)}"
-    losses = _texts(result, lambda side: precise(side.loss))
+    losses = _texts(result, lambda _, side: precise(side.loss))
     return [Card(capitalized(result.wording.loss), *losses, f"lower is better{constant}")]
 
 
@@ -564,8 +552,8 @@ def _scores(result: Result) -> list[Card]:
     known = [side.scores for side in result.columns.values() if side.scores is not None]
     if not known:
         return []
-    auc = _texts(result, lambda side: "" if side.scores is None or side.scores.auc is None else number(side.scores.auc))
-    logs = _texts(result, lambda side: "" if side.scores is None else precise(side.scores.log_loss))
+    auc = _texts(result, lambda _, side: "" if side.scores is None else _number(side.scores.auc))
+    logs = _texts(result, lambda _, side: "" if side.scores is None else precise(side.scores.log_loss))
     parts = (
         f"Brier score = miscalibration {number(known[-1].miscalibration, 2)} {MINUS} discrimination "
         f"{number(known[-1].discrimination, 2)} + uncertainty {number(known[-1].uncertainty, 2)}"
@@ -576,7 +564,7 @@ def _scores(result: Result) -> list[Card]:
 def error_cards(result: Result) -> list[Card]:
     """The totals of the guarantee: errors, and what chance and the guarantee allow."""
     side = list(result.columns.values())[-1]
-    total = float(result.counts.scored) if side.weight is None else side.weight
+    total = side.weight
     typical = ""
     if total > 0.0 and side.swap_error >= 0.0:
         size = result.wording.size(float(np.power(side.swap_error / total, 1.0 / result.r)))
@@ -592,11 +580,11 @@ def error_cards(result: Result) -> list[Card]:
 
 
 def _error(result: Result, field: str, note: str) -> Card:
-    values = [None if side is None else float(getattr(side, field)) for side in (result.before, result.after)]
     # What rounding leaves of zero is zero.
-    before, after = ("" if value is None else number(value if value > 1e-9 else 0.0 * value) for value in values)
-    parts = [change(values[0], values[1])] if values[0] is not None and values[1] is not None else []
-    return Card(capitalized(QUANTITIES[field]), before, after, "; ".join(part for part in (*parts, note) if part))
+    sizes = {which: float(getattr(side, field)) for which, side in result.columns.items()}
+    texts = _texts(result, lambda which, _: number(sizes[which] if sizes[which] > 1e-9 else 0.0 * sizes[which]))
+    changed = change(*sizes.values()) if len(sizes) == 2 else ""
+    return Card(capitalized(QUANTITIES[field]), *texts, "; ".join(part for part in (changed, note) if part))
 
 
 def _guarantee(result: Result) -> Card:
@@ -610,7 +598,7 @@ def _guarantee(result: Result) -> Card:
 
 def _chance(result: Result) -> list[Card]:
     """What calibrated forecasts would show, where it is known."""
-    texts = _texts(result, lambda side: "" if side.chance_mean is None else number(side.chance_mean))
+    texts = _texts(result, lambda _, side: _number(side.chance_mean))
     if not any(texts):
         return []
     highs = [side.chance_high for side in result.columns.values() if side.chance_high is not None]

@@ -27,9 +27,10 @@ class Card:
         What it needs to know or to be true.
     properties : tuple of str
         Kinds of property it covers: "mean", "quantile", "expectile" or "elicitable" (any with an identification
-        function).
+        function). Means, unless it says more.
     classes : tuple of str
-        Kinds of class it covers: "finite", "linear", or "none" for methods that know no groups.
+        Kinds of class it covers: "finite", "linear", or "none" for methods that know no groups. Finite ones,
+        unless it says more.
     exponent : float, optional
         Of T in the bound it claims, and `error` says of which error.
     error : str
@@ -54,9 +55,9 @@ class Card:
     name: str
     reference: str
     assumes: str
-    properties: tuple[str, ...]
-    classes: tuple[str, ...]
     cost: str
+    properties: tuple[str, ...] = ("mean",)
+    classes: tuple[str, ...] = ("finite",)
     exponent: float | None = None
     error: str = ""
     reconstructed: str = ""
@@ -121,7 +122,11 @@ class Rival(PublishedMethod):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BinnedRival(Rival):
-    """A rival with a number of bins; None stands for its own default."""
+    """A rival with a number of bins; None stands for its own default, a power of T."""
+
+    exponent_of_bins: ClassVar[float] = 0.25
+    """T^(1/4), where the theory leaves it open."""
+    fewest_bins: ClassVar[int] = 1
 
     bins: int = None  # type: ignore[assignment]
 
@@ -130,8 +135,8 @@ class BinnedRival(Rival):
         self.bins = self.default_bins() if self.bins is None else inputs.integer(self.bins, "bins", 1)
 
     def default_bins(self) -> int:
-        """T^(1/4), where the theory leaves it open."""
-        return math.ceil(math.pow(self.horizon, 0.25))
+        """The power of T, rounded up."""
+        return max(self.fewest_bins, math.ceil(math.pow(self.horizon, self.exponent_of_bins) - 1e-9))
 
 
 def all_rivals() -> dict[str, type[PublishedMethod]]:

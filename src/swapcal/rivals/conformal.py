@@ -145,7 +145,6 @@ class GroupConformal(Rival):
         "prediction",
         assumes="nothing; coverage for groups, not for rounds with the same forecast",
         properties=("quantile",),
-        classes=("finite",),
         cost="O(k)",
         reconstructed="the rate; thresholds cut to the domain; the hint as base",
     )
@@ -230,7 +229,6 @@ class MVP(BorderRival):
         "prediction; the authors' code",
         assumes="group indicators (other values in [-1, 1] weigh the sums); labels with a density",
         properties=("quantile",),
-        classes=("finite",),
         exponent=0.5,
         error="MCal_2 (with bins = T^(1/4) and rate = 'theory')",
         cost="O(bins * active functions)",

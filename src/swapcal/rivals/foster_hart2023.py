@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import inputs
-from swapcal.errors import InvalidInput
 from swapcal.paper.method import Plan
 from swapcal.protocols import Row
 from swapcal.rivals.card import BinnedRival, Card
@@ -69,7 +68,6 @@ class FosterHart2023(BinnedRival):
         name="Foster-Hart 2023",
         reference='Foster and Hart (2023), "Calibeating": beating forecasters at their own game',
         assumes="a hint with finitely many values; no groups; T known (calibrated version)",
-        properties=("mean",),
         classes=("none",),
         exponent=1.0 / 3.0,
         error="Cal_2",
@@ -83,8 +81,7 @@ class FosterHart2023(BinnedRival):
     def start(self) -> None:
         """Check the options, and start with nothing learned."""
         self.levels = inputs.integer(self.levels, "levels", 1)
-        if not isinstance(self.calibrated, bool):
-            raise InvalidInput(f"calibrated must be True or False; got {self.calibrated!r}")
+        self.calibrated = inputs.flag(self.calibrated, "calibrated")
         super().start()
         self.totals = np.zeros(self.levels + 1)
         self.visits = np.zeros(self.levels + 1)
@@ -118,8 +115,7 @@ class FosterHart2023(BinnedRival):
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Add the outcome to its level, and the error to the forecast's place there."""
         level, *chosen = plan.notes
-        # V(p, y) = p - u in widths of the domain, so that the target u is -V at the domain's lower end.
-        target = -inputs.identified(self.property, self.property.domain[0], y)
+        target = self.target(y)
         self.totals[level] += target
         self.visits[level] += 1.0
         if chosen:

@@ -168,39 +168,59 @@ def simulated(phi: Float64Array, n_steps: int) -> Spots:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class InnerGameRival(BinnedRival):
-    """MsMwC over experts for bins and signs; a forecast comes from one of the two inner games."""
+    """MsMwC over experts for tests, bins and signs; a forecast comes from one of the two inner games."""
+
+    places: ClassVar[dict[str, float | None]] = {"point": None, "middle": 0.5}
+    """Where in its bin a forecast may lie; None is the point itself."""
 
     inner: str = "two_points"
     max_steps: int = 400
+    forecasts: str = "point"
 
     def start(self) -> None:
         """Settle the bins, at most T, and start the experts."""
         super().start()
+        self.forecasts = inputs.one_of(self.forecasts, "forecasts", tuple(self.places))
         self.bins = min(self.bins, self.horizon)
         self.inner = inputs.one_of(self.inner, "inner", ("two_points", "simulated"))
         self.max_steps = inputs.integer(self.max_steps, "max_steps", 1)
-        self.experts = MsMwC(2 * self.bins * self.n_tests(), horizon=self.horizon)
+        self.sums = np.zeros((self.bins, self.n_tests()))
+        self.experts = MsMwC(2 * self.sums.size, horizon=self.horizon)
         self.n_rounds = 0
 
     def n_tests(self) -> int:
         """Experts a bin and sign."""
         return self.hypotheses.n
 
-    def spots(self, phi: Float64Array) -> tuple[Spots, list[float]]:
-        """What to play for Phi, and the points in the property's units."""
+    def tests(self, row: Row) -> Row:
+        """The values of the tests: of the functions."""
+        return row
+
+    def plan(self, row: Row, hint: float | None) -> Plan:
+        """A distribution that no label can exploit; hints are not used."""
+        indices, values = self.tests(row)
+        plus, minus = self.experts.weights.reshape(2, *self.sums.shape)
+        phi = np.asarray((plus - minus)[:, indices] @ values)
         if self.inner == "simulated":
             spots = simulated(phi, min((self.n_rounds + 1) ** 2, self.max_steps))
         else:
             spots = two_spots(phi, self.horizon)
-        return spots, [min(self.scaled(point), self.property.domain[1]) for point in spots.points]
+        points, inside = [self._inside(point) for point in spots.points], self.places[self.forecasts]
+        played = points if inside is None else [self._inside((i + inside) / self.bins) for i in spots.bins]
+        return Plan(tuple(played), tuple(spots.probabilities), (spots.bins, points))
 
-    def feed(self, i: int, where: IntArray | slice, gain: Float64Array) -> None:
-        """End a round with what was realized in bin i: `gain` for the tests at `where`, and its negative."""
-        gains = np.zeros((2, self.bins, self.n_tests()))
-        gains[0, i, where] = gain
-        gains[1, i, where] = -gain
+    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
+        """Feed the experts their realized gains."""
+        (indices, values), i = self.tests(row), plan.notes[0][drawn]
+        gains = np.zeros((2, *self.sums.shape))
+        gains[0, i, indices] = values * inputs.identified(self.property, plan.notes[1][drawn], y)
+        gains[1] = -gains[0]
         self.experts.update(gains.ravel())
+        self.sums += gains[0]
         self.n_rounds += 1
+
+    def _inside(self, share: float) -> float:
+        return min(self.scaled(share), self.property.domain[1])
 
 
 # --------
@@ -323,10 +343,6 @@ class CycleRival(BinnedRival):
         """Settle bins and grid."""
         super().start()
         self.grid = Grid(*self.property.domain, self.bins)
-
-    def default_bins(self) -> int:
-        """T^(1/4)."""
-        return math.ceil(math.pow(self.horizon, 0.25) - 1e-9)
 
     @abstractmethod
     def regressions(self, row: Row) -> Float64Array:

@@ -70,14 +70,14 @@ class Ghuge2025(BinnedRival):
         reference="Ghuge, Muthukumar, Singla (2025), Improved and oracle-efficient online l1-multicalibration, "
         "theorem 1.1",
         assumes="values in [-1, 1]; horizon known",
-        properties=("mean",),
-        classes=("finite",),
         exponent=2.0 / 3.0,
         error="MCal_1",
         cost="O(bins * active functions)",
         reconstructed="step sizes, and the halfspace oracle as the two-point rule; from notes on the source, whose "
         "text was not available",
     )
+
+    exponent_of_bins: ClassVar[float] = 1.0 / 3.0
 
     halfspace: str = "sampled"
 
@@ -92,10 +92,6 @@ class Ghuge2025(BinnedRival):
         self.thetas = np.zeros((n, self.bins + 1))
         self.sums = np.zeros((n, self.bins + 1))
         self.gains = np.zeros(n)
-
-    def default_bins(self) -> int:
-        """As the theory has it."""
-        return max(1, math.ceil(math.cbrt(self.horizon) - 1e-9))
 
     def weights(self) -> Float64Array:
         """The probability of each function."""
@@ -202,14 +198,14 @@ class Ghuge2025Oracle(BinnedRival):
         name="Ghuge 2025 oracle",
         reference="Ghuge, Muthukumar, Singla (2025), Improved and oracle-efficient online l1-multicalibration",
         assumes="groups (0 or 1); contexts known in advance or separated; noise unseen by the adversary; T known",
-        properties=("mean",),
-        classes=("finite",),
         exponent=0.75,
         error="MCal_1",
         cost="O(n m), m = T^(1/4); O(n^2 m) with known contexts; the oracle looks at each group",
         reconstructed="the noise's law and size, fresh in each round; the oracle by enumeration; which of several "
         "crossings, and the forecast where the chosen group is absent",
     )
+
+    fewest_bins: ClassVar[int] = 2
 
     contexts: Any = None
     noise: float | None = None
@@ -221,10 +217,6 @@ class Ghuge2025Oracle(BinnedRival):
         self.deviation = spread if self.noise is None else inputs.number(self.noise, "noise", 0.0, 1e12)
         self.sums = np.zeros((self.hypotheses.n, self.bins + 1))
         self._factor = None if self.contexts is None else _factor(self.contexts, self.hypotheses.n)
-
-    def default_bins(self) -> int:
-        """As the theory has it."""
-        return max(2, math.ceil(math.pow(self.horizon, 0.25) - 1e-9))
 
     def perturbation(self) -> Float64Array:
         """The noise of the coming round for each group and bin: a pure function of the seed and the round's number."""

@@ -66,8 +66,6 @@ class Gupta2022(BorderRival):
         name="Gupta et al. 2022",
         reference="Gupta, Jung, Noarov, Pai, Roth (2022), Online multivalid learning; Lee et al. (2022), theorem 3.1",
         assumes="group indicators (other values in [-1, 1] weigh the sums); horizon known",
-        properties=("mean",),
-        classes=("finite",),
         exponent=0.5,
         error="max over (f, bin) of |sum|",
         cost="O(bins * active functions)",

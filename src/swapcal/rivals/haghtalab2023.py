@@ -68,8 +68,6 @@ class Haghtalab2023(BorderRival):
         name="Haghtalab et al. 2023",
         reference="Haghtalab, Jordan, Zhao (2023), A unifying perspective on multi-calibration",
         assumes="values in [-1, 1]; horizon known",
-        properties=("mean",),
-        classes=("finite",),
         exponent=0.5,
         error="max over (f, bin) of |sum|",
         cost="O(bins * active functions)",

@@ -1,13 +1,10 @@
 """Hu and Wu (2024): forecasts without contexts that give every decision maker small swap regret."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from swapcal import inputs
-from swapcal.paper.method import Plan
 from swapcal.protocols import Row
 from swapcal.rivals.card import Card
 from swapcal.rivals.games import InnerGameRival
@@ -63,7 +60,6 @@ class HuWu2024(InnerGameRival):
         name="Hu-Wu 2024",
         reference="Hu, Wu (2024), Predict to minimize swap regret for all payoff-bounded tasks",
         assumes="no contexts; horizon known",
-        properties=("mean",),
         classes=("none",),
         exponent=0.5,
         error="swap regret of every bounded payoff (CDL)",
@@ -72,30 +68,15 @@ class HuWu2024(InnerGameRival):
         "account in the paper",
     )
 
+    exponent_of_bins: ClassVar[float] = 0.5
+    places: ClassVar[dict[str, float | None]] = {"right": 1.0, "middle": 0.5}
+
     forecasts: str = "right"
-
-    def start(self) -> None:
-        """Check the options, and start with nothing learned."""
-        super().start()
-        self.forecasts = inputs.one_of(self.forecasts, "forecasts", ("right", "middle"))
-
-    def default_bins(self) -> int:
-        """As the theory has it."""
-        return math.ceil(math.sqrt(self.horizon))
 
     def n_tests(self) -> int:
         """One: there are no functions."""
         return 1
 
-    def plan(self, row: Row, hint: float | None) -> Plan:
-        """A distribution over the bins that no label can exploit; context and hint are not used."""
-        phi = self.experts.weights[: self.bins] - self.experts.weights[self.bins :]
-        spots, points = self.spots(phi)
-        inside, high = 1.0 if self.forecasts == "right" else 0.5, self.property.domain[1]
-        values = tuple(min(self.scaled((i + inside) / self.bins), high) for i in spots.bins)
-        return Plan(values, tuple(spots.probabilities), (spots.bins, points))
-
-    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
-        """Feed the experts their realized gains."""
-        i, point = plan.notes[0][drawn], plan.notes[1][drawn]
-        self.feed(i, slice(None), np.array([inputs.identified(self.property, point, y)]))
+    def tests(self, row: Row) -> Row:
+        """Always 1; the context is not used."""
+        return Row(np.zeros(1, dtype=np.int64), np.ones(1))

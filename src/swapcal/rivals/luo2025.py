@@ -156,7 +156,6 @@ class Luo2025(BinnedRival):
         name="Luo 2025",
         reference="Luo, Senapati, Sharan (2025), Improved bounds for swap multicalibration and swap omniprediction",
         assumes="linear class; T known",
-        properties=("mean",),
         classes=("linear",),
         exponent=1.0 / 3.0,
         error="SMCal_2",

@@ -1,20 +1,11 @@
 """Roth (2022), Noarov and Roth (2023), Noarov et al. (2025): from quantiles to any property, and to any event."""
 
-import math
-from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from swapcal import inputs
-from swapcal.paper.method import Plan
-from swapcal.protocols import Row
 from swapcal.rivals.card import Card
 from swapcal.rivals.games import InnerGameRival, QuadraticRival
-from swapcal.typing import Float64Array
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Noarov2025(InnerGameRival):
     r"""Forecasts whose bias on an event grows with the square root of how often the event happens.
 
@@ -52,6 +43,7 @@ class Noarov2025(InnerGameRival):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from swapcal import Finite, Mean
     >>> method = Noarov2025(Mean(), Finite(1), horizon=200, bins=4, seed=1)
     >>> for t in range(200):
@@ -70,8 +62,6 @@ class Noarov2025(InnerGameRival):
         reference="Noarov, Ramalingam, Roth, Xie (2025), High-dimensional prediction for sequential decision making, "
         "theorem 2.4",
         assumes="values in [-1, 1]; horizon known",
-        properties=("mean",),
-        classes=("finite",),
         exponent=2.0 / 3.0,
         error="MCal_1 (forecasts in N bins)",
         cost="O(bins * functions) times the projection's iterations, and t^2 (capped) for the simulated game",
@@ -79,36 +69,7 @@ class Noarov2025(InnerGameRival):
         "is gradient ascent, one of those allowed",
     )
 
-    forecasts: str = "point"
-
-    def start(self) -> None:
-        """Check the options, and start with nothing learned."""
-        super().start()
-        self.forecasts = inputs.one_of(self.forecasts, "forecasts", ("point", "middle"))
-        self.sums = np.zeros((self.bins, self.hypotheses.n))
-
-    def default_bins(self) -> int:
-        """As the theory has it."""
-        return max(1, math.ceil(math.cbrt(self.horizon) - 1e-9))
-
-    def phi(self, row: Row) -> Float64Array:
-        """The weighted functions of each bin, with their signs."""
-        plus, minus = self.experts.weights.reshape(2, self.bins, self.hypotheses.n)
-        return np.asarray((plus - minus)[:, row.indices] @ row.values)
-
-    def plan(self, row: Row, hint: float | None) -> Plan:
-        """A distribution that no label can exploit; hints are not used."""
-        spots, points = self.spots(self.phi(row))
-        middle = self.forecasts == "middle"
-        values = [self.scaled((i + 0.5) / self.bins) for i in spots.bins] if middle else points
-        return Plan(tuple(values), tuple(spots.probabilities), (spots.bins, points))
-
-    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
-        """Feed the experts their realized gains."""
-        i, point = plan.notes[0][drawn], plan.notes[1][drawn]
-        gain = row.values * inputs.identified(self.property, point, y)
-        self.feed(i, row.indices, gain)
-        self.sums[i, row.indices] += gain
+    exponent_of_bins: ClassVar[float] = 1.0 / 3.0
 
 
 class NoarovRoth2023(QuadraticRival):
@@ -155,7 +116,6 @@ class NoarovRoth2023(QuadraticRival):
         reference="Noarov, Roth (2023), The statistical scope of multicalibration, algorithm 5, theorem F.10",
         assumes="group indicators (other values in [-1, 1] weigh the sums); V Lipschitz in expectation; horizon known",
         properties=("elicitable",),
-        classes=("finite",),
         exponent=0.5,
         error="MCal_2",
         cost="O(bins * active functions)",
@@ -207,7 +167,6 @@ class Roth2022(QuadraticRival):
         reference="Roth (2022), Uncertain: modern topics in uncertainty estimation (lecture notes)",
         assumes="group indicators (other values in [-1, 1] weigh the sums); labels with a density; horizon known",
         properties=("quantile",),
-        classes=("finite",),
         exponent=0.5,
         error="MCal_2",
         cost="O(bins * active functions)",

@@ -68,7 +68,6 @@ class Okoroafor2025(BinnedRival):
         name="Okoroafor et al. 2025",
         reference="Okoroafor, Kleinberg, Kim (2025), Near-optimal algorithms for omniprediction",
         assumes="an online agnostic learner for the class; horizon known",
-        properties=("mean",),
         classes=("finite", "linear"),
         exponent=0.5,
         error="regret under every proper loss (omniprediction); no claim about multicalibration",
@@ -76,6 +75,8 @@ class Okoroafor2025(BinnedRival):
         reconstructed="nearly all, low confidence: from the abstract (proper calibration, an online agnostic learner, "
         "sqrt(T ln |F|)); that thresholds are the tests and that the two evidences are added is our reading",
     )
+
+    exponent_of_bins: ClassVar[float] = 0.5
 
     def start(self) -> None:
         """Check the options, and start with nothing learned."""
@@ -87,10 +88,6 @@ class Okoroafor2025(BinnedRival):
         self.signed = self.hypotheses.dual == "max"
         self.learner: Learner = MultiplicativeWeights(2 * n) if self.signed else GradientDescent(n)
         self.state = self.learner.start()
-
-    def default_bins(self) -> int:
-        """As the theory has it."""
-        return math.ceil(math.sqrt(self.horizon))
 
     def thresholds(self) -> Float64Array:
         """Phi_j: the signed weights of the thresholds at or below point j."""

@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 
 from swapcal import inputs
+from swapcal.audits.scores import isotonic
 from swapcal.engine.values import Grid
 from swapcal.errors import InvalidInput
 from swapcal.paper.method import Plan
 from swapcal.protocols import Row
 from swapcal.rivals.card import BinnedRival, Card, Rival
-from swapcal.typing import Float64Array
 
 
 class Clairvoyant(BinnedRival):
@@ -55,14 +55,12 @@ class Clairvoyant(BinnedRival):
         cost="O(1)",
     )
 
+    exponent_of_bins: ClassVar[float] = 1.0 / 3.0
+
     def start(self) -> None:
         """Check the options, and start with nothing learned."""
         super().start()
         self.grid = Grid(*self.property.domain, self.bins)
-
-    def default_bins(self) -> int:
-        """As the theory has it."""
-        return math.ceil(math.pow(self.horizon, 1.0 / 3.0) - 1e-9)
 
     def plan(self, row: Row, hint: float | None) -> Plan:
         """The mid-point of the truth's bin."""
@@ -125,7 +123,6 @@ class LogisticRecalibration(Rival):
         name="logistic recalibration",
         reference="practice: Platt (1999) scaling with group indicators, by stochastic gradient descent as in river",
         assumes="a hint",
-        properties=("mean",),
         classes=("finite", "linear"),
         cost="O(k)",
         reconstructed="the start at the hint itself",
@@ -204,33 +201,6 @@ class RawModel(Rival):
         """Nothing."""
 
 
-def isotonic(y: Float64Array, weights: Float64Array) -> Float64Array:
-    """The nondecreasing sequence nearest to `y` in weighted squares, by pooling adjacent violators; O(n).
-
-    Written here because scikit-learn, which has it, is no dependency of this package.
-
-    Examples
-    --------
-    >>> isotonic(np.array([1.0, 3.0, 2.0, 4.0]), np.ones(4))
-    array([1. , 2.5, 2.5, 4. ])
-    """
-    means: list[float] = []
-    masses: list[float] = []
-    lengths: list[int] = []
-    for value, weight in zip(y.tolist(), weights.tolist(), strict=True):
-        mean, mass, length = value, weight, 1
-        while means and means[-1] >= mean:
-            total = masses[-1] + mass
-            mean = (means.pop() * masses[-1] + mean * mass) / total
-            mass = total
-            masses.pop()
-            length += lengths.pop()
-        means.append(mean)
-        masses.append(mass)
-        lengths.append(length)
-    return np.repeat(np.array(means), lengths)
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class RollingIsotonic(Rival):
     """The hint, sent through a monotone curve that is refitted to the last outcomes.
@@ -277,7 +247,6 @@ class RollingIsotonic(Rival):
         name="rolling isotonic",
         reference="practice: Zadrozny and Elkan (2002), isotonic calibration, refitted in a window",
         assumes="a hint that ranks cases rightly",
-        properties=("mean",),
         classes=("none",),
         cost="O(window log window / every)",
         reconstructed="window and time between fits",
@@ -301,11 +270,9 @@ class RollingIsotonic(Rival):
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Put the outcome into the window; refit when it is time."""
-        low, high = self.property.domain
         position = self.seen % self.window
         self.hints[position] = plan.notes
-        # V(p, y) is the forecast minus the outcome, in widths of the domain; this holds for moments too.
-        self.outcomes[position] = low - (high - low) * inputs.identified(self.property, low, y)
+        self.outcomes[position] = self.scaled(self.target(y))
         self.seen += 1
         if self.seen % self.every == 0:
             self._fit()
@@ -356,7 +323,6 @@ class RollingProperty(Rival):
         reference="practice: rolling empirical quantile, expectile or mean by group",
         assumes="labels that change slowly",
         properties=("elicitable",),
-        classes=("finite",),
         cost="O(k window)",
         reconstructed="the window, and the average over overlapping groups",
     )

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 import swapcal as sc
-from swapcal.cases import Event, answer
+from swapcal.lifecycle import Event, answer
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import Case, Forecasted, Forgotten, Learned, Outcome, Problem, Refused
 from swapcal.service.store import CaseRow, Commit, NotOwner, Request, pack

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 import swapcal as sc
-from swapcal.audits.timeline import ErrorHistory
+from swapcal.audits.scores import ErrorHistory
 from swapcal.forecast import Identity
 from swapcal.protocols import Row, Rows
 from swapcal.service.schemas import Problem, StreamStatus

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 import swapcal as sc
-from swapcal.cases import Entry
 from swapcal.forecast import Identity
+from swapcal.lifecycle import Entry
 from swapcal.service.schemas import Case, Context, StoreDown
 
 # --------
@@ -112,7 +112,7 @@ class CaseRow:
     def entry(self) -> Entry:
         """The case as the table of cases knows it: an outcome that is held was told for good, like a learned one."""
         state = "waiting" if self.y_seq is None else "forgotten" if self.y is None else "learned"
-        return Entry(state, -1, (), self.y)
+        return Entry(state, self.y)
 
     def inputs(self) -> Request:
         """The request; a `StateFileError` where the row is damaged."""

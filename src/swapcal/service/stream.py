@@ -17,8 +17,8 @@ import numpy as np
 
 import swapcal as sc
 from swapcal.audits.column import Column
-from swapcal.cases import Order
 from swapcal.forecast import Identity
+from swapcal.lifecycle import Order
 from swapcal.monitor import Alarm, Monitor
 from swapcal.protocols import Row, Rows
 from swapcal.service.schemas import AuditView, GroupView, RaisedAlarm, Scalar, SideBias, SideErrors, StreamStatus

@@ -1,6 +1,7 @@
 """Adversaries: streams that see everything but the draw and choose contexts, hints and labels to do harm."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -10,8 +11,8 @@ import numpy as np
 from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.forecast import Forecast
-from swapcal.protocols import Elicitable
-from swapcal.simulate.streams import check_period
+from swapcal.protocols import Elicitable, Hypotheses
+from swapcal.simulate.streams import positive
 from swapcal.typing import Float64Array
 
 # Within which limits an adversary plays: a pool of contexts, a kind of label, a kind of hint.
@@ -53,16 +54,13 @@ class Arena:
     seed: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
-        pool = np.asarray(self.contexts)
-        if pool.ndim != 2 or not pool.size or pool.dtype.kind not in "fiub":
+        pool = inputs.matrix(self.contexts, "contexts")
+        if not pool.size:
             raise InvalidInput(f"contexts must be rows of numbers, at least one; got an array of shape {pool.shape}")
-        pool = pool.astype(np.float64)
-        if not np.isfinite(pool).all():
-            raise InvalidInput("contexts hold an entry that is not finite; fill or drop such rows first")
         if self.width is not None and not (math.isfinite(self.width) and 0.0 < self.width <= 1.0):
             raise InvalidInput(f"width is a share of the label range above 0 and up to 1, or None; got {self.width!r}")
-        if self.hints not in (None, *HINTS):
-            raise InvalidInput(f"hints must be None or one of {', '.join(HINTS)}; got {self.hints!r}")
+        if self.hints is not None:
+            inputs.one_of(self.hints, "hints", HINTS)
         inputs.integer(self.seed, "seed", 0)
         object.__setattr__(self, "contexts", pool)
 
@@ -178,17 +176,6 @@ def ball(n: int, seed: int, n_rows: int = 256) -> Float64Array:
 # What an adversary knows of the past: for each value that was forecast, how often, and how badly for whom.
 
 
-class Scored(Protocol):
-    """The part of a hypothesis class that turns sums into errors."""
-
-    @property
-    def dual(self) -> str:
-        """The norm that the supremum is: "max" or "euclidean"."""
-
-    def supremum(self, sums: Float64Array) -> Float64Array:
-        """The largest |sum_t f(x_t) v_t| over f."""
-
-
 class Books:
     """Per forecast value: visits n, the vector S of sums of x V(forecast, y), and the error sup_f S_f^2 / n.
 
@@ -199,7 +186,7 @@ class Books:
     ----------
     property : Elicitable
         Whose identification function is summed.
-    hypotheses : Scored
+    hypotheses : Hypotheses
         What turns sums into errors: a class of functions.
     n : int
         Length of a context.
@@ -216,7 +203,7 @@ class Books:
 
     __slots__ = ("counts", "errors", "hypotheses", "places", "property", "sums", "values")
 
-    def __init__(self, property: Elicitable, hypotheses: Scored, n: int) -> None:
+    def __init__(self, property: Elicitable, hypotheses: Hypotheses, n: int) -> None:
         self.property = property
         self.hypotheses = hypotheses
         self.places: dict[float, int] = {}
@@ -346,7 +333,7 @@ class Opponent(Protocol):
     """What is asked of a forecaster to be played against."""
 
     @property
-    def hypotheses(self) -> Scored:
+    def hypotheses(self) -> Hypotheses:
         """For whom."""
 
     def predict(self, x: Any, hint: float | None = None) -> Forecast:
@@ -360,16 +347,29 @@ class Opponent(Protocol):
         """What it forecasts."""
 
 
-class Adversary(Protocol):
-    """A strategy. It chooses before the draw, and what it is told never depends on the draw of the current round."""
+@dataclass(frozen=True, slots=True)
+class Adversary(ABC):
+    """A strategy. It chooses before the draw, and what it is told never depends on the draw of the current round.
 
-    @property
-    def arena(self) -> Arena:
-        """The limits within which it plays."""
+    Parameters
+    ----------
+    arena : Arena
+        The limits within which it plays.
+
+    Examples
+    --------
+    >>> from swapcal.simulate.adversaries import Far, groups
+    >>> isinstance(Far(Arena(groups(2, seed=0))), Adversary)
+    True
+    """
+
+    arena: Arena
 
     def context(self, t: int, books: Books, u: float) -> int:
-        """The row of the pool that is round t's context; `u` is uniform in [0, 1)."""
+        """The row of the pool that is round t's context: at random, as `u` is uniform in [0, 1)."""
+        return self.arena.row(u)
 
+    @abstractmethod
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
         """Where in the label range the label shall be, given the forecasts' distribution."""
 
@@ -458,18 +458,7 @@ def play(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Played:
 
 
 @dataclass(frozen=True, slots=True)
-class _Strategy:
-    """Contexts at random, within the limits of an arena."""
-
-    arena: Arena
-
-    def context(self, t: int, books: Books, u: float) -> int:
-        """At random."""
-        return self.arena.row(u)
-
-
-@dataclass(frozen=True, slots=True)
-class Greedy(_Strategy):
+class Greedy(Adversary):
     """The location that raises the swap error most, in expectation over the draw; contexts at random.
 
     The error sup_f (S_f + f(x) V)^2 / (n + 1) is convex in V, so labels below both forecasts, above both, or around
@@ -506,7 +495,7 @@ class Greedy(_Strategy):
 
 
 @dataclass(frozen=True, slots=True)
-class Far(_Strategy):
+class Far(Adversary):
     """The end of the label range that is farther from the expected forecast; contexts at random.
 
     Parameters
@@ -531,7 +520,7 @@ class Far(_Strategy):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupTargeted(_Strategy):
+class GroupTargeted(Adversary):
     """The function and forecast value that fare worst: cases of that function, with labels on the side that hurts.
 
     The label lies `reach` of the range below the worst value if the forecasts there were too high for the function's
@@ -586,7 +575,7 @@ class GroupTargeted(_Strategy):
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep(_Strategy):
+class Sweep(Adversary):
     """The location goes slowly up and down the label range, one way in `period` rounds, so that every bin is used.
 
     Parameters
@@ -609,7 +598,7 @@ class Sweep(_Strategy):
     period: float = field(default=5000.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_period(self.period)
+        positive(self.period, "period")
 
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
         """A triangular wave of time."""
@@ -617,7 +606,7 @@ class Sweep(_Strategy):
 
 
 @dataclass(frozen=True, slots=True)
-class Sine(_Strategy):
+class Sine(Adversary):
     """The location swings around the middle of the label range, once in `period` rounds.
 
     Parameters
@@ -640,7 +629,7 @@ class Sine(_Strategy):
     period: float = field(default=1000.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_period(self.period)
+        positive(self.period, "period")
 
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
         """A sine of time."""
@@ -648,7 +637,7 @@ class Sine(_Strategy):
 
 
 @dataclass(frozen=True, slots=True)
-class AntiHint(_Strategy):
+class AntiHint(Adversary):
     """Whatever the hint says, the label is at the other end; contexts at random. The arena must give hints.
 
     Parameters

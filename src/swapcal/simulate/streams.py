@@ -64,7 +64,7 @@ class Stream:
 
     def truth_quantile(self, level: float) -> Float64Array:
         """The true conditional quantile; real labels only, because a binary label has atoms."""
-        _check_level(level)
+        inputs.level(level)
         if self.truth_scale is None:
             raise InvalidInput("a binary label has no quantile to calibrate; use a stream with real labels")
         # F(e) = (1 + e)^2 / 2 below zero, and 1 - (1 - e)^2 / 2 above.
@@ -73,7 +73,7 @@ class Stream:
 
     def truth_expectile(self, level: float) -> Float64Array:
         """The true conditional expectile: the e with level E(y - e)^+ = (1 - level) E(e - y)^+."""
-        _check_level(level)
+        inputs.level(level)
         if self.truth_scale is None:
             up, down = level * self.truth_mean, (1.0 - level) * (1.0 - self.truth_mean)
             return up / (up + down)
@@ -224,7 +224,7 @@ def oscillating(n_rounds: int, seed: int, n_groups: int = 20, *, period: float =
     >>> oscillating(100, seed=0, period=50.0).truth_mean.shape
     (100,)
     """
-    check_period(period)
+    positive(period, "period")
     rng, features, x = context(n_rounds, seed, n_groups)
     slopes, tilts = rng.normal(0.0, 0.35, N_FEATURES), rng.normal(0.0, 0.25, x.shape[1])
     odds = _centered(features @ slopes + x @ tilts) + _wave(rng, x, 0.7, cycles=n_rounds / period)
@@ -263,12 +263,6 @@ def context(n_rounds: int, seed: int, n_groups: int) -> tuple[np.random.Generato
         a = first[(j - 1) % n_half]
         x[:, j] = half[:, a] * half[:, (a + 1) % n_half]
     return rng, features, x
-
-
-def check_period(period: float) -> None:
-    """Refuse what is no number of rounds."""
-    if not (math.isfinite(period) and period > 0.0):
-        raise InvalidInput(f"period must be a positive number of rounds; got {period!r}")
 
 
 def _binary(
@@ -314,11 +308,6 @@ def _triangular(rng: np.random.Generator, n: int) -> Float64Array:
 def _sigmoid(z: Float64Array) -> Float64Array:
     half: Float64Array = np.tanh(0.5 * z)
     return 0.5 + 0.5 * half
-
-
-def _check_level(level: float) -> None:
-    if not 0.0 < level < 1.0:
-        raise InvalidInput(f"level must lie strictly between 0 and 1; got {level!r}")
 
 
 def _unit_expectile(level: float) -> float:
@@ -379,7 +368,7 @@ def fixed(n_rounds: int, rows: int) -> Float64Array:
     >>> fixed(3, 10)
     array([10., 11., 12.])
     """
-    return _from_start(n_rounds, np.full(n_rounds, _positive(rows, "rows")))
+    return _from_start(n_rounds, np.full(n_rounds, positive(rows, "rows")))
 
 
 def geometric(n_rounds: int, mean: float, seed: int) -> Float64Array:
@@ -406,7 +395,7 @@ def geometric(n_rounds: int, mean: float, seed: int) -> Float64Array:
     True
     """
     rng = np.random.default_rng(seed)
-    return _from_start(n_rounds, rng.geometric(1.0 / max(_positive(mean, "mean"), 1.0), n_rounds))
+    return _from_start(n_rounds, rng.geometric(1.0 / max(positive(mean, "mean"), 1.0), n_rounds))
 
 
 def by_day(n_rounds: int, day: int) -> Float64Array:
@@ -427,7 +416,7 @@ def by_day(n_rounds: int, day: int) -> Float64Array:
     >>> by_day(5, 2)
     array([2., 2., 4., 4., 6.])
     """
-    day = int(_positive(day, "day"))
+    day = int(positive(day, "day"))
     return np.asarray((np.arange(n_rounds) // day + 1) * day, dtype=np.float64)
 
 
@@ -456,8 +445,8 @@ def heavy_tailed(n_rounds: int, scale: float, seed: int, *, tail: float = 1.2) -
     >>> bool(np.median(late) < 50.0 and late.max() > 5_000.0)
     True
     """
-    drawn = np.random.default_rng(seed).pareto(_positive(tail, "tail"), n_rounds)
-    return _from_start(n_rounds, 1.0 + np.floor(_positive(scale, "scale") * drawn))
+    drawn = np.random.default_rng(seed).pareto(positive(tail, "tail"), n_rounds)
+    return _from_start(n_rounds, 1.0 + np.floor(positive(scale, "scale") * drawn))
 
 
 def by_outcome(y: Float64Array, high: float, low: float, seed: int) -> Float64Array:
@@ -484,7 +473,7 @@ def by_outcome(y: Float64Array, high: float, low: float, seed: int) -> Float64Ar
     >>> bool(late[::2].mean() < 25.0), bool(late[1::2].mean() > 2800.0)
     (True, True)
     """
-    mean = np.where(_above_mean(y), _positive(high, "high"), _positive(low, "low"))
+    mean = np.where(_above_mean(y), positive(high, "high"), positive(low, "low"))
     spread = np.random.default_rng(seed).gamma(4.0, 0.25, len(y))
     return _from_start(len(y), 1.0 + np.floor(mean * spread))
 
@@ -514,7 +503,7 @@ def lead_times(y: Float64Array, median: float, seed: int) -> Float64Array:
     True
     """
     rng = np.random.default_rng(seed)
-    lead = _positive(median, "median") * np.exp(rng.normal(0.0, 0.8, len(y)))
+    lead = positive(median, "median") * np.exp(rng.normal(0.0, 0.8, len(y)))
     return _from_start(len(y), 1.0 + np.floor(np.where(_above_mean(y), lead * rng.random(len(y)), lead)))
 
 
@@ -552,7 +541,8 @@ def _from_start(n_rounds: int, delays: Any) -> Float64Array:
     return known
 
 
-def _positive(value: float, name: str) -> float:
+def positive(value: float, name: str) -> float:
+    """A number above 0."""
     if isinstance(value, bool) or not (math.isfinite(value) and value > 0.0):
         raise InvalidInput(f"{name} must be a positive number; got {value!r}")
     return value

@@ -17,13 +17,12 @@ from swapcal.audits.discovery import N_VALUES, DiscoveryColumn, banded, discover
 from swapcal.audits.groups import ALPHA, GroupSums
 from swapcal.audits.histograms import N_BINS as N_OUTCOMES
 from swapcal.audits.histograms import root
-from swapcal.audits.scores import Paired, PairedLosses, fine_edges
-from swapcal.audits.sums import Functions, Times
-from swapcal.audits.timeline import ErrorHistory
+from swapcal.audits.scores import ErrorHistory, Paired, PairedLosses, fine_edges
+from swapcal.audits.sums import Times
 from swapcal.decisions import Decisions, lost
 from swapcal.engine.kernels import row_keys
 from swapcal.errors import DataError, InvalidInput
-from swapcal.protocols import Elicitable
+from swapcal.protocols import Elicitable, Hypotheses
 from swapcal.tables.batch import Batch
 from swapcal.tables.coded import Coded, as_number, taken, text
 from swapcal.tables.records import RereadableSource, opening, read
@@ -516,7 +515,7 @@ _SMALL = 1 << 22
 
 
 def mergeable_column(
-    property: Elicitable, groups: Functions | None, bins: Any, first: Float64Array | None = None
+    property: Elicitable, groups: Hypotheses | None, bins: Any, first: Float64Array | None = None
 ) -> Column:
     """A column whose parts add up to that of all rows; forecasts are to be rounded as its audit does before they come.
 

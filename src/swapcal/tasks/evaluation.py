@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.audits.column import Column
-from swapcal.audits.scores import PairedLosses, fine_edges
-from swapcal.audits.timeline import ErrorHistory
+from swapcal.audits.scores import ErrorHistory, PairedLosses, fine_edges
 from swapcal.decisions import Decisions
 from swapcal.forecaster import Forecaster
 from swapcal.protocols import Elicitable

@@ -272,13 +272,11 @@ def group_rows(result: Result) -> list[dict[str, Any]]:
 
 def _groups_of(section: Section, wording: Wording) -> dict[str, dict[str, Any]]:
     """Of each group with rows, by name, the worst of the leading column first: rows, and the numbers of each side."""
-    if section.leading.groups is None:
-        return {}
     table: dict[str, dict[str, Any]] = {}
     for j in [0, *section.leading.groups.ranked().tolist()]:
         for which, side in section.columns.items():
             groups = side.groups
-            if groups is None or j >= len(groups.name) or not groups.rows[j] > 0:
+            if j >= len(groups.name) or not groups.rows[j] > 0:
                 continue
             name = groups.name[j]
             row = table.setdefault(name, {"rows": int(groups.rows[j])})
@@ -304,7 +302,7 @@ def _by_worst(result: Result) -> list[str]:
     """Names of groups, everybody first, then those where some model is off most, beyond doubt first."""
     rank: dict[str, tuple[float, float, float]] = {}
     for section in result.sections:
-        groups = section.leading.known_groups
+        groups = section.leading.groups
         for j in np.flatnonzero(groups.rows > 0).tolist():
             old = rank.get(groups.name[j], (0.0, 0.0, -np.inf))
             new = float(groups.significant[j]), float(abs(groups.near[j])), float(groups.evidence[j])
@@ -321,8 +319,6 @@ def section_rows(result: Result) -> list[dict[str, Any]]:
         if section.verdict is not None:
             row |= {"verdict": section.verdict.kind, "headline": section.verdict.headline}
         for which, side in section.columns.items():
-            if side.groups is None:
-                continue
             groups, scores, ranked = side.groups, side.scores, side.groups.ranked()
             worst = int(ranked[0]) if len(ranked) else None
             row[which] = {
@@ -512,8 +508,6 @@ def above(result: Result, threshold: Threshold, section: Section | None = None) 
     """How the last column of a section, the first unless given, is above the threshold; None if it is not."""
     side, words = list((section or result.first).columns.values())[-1], result.wording
     groups, limit = side.groups, f"above --fail-above {threshold.most:g}"
-    if groups is None:
-        return None
     if threshold.what == "groups":
         n = groups.n_significant
         if n <= threshold.most:

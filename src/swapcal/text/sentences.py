@@ -41,11 +41,8 @@ def late_sentences(late: bool, looked: Lateness, time: str | None) -> tuple[str,
             "Outcomes were taken as known at once, each before the next row. If they come later, the numbers above are "
             f"too good: say when with {column}--delay {'500' if time is None else '2d'}, or --known COLUMN.",
         )
-    waits = (
-        f", and {count(looked.n_pending)} {'is' if looked.n_pending == 1 else 'are'} out at the end"
-        if looked.n_pending
-        else ""
-    )
+    are = "is" if looked.n_pending == 1 else "are"
+    waits = f", and {count(looked.n_pending)} {are} out at the end" if looked.n_pending else ""
     rows = "row" if number(looked.mean_delay) == "1" else "rows"
     how = f", after {number(looked.mean_delay)} later {rows} on average" if looked.n_late and looked.mean_delay else ""
     were = "was" if looked.n_late == 1 else "were"
@@ -103,44 +100,25 @@ def since_text(side: ColumnSummary, name: str) -> str:
     return f"since {time}" if time else f"since row {count(row)}"
 
 
-def worst_groups(side: ColumnSummary, words: Wording) -> str:
-    """The worst groups that are off, in a sentence; empty if none is."""
+def worst_groups(side: ColumnSummary, words: Wording) -> tuple[str, ...]:
+    """The worst groups that are off, in a sentence; none if none is."""
     groups = side.groups
-    if groups is None:
-        return ""
-    chosen = [j for j in groups.ranked().tolist() if groups.significant[j]]
-    if groups.significant[0]:
-        chosen = [0, *chosen]
-    told = []
+    chosen = [j for j in (0, *groups.ranked().tolist()) if groups.significant[j]]
+    named = []
     for j in chosen[:N_NAMED]:
-        since = since_text(side, groups.name[j])
-        inside = ", ".join(
-            part
-            for part in (
-                counted(groups.rows[j]),
-                f"interval {words.interval(float(groups.low[j]), float(groups.high[j]))}",
-                since,
-            )
-            if part
-        )
-        told.append(f"{shortened(group_name(groups.name[j]))} {words.bias(float(groups.mean[j]))} ({inside})")
-    if not told:
-        return ""
-    more = f"; and {len(chosen) - len(told):,} more" if len(chosen) > len(told) else ""
-    return f"Off: {'; '.join(told)}{more}."
+        span = f"interval {words.interval(float(groups.low[j]), float(groups.high[j]))}"
+        inside = ", ".join(part for part in (counted(groups.rows[j]), span, since_text(side, groups.name[j])) if part)
+        named.append(f"{shortened(group_name(groups.name[j]))} {words.bias(float(groups.mean[j]))} ({inside})")
+    more = f"; and {len(chosen) - len(named):,} more" if len(chosen) > len(named) else ""
+    return (f"Off: {'; '.join(named)}{more}.",) if named else ()
 
 
 def seen_sentence(groups: GroupBias, words: Wording) -> str:
     """How large a bias would have been seen."""
-    half = (groups.high - groups.low) / 2
-    used = np.flatnonzero(groups.rows[1:] > 0) + 1
-    if not len(used):
-        return f"A bias of more than about {words.size(float(half[0]))} would have been seen."
-    middle = float(np.median(half[used]))
-    return (
-        f"A bias of more than about {words.size(float(half[0]))} in all rows, and of {words.size(middle)} in half of "
-        "the groups, would have been seen."
-    )
+    half, used, more = (groups.high - groups.low) / 2, np.flatnonzero(groups.rows[1:] > 0) + 1, ""
+    if len(used):
+        more = f" in all rows, and of {words.size(float(np.median(half[used])))} in half of the groups,"
+    return f"A bias of more than about {words.size(float(half[0]))}{more} would have been seen."
 
 
 def clusters_sentence(clusters: "Clusters | None") -> str:

@@ -19,7 +19,6 @@ from swapcal.text.numbers import (
     percent,
     precise,
     readable,
-    relative,
     shortened,
 )
 from swapcal.text.sentences import groups_off, seen_sentence, worst_groups
@@ -90,15 +89,13 @@ def verdict(
     A run advises to use its forecasts unless some bias is left, or more than half of what was there, and it has a
     price or has not healed: then it says "not yet".
     """
-    if before is not None and after is None:
-        return _of_audit(before, wording, r, command)
-    if after is None:
-        raise InvalidInput("a verdict needs forecasts: before, after or both")
-    if before is None:
-        return _of_forecasts(after, wording, r)
-    name, losses = wording.loss, f"The {wording.loss} was {precise(before.loss)} and is {precise(after.loss)}."
-    if paired is not None:
-        losses = f"{losses[:-1]}: {_interval(paired)}."
+    if before is None or after is None:
+        side = before or after
+        if side is None:
+            raise InvalidInput("a verdict needs forecasts: before, after or both")
+        return _alone(side, wording, r, command, ours=after is not None)
+    name = wording.loss
+    losses = f"The {name} was {precise(before.loss)} and is {precise(after.loss)}{_with_change(paired)}."
     left = what_is_off(after, wording, r) if biased(after, r) else ""
     common = _Outlook("forecasts", name, paired, counts=_counts(before, after), losses=(losses,))
     if not biased(before, r):
@@ -161,7 +158,7 @@ class _Outlook:
     @property
     def gain(self) -> str:
         """The change of the loss."""
-        return "" if self.paired is None else relative(self.paired.difference, self.paired.before)
+        return "" if self.paired is None else self.paired.relative[1]
 
     def advice(self) -> Verdict:
         """To use ours, to keep the model's, or to wait."""
@@ -216,7 +213,7 @@ def explained(side: ColumnSummary) -> float | None:
 def _spread(side: ColumnSummary, r: float) -> bool:
     """Whether all cells together show more than chance would, by more than is negligible."""
     excess = per_round(side.swap_error - (side.chance_mean or 0.0), side, r)
-    return side.swap_error > (side.chance_high or 0.0) and excess > NEGLIGIBLE * (side.typical or 0.0)
+    return side.swap_error > (side.chance_high or 0.0) and excess > NEGLIGIBLE * side.typical
 
 
 def _know_nothing(side: ColumnSummary) -> bool:
@@ -247,7 +244,7 @@ def what_is_off(side: ColumnSummary, wording: Wording, r: float = 2.0) -> str:
     """The bias in a clause, the part that matters most first."""
     words, groups = wording, side.groups
     material = side.worth_correcting()
-    if groups is not None and material.any():
+    if material.any():
         everybody = f"forecasts are {words.bias(float(groups.mean[0]))} on average" if material[0] else ""
         if words.noun and everybody:
             everybody = everybody.removeprefix("forecasts are ")
@@ -268,66 +265,67 @@ def what_is_off(side: ColumnSummary, wording: Wording, r: float = 2.0) -> str:
 
 def _where(side: ColumnSummary, wording: Wording) -> tuple[str, ...]:
     """The worst groups with intervals and since when; or the worst range of forecasts, if no group stands out."""
-    groups = worst_groups(side, wording)
-    if groups:
-        return (groups,)
-    return (side.witness,) if side.n_worth_correcting else ()
+    return worst_groups(side, wording) or ((side.witness,) if side.n_worth_correcting else ())
 
 
-def _of_audit(side: ColumnSummary, wording: Wording, r: float, command: str | None) -> Verdict:
+_ALONE = {
+    ("model", "refit"): "Fit the model again: {}.",
+    ("model", "recalibrate"): "Recalibrate: {}.",
+    ("swapcal", "refit"): "The groups alone say little: a model is needed ({}).",
+    ("swapcal", "recalibrate"): "Some bias is left, which more rows take away: {}.",
+}
+"""Headlines of one column that is off, by whose it is and what is to be done; the bias goes into the braces."""
+
+_FIT_AGAIN = "Fit the model again with other features or newer rows; recalibrated, it is hardly more than a constant."
+_RUN = "swapcal run with these forecasts takes that bias away."
+
+
+def _alone(side: ColumnSummary, wording: Wording, r: float, command: str | None, *, ours: bool) -> Verdict:
+    """One column: that of a model, or `ours` of a run without a model to start from."""
     knowledge = _knowledge_sentence(side, wording)
     if not biased(side, r):
-        return _nothing(side, wording, r, knowledge)
-    off = what_is_off(side, wording, r)
+        verdict = _nothing(side, wording, r, knowledge)
+        headline = verdict.headline.replace("Nothing to correct", "The forecasts hold") if ours else verdict.headline
+        return Verdict("fine", headline, verdict.sentences)
+    kind: Literal["refit", "recalibrate"] = "refit" if _know_nothing(side) else "recalibrate"
+    headline = _ALONE["swapcal" if ours else "model", kind].format(what_is_off(side, wording, r))
     where = _where(side, wording)
-    if _know_nothing(side):
-        advice = (
-            "Fit the model again with other features or newer rows; recalibrated, it is hardly more than a constant."
-        )
-        return Verdict("refit", f"Fit the model again: {off}.", (knowledge, *where, advice))
-    advice = "Next: swapcal run with these forecasts takes that bias away." if command is None else f"Next: {command}"
-    return Verdict("recalibrate", f"Recalibrate: {off}.", (*where, knowledge, advice))
+    sentences = (knowledge, *where) if kind == "refit" else (*where, knowledge)
+    advice = _FIT_AGAIN if kind == "refit" else f"Next: {command or _RUN}"
+    return Verdict(kind, headline, sentences if ours else (*sentences, advice))
 
 
 def _nothing(side: ColumnSummary, wording: Wording, r: float, knowledge: str) -> Verdict:
     """No bias that is worth a correction."""
     words, groups = wording, side.groups
-    if per_round(side.chance_high or 0.0, side, r) > HOPELESS * (side.typical or 0.0):
+    if per_round(side.chance_high or 0.0, side, r) > HOPELESS * side.typical:
         return Verdict("fine", "No bias is shown, but these are too few rows to tell.", (knowledge,))
     more = ("They say little, though: a constant would do as well.",) if _idle(side) else ()
-    seen = () if groups is None else (seen_sentence(groups, words),)
-    if groups is not None and groups.significant.any():
+    seen = (seen_sentence(groups, words),)
+    if groups.significant.any():
         most = float(np.max(np.abs(groups.mean[groups.significant > 0])))
         who = groups_off(groups) if groups.n_significant else "all rows together are off beyond doubt"
         headline = f"Nothing worth correcting: {who}, but by {words.size(most)} at most."
         return Verdict("fine", headline, (*_where(side, wording), knowledge, *seen, *more))
-    n = 0 if groups is None else groups.n_used
+    n = groups.n_used
     whom = "" if n == 0 else f" in any of {n:,} groups" if n > 1 else " in the group"
     return Verdict("fine", f"Nothing to correct: no bias beyond chance{whom}.", (*seen, knowledge, *more))
-
-
-def _of_forecasts(side: ColumnSummary, wording: Wording, r: float) -> Verdict:
-    """A run without a model to start from."""
-    knowledge, where = _knowledge_sentence(side, wording), _where(side, wording)
-    if not biased(side, r):
-        said = _nothing(side, wording, r, knowledge)
-        return Verdict("fine", said.headline.replace("Nothing to correct", "The forecasts hold"), said.sentences)
-    off = what_is_off(side, wording, r)
-    if _know_nothing(side):
-        return Verdict("refit", f"The groups alone say little: a model is needed ({off}).", (knowledge, *where))
-    return Verdict("recalibrate", f"Some bias is left, which more rows take away: {off}.", (*where, knowledge))
 
 
 def healed(before: ColumnSummary, after: ColumnSummary) -> bool:
     """Whether groups that were off beyond doubt, and by more than is negligible, are off by half of that at most."""
     material = before.worth_correcting()
-    if before.groups is None or after.groups is None or not material.any():
+    if not material.any():
         return True
     now = dict(zip(after.groups.name, np.abs(np.nan_to_num(after.groups.mean)).tolist(), strict=True))
     places = np.flatnonzero(material).tolist()
     was = sum(float(before.groups.rows[j] * abs(before.groups.mean[j])) for j in places)
     left = sum(float(before.groups.rows[j]) * now.get(before.groups.name[j], 0.0) for j in places)
     return bool(left <= HEALED * was)
+
+
+def _with_change(paired: Paired | None) -> str:
+    return "" if paired is None else f": {paired.change}"
 
 
 def _dearer(before: ColumnSummary, after: ColumnSummary) -> str:
@@ -340,24 +338,11 @@ def _dearer(before: ColumnSummary, after: ColumnSummary) -> str:
 
 def _counts(before: ColumnSummary, after: ColumnSummary, what: str = "Groups off") -> tuple[str, ...]:
     """Groups that are off, before and after."""
-    if before.groups is None or after.groups is None or not before.groups.n_used:
+    if not before.groups.n_used:
         return ()
-    first, last, n = (
-        before.groups.n_significant,
-        after.groups.n_significant,
-        max(before.groups.n_used, after.groups.n_used),
-    )
+    first, last = before.groups.n_significant, after.groups.n_significant
+    n = max(before.groups.n_used, after.groups.n_used)
     return (f"{what} beyond doubt: {first:,} of {n:,} before, {last:,} after.",)
-
-
-def _interval(paired: Paired) -> str:
-    """The change of a loss, with its interval."""
-    low, middle, high = (relative(v, paired.before) for v in (paired.low, paired.difference, paired.high))
-    return f"{middle} ({percent(paired.confidence)} interval {low} to {high})"
-
-
-def _one(sentence: str) -> tuple[str, ...]:
-    return (sentence,) if sentence else ()
 
 
 # --------
@@ -365,6 +350,8 @@ def _one(sentence: str) -> tuple[str, ...]:
 
 BRIER, TOP = "Brier score of all classes", "top"
 N_NAMED = 3
+
+_NO_CLASS = "no class is off beyond chance"
 
 Sides = tuple[ColumnSummary | None, ColumnSummary | None]
 
@@ -394,11 +381,10 @@ def class_verdict(sections: "Sequence[Section]", paired: Mapping[str, Paired]) -
     means = {which: {name: float(v[0]) for name, v in some.items()} for which, some in top.means.items()}
     left = _what_is_off_in_classes(top.after, sides, 1)
     confidence, losses = _confidence(means), _class_losses(paired, means)
+    if top.before is None and left:
+        return Verdict("recalibrate", _ALONE["swapcal", "recalibrate"].format(left), (*confidence, *losses))
     if top.before is None:
-        if left:
-            headline = f"Some bias is left, which more rows take away: {left}."
-            return Verdict("recalibrate", headline, (*confidence, *losses))
-        return Verdict("fine", "The probabilities hold: no class is off beyond chance.", (*confidence, *losses))
+        return Verdict("fine", f"The probabilities hold: {_NO_CLASS}.", (*confidence, *losses))
     off, names = _what_is_off_in_classes(top.before, sides, 0), _off(sides, 0)
     log = paired.get("log loss")
     outlook = _Outlook(
@@ -406,8 +392,8 @@ def class_verdict(sections: "Sequence[Section]", paired: Mapping[str, Paired]) -
         BRIER,
         paired.get(BRIER),
         off=off,
-        holding="no class is off beyond chance",
-        price=f", but mind the log loss, {relative(log.difference, log.before)}" if log and log.low > 0 else "",
+        holding=_NO_CLASS,
+        price=f", but mind the log loss, {log.relative[1]}" if log and log.low > 0 else "",
         now=confidence,
         counts=_class_counts(top.before, top.after, sides),
         losses=losses,
@@ -431,7 +417,7 @@ def class_verdict(sections: "Sequence[Section]", paired: Mapping[str, Paired]) -
 def _off(sides: Mapping[str, Sides], at: int) -> list[str]:
     """Classes with bias beyond chance, the largest bias of everybody first."""
     off = {name: side for name, both in sides.items() if (side := both[at]) is not None and biased(side)}
-    return sorted(off, key=lambda name: -abs(float(off[name].known_groups.mean[0])))
+    return sorted(off, key=lambda name: -abs(float(off[name].groups.mean[0])))
 
 
 def _what_is_off_in_classes(top: ColumnSummary, sides: Mapping[str, Sides], at: int) -> str:
@@ -448,24 +434,23 @@ def _what_is_off_in_classes(top: ColumnSummary, sides: Mapping[str, Sides], at: 
 
 
 def _confidence(means: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
-    def told(which: str) -> str:
-        some = means[which]
-        return f"{100.0 * some['confidence']:.1f} % on average, and came up in {100.0 * some['right']:.1f} %"
-
-    if "before" not in means:
-        return (f"The likeliest class was given {told('after')} of the rows.",)
-    return (f"The likeliest class was given {told('before')} of the rows; now it is given {told('after')}.",)
+    given = {
+        which: f"{coverage_text(some['confidence'])} on average, and came up in {coverage_text(some['right'])}"
+        for which, some in means.items()
+    }
+    was = f"{given['before']} of the rows; now it is given " if "before" in given else ""
+    return (f"The likeliest class was given {was}{given['after']}{'' if was else ' of the rows'}.",)
 
 
 def _class_counts(before: ColumnSummary, after: ColumnSummary, sides: Mapping[str, Sides]) -> tuple[str, ...]:
     """Groups that are off, before and after, over the likeliest class and all classes."""
-    n = max(before.known_groups.n_used, after.known_groups.n_used)
-    first, last = (sum(side.known_groups.n_significant for both in sides.values() if (side := both[k])) for k in (0, 1))
+    n = max(before.groups.n_used, after.groups.n_used)
+    first, last = (sum(side.groups.n_significant for both in sides.values() if (side := both[k])) for k in (0, 1))
     if not n:
         return ()
     return (
-        f"Groups off beyond doubt: for the likeliest class {before.known_groups.n_significant:,} of {n:,} before, "
-        f"{after.known_groups.n_significant:,} after; over all classes {first:,} of {n * len(sides):,} before, "
+        f"Groups off beyond doubt: for the likeliest class {before.groups.n_significant:,} of {n:,} before, "
+        f"{after.groups.n_significant:,} after; over all classes {first:,} of {n * len(sides):,} before, "
         f"{last:,} after.",
     )
 
@@ -475,7 +460,7 @@ def _class_losses(paired: Mapping[str, Paired], means: Mapping[str, Mapping[str,
         some = means["after"]
         return (f"The {BRIER} is {precise(some['brier'])}, the log loss {precise(some['log_loss'])}.",)
     text = "; ".join(
-        f"the {name} was {precise(pair.before)} and is {precise(pair.after)}: {_interval(pair)}"
+        f"the {name} was {precise(pair.before)} and is {precise(pair.after)}{_with_change(pair)}"
         for name, pair in paired.items()
     )
     return (f"{text[0].upper()}{text[1:]}.",)
@@ -522,11 +507,11 @@ def interval_verdict(section: "Section", wording: Wording, paired: Paired | None
     widths = {which: float(some["width"][0]) for which, some in section.means.items()}
     now, sizes = (_coverage_sentence(before, after, level),), (width_sentence(widths), _score_sentence(paired, after))
     left = what_is_off(after, wording) if after.worth_correcting().any() else ""
-    seen = (seen_sentence(after.known_groups, wording),)
+    seen = (seen_sentence(after.groups, wording),)
     if before is None:
         if left:
-            named = _one(worst_groups(after, wording))
-            return Verdict("recalibrate", f"The intervals are still learning: {left}.", (*now, *named, *sizes))
+            sentences = (*now, *worst_groups(after, wording), *sizes)
+            return Verdict("recalibrate", f"The intervals are still learning: {left}.", sentences)
         return Verdict("fine", f"The intervals hold: {_holding(after, level)}.", (*now, *sizes, *seen))
     off = what_is_off(before, wording) if before.worth_correcting().any() else ""
     if off.startswith("coverage too"):
@@ -540,7 +525,7 @@ def interval_verdict(section: "Section", wording: Wording, paired: Paired | None
         not_yet=f"{off}, {LESS_THAN_HALF}" if left and not healed(before, after) else "",
         now=now,
         counts=_counts(before, after, "Groups whose coverage is off"),
-        named=_one(worst_groups(before, wording)),
+        named=worst_groups(before, wording),
         losses=sizes,
         still=(f"Not there yet, and falling with more rows: {left}.",) if left else (),
         seen=seen,
@@ -563,27 +548,27 @@ def width_sentence(widths: dict[str, float]) -> str:
 
 
 def _score_sentence(paired: Paired | None, after: ColumnSummary) -> str:
+    start = f"The {SCORE}, width plus a price for misses,"
     if paired is None:
-        return f"The {SCORE}, width plus a price for misses, is {precise(after.loss)}; lower is better."
-    start = f"The {SCORE}, width plus a price for misses, was {precise(paired.before)} and is {precise(paired.after)}"
-    return f"{start}: {_interval(paired)}."
+        return f"{start} is {precise(after.loss)}; lower is better."
+    return f"{start} was {precise(paired.before)} and is {precise(paired.after)}{_with_change(paired)}."
 
 
 def _coverage_sentence(before: ColumnSummary | None, after: ColumnSummary, level: float) -> str:
     """Coverage of everybody and of the group that is furthest away, before and after."""
-    now = coverage_text(level + float(after.known_groups.mean[0]))
-    was = "" if before is None else f"was {coverage_text(level + float(before.known_groups.mean[0]))} and "
+    now = coverage_text(level + float(after.groups.mean[0]))
+    was = "" if before is None else f"was {coverage_text(level + float(before.groups.mean[0]))} and "
     text = f"Coverage of all rows {was}is {now}; {percent(level)} was asked for."
     sides = [(which, side) for which, side in (("before", before), ("after", after)) if side is not None]
     worst = [f"{_worst(side, level)} {which}" if before is not None else _worst(side, level) for which, side in sides]
-    if any(worst) and after.known_groups.n_used:
+    if any(worst) and after.groups.n_used:
         text += f" Furthest from it: {', '.join(worst)}."
     return text
 
 
 def _worst(side: ColumnSummary, level: float) -> str:
     """The group that is furthest from the level beyond what chance explains, or, without any, by itself."""
-    groups = side.known_groups
+    groups = side.groups
     chosen = groups.ranked()
     if not len(chosen):
         return ""
@@ -592,7 +577,7 @@ def _worst(side: ColumnSummary, level: float) -> str:
 
 
 def _holding(side: ColumnSummary, level: float) -> str:
-    groups = side.known_groups
+    groups = side.groups
     covered = (
         f"{coverage_text(level + float(groups.mean[0]))} of the outcomes are covered where {percent(level)} was asked"
     )
@@ -622,14 +607,14 @@ def comparison_verdict(sections: "Sequence[Section]", paired: Mapping[str, Paire
     n_rows : int
         Rows with a forecast of every model.
     """
-    first, off = sections[0].title, {one.title: one.leading.known_groups.n_significant for one in sections}
+    first, off = sections[0].title, {one.title: one.leading.groups.n_significant for one in sections}
     better = {model: pair for model, pair in paired.items() if pair.high < 0.0}
     fewest = min(off, key=lambda model: off[model])
     if better:
         best = min(better, key=lambda model: better[model].difference)
         headline = (
             f"{shortened(best, 40)} is better than {shortened(first, 40)}: {loss} "
-            f"{relative(better[best].difference, better[best].before)}, groups off beyond doubt {off[best]:,} instead "
+            f"{better[best].relative[1]}, groups off beyond doubt {off[best]:,} instead "
             f"of {off[first]:,}."
         )
     elif paired and all(pair.low > 0.0 for pair in paired.values()):
@@ -647,7 +632,7 @@ def comparison_verdict(sections: "Sequence[Section]", paired: Mapping[str, Paire
 
 def _model_sentence(section: "Section", first: str, pair: Paired, loss: str) -> str:
     """The difference of a model's loss from that of the first, where it is better and where it is worse."""
-    low, middle, high = (relative(value, pair.before) for value in (pair.low, pair.difference, pair.high))
+    low, middle, high = pair.relative
     text = f"{section.title}: {loss} {middle} against {first} (95 % interval {low} to {high})"
     difference = section.difference
     if difference is None or len(difference.mean) < 2:

@@ -20,15 +20,10 @@ _PROPERTIES: dict[str, Elicitable] = {"mean": Mean(), "quantile": Quantile(0.9),
 
 
 @dataclass(frozen=True, slots=True)
-class Lure:
+class Lure(Adversary):
     """Labels lie at the hint, so that values appear there; a value that was played less than twice is punished."""
 
-    arena: Arena
     fresh: int = 2
-
-    def context(self, t: int, books: Books, u: float) -> int:
-        """Any."""
-        return self.arena.row(u)
 
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
         """At the hint, or at the far end for a value that is new."""
@@ -39,15 +34,10 @@ class Lure:
 
 
 @dataclass(frozen=True, slots=True)
-class Turncoat:
+class Turncoat(Adversary):
     """The hint is right for half of the rounds, and its opposite from then on."""
 
-    arena: Arena
     n_rounds: int
-
-    def context(self, t: int, books: Books, u: float) -> int:
-        """Any."""
-        return self.arena.row(u)
 
     def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
         """At the hint, or across."""

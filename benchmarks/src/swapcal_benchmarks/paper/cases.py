@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from swapcal.learners import GradientDescent, MultiplicativeWeights
-from swapcal.paper.algorithm1 import Algorithm1
-from swapcal.paper.algorithm2 import Algorithm2
+from swapcal.paper.algorithms import Algorithm1, Algorithm2
 from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.protocols import Elicitable
 from swapcal_benchmarks.paper.known_laws import KnownLaws, binary_scene, narrow_scene, wide_scene

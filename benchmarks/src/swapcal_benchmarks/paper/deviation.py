@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swapcal.paper.algorithm2 import Algorithm2
+from swapcal.paper.algorithms import Algorithm2
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.paper.cases import PaperAlgorithm
 

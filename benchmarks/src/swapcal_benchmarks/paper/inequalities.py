@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swapcal.paper.algorithm2 import Algorithm2
+from swapcal.paper.algorithms import Algorithm2
 from swapcal.paper.grid import Support
 from swapcal.paper.method import Plan
 from swapcal.protocols import Row

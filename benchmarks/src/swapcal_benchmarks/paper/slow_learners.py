@@ -10,7 +10,7 @@ import numpy as np
 from swapcal.audits import swap_multicalibration_error
 from swapcal.engine.kernels import safe_exp
 from swapcal.learners import MultiplicativeWeights
-from swapcal.paper.algorithm2 import Algorithm2
+from swapcal.paper.algorithms import Algorithm2
 from swapcal.properties import Mean
 from swapcal.protocols import Row
 from swapcal.typing import Float64Array, Spec

@@ -200,9 +200,13 @@ def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
     status = [word for played in parts for word in played.status]
     forecast = np.concatenate([played.forecast for played in parts]) if parts else np.zeros(0)
     forecast = pa.array(forecast, mask=np.isnan(forecast))
-    made = {columns.key: table[columns.key], columns.id: table[columns.id], columns.time[0]: table[columns.time[0]]}
+    columns_out = {
+        columns.key: table[columns.key],
+        columns.id: table[columns.id],
+        columns.time[0]: table[columns.time[0]],
+    }
     return pa.table(
-        {**made, columns.y: table[columns.y], columns.output: forecast, "status": pa.array(status, pa.string())}
+        {**columns_out, columns.y: table[columns.y], columns.output: forecast, "status": pa.array(status, pa.string())}
     )
 
 
