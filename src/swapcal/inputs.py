@@ -203,11 +203,11 @@ def plain_number(value: object, name: str) -> float:
     return float(value)
 
 
-def level(value: object) -> float:
+def level(value: object, name: str = "level") -> float:
     """A level strictly between 0 and 1, as the ends identify nothing inside the label range."""
-    result = plain_number(value, "level")
+    result = plain_number(value, name)
     if not 0.0 < result < 1.0:
-        raise InvalidInput(f"level must lie strictly between 0 and 1; got {value!r} (for 90 % give 0.9)")
+        raise InvalidInput(f"{name} must lie strictly between 0 and 1; got {value!r} (for 90 % give 0.9)")
     return result
 
 

@@ -166,8 +166,8 @@ def test_both_questions_are_answered(answers: tuple[Answer, ...]) -> None:
         result = answer.result
         assert result.counts.scored + result.counts.without_outcome == 700
         assert result.counts.without_outcome > 10
-        assert result.config["learn"] is False
-        assert answer.learning.config["learn"] is True
+        assert result.config.learn is False
+        assert answer.learning.config.learn is True
         assert {"carrier=EV", "origin=JFK", "hour=7", "dest=BOS", "carrier=EV & origin=JFK"} <= set(result.first.groups)
         text = answer.page.read_text(encoding="utf-8")
         assert f"{result.source}</" in text

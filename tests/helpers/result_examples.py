@@ -99,7 +99,7 @@ def hostile_example() -> Result:
         with_section(result, **sides),
         source=f"{script}.csv",
         verdict=Verdict("recalibrate", f"Bad {script}", (script, "<b>bold</b>")),
-        config={script: script, "<i>": ["<b>", None, 3.5]},
+        details={script: script, "<i>": ["<b>", None, 3.5]},
         versions={"<u>": script},
         wording=replace(result.wording, loss="<loss>"),
         paired={"<loss>": next(iter(result.paired.values()))},

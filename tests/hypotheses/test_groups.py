@@ -16,7 +16,7 @@ from effort import some
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
 from swapcal.hypotheses import Groups, from_spec
 from swapcal.protocols import Row, Rows
-from swapcal.tables.coded import Coded, text
+from swapcal.tables.batch import Coded, text
 
 pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
 

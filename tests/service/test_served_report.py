@@ -70,7 +70,7 @@ def test_forgotten_cases_are_among_those_without_outcome(registry: Registry) -> 
     assert learned is not None
     result = recorded_result("late", stream.spec, stream.groups, learned, msgspec.structs.asdict(stream.status()))
     assert (result.counts.scored, result.counts.without_outcome) == (83, 17)
-    assert result.config["forgotten of the stream"] == 7
+    assert result.details["forgotten of the stream"] == 7
 
 
 @pytest.mark.slow

@@ -397,3 +397,14 @@ def test_every_conflict_is_said_and_names_real_options() -> None:
         with pytest.raises(InvalidInput, match="goes without") as error:
             TaskConfig("y", **{one: values[one], other: values[other]})
         assert str(error.value) == f"--{one} goes without --{other}: {why}"
+
+
+@pytest.mark.parametrize("value", [[1], {"a": 1}, b"x"])
+def test_options_of_a_wrong_kind_are_refused_by_their_name(value: Any) -> None:
+    """Whoever reads options, a file or a service, gets to hear which of them is wrong."""
+    for name in {each.name for each in fields(TaskConfig)} - {"groups", "linear", "categories"}:
+        with pytest.raises(InvalidInput, match=f"^{name} must"):
+            TaskConfig.from_mapping({"y": "y", name: value})
+    for name, wrong in (("bins", 0), ("seed", -1), ("jitter", -0.5), ("interval", 1.5), ("classes", 1), ("delay", 5)):
+        with pytest.raises(InvalidInput, match=f"^{name} must"):
+            TaskConfig.from_mapping({"y": "y", name: wrong})

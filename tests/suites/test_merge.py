@@ -363,7 +363,7 @@ def test_the_verdict_of_a_sum_is_that_of_all_rows(tmp_path: Path, whole_numbers:
     for some in (rows[2000:], rows[:1000], rows[1000:2000]):
         x = {name: [row[name] for row in some] for name in ("city", "age")}
         parts.append(filled(empty, x, *(np.array([row[name] for row in some]) for name in ("score", "late"))))
-    two = merged_result(added_up(parts, "as they are"), source="3 parts", config=question.settings())
+    two = merged_result(added_up(parts, "as they are"), source="3 parts", config=question)
     assert two.verdict.kind == one.verdict.kind
     assert two.verdict.headline == one.verdict.headline
     assert two.verdict.sentences[0] == one.verdict.sentences[0]

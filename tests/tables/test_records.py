@@ -20,9 +20,8 @@ from commands import run
 from effort import crossed, some
 from swapcal.errors import DataError, InvalidInput, MissingExtra
 from swapcal.hypotheses import Groups
-from swapcal.tables import sources, text
-from swapcal.tables.batch import Batch
-from swapcal.tables.coded import Coded
+from swapcal.tables import sources
+from swapcal.tables.batch import Batch, Coded
 from swapcal.tables.records import Records, RereadableSource, read
 from swapcal.tables.sources import Piece
 from swapcal.tasks.audit import audit
@@ -159,7 +158,7 @@ def test_sizes_and_progress(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_memory_does_not_grow_with_the_file(packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "BLOCK", 1 << 14)
+    monkeypatch.setattr(sources, "BLOCK", 1 << 14)
     rows = b"".join(b"city%d,%d\n" % (k % 20, k) for k in range(200_000))
     data = b"city,k\n" + rows
     source: Any = io.BytesIO(gzip.compress(data, 1)) if packed else saved(tmp_path / "t.csv", data)
@@ -170,7 +169,7 @@ def test_memory_does_not_grow_with_the_file(packed: bool, tmp_path: Path, monkey
         peak = max(peak, pa.total_allocated_bytes() - before)
     assert total == 200_000 * 199_999 / 2
     # The whole file would be 160 blocks.
-    assert peak < 8 * text.BLOCK
+    assert peak < 8 * sources.BLOCK
 
 
 def test_one_batch_is_alive_at_a_time() -> None:
@@ -239,7 +238,7 @@ def test_rows_are_cut_where_they_end(table: list[tuple[str, str]], size: int, qu
     written = io.StringIO()
     csv.writer(written, lineterminator=end, quoting=quoting).writerows([("u", "v"), *table])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "BLOCK", size)
+        patch.setattr(sources, "BLOCK", size)
         batches = list(read(io.BytesIO(written.getvalue().encode())))
     for name, column in zip("uv", zip(*table, strict=True), strict=True):
         cells = [cell for batch in batches for cell in texts(batch.column(name))]
@@ -248,7 +247,7 @@ def test_rows_are_cut_where_they_end(table: list[tuple[str, str]], size: int, qu
 
 @pytest.mark.parametrize("size", [5, 11, 64, 1 << 20])
 def test_a_stray_quotation_mark_is_a_character(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "BLOCK", size)
+    monkeypatch.setattr(sources, "BLOCK", size)
     rows = b'2" pipe,1\n"two\nlines",2\n"in ""marks""",3\nplain,4\n"open" end,5\n' * 5
     batches = list(read(io.BytesIO(b"what,n\n" + rows)))
     assert np.array_equal(np.concatenate([batch.numbers("n") for batch in batches]), [1, 2, 3, 4, 5] * 5)
@@ -274,7 +273,7 @@ def test_a_program_may_end_before_its_file(tmp_path: Path) -> None:
 
 
 def test_a_column_may_change_its_face_after_the_first_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "BLOCK", 1 << 12)
+    monkeypatch.setattr(sources, "BLOCK", 1 << 12)
     rows = [f"{'' if k < 3000 else k},{k if k < 3000 else 'A' + str(k % 3)}" for k in range(5000)]
     path = saved(tmp_path / "t.csv", ("late,code\n" + "\n".join(rows)).encode())
     batches = list(read(path, batch_rows=500))

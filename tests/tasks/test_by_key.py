@@ -15,8 +15,7 @@ from swapcal.errors import DataError, StateFileError
 from swapcal.forecaster import Forecaster
 from swapcal.keyed import forecaster_for_key, key_text
 from swapcal.keyed.store import StateStore
-from swapcal.tables import records
-from swapcal.tables.coded import Coded
+from swapcal.tables.batch import Coded
 from swapcal.tasks import by_key
 from swapcal.tasks.by_key import KeyAssignment, run_by_key
 from swapcal.tasks.config import TaskConfig
@@ -83,9 +82,6 @@ def test_it_goes_on_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     written(tmp_path / "rows.csv")
     run_by_key(tmp_path / "rows.csv", QUESTION, out=tmp_path / "whole.csv", processes=2)
     monkeypatch.setattr(by_key, "TOGETHER", 500)
-    # One batch is one file here, so the rows are made to come in smaller ones.
-    real = records.read
-    monkeypatch.setattr(by_key, "read", lambda source, columns: real(source, columns=columns, batch_rows=400))
     out, state = tmp_path / "parts.csv", tmp_path / "run.db"
     asked = {"n": 0}
 

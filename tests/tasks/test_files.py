@@ -1,5 +1,6 @@
 """What was in files, and what a run does to it: nothing is lost, mixed up, read twice, or written in two places."""
 
+import hashlib
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,11 @@ import swapcal as sc
 from commands import ASKED, lines_of, process, refused, run, swapcal, table
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.state import atomic_write
-from swapcal.tables.batch import Batch
+from swapcal.tables.batch import Batch, Fingerprint
 from swapcal.tables.records import read
 from swapcal.tasks import checkpoint, outputs
-from swapcal.tasks.checkpoint import Checkpoint, Fingerprint
+from swapcal.tasks.checkpoint import Checkpoint, StateLock, lock_of
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.files import StateLock, lock_of
 from swapcal.tasks.runner import Stopped
 
 parquet: Any = pytest.importorskip("pyarrow.parquet")
@@ -71,7 +72,7 @@ def test_only_the_file_that_was_opened_is_looked_at_again(folder: Path) -> None:
     outcome = swapcal("run", "-", *ASKED, "--json", stdin="".join(lines_of(600)).encode())
     assert json.loads(outcome.stdout)["result"]["config"]["horizon"] is None
     with open(folder / "in.csv", "rb") as stream:
-        assert run(stream, QUESTION).config["horizon"] is None
+        assert run(stream, QUESTION).config.horizon is None
 
 
 @posix
@@ -495,3 +496,33 @@ def test_every_format_has_the_numbers_to_the_last_digit(folder: Path) -> None:
     rows = [dict(zip(head.split(","), map(float, line.split(",")), strict=True)) for line in lines]
     assert [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()] == rows
     assert parquet.read_table(folder / "out.parquet").to_pylist() == rows
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_forged_positions_are_refused_and_touch_nothing(folder: Path, ending: str) -> None:
+    """Also where the digest fits: a position that is not behind the rows that are done would lose or repeat some."""
+    files: dict[str, Any] = {"out": folder / f"out.{ending}", "state": folder / "run.state", "seed": 1}
+    calls = iter([False, True])
+    with pytest.raises(Stopped):
+        run(read("in.csv", columns=QUESTION.columns, batch_rows=200), QUESTION, stop=lambda: next(calls), **files)
+    saved = Checkpoint.load(files["state"])
+    assert saved.output is not None
+    inner, rows = (saved.output["rows"], ".rows") if ending == "parquet" else (saved.output, "")
+    data = (folder / f"out.{ending}{rows}").read_bytes()
+    changes: list[dict[str, Any]] = [{"bytes": size} for size in (-1, -(10**30), 10**30, 1.5, True, None, "9", [9])]
+    cuts = {cut: hashlib.blake2b(data[:cut], digest_size=16) for cut in (0, len(data) // 2, data.find(b"\n") + 1)}
+    changes += [{"bytes": cut, "digest": digest.hexdigest()} for cut, digest in cuts.items()]
+    forged = [replace(saved, rows=saved.rows - 100), replace(saved, rows=saved.rows + 1)]
+    for change in changes:
+        position = {**inner, **change}
+        forged.append(replace(saved, output={**saved.output, "rows": position} if rows else position))
+    for each in forged:
+        each.save(files["state"])
+        before = contents(folder)
+        with pytest.raises(StateFileError):
+            run("in.csv", QUESTION, **files)
+        assert contents(folder) == before
+    saved.save(files["state"])
+    run("in.csv", QUESTION, **files)
+    run("in.csv", QUESTION, out=folder / f"whole.{ending}", seed=1)
+    assert files["out"].read_bytes() == (folder / f"whole.{ending}").read_bytes()

@@ -1,7 +1,6 @@
 """Outcomes that come late: by their times, or filled in later, in the file or by a second one; each is learned once."""
 
 import csv
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -269,18 +268,15 @@ def test_a_name_of_two_rows_is_refused(desk: Desk) -> None:
     assert (desk.folder / "run.state").read_bytes() == state
 
 
-def test_what_came_too_late_is_counted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    make: Callable[..., sc.Forecaster] = sc.Forecaster
-    monkeypatch.setattr("swapcal.tasks.scalar.Forecaster", lambda *a, **k: make(*a, **k, max_pending=100))
-    first = desk.run(desk.write(~desk.blank))
+def test_what_came_too_late_is_counted(desk: Desk) -> None:
+    first = desk.run(desk.write(~desk.blank), max_pending=100)
     gone = np.flatnonzero(desk.blank[: N - 100])
     assert first.lateness.n_expired == len(gone)
-    monkeypatch.setattr("swapcal.tasks.scalar.Forecaster", make)
     come = np.ones(N, dtype=bool)
-    result = desk.run(desk.write(come))
+    result = desk.run(desk.write(come), max_pending=100)
     assert desk.said[1].startswith(f"{len(gone)} outcomes came after 100 later rows")
     assert result.counts.scored == N - len(gone)
-    desk.run(desk.write(come))
+    desk.run(desk.write(come), max_pending=100)
     assert desk.said == ["nothing to do: all 400 rows of in.csv are done"]
 
 

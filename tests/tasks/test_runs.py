@@ -55,7 +55,7 @@ def outputs_of(folder: Path, source: Any, question: TaskConfig = QUESTION, **set
 def test_forecasts_are_those_of_the_forecaster(tmp_path: Path) -> None:
     columns = table()
     result = run(columns, QUESTION, out=tmp_path / "out.csv", seed=5)
-    limit = result.config["limit"]
+    limit = result.config.limit
     groups = Groups(["g", ("g", "h")], limit=limit)
     groups.fit({name: columns[name][:500] for name in "gh"})
     forecaster = sc.Forecaster(sc.Mean(), groups, horizon=1500, seed=5)
@@ -64,7 +64,7 @@ def test_forecasts_are_those_of_the_forecaster(tmp_path: Path) -> None:
     np.testing.assert_array_equal(out["forecast"], forecasts)
     np.testing.assert_array_equal(out["before"], columns["p"])
     np.testing.assert_array_equal(out["row"], np.arange(1, 1501))
-    assert result.config["horizon"] == 1500
+    assert result.config.horizon == 1500
     assert result.guarantee.bound == forecaster.guarantee(0.05)
     rows = groups.rows({name: columns[name] for name in "gh"}, 1500)
     dense = np.zeros((1500, groups.n))
@@ -156,18 +156,18 @@ def test_no_hint_and_no_groups(tmp_path: Path) -> None:
 
 def test_a_horizon_is_what_the_source_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = table(300)
-    assert run(columns, QUESTION).config["horizon"] == 300
-    assert run(columns, QUESTION, horizon=5000).config["horizon"] == 5000
+    assert run(columns, QUESTION).config.horizon == 300
+    assert run(columns, QUESTION, horizon=5000).config.horizon == 5000
     source = tmp_path / "in.csv"
     pd.DataFrame(columns).to_csv(source, index=False)
-    assert run(source, QUESTION).config["horizon"] == 300
+    assert run(source, QUESTION).config.horizon == 300
     packed = tmp_path / "in.csv.gz"
     packed.write_bytes(gzip.compress(source.read_bytes()))
-    assert run(packed, QUESTION).config["horizon"] is None
+    assert run(packed, QUESTION).config.horizon is None
     with open(source, "rb") as stream:
-        assert run(io.BytesIO(stream.read()), QUESTION).config["horizon"] is None
+        assert run(io.BytesIO(stream.read()), QUESTION).config.horizon is None
     monkeypatch.setattr(runner, "_HEAD", 2000)
-    assert 270 <= run(source, QUESTION).config["horizon"] <= 330
+    assert 270 <= (run(source, QUESTION).config.horizon or 0) <= 330
 
 
 def test_a_model_that_learns_and_a_linear_class() -> None:
@@ -208,7 +208,7 @@ def test_a_sharp_hint_gets_a_finer_grid_and_keeps_its_loss() -> None:
     columns = {"y": truth + 0.01 * rng.normal(size=6_000), "p": truth, "g": np.where(np.arange(6_000) % 2, "a", "b")}
     question = TaskConfig("y", "p", groups=["g"], low=-0.1, high=1.1)
     usual, finer = (run(columns, question, bins=bins, seed=1) for bins in (15, None))
-    assert finer.config["bins"] > 30 > usual.config["bins"] == 15
+    assert (finer.config.bins or 0) > 30 > 15 == usual.config.bins
     ratios = [each.change.after / each.change.before for each in (usual, finer) if each.change is not None]
     assert ratios[1] < 1.05 < 1.5 < ratios[0]
 
@@ -327,7 +327,7 @@ def test_good_intervals_are_kept() -> None:
         ({}, {"p": ["hi", "lo"]}, "name the lower end first: --p lo,hi"),
         ({}, {"p": ["a", "b", "c", "d"]}, "lower,forecast,upper"),
         ({}, {"p": ["lo", "nowhere"]}, "nowhere"),
-        ({}, {"interval": 90.0}, "level"),
+        ({}, {"interval": 90.0}, "interval must lie"),
         ({"y": np.nan}, {}, "no outcome"),
         ({"y": [*np.arange(15.0), *[np.nan] * (N - 15)]}, {}, "21 outcomes"),
     ],

@@ -3,18 +3,19 @@
 Whatever takes time to import is imported by the command that needs it, so that `--help` answers at once.
 """
 
+import codecs
+import io
+import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from swapcal.cli.audit import audit
-from swapcal.cli.options import AsJson
-from swapcal.cli.run import run
+from swapcal.cli.commands import AsJson, TaskCommand, audit, run, watch
 from swapcal.cli.serve import serve
 from swapcal.cli.terminal import HELP, error_boundary, needs, stop
-from swapcal.cli.watch import watch
 from swapcal.text.numbers import printable
 
 # --------
@@ -82,7 +83,7 @@ def report(
         progress.append("stopped; no page was written")
         needs("jinja2", "pages")
         from swapcal.cli.output import plain, save_page
-        from swapcal.tasks.files import check_distinct, check_page
+        from swapcal.tasks.checkpoint import check_distinct, check_page
         from swapcal.tasks.result import read_result
 
         check_distinct({"the result": 0 if file == "-" else file, "the page": out})
@@ -121,9 +122,8 @@ def _main(
     """
 
 
-app.command()(audit)
-app.command()(run)
-app.command()(watch)
+for each in (audit, run, watch):
+    app.command(cls=TaskCommand)(each)
 app.command()(report)
 app.command()(demo)
 app.add_typer(serve, name="serve")
@@ -132,3 +132,25 @@ app.command(
     add_help_option=False,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )(bench)
+
+
+def main() -> None:
+    """The console script."""
+    codecs.register_error("swapcal.plain", _plain)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="swapcal.plain")
+    try:
+        app()
+    except BrokenPipeError:
+        # Whoever read the output has gone, as `head` does; nothing is left to say, also not while Python shuts down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that a terminal lacks: a hyphen for the minus sign, so that no number loses it."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join({"\u2212": "-", "\u2013": "-", "\u00d7": "x"}.get(each, "?") for each in lacking), error.end

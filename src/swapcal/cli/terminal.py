@@ -1,4 +1,4 @@
-"""Ctrl-C during a run: it finishes its batch, and says how to go on."""
+"""How commands go on and end: progress, exit codes, errors as sentences, and Ctrl-C, which lets a batch finish."""
 
 import os
 import shlex
@@ -12,11 +12,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from swapcal.text.numbers import printable
+from swapcal.text.numbers import counted, printable
+
+if TYPE_CHECKING:
+    from swapcal.tables.records import Records, RereadableSource
 
 # --------
 # How commands end: exit codes, and every error as one sentence without a traceback.
@@ -127,3 +130,52 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         yield stop
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+# --------
+# Progress with rate and time left, on standard error; and where the work stood when it was stopped.
+
+
+@contextmanager
+def following(
+    records: "Records | RereadableSource", doing: str, stopped: list[str], after: str = ""
+) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error while records are read; yields what is to be called with the number of rows done.
+
+    Parameters
+    ----------
+    records : Records or RereadableSource
+        Their size in bytes or rows, if known, gives the time left.
+    doing : str
+        What is being done, before the bar.
+    stopped : list of str
+        Its first entry is kept up to date: the sentence for Ctrl-C.
+    after : str
+        What that sentence adds, such as how to go on.
+    """
+    from rich import progress as bars
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    total = records.bytes_total or records.n_rows
+    known = (bars.BarColumn(bar_width=20), bars.TaskProgressColumn()) if total else (bars.SpinnerColumn(),)
+    rate = bars.TextColumn("{task.fields[rate]}", style="progress.data.speed")
+    columns = (
+        bars.TextColumn("{task.description}"),
+        *known,
+        rate,
+        bars.TimeElapsedColumn(),
+        bars.TimeRemainingColumn(),
+    )
+    end = after or "nothing was written"
+    stopped[:] = [f"stopped before the first rows of {records.name} were done; {end}"]
+    with bars.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(doing, total=total, rate=counted(0))
+
+        def progress(rows: int) -> None:
+            stopped[:] = [f"stopped after row {rows:,} of {records.name}; {end}"]
+            done, seconds = records.bytes_done if records.bytes_total else rows, bar.tasks[0].elapsed or 0.0
+            speed = f" {rows / seconds:,.0f}/s" if seconds > 0.5 else ""
+            bar.update(task, completed=done, rate=f"{counted(rows)}{speed}")
+
+        yield progress

@@ -129,7 +129,7 @@ def _run(scene: Scene, task: Task, model: Float64Array, who: str, steps: Steps, 
             warnings.simplefilter("ignore", kind)
         config = replace(task.question, learn=learn, jitter=task.jitter, seed=SEED)
         result = runner.run({**scene.columns, MODEL: model}, config, progress=done)
-    return replace(result, source=f"{scene.source}: {task.subject}", config={**result.config, **scene.about})
+    return replace(result, source=f"{scene.source}: {task.subject}", details=dict(scene.about))
 
 
 # --------

@@ -16,7 +16,7 @@ from swapcal.inputs import column_names, integer, real, short_repr
 from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.protocols import Row, Rows
 from swapcal.sparse import CaseColumns, as_case, assembled, check_rows
-from swapcal.tables.coded import Coded, as_number, text
+from swapcal.tables.batch import Coded, as_number, text
 from swapcal.tables.grouping import ColumnComparison, Function, band_edges, definitions, groups_from_spec
 from swapcal.tables.vocabulary import (
     KeyedColumn,

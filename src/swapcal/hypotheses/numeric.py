@@ -10,7 +10,7 @@ from swapcal.hypotheses.linear import Linear, LinearEvidence
 from swapcal.inputs import real, short_repr
 from swapcal.protocols import Row, Rows
 from swapcal.sparse import as_case, check_rows
-from swapcal.tables.coded import Coded, as_number, text
+from swapcal.tables.batch import Coded, as_number, text
 from swapcal.tables.vocabulary import fetch
 from swapcal.typing import Float64Array, Spec
 

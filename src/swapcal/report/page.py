@@ -154,7 +154,7 @@ def _config(result: Result) -> list[tuple[str, str]]:
     lines: dict[str, Any] = {"source": result.source, "property": result.property}
     if result.range is not None:
         lines["range of outcomes"] = f"{number(result.range.low, 6)} to {number(result.range.high, 6)}"
-    lines |= {name: value for name, value in result.config.items() if name != "property"}
+    lines |= {name: value for name, value in result.settings.items() if name != "property"}
     asked = {
         name: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False, default=str) for name, v in lines.items()
     }

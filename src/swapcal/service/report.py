@@ -23,8 +23,8 @@ from swapcal.service.schemas import Problem, StreamStatus
 from swapcal.service.spec import StreamSpec
 from swapcal.service.store import Event, opened
 from swapcal.service.stream import Stream, columns, groups_row, unweighted
-from swapcal.tasks.contexts import ContextColumns, ContextRows
-from swapcal.tasks.evaluation import Evaluation
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.evaluation import ContextColumns, ContextRows, Evaluation
 from swapcal.tasks.result import Counts, History, Range, Result, Section, versions
 from swapcal.tasks.survey import binning
 from swapcal.text.verdict import verdict
@@ -96,7 +96,8 @@ def recorded_result(
         counts=Counts(scored=both.after.n_rounds, rows=both.after.n_rounds + missing, without_outcome=missing),
         verdict=verdict(before, after, wording=kind.wording, paired=paired),
         sections=(Section("", before, after, both.after.names, history=history_of_errors),),
-        config=dict(_config(spec, cases, status)),
+        config=TaskConfig("the outcome", property=kind, groups=[_group(one) for one in spec.groups]),
+        details=dict(_details(spec, cases, status)),
         versions=versions(),
         range=Range(kind.low, kind.high),
         paired={} if paired is None else {kind.wording.loss: paired},
@@ -108,12 +109,15 @@ def _errors(both: Evaluation) -> tuple[float, float]:
     return before, both.after.swap_error(2.0)
 
 
-def _config(spec: StreamSpec, cases: LearnedCases, status: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _group(one: str | list[str]) -> str | tuple[str, ...]:
+    return one if isinstance(one, str) else tuple(one)
+
+
+def _details(spec: StreamSpec, cases: LearnedCases, status: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """What it takes to know which cases these are."""
     moment = "%Y-%m-%d %H:%M:%S"
     yield "first case", time.strftime(moment, time.gmtime(cases.first)) + " UTC"
     yield "last case", time.strftime(moment, time.gmtime(cases.last)) + " UTC"
-    yield "groups", [one if isinstance(one, str) else list(one) for one in spec.groups]
     yield "outcome_order", spec.outcome_order
     for field in ("forecasts", "outcomes", "pending", "held", "expired", "forgotten", "late", "stood_back", "alarms"):
         yield f"{field} of the stream", status[field]

@@ -1,19 +1,158 @@
-"""Some rows of a table, column by column: as numbers, or by their distinct values."""
+"""Columns of a table, and some rows of one: as numbers, by their distinct values, and as a digest of every cell."""
 
+import hashlib
 import math
-from collections.abc import Mapping
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal.errors import DataError
+from swapcal.errors import DataError, InvalidInput
 from swapcal.inputs import short_repr
-from swapcal.tables.coded import Coded, coded, text
-from swapcal.tables.sources import chosen, package
-from swapcal.tables.text import NULLS
-from swapcal.typing import Float64Array
+from swapcal.tables.sources import NULLS, chosen, package
+from swapcal.typing import Float64Array, IntArray
+
+# --------
+# Columns as the classes of functions read them: floats, or codes into a short tuple of values.
+
+_NOT_AVAILABLE = ("NAType", "NaTType")
+"""Type names of the missing values of pandas, which are equal to nothing and have no truth value."""
+
+
+class Coded(NamedTuple):
+    """A column by its distinct values: `values[codes[t]]` is the entry of row t, and code -1 says it is missing.
+
+    Parameters
+    ----------
+    codes : array of int
+        One for each row.
+    values : tuple
+        The distinct values.
+
+    Examples
+    --------
+    >>> column = Coded(np.array([0, 1, -1, 0]), ("f", "m"))
+    >>> [column.values[code] if code >= 0 else None for code in column.codes]
+    ['f', 'm', None, 'f']
+    """
+
+    codes: IntArray
+    values: tuple[Any, ...]
+
+
+def text(value: Any) -> str | None:
+    """A value as the text by which groups know it; None if it is missing.
+
+    A number has one text however it is stored (1, 1.0, np.float32(1)), so that CSV, Parquet and frames agree.
+
+    Examples
+    --------
+    >>> text("NYC"), text(3.0), text(2.5), text(True), text(float("nan")), text("")
+    ('NYC', '3', '2.5', 'True', None, None)
+    """
+    if type(value) is str:
+        return value or None
+    if value is None or type(value).__name__ in _NOT_AVAILABLE:
+        return None
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value))
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    if isinstance(value, (numbers.Real, Decimal)):
+        real = float(value)
+        return None if real != real else str(int(real)) if real.is_integer() and abs(real) < 2.0**53 else repr(real)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace") or None
+    if isinstance(value, (np.datetime64, np.timedelta64)) and np.isnat(value):
+        return None
+    return str(value) or None
+
+
+def as_number(value: Any) -> float:
+    """A value, or the number that its text spells; NaN if it is missing or no number. True and "True" are 1."""
+    if isinstance(value, str) and value in ("True", "False"):
+        return float(value == "True")
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
+
+
+def coded(column: Any, name: str = "") -> Coded | Float64Array:
+    """Any column (NumPy, pandas, polars, pyarrow, list) as floats, if its entries are, or by its distinct values."""
+    if isinstance(column, Coded):
+        return column
+    if hasattr(column, "dictionary_encode"):
+        return _from_arrow(column)
+    if hasattr(column, "factorize"):
+        return _from_pandas(column)
+    if hasattr(column, "to_list"):
+        column = column.to_list()
+    if isinstance(column, np.ndarray) and not isinstance(column, np.ma.MaskedArray):
+        return _from_array(column, name)
+    if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
+        raise InvalidInput(f"column {name!r} must be an array or a list of values; got {type(column).__name__}")
+    return _from_list(column.tolist() if isinstance(column, np.ndarray) else list(column))
+
+
+def _from_arrow(column: Any) -> Coded | Float64Array:
+    if hasattr(column, "combine_chunks"):
+        column = column.combine_chunks()
+    kind = str(column.type)
+    if kind.startswith(("float", "double", "halffloat", "decimal")):
+        floats = column.cast("float64") if kind != "double" else column
+        array: Float64Array = floats.to_numpy(zero_copy_only=False)
+        return array
+    if not kind.startswith("dictionary"):
+        column = column.dictionary_encode()
+    # Indices may be unsigned, where -1 is no number.
+    codes = column.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    return Coded(codes, tuple(column.dictionary.to_pylist()))
+
+
+def _from_pandas(column: Any) -> Coded | Float64Array:
+    if str(column.dtype).lower().startswith("float"):
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    if str(column.dtype) == "object":
+        # Distinct objects may be equal: True and 1 are one value to pandas and two to `text`.
+        return _from_list(column.tolist())
+    codes, values = column.factorize()
+    return Coded(codes.astype(np.int64), tuple(values.tolist()))
+
+
+def _from_array(array: Any, name: str) -> Coded | Float64Array:
+    if array.ndim != 1:
+        raise InvalidInput(f"column {name!r} must be flat; got shape {array.shape}")
+    if array.dtype.kind == "f":
+        return np.asarray(array, dtype=np.float64)
+    if array.dtype.kind in "OSVc":
+        return _from_list(array.tolist())
+    values, codes = np.unique(array, return_inverse=True)
+    if array.dtype.kind == "M" and array.dtype != np.dtype("datetime64[D]"):
+        # Python's dates know no finer unit, and NumPy would turn nanoseconds into plain integers.
+        values = values.astype("datetime64[us]")
+    return Coded(codes.astype(np.int64), tuple(values.tolist()))
+
+
+def _from_list(values: list[Any]) -> Coded | Float64Array:
+    if values and all(type(value) is float or value is None for value in values):
+        return np.array([np.nan if value is None else value for value in values])
+    places: dict[str | None, int] = {None: -1}
+    codes = np.empty(len(values), dtype=np.int64)
+    for t, value in enumerate(values):
+        codes[t] = places.setdefault(text(value), len(places) - 1)
+    return Coded(codes, tuple(places)[1:])
+
+
+def taken(column: Coded | Float64Array, rows: IntArray) -> Coded | Float64Array:
+    """Some rows of a column."""
+    return Coded(column.codes[rows], column.values) if isinstance(column, Coded) else column[rows]
+
+
+# --------
+# Some rows of a table.
 
 _ADVICE = "; correct it, leave the cell empty if it is missing, or name another column"
 
@@ -133,7 +272,7 @@ class Batch:
         if (isinstance(written, str) and written in NULLS) or text(written) is None:
             return math.nan
         try:
-            if not isinstance(written, (str, Real, Decimal, np.bool_)):
+            if not isinstance(written, (str, numbers.Real, Decimal, np.bool_)):
                 raise TypeError
             return float(written)
         except (TypeError, ValueError, OverflowError):
@@ -182,3 +321,108 @@ def _listed(column: Any) -> list[Any]:
             values: list[Any] = getattr(column, member)()
             return values
     return list(column)
+
+
+# --------
+# What a run has seen of its input: a digest of every cell that it uses, as it is stored.
+
+
+class Fingerprint:
+    """Digest of some columns of all rows so far, however they were cut into batches.
+
+    Cells count as the source stores them, before anything is made of them: so a change in any used cell shows, also in
+    one that makes no difference to a number.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The columns that count; None: all there are.
+    without : str, optional
+        A column that does not count, though it may be among them.
+
+    Examples
+    --------
+    >>> batch = Batch("a list", 0, 3, {"age": [30, None, 41], "sex": ["f", "m", "f"]})
+    >>> one, two = Fingerprint(["age", "sex"]), Fingerprint(["age", "sex"])
+    >>> one.add(batch)
+    >>> for start in range(3):
+    ...     two.add(batch.cut(start, start + 1))
+    >>> one.value() == two.value()
+    True
+    """
+
+    __slots__ = ("_columns", "_hashes", "_without")
+
+    def __init__(self, columns: Sequence[str] | None, without: str | None = None) -> None:
+        self._columns, self._without = columns, without
+        self._hashes: dict[str, tuple[Any, Any]] = {}
+
+    @classmethod
+    def of(
+        cls, batches: Sequence[Batch], n_rows: int, columns: Sequence[str] | None, without: str | None = None
+    ) -> str:
+        """The digest of the first `n_rows` rows."""
+        fingerprint, left = cls(columns, without), n_rows
+        for batch in batches:
+            fingerprint.add(batch if batch.n <= left else batch.cut(0, left))
+            left -= min(batch.n, left)
+        return fingerprint.value()
+
+    def add(self, batch: Batch) -> None:
+        """Add rows."""
+        for name in batch.columns if self._columns is None else self._columns:
+            if name == self._without:
+                continue
+            # Lengths and bytes apart, so that where a batch ends makes no difference to either.
+            sizes, cells = self._hashes.setdefault(name, (_hash(), _hash()))
+            lengths, data = _cells(batch.stored(name))
+            sizes.update(lengths)
+            cells.update(data)
+
+    def value(self) -> str:
+        """Of the rows so far."""
+        total = _hash()
+        for name, hashes in self._hashes.items():
+            total.update(repr(name).encode("utf-8", "surrogatepass"))
+            for each in hashes:
+                total.update(each.digest())
+        return str(total.hexdigest())
+
+
+def _hash() -> Any:
+    return hashlib.blake2b(digest_size=16)
+
+
+def _cells(column: Any) -> tuple[Any, Any]:
+    """The lengths of a column's cells, -1 for those that are missing, and their bytes."""
+    if hasattr(column, "null_count"):
+        return _arrow_cells(column)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biufMm" and type(column) is np.ndarray:
+        return b"", column.tobytes()
+    listed = column.to_list() if hasattr(column, "to_list") else list(column)
+    texts = [repr(value).encode("utf-8", "surrogatepass") for value in listed]
+    return np.array([len(text) for text in texts], dtype="<i8").tobytes(), b"".join(texts)
+
+
+def _arrow_cells(column: Any) -> tuple[Any, Any]:
+    if hasattr(column, "combine_chunks"):
+        column = column.combine_chunks()
+    if str(column.type).startswith("dictionary"):
+        column = column.cast(column.type.value_type)
+    kind = str(column.type)
+    if kind in ("binary", "string"):
+        _, offsets, data = column.buffers()
+        if not len(column):
+            return b"", b""
+        ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+        lengths = np.diff(ends)
+        if column.null_count:
+            missing = column.is_null().to_numpy(zero_copy_only=False)
+            lengths = np.where(missing, -1 - lengths, lengths)
+        cells = b"" if data is None else memoryview(data)[int(ends[0]) : int(ends[-1])]
+        return lengths.astype("<i4").tobytes(), cells
+    if kind in ("double", "float", "bool") or kind.startswith(("int", "uint")):
+        missing = column.is_null().to_numpy(zero_copy_only=False)
+        filled = column.fill_null(False if kind == "bool" else 0) if column.null_count else column
+        return missing.tobytes(), filled.to_numpy(zero_copy_only=False).tobytes()
+    return _cells(column.to_pylist())

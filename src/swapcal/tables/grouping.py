@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.inputs import short_repr
-from swapcal.tables.coded import Coded, as_number, text
+from swapcal.tables.batch import Coded, as_number, text
 from swapcal.typing import Float64Array
 
 # --------

@@ -15,8 +15,17 @@ import numpy as np
 from swapcal.errors import DataError
 from swapcal.inputs import integer, short_repr
 from swapcal.tables.batch import Batch
-from swapcal.tables.sources import Piece, Source, Table, chosen, open_source, package
-from swapcal.tables.text import open_delimited, open_json_lines, open_mappings
+from swapcal.tables.sources import (
+    Piece,
+    Source,
+    Table,
+    chosen,
+    open_delimited,
+    open_json_lines,
+    open_mappings,
+    open_source,
+    package,
+)
 
 # --------
 # Frames of any make through narwhals, and mappings of arrays.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.tables.coded import Coded, as_number, coded, text
+from swapcal.tables.batch import Coded, as_number, coded, text
 from swapcal.tables.grouping import Key, band_labels, band_of
 from swapcal.typing import Float64Array, IntArray
 

@@ -23,8 +23,7 @@ from swapcal.decisions import Decisions, lost
 from swapcal.engine.kernels import row_keys
 from swapcal.errors import DataError, InvalidInput
 from swapcal.protocols import Elicitable, Hypotheses
-from swapcal.tables.batch import Batch
-from swapcal.tables.coded import Coded, as_number, taken, text
+from swapcal.tables.batch import Batch, Coded, as_number, taken, text
 from swapcal.tables.records import RereadableSource, opening, read
 from swapcal.tasks.columns import (
     ClusterNumbers,
@@ -37,7 +36,7 @@ from swapcal.tasks.columns import (
     times_of,
 )
 from swapcal.tasks.config import TaskConfig, next_command
-from swapcal.tasks.contexts import ContextColumns
+from swapcal.tasks.evaluation import ContextColumns
 from swapcal.tasks.result import (
     Clusters,
     Costs,
@@ -232,7 +231,7 @@ def audited(
         ),
         verdict=verdict(summary, wording=wording, r=question.r, command=command),
         sections=(section,),
-        config=question.settings(),
+        config=question,
         versions=versions(),
         r=question.r,
         range=Range(values.low, values.high, values.stated),
@@ -437,7 +436,7 @@ def compare(
         counts=replace(first.counts, scored=n_paired),
         paired=paired,
         verdict=comparison_verdict(sections, paired, first.wording.loss, n_paired),
-        config=question.settings() | {"p": list(models)},
+        config=replace(question, p=tuple(models)),
     )
 
 
@@ -626,9 +625,7 @@ def merged_result(
     after: Column | None = None,
     *,
     source: str,
-    config: Mapping[str, Any] | None = None,
-    y: str = "the outcome",
-    r: float = 2.0,
+    config: TaskConfig,
     keys: int = 0,
 ) -> Result:
     """What `auditing.audit` or `running.run` says of the rows of one table, of columns that were merged from parts.
@@ -639,12 +636,8 @@ def merged_result(
         Of a model's forecasts and of swapcal's, one or both, as `mergeable_column` makes them.
     source : str
         What the page calls the rows.
-    config : mapping, optional
-        What was asked, as `TaskConfig.settings` has it.
-    y : str
-        The column of outcomes.
-    r : float
-        Power of the error.
+    config : TaskConfig
+        What was asked.
     keys : int
         How many forecasters took part, where every key has its own.
 
@@ -654,7 +647,7 @@ def merged_result(
         For the terminal, JSON and the page. Groups, intervals, errors and cells are those of one audit of all rows with
         the same bins. A sentence says what a sum does not tell.
     """
-    column = before if after is None else after
+    column, r = before if after is None else after, config.r
     if column is None or not column.n_rounds:
         raise DataError(f"{source}: there is no row with both an outcome and a forecast; check the columns")
     sides = [
@@ -676,13 +669,13 @@ def merged_result(
         kind="audit" if after is None else "run",
         task="scalar",
         source=source,
-        y=y,
+        y=config.y,
         property=repr(target),
         wording=target.wording,
         counts=Counts(scored=column.n_rounds, rows=column.n_rounds, keys=keys),
         verdict=replace(told, sentences=(*told.sentences, "; ".join(left_out) + ".")),
         sections=(Section("", sides[0], sides[1], column.names, binning=stated),),
-        config={"y": y, **({} if config is None else config), "r": r},
+        config=config,
         versions=versions(),
         r=r,
         range=Range(target.low, target.high, "as the parts of the audit have it"),

@@ -31,15 +31,14 @@ from swapcal.intervals.interval import Interval
 from swapcal.keyed.keyed import forecaster_for_key, key_text
 from swapcal.keyed.store import StateStore, Store
 from swapcal.protocols import Hypotheses
-from swapcal.tables.batch import Batch
-from swapcal.tables.coded import Coded, taken, text
+from swapcal.tables.batch import Batch, Coded, Fingerprint, taken, text
 from swapcal.tables.records import opening, read
 from swapcal.tasks.audit import BINS, mergeable_column, merged_result
-from swapcal.tasks.checkpoint import Checkpoint, Fingerprint
+from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.classes import ClassesTask
 from swapcal.tasks.columns import known_outcomes
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.contexts import ContextColumns
+from swapcal.tasks.evaluation import ContextColumns
 from swapcal.tasks.interval import IntervalTask
 from swapcal.tasks.outputs import Output, open_output
 from swapcal.tasks.result import Result
@@ -394,8 +393,8 @@ class ByKey:
 
     def result(self, source: str, config: TaskConfig) -> Result:
         """For JSON and a page: what the audits of all keys together come to, before and after."""
-        asked: dict[str, Any] = {"config": {**config.settings(), "seed": self.seed}, "y": config.y, "r": config.r}
-        return merged_result(self.before, self.after, source=source, keys=self.keys, **asked)
+        asked = replace(config, seed=self.seed)
+        return merged_result(self.before, self.after, source=source, config=asked, keys=self.keys)
 
     def sentences(self) -> list[str]:
         """In words."""
@@ -476,17 +475,16 @@ def run_by_key(
             os.remove(state)
             kept = StateStore(state)
         begun = kept.begun()
-        asked = config.settings()
-        if begun is not None and begun["asked"] != asked:
+        if begun is not None and begun["asked"] != config.settings():
             raise StateFileError(
                 f"{state} was made with other settings; give another --state, or --fresh to start over"
             )
-        with read(source, columns=config.columns) as records:
+        with read(source, columns=config.columns, batch_rows=TOGETHER) as records:
             first, rest = opening(records, config.prefix)
             task, batches = _resumed(config, first, rest, records.name, begun, kept)
             models = KeyModels.of(task, first) if begun is None else KeyModels(**begun["models"])
             team.begin(models, resident)
-            job = _Job(task, models, asked, kept, team, resumed=begun is not None)
+            job = _Job(task, models, config, kept, team, resumed=begun is not None)
             return job.run(batches, out, begun, overwrite, PAUSE if pause is None else pause, progress, stop, say)
     finally:
         kept.close()
@@ -542,11 +540,10 @@ def _resumed(
 
 
 class _Asked(NamedTuple):
-    """Batches that the processes play: as numbers and as one part, and which of its rows each process has."""
+    """A batch that the processes play: as numbers, and which of its rows each process has."""
 
-    batches: list[Batch]
-    inputs: list[Inputs]
-    part: Part
+    batch: Batch
+    inputs: Inputs
     where: list[IntArray]
 
 
@@ -554,7 +551,7 @@ class _Job:
     """A run by key: rows are read and scored here, and played by the processes."""
 
     def __init__(
-        self, task: Task, models: KeyModels, asked: dict[str, Any], kept: StateStore, team: WorkerPool, *, resumed: bool
+        self, task: Task, models: KeyModels, asked: TaskConfig, kept: StateStore, team: WorkerPool, *, resumed: bool
     ) -> None:
         self.task, self.models, self.asked, self.kept, self.team = task, models, asked, kept, team
         self.owners, self.resumed, self.seconds = KeyAssignment(len(team)), resumed, 0.0
@@ -580,19 +577,19 @@ class _Job:
         output = None
         if out is not None:
             position = None if begun is None else begun["output"]
-            output = open_output(out, self.task.outputs, position, replace=overwrite)
+            output = open_output(out, self.task.outputs, position, self.done, replace=overwrite)
             if begun is not None and begun["finished"]:
                 plain = {**begun, "output": output.reopened(), "finished": False}
                 self.kept.commit([], plain, cast(tuple[bytes, bytes], tuple(self.kept.audits())))
         try:
-            last, parts, more, pressed = time.monotonic(), _together(batches), True, False
+            last, more, pressed = time.monotonic(), True, False
             waiting: deque[_Asked] = deque()
             while waiting or more:
                 pressed = pressed or (stop is not None and stop())
                 due = pressed or time.monotonic() - last > pause
                 # A commit is of all that was asked, so nothing more is asked before it.
                 while more and not due and len(waiting) < _AHEAD:
-                    following = next(parts, None)
+                    following = next(batches, None)
                     more = following is not None
                     if following is not None:
                         waiting.append(self._ask(following))
@@ -620,10 +617,12 @@ class _Job:
         result = self.task.result(self.asked, None)
         return replace(result, counts=replace(result.counts, keys=n_keys))
 
-    def _ask(self, some: list[Batch]) -> _Asked:
+    def _ask(self, batch: Batch) -> _Asked:
         """Hand out some rows: to each process those of its keys, and the states from before of keys that are new."""
-        inputs = [self._read(batch) for batch in some]
-        part = _joined([self._part(batch, each) for batch, each in zip(some, inputs, strict=True)])
+        inputs = self.task.count(batch)
+        if inputs.weights is not None:  # rows of no weight are forecast, and not learned from
+            inputs = inputs._replace(y=np.where(inputs.weights > 0.0, inputs.y, np.nan))
+        part = self._part(batch, inputs)
         owners, fresh = self.owners.deal(part.keys)
         owner = owners[part.keys.codes]
         where = [np.flatnonzero(owner == process) for process in range(len(self.team))]
@@ -633,32 +632,20 @@ class _Job:
             for key, state in self.kept.states(fresh):
                 states[places[key]].append((key, state))
         self.team.ask("play", [(part.taken(rows), old) for rows, old in zip(where, states, strict=True)])
-        return _Asked(some, inputs, part, where)
-
-    def _read(self, batch: Batch) -> Inputs:
-        inputs = self.task.count(batch)
-        if inputs.weights is not None:  # rows of no weight are forecast, and not learned from
-            inputs = inputs._replace(y=np.where(inputs.weights > 0.0, inputs.y, np.nan))
-        return inputs
+        return _Asked(batch, inputs, where)
 
     def _take(self, asked: _Asked, output: Output | None) -> None:
         """The answers to what was asked first."""
-        forecasts: Float64Array | None = None
-        for rows, answer in zip(asked.where, self.team.answers(), strict=True):
-            if forecasts is None and len(answer):
-                forecasts = np.empty((len(asked.part.y), *answer.shape[1:]))
-            if forecasts is not None and len(answer):
-                forecasts[rows] = answer
-        assert forecasts is not None
-        start = 0
-        for batch, inputs in zip(asked.batches, asked.inputs, strict=True):
-            own = forecasts[start : start + batch.n]
-            start += batch.n
-            if self.models.task != "scalar":
-                own = self.task.scored(inputs._replace(contexts=self.task.contexts.rows(batch)), own)
-            if output is not None:
-                output.append({"row": inputs.numbers + 1, **self.task.output(inputs, own)})
-        self.done += len(forecasts)
+        batch, inputs = asked.batch, asked.inputs
+        answers = [(rows, answer) for rows, answer in zip(asked.where, self.team.answers(), strict=True) if len(rows)]
+        forecasts = np.empty((batch.n, *answers[0][1].shape[1:]))
+        for rows, answer in answers:
+            forecasts[rows] = answer
+        if self.models.task != "scalar":
+            forecasts = self.task.scored(inputs._replace(contexts=self.task.contexts.rows(batch)), forecasts)
+        if output is not None:
+            output.append({"row": inputs.numbers + 1, **self.task.output(inputs, forecasts)})
+        self.done += batch.n
 
     def _part(self, batch: Batch, inputs: Inputs) -> Part:
         more = {**inputs.more, **self.task.more(batch, inputs)}
@@ -678,48 +665,11 @@ class _Job:
                 total.merge(Column.from_bytes(part))
         if self.kept.path is None:
             return
-        plain = {"asked": self.asked, "rows": self.done, "digest": self.task.digest(), "output": position}
+        plain = {"asked": self.asked.settings(), "rows": self.done, "digest": self.task.digest(), "output": position}
         plain |= {"finished": last, "models": self.models._asdict()}
         blobs = b"", b""
         if self.models.task == "scalar":
             blobs = self.columns[0].to_bytes(), self.columns[1].to_bytes()
         else:
-            blobs = b"", self.task.save(self.asked, None, position, finished=last).to_bytes()
+            blobs = b"", self.task.save(self.asked.settings(), None, position, finished=last).to_bytes()
         self.kept.commit(states, plain, blobs)
-
-
-def _together(batches: Iterator[Batch]) -> Iterator[list[Batch]]:
-    some: list[Batch] = []
-    for batch in batches:
-        some.append(batch)
-        if sum(each.n for each in some) >= TOGETHER:
-            yield some
-            some = []
-    if some:
-        yield some
-
-
-def _joined(parts: list[Part]) -> Part:
-    if len(parts) == 1:
-        return parts[0]
-    columns = {name: _concatenated([part.columns[name] for part in parts]) for name in parts[0].columns}
-    keys = _concatenated([part.keys for part in parts])
-    assert isinstance(keys, Coded)
-    hints = None
-    if parts[0].hints is not None:
-        hints = np.concatenate([part.hints for part in parts if part.hints is not None])
-    more = {name: np.concatenate([part.more[name] for part in parts]) for name in parts[0].more}
-    return Part(keys, np.concatenate([part.y for part in parts]), hints, columns, more)
-
-
-def _concatenated(columns: list[Any]) -> Any:
-    if not any(isinstance(column, Coded) for column in columns):
-        return np.concatenate(columns)
-    places: dict[Any, int] = {}
-    codes = []
-    for column in columns:
-        if not isinstance(column, Coded):
-            column = Coded(np.where(np.isnan(column), -1, np.arange(len(column))), tuple(column.tolist()))
-        table = np.array([*(places.setdefault(value, len(places)) for value in column.values), -1], dtype=np.int64)
-        codes.append(table[column.codes])
-    return Coded(np.concatenate(codes), tuple(places))

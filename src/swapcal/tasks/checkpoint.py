@@ -4,28 +4,27 @@ A saved state of the kind "run": what was asked, how far it has come, counters, 
 final report.
 """
 
-import hashlib
 import io
 import json
 import os
+import platform
 import stat
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
-from swapcal.errors import StateFileError, SwapcalError
+from swapcal.errors import InvalidInput, StateFileError, SwapcalError
 from swapcal.inputs import short_repr
 from swapcal.state import Packed, Saved, Stateful, forms, kind_of, leftovers, shapes
-from swapcal.tables.batch import Batch
 from swapcal.tables.records import Records, read
-from swapcal.tasks.files import StateLock, check_distinct, lock_of
-from swapcal.tasks.outputs import Columns, Output, open_output, there_already
+from swapcal.tasks.outputs import Columns, File, Output, hold, open_output, regular, rows_of, there_already
 from swapcal.text.numbers import counted
 
 _MOST_ROWS = 1 << 53
@@ -143,108 +142,192 @@ def check_same(stored: dict[str, Any], asked: dict[str, Any], path: str | os.Pat
 
 
 # --------
-# What a run has seen of its input: a digest of every cell that it uses, as it is stored.
+# Which file is which: no file of a command stands for two things, and only what swapcal has made is replaced.
+
+_PAGE = b"<!doctype html>"
+_HEAD = 1 << 17
+"""Bytes of a page in which swapcal's name stands."""
 
 
-class Fingerprint:
-    """Digest of some columns of all rows so far, however they were cut into batches.
-
-    Cells count as the source stores them, before anything is made of them: so a change in any used cell shows, also in
-    one that makes no difference to a number.
+def check_distinct(files: Mapping[str, File | None]) -> None:
+    """Refuse files of one command that are the same file, by whatever names, links included; touches nothing.
 
     Parameters
     ----------
-    columns : sequence of str
-        The columns that count; None: all there are.
-    without : str, optional
-        A column that does not count, though it may be among them.
+    files : mapping
+        From what a message calls the file to its path, to the number of an open file, or to None. What a run makes
+        beside "the output" and "the state" counts too.
 
     Examples
     --------
-    >>> batch = Batch("a list", 0, 3, {"age": [30, None, 41], "sex": ["f", "m", "f"]})
-    >>> one, two = Fingerprint(["age", "sex"]), Fingerprint(["age", "sex"])
-    >>> one.add(batch)
-    >>> for start in range(3):
-    ...     two.add(batch.cut(start, start + 1))
-    >>> one.value() == two.value()
-    True
+    >>> check_distinct({"the input": "scores.csv", "the state": "./scores.csv"})
+    Traceback (most recent call last):
+        ...
+    swapcal.errors.InvalidInput: the input and the state are the same file, ./scores.csv; give each a file of its own
+    """
+    named = {role: file for role, file in files.items() if file is not None}
+    out, state = files.get("the output"), files.get("the state")
+    if out is not None and not isinstance(out, int):
+        named["the rows of the output"] = rows_of(Path(out))
+    if state is not None and not isinstance(state, int):
+        named["the lock of the state"] = lock_of(Path(state))
+    seen: dict[tuple[object, ...], str] = {}
+    for role, file in named.items():
+        who = _identity(file)
+        if who is None:
+            continue
+        if who in seen:
+            raise InvalidInput(
+                f"{seen[who]} and {role} are the same file, {_name(file, named)}; give each a file of its own"
+            )
+        seen[who] = role
+
+
+def lock_of(state: Path) -> Path:
+    """The file beside a state that says who uses it; beside what a link points to, as that is what gets replaced."""
+    target = Path(os.path.realpath(state))
+    return target.with_name(target.name + ".lock")
+
+
+def check_page(path: str | os.PathLike[str] | None) -> None:
+    """Refuse to put a page in the place of a file that is no page of swapcal."""
+    if path is None or not os.path.lexists(path):
+        return
+    if os.path.isdir(path):
+        raise InvalidInput(f"the page cannot be written to {os.fspath(path)}: it is a folder; give a file name")
+    if not regular(path):
+        if not os.path.exists(path):
+            raise InvalidInput(f"the page {os.fspath(path)} is a link to nothing; remove it, or give another name")
+        return  # a pipe or a device takes the page and loses nothing
+    with open(path, "rb") as file:
+        head = file.read(_HEAD)
+    if head and not (head.lstrip()[: len(_PAGE)].lower() == _PAGE and b"swapcal" in head):
+        raise InvalidInput(
+            f"{os.fspath(path)} is there already and is no page of swapcal, so it is left as it is; give the page "
+            "another name"
+        )
+
+
+def _identity(file: File) -> tuple[object, ...] | None:
+    """The same for two names of one file, also of one that is not there yet; None for pipes and devices."""
+    try:
+        found = os.stat(file)
+    except (OSError, ValueError):
+        if isinstance(file, int):
+            return None
+        target = os.path.realpath(file)
+        folder, name = os.path.split(target)
+        try:
+            home = os.stat(folder)
+        except (OSError, ValueError):
+            return folder, name
+        # Some systems take Out.csv and out.csv for the same file.
+        return home.st_dev, home.st_ino, name.casefold()
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _name(file: File, named: Mapping[str, File]) -> str:
+    if isinstance(file, int):
+        return next((os.fspath(each) for each in named.values() if not isinstance(each, int)), "standard input")
+    return os.fspath(file)
+
+
+_KIND = "swapcal.lock"
+_LARGEST = 4096
+
+
+class StateLock:
+    """The lock of a state file, from the making of this object to `release`.
+
+    It is the system's lock on a file beside the state. That file says who holds it, and goes with the lock; after a
+    kill it stays, unlocked, and the next run takes it over.
+
+    Parameters
+    ----------
+    path : Path
+        The file to lock.
+    state : path
+        What messages call the state.
     """
 
-    __slots__ = ("_columns", "_hashes", "_without")
+    def __init__(self, path: Path, state: str | os.PathLike[str]) -> None:
+        self.path, self._handle = path, -1
+        try:
+            while self._handle < 0:
+                self._handle = self._taken(state)
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise StateFileError(
+                f"the state file {state} cannot be written ({why}); give --state a file in a directory that can be"
+            ) from None
 
-    def __init__(self, columns: Sequence[str] | None, without: str | None = None) -> None:
-        self._columns, self._without = columns, without
-        self._hashes: dict[str, tuple[Any, Any]] = {}
+    def _taken(self, state: str | os.PathLike[str]) -> int:
+        """The open and locked file; -1 if somebody removed it meanwhile."""
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        handle = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            said = b""
+            if stat.S_ISREG(os.fstat(handle).st_mode):
+                held = not hold(handle)
+                os.lseek(handle, 0, os.SEEK_SET)
+                said = os.read(handle, _LARGEST)
+            if (said and _owner(said) is None) or not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise StateFileError(
+                    f"{self.path} is no lock of swapcal, and the state {state} needs that name; rename it, or give "
+                    "another --state"
+                )
+            if held:
+                who = _owner(said) or "another run, which has only begun"
+                raise InvalidInput(f"the state {state} is in use by {who}; wait for its end, or give another --state")
+            if not _still_there(self.path, handle):
+                os.close(handle)
+                return -1
+            os.ftruncate(handle, 0)
+            os.lseek(handle, 0, os.SEEK_SET)
+            os.write(handle, _me())
+        except BaseException:
+            with suppress(OSError):
+                os.close(handle)
+            raise
+        return handle
 
-    @classmethod
-    def of(
-        cls, batches: Sequence[Batch], n_rows: int, columns: Sequence[str] | None, without: str | None = None
-    ) -> str:
-        """The digest of the first `n_rows` rows."""
-        fingerprint, left = cls(columns, without), n_rows
-        for batch in batches:
-            fingerprint.add(batch if batch.n <= left else batch.cut(0, left))
-            left -= min(batch.n, left)
-        return fingerprint.value()
-
-    def add(self, batch: Batch) -> None:
-        """Add rows."""
-        for name in batch.columns if self._columns is None else self._columns:
-            if name == self._without:
-                continue
-            # Lengths and bytes apart, so that where a batch ends makes no difference to either.
-            sizes, cells = self._hashes.setdefault(name, (_hash(), _hash()))
-            lengths, data = _stored(batch.stored(name))
-            sizes.update(lengths)
-            cells.update(data)
-
-    def value(self) -> str:
-        """Of the rows so far."""
-        total = _hash()
-        for name, hashes in self._hashes.items():
-            total.update(repr(name).encode("utf-8", "surrogatepass"))
-            for each in hashes:
-                total.update(each.digest())
-        return str(total.hexdigest())
-
-
-def _hash() -> Any:
-    return hashlib.blake2b(digest_size=16)
-
-
-def _stored(column: Any) -> tuple[Any, Any]:
-    """The lengths of a column's cells, -1 for those that are missing, and their bytes."""
-    if hasattr(column, "null_count"):
-        return _from_arrow(column)
-    if isinstance(column, np.ndarray) and column.dtype.kind in "biufMm" and type(column) is np.ndarray:
-        return b"", column.tobytes()
-    listed = column.to_list() if hasattr(column, "to_list") else list(column)
-    texts = [repr(value).encode("utf-8", "surrogatepass") for value in listed]
-    return np.array([len(text) for text in texts], dtype="<i8").tobytes(), b"".join(texts)
+    def release(self) -> None:
+        """Let others have the state."""
+        if self._handle < 0:
+            return
+        handle, self._handle = self._handle, -1
+        if sys.platform == "win32":
+            os.close(handle)  # an open file cannot be removed there
+        with suppress(OSError):
+            os.unlink(self.path)
+        if sys.platform != "win32":
+            os.close(handle)
 
 
-def _from_arrow(column: Any) -> tuple[Any, Any]:
-    if hasattr(column, "combine_chunks"):
-        column = column.combine_chunks()
-    if str(column.type).startswith("dictionary"):
-        column = column.cast(column.type.value_type)
-    kind = str(column.type)
-    if kind in ("binary", "string"):
-        _, offsets, data = column.buffers()
-        if not len(column):
-            return b"", b""
-        ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-        lengths = np.diff(ends)
-        if column.null_count:
-            missing = column.is_null().to_numpy(zero_copy_only=False)
-            lengths = np.where(missing, -1 - lengths, lengths)
-        cells = b"" if data is None else memoryview(data)[int(ends[0]) : int(ends[-1])]
-        return lengths.astype("<i4").tobytes(), cells
-    if kind in ("double", "float", "bool") or kind.startswith(("int", "uint")):
-        missing = column.is_null().to_numpy(zero_copy_only=False)
-        filled = column.fill_null(False if kind == "bool" else 0) if column.null_count else column
-        return missing.tobytes(), filled.to_numpy(zero_copy_only=False).tobytes()
-    return _stored(column.to_pylist())
+def _me() -> bytes:
+    since = datetime.now(UTC).astimezone().isoformat(" ", "seconds")
+    return json.dumps({"kind": _KIND, "pid": os.getpid(), "host": platform.node(), "since": since}).encode()
+
+
+def _owner(said: bytes) -> str | None:
+    """Who wrote this; None if it is nothing that `_me` writes."""
+    try:
+        data = json.loads(said)
+        if data["kind"] == _KIND:
+            return f"process {int(data['pid'])} on {str(data['host'])!r}, since {str(data['since'])[:40]}"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    return None
+
+
+def _still_there(path: Path, handle: int) -> bool:
+    try:
+        found, own = os.stat(path, follow_symlinks=False), os.fstat(handle)
+    except FileNotFoundError:
+        return False
+    return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
 
 
 # --------
@@ -349,7 +432,7 @@ class RunFiles:
             return False
         try:
             # Opening it at the position compares digests; what lies behind the position belongs to the same run.
-            open_output(self.out, self.names, saved.output).close()
+            open_output(self.out, self.names, saved.output, saved.rows).close()
         except (SwapcalError, KeyError, TypeError, ValueError):
             return False
         return True
@@ -374,7 +457,10 @@ class RunFiles:
                     "output stands; give another --state"
                 )
             try:
-                self._output = open_output(self.out, self.names, position, replace=self._replace, claimed=self._claimed)
+                rows = 0 if self.begun is None else self.begun.rows
+                self._output = open_output(
+                    self.out, self.names, position, rows, replace=self._replace, claimed=self._claimed
+                )
             except (KeyError, TypeError, ValueError) as error:
                 if isinstance(error, SwapcalError):
                     raise

@@ -6,13 +6,14 @@ the files; its fields carry the help of the options that are made from them. Not
 """
 
 import builtins
+import math
 import re
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 
 from swapcal.errors import InvalidInput
 
@@ -126,16 +127,17 @@ class TaskConfig:
     def __post_init__(self) -> None:
         from swapcal.inputs import column_names, short_repr
 
-        object.__setattr__(self, "later", bool(self.later) or self.id is not None)
-        groups = self.groups if isinstance(self.groups, Mapping) else column_names(self.groups, "groups")
-        object.__setattr__(self, "groups", groups)
-        for name in ("linear", "categories"):
-            object.__setattr__(self, name, column_names(getattr(self, name), name))
+        self._check_kinds()
+        changed: dict[str, Any] = {name: column_names(getattr(self, name), name) for name in ("linear", "categories")}
+        if not isinstance(self.groups, Mapping):
+            changed["groups"] = column_names(self.groups, "groups")
         if self.p is not None and not isinstance(self.p, str):
-            if not isinstance(self.p, Sequence):
+            if not isinstance(self.p, Sequence) or not all(isinstance(name, str) for name in self.p):
                 raise InvalidInput(f"p must be the name of a column, or names; got {short_repr(self.p)}")
             names = tuple(self.p)
-            object.__setattr__(self, "p", names if self.task != "scalar" or len(names) > 1 else (*names, None)[0])
+            changed["p"] = names if self.task != "scalar" or len(names) > 1 else (*names, None)[0]
+        for name, value in {**changed, "later": self.later or self.id is not None}.items():
+            object.__setattr__(self, name, value)
         self.check()
 
     @classmethod
@@ -201,35 +203,45 @@ class TaskConfig:
         used = [*named, *self.grouping().columns, *self.linear]
         return tuple(dict.fromkeys(name for name in used if name is not None))
 
+    def _check_kinds(self) -> None:
+        """Refuse what is of the wrong type or too small, by the name of the option."""
+        from swapcal.inputs import flag, integer, real, short_repr
+
+        for each in fields(self):
+            value, kind = getattr(self, each.name), kind_of(each)
+            if kind is None or (value is None and each.default is None):
+                continue
+            least = each.metadata.get("min", -math.inf)
+            if kind is bool:
+                flag(value, each.name)
+            elif kind is int:
+                integer(value, each.name, least)
+            elif kind is float:
+                object.__setattr__(self, each.name, real(value, each.name))
+                if value < least:
+                    raise InvalidInput(f"{each.name} must be {least:g} or more; got {value:g}")
+            elif not isinstance(value, str):
+                what = "the name of a column" if each.metadata["help"].startswith("Column") else "text"
+                raise InvalidInput(f"{each.name} must be {what}; got {short_repr(value)}")
+
     def check(self) -> None:
         """Refuse all that needs no file: said now, not after one was opened."""
         from swapcal.decisions import Decisions
-        from swapcal.inputs import integer, level, one_of, real, short_repr
+        from swapcal.inputs import level, one_of, role, short_repr
         from swapcal.properties import from_text
 
-        for name in ("y", "weight", "time", "cluster", "known", "id", "by"):
-            value = getattr(self, name)
-            if not isinstance(value, str) and not (value is None and name != "y"):
-                raise InvalidInput(f"{name} must be the name of a column; got {short_repr(value)}")
-        for name, values in (("p", self.model), ("linear", self.linear)):
-            if not all(isinstance(value, str) for value in values):
-                what = "names of columns of numbers" if name == "linear" else "the name of a column"
-                raise InvalidInput(f"{name} must be {what}; got {short_repr(getattr(self, name))}")
-        for name in ("low", "high", "r"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, real(getattr(self, name), name))
+        if not all(isinstance(name, str) for name in self.linear):
+            raise InvalidInput(f"linear must be names of columns of numbers; got {short_repr(self.linear)}")
         if self.low is not None and self.high is not None and self.low >= self.high:
             raise InvalidInput(f"low must be smaller than high; got low={self.low:g} and high={self.high:g}")
         if not 1.0 <= self.r <= 100.0:
             raise InvalidInput(f"r must be a number from 1 to 100; got {self.r!r}")
-        integer(self.prefix, "prefix", 1)
-        integer(self.limit, "limit", 1)
-        if self.bins is not None and integer(self.bins, "bins", 1) > MOST_BINS:
+        if self.bins is not None and self.bins > MOST_BINS:
             raise InvalidInput(f"bins must be {MOST_BINS:,} at most, more than any page can show; got {self.bins:,}")
-        if isinstance(self.levels, int) and self.levels > MOST_LEVELS:
+        if self.levels > MOST_LEVELS:
             raise InvalidInput(f"levels must be {MOST_LEVELS:,} at most; got {self.levels:,}")
         if self.interval is not None:
-            level(self.interval)
+            level(self.interval, "interval")
             if len(self.model) > 3:
                 raise InvalidInput(
                     f"with --interval, --p names a forecast, or lower,upper, or lower,forecast,upper; got "
@@ -240,6 +252,8 @@ class TaskConfig:
             Decisions.parsed(self.costs)
         if isinstance(self.property, str):
             from_text(self.property, 0.0, 1.0)
+        else:
+            role(self.property, ("identification", "domain"), "property", "sc.Quantile(0.9)")
         for one, other, sentence in CONFLICTS:
             if self.has(one) and self.has(other):
                 raise InvalidInput(f"--{one} goes without --{other}: {sentence}")
@@ -302,6 +316,26 @@ class TaskConfig:
         }
         rare = ("interval", "classes", "by", "max_pending", "order")
         return {name: value for name, value in plain.items() if name not in rare or self.has(name)}
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> "TaskConfig":
+        """What `settings` gave, in a result that was kept: it is not asked again, so nothing is checked."""
+        config = object.__new__(cls)
+        for name, usual in _DEFAULTS.items():
+            object.__setattr__(config, name, settings.get(name, usual))
+        return config
+
+
+def kind_of(each: "Field[Any]") -> type | None:
+    """What a field holds, None aside: bool, int, float or str; None where it may be several things.
+
+    Examples
+    --------
+    >>> {each.name: kind_of(each) for each in fields(TaskConfig) if each.name in ("bins", "y", "groups")}
+    {'y': <class 'str'>, 'groups': None, 'bins': <class 'int'>}
+    """
+    kinds = [kind for kind in get_args(each.type) or (each.type,) if kind in (bool, int, float, str)]
+    return kinds[0] if kinds and get_origin(each.type) is not Sequence else None
 
 
 class Conflict(NamedTuple):

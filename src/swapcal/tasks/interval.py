@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from swapcal.audits.scores import GroupMeans, PairedLosses
 from swapcal.audits.summary import ColumnSummary
+from swapcal.engine.pending import OpenRounds
 from swapcal.errors import DataError
 from swapcal.intervals.interval import Interval, interval_score
 from swapcal.properties import Quantile
@@ -17,13 +18,113 @@ from swapcal.sparse import taken
 from swapcal.state import joined, take_over
 from swapcal.tables.batch import Batch
 from swapcal.tasks.checkpoint import Checkpoint
-from swapcal.tasks.columns import IntervalColumns
-from swapcal.tasks.contexts import ContextColumns
-from swapcal.tasks.evaluation import DELTA
+from swapcal.tasks.columns import LARGEST, ColumnReader, finite, known_outcomes
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.evaluation import DELTA, ContextColumns
 from swapcal.tasks.result import Counts, Guarantee, Result, Section, versions
 from swapcal.tasks.task import Inputs, Task, numbers_of, weighted
 from swapcal.text.verdict import SCORE, interval_verdict
 from swapcal.typing import Float64Array
+
+
+class IntervalRows(NamedTuple):
+    """Of some rows: centers, and the model's own ends; NaN is missing, and None was not given at all."""
+
+    center: Float64Array | None
+    lower: Float64Array | None
+    upper: Float64Array | None
+
+
+class IntervalColumns(ColumnReader):
+    """Reads the columns that a run of intervals uses.
+
+    Parameters
+    ----------
+    question : TaskConfig
+        The outcomes, and their range where that is given.
+    model : sequence of str
+        None; a forecast, around which intervals are made; lower and upper ends of the model's own intervals, whose
+        middle is then the forecast; or lower end, forecast, upper end.
+
+    Attributes
+    ----------
+    n_clipped, n_crossed : int
+        Outcomes outside the range so far, and rows whose lower end lies above the upper.
+    """
+
+    def __init__(self, config: TaskConfig, first: Sequence[Batch], source: str) -> None:
+        super().__init__(config, source, first)
+        model = config.model
+        self.model = model
+        self.center = {1: 0, 3: 1}.get(len(model))
+        self.ends = (0, len(model) - 1) if len(model) > 1 else None
+        self.n_crossed = 0
+        self.low = -np.inf if config.low is None else config.low
+        self.high = np.inf if config.high is None else config.high
+        self._check(first)
+
+    def _check(self, first: Sequence[Batch]) -> None:
+        """Refuse ends that are the wrong way round, and outcomes without numbers."""
+        source = self.source
+        known = np.concatenate([known_outcomes(self.config, batch, source) for batch in first])
+        if np.isnan(known).all():
+            raise DataError(
+                f"column {self.config.y!r} has no outcome in the first {len(known):,} rows of {source}; "
+                "give another column"
+            )
+        if self.ends is None:
+            return
+        lower, upper = (np.concatenate([batch.numbers(self.model[at]) for batch in first]) for at in self.ends)
+        given = ~(np.isnan(lower) | np.isnan(upper))
+        if not given.any():
+            raise DataError(
+                f"the first {len(given):,} rows of {source} have no interval in {self.model[0]!r} and "
+                f"{self.model[-1]!r}; check the columns"
+            )
+        if 2 * np.count_nonzero(lower[given] > upper[given]) > np.count_nonzero(given):
+            raise DataError(
+                f"most rows of {source} have a larger number in {self.model[0]!r} than in {self.model[-1]!r}; "
+                f"name the lower end first: --p {','.join(reversed(self.model))}"
+            )
+
+    def ends_of(self, batch: Batch) -> IntervalRows:
+        """The model's forecast and the ends of its intervals in a batch."""
+        numbers = [finite(batch.numbers(name), batch, name, self.source) for name in self.model]
+        lower, upper = (None, None) if self.ends is None else (numbers[at] for at in self.ends)
+        center = None if self.center is None else numbers[self.center]
+        if lower is not None and upper is not None:
+            crossed = lower > upper
+            if crossed.any() and not self.n_crossed:
+                self._warn(batch, crossed, "has its lower end above the upper; such an interval covers nothing")
+            self.n_crossed += int(np.count_nonzero(crossed))
+            center = lower + (upper - lower) / 2 if center is None else center
+        return IntervalRows(center, lower, upper)
+
+    def raw(self, batch: Batch) -> Float64Array:
+        """Outcomes as the file has them; NaN where there is none."""
+        name = self.config.y
+        y = finite(batch.numbers(name), batch, name, self.source)
+        if (np.abs(y) > LARGEST).any():
+            raise DataError(
+                f"outcomes {name!r} of {self.source} are larger than {LARGEST:g}; give them in larger units"
+            )
+        return y
+
+    def labels(self, batch: Batch) -> Float64Array:
+        """Outcomes of a batch; those outside the range count as its ends, with one warning."""
+        y = self.raw(batch)
+        outside = (y < self.low) | (y > self.high)
+        if outside.any():
+            if not self.n_clipped:
+                what = f"has an outcome outside [{self.low:g}, {self.high:g}]; it counts as the end"
+                self._warn(batch, outside, what)
+            self.n_clipped += int(np.count_nonzero(outside))
+        return self.inside(y)
+
+    def inside(self, raw: Float64Array) -> Float64Array:
+        """Outcomes with those outside the range at its ends."""
+        return np.clip(raw, self.low, self.high)
+
 
 _LEAST, _MOST = 0.02, 50.0
 """Widths of the model count from a fiftieth to fifty times its usual one."""
@@ -49,9 +150,9 @@ class IntervalTask(Task):
         return ("row", *center, *own, "lower", "upper")
 
     @property
-    def window(self) -> int:
-        """How many rows can wait for their outcomes."""
-        return self.model.quantiles.rounds.window
+    def rounds(self) -> OpenRounds:
+        """Those of its quantiles."""
+        return self.model.quantiles.rounds
 
     def _reader(self, first: Sequence[Batch]) -> IntervalColumns:
         return IntervalColumns(self.config, first, self.source)
@@ -104,7 +205,7 @@ class IntervalTask(Task):
         center = {} if inputs.hints is None else {"before": inputs.hints}
         return {**center, **inputs.own, "lower": forecasts[:, 0], "upper": forecasts[:, 1]}
 
-    def result(self, asked: dict[str, Any], time: str | None) -> Result:
+    def result(self, asked: TaskConfig, time: str | None) -> Result:
         """What the run has found."""
         return _result(self, asked)
 
@@ -227,7 +328,7 @@ class IntervalSide:
         self.column.restore(arrays)
 
 
-def _result(current: IntervalTask, asked: dict[str, Any]) -> Result:
+def _result(current: IntervalTask, asked: TaskConfig) -> Result:
     columns, question, counted, source = current.columns, current.config, current.evaluation, current.source
     coverage = question.interval or 0.0
     if not counted.after.column.n_rounds:
@@ -265,7 +366,7 @@ def _result(current: IntervalTask, asked: dict[str, Any]) -> Result:
         ),
         verdict=interval_verdict(section, wording, paired),
         sections=(section,),
-        config={**asked, "seed": seed},
+        config=replace(asked, seed=seed),
         versions=versions(),
         bands={name: tuple(edges) for name, edges in current.contexts.groups.edges.items()},
         guarantee=None if question.by else Guarantee(current.model.miscoverage(DELTA)),

@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.errors import DataError
-from swapcal.tables.batch import Batch
-from swapcal.tables.coded import text
+from swapcal.tables.batch import Batch, text
 from swapcal.tables.records import read
 from swapcal.tasks.columns import ColumnReader
 from swapcal.tasks.config import TaskConfig

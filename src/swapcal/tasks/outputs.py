@@ -5,10 +5,13 @@ state). After a kill, the output at that position drops whatever came later, so 
 A position knows its output by a digest: a file that somebody has changed, or another one, is never cut or continued.
 """
 
+import errno
 import hashlib
 import json
 import os
 import stat
+import sys
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -17,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.errors import InvalidInput, StateFileError
+from swapcal.inputs import short_repr
 from swapcal.state import atomic_write, leftovers, sync_folder
 from swapcal.tables.sources import package
-from swapcal.tasks.files import hold, regular, rows_of
+from swapcal.text.numbers import counted
 
 Columns = Mapping[str, npt.NDArray[Any]]
 Position = dict[str, Any]
@@ -31,6 +35,52 @@ _KINDS = {"row": "int64", "top": "string"}
 def kind_of(name: str) -> str:
     """What a column of an output holds, as pyarrow calls it: the number of a row, the name of a class, or floats."""
     return _KINDS.get(name, "float64")
+
+
+File = str | os.PathLike[str] | int
+"""A path, or the number of an open file."""
+
+
+def regular(file: File) -> bool:
+    """Whether it is a file that can be looked at twice, which pipes and devices cannot."""
+    try:
+        return stat.S_ISREG(os.stat(file).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def rows_of(out: Path) -> Path:
+    """The file beside an output that holds what is not in it yet."""
+    return out.with_name(out.name + ".rows")
+
+
+_UNKNOWN = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
+"""What a file system answers that has no locks."""
+
+
+def hold(handle: int) -> bool:
+    """Lock an open file until it is closed, also by the end of the process; False if somebody else has it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            # Locks are mandatory there: one byte far behind the end, so that everybody can read who holds it.
+            os.lseek(handle, 1 << 30, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _UNKNOWN:
+            warnings.warn(
+                "this file system has no locks; see to it that no two runs use the same files at once",
+                UserWarning,
+                stacklevel=3,
+            )
+            return True
+        return False
+    return True
 
 
 class Output(Protocol):
@@ -62,6 +112,7 @@ def open_output(
     path: str | os.PathLike[str],
     names: tuple[str, ...],
     position: Position | None = None,
+    done: int = 0,
     *,
     replace: bool = False,
     claimed: bool = False,
@@ -76,6 +127,8 @@ def open_output(
         Its columns.
     position : dict, optional
         Go on from there; a `StateFileError` if what is there now is not what was committed.
+    done : int
+        How many rows must stand in front of the position.
     replace : bool
         Without a position: take the place of whatever file is there, as somebody has said.
     claimed : bool
@@ -84,9 +137,9 @@ def open_output(
     target = Path(path)
     ending = target.suffix.lower()
     if ending in (".csv", ".jsonl", ".ndjson"):
-        return TextOutput(target, names, position, json_lines=ending != ".csv", replace=replace, claimed=claimed)
+        return TextOutput(target, names, position, done, json_lines=ending != ".csv", replace=replace, claimed=claimed)
     if ending in (".parquet", ".pq"):
-        return ParquetOutput(target, names, position, replace=replace, claimed=claimed)
+        return ParquetOutput(target, names, position, done, replace=replace, claimed=claimed)
     raise InvalidInput(f"the output {target.name!r} must end in {ENDINGS}")
 
 
@@ -125,7 +178,7 @@ class ParquetOutput:
 
     Parameters
     ----------
-    path, names, position, replace, claimed
+    path, names, position, done, replace, claimed
         As for `open_output`.
     """
 
@@ -134,6 +187,7 @@ class ParquetOutput:
         path: Path,
         names: tuple[str, ...],
         position: Position | None,
+        done: int,
         *,
         replace: bool = False,
         claimed: bool = False,
@@ -150,10 +204,10 @@ class ParquetOutput:
         self._text: TextOutput | None = None
         self._digest = str(position["digest"]) if position is not None and merged else ""
         if merged:
-            self._check_whole()
+            self._check_whole(done)
             self.clear()
         else:
-            self._open(None if position is None else position["rows"], again=replace or claimed)
+            self._open(None if position is None else dict(position["rows"]), done, again=replace or claimed)
             for file in leftovers(path):
                 os.unlink(file)
 
@@ -161,7 +215,7 @@ class ParquetOutput:
         """Rows for the file, as lines of CSV; those that are in the file already come first."""
         if self._text is None:
             parquet = package("pyarrow.parquet", "writing Parquet")
-            self._open(None, again=True)
+            self._open(None, 0, again=True)
             with parquet.ParquetFile(self.path) as whole:
                 for batch in whole.iter_batches(_GROUP_ROWS):
                     cells = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
@@ -208,10 +262,10 @@ class ParquetOutput:
         assert self._text is not None
         self._text.append(columns)
 
-    def _open(self, position: Position | None, *, again: bool) -> None:
+    def _open(self, position: Position | None, done: int, *, again: bool) -> None:
         """The rows, anew or at a position; a file that has their name is replaced only if a run has left it."""
         try:
-            self._text = TextOutput(self.rows, self.names, position, json_lines=False, claimed=again)
+            self._text = TextOutput(self.rows, self.names, position, done, json_lines=False, claimed=again)
         except InvalidInput:
             if position is not None or not self.rows.exists():
                 raise
@@ -222,11 +276,13 @@ class ParquetOutput:
                 f"{hint}"
             ) from None
 
-    def _check_whole(self) -> None:
+    def _check_whole(self, done: int) -> None:
         if not self.path.exists():
             raise changed(self.path, "is gone")
         if _file_digest(self.path) != self._digest:
             raise changed(self.path, "is not what was written to it")
+        parquet = package("pyarrow.parquet", "writing Parquet")
+        _check_rows(self.path, int(parquet.read_metadata(self.path).num_rows), done)
 
     def _convert(self) -> None:
         """All rows, in groups of one size, each in one piece: where pieces end would show in the pages of the file."""
@@ -250,6 +306,15 @@ class ParquetOutput:
             sync_folder(str(self.path.parent))
         except OSError as error:
             raise unwritable(self.path, error) from None
+
+
+def _check_rows(path: Path, rows: int, done: int) -> None:
+    """A position that ends elsewhere than behind the rows that are done was not written by a run."""
+    if rows != done:
+        raise StateFileError(
+            f"the state file is damaged: it has {counted(done)} done, and the position in {path.name} is not behind "
+            "them; give another --state and another --out"
+        )
 
 
 def _file_digest(path: Path) -> str:
@@ -279,7 +344,7 @@ class TextOutput:
 
     Parameters
     ----------
-    path, names, position, replace, claimed
+    path, names, position, done, replace, claimed
         As for `open_output`.
     json_lines : bool
         JSON lines instead of CSV.
@@ -290,6 +355,7 @@ class TextOutput:
         path: Path,
         names: tuple[str, ...],
         position: Position | None,
+        done: int,
         *,
         json_lines: bool,
         replace: bool = False,
@@ -304,7 +370,7 @@ class TextOutput:
             if position is None:
                 self._begin(replace=replace)
             else:
-                self._go_back(position)
+                self._go_back(position, done)
         except BaseException:
             self._file.close()
             raise
@@ -389,20 +455,26 @@ class TextOutput:
             self._write(self._head)
         sync_folder(str(self.path.parent))
 
-    def _go_back(self, position: Position) -> None:
+    def _go_back(self, position: Position, done: int) -> None:
         """To the position, if all in front of it is as it was, and nothing stands behind a finished file."""
-        length, size = int(position["bytes"]), self._file.seek(0, os.SEEK_END)
+        length, size = position["bytes"], self._file.seek(0, os.SEEK_END)
+        if type(length) is not int or length < 0:
+            raise StateFileError(f"the state file is damaged: its output has {short_repr(length)} bytes")
         if size < length:
             raise changed(self.path, f"is shorter than the {length} bytes that were written to it")
         if position["whole"] and size > length:
             raise changed(self.path, f"is longer than the {length} bytes that were written to it")
         self._file.seek(0)
-        left = length
+        left, lines, quoted, block = length, 0 if self.json else -1, 0, b""
         while left and (block := self._file.read(min(left, _BLOCK))):
             self._hash.update(block)
             left -= len(block)
+            parts = [block] if self.json else block.split(b'"')  # names of classes may have several lines, in quotes
+            lines += sum(part.count(b"\n") for part in parts[quoted::2])
+            quoted = (quoted + len(parts) - 1) % 2
         if self._hash.hexdigest() != position["digest"]:
             raise changed(self.path, "is not what was written to it")
+        _check_rows(self.path, lines if block.endswith(b"\n") or not length else -1, done)
         self._file.seek(length)
         self._file.truncate()
 

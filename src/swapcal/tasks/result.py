@@ -21,6 +21,7 @@ from swapcal.audits.summary import ColumnSummary
 from swapcal.engine.lateness import Lateness
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.properties.base import Wording
+from swapcal.tasks.config import TaskConfig
 from swapcal.text.numbers import counted, group_name, number
 from swapcal.text.sentences import since_text
 from swapcal.text.verdict import Verdict, per_round
@@ -178,7 +179,7 @@ class Result:
     them; one for each model that is compared. paired: losses before and after on the same rows, by the name of the
     loss; in a comparison those of the first model and of another one, by its name. bands: where columns of numbers
     were cut into groups. jitter: over how much outcomes were spread. config and versions: what it takes to get the
-    result again.
+    result again, and in details what else there is to say of that.
     """
 
     kind: Literal["audit", "run", "comparison"]
@@ -190,7 +191,7 @@ class Result:
     counts: Counts
     verdict: Verdict
     sections: tuple[Section, ...]
-    config: dict[str, Any]
+    config: TaskConfig
     versions: dict[str, str]
     r: float = 2.0
     range: Range | None = None
@@ -203,6 +204,7 @@ class Result:
     paired: dict[str, Paired] = field(default_factory=dict)
     costs: Costs | None = None
     discovery: Discovery | None = None
+    details: dict[str, Any] = field(default_factory=dict)
 
     @builtins.property  # `property` is a field here
     def first(self) -> Section:
@@ -228,6 +230,11 @@ class Result:
     def change(self) -> Paired | None:
         """The loss before and after, where there are both."""
         return None if self.kind == "comparison" else next(iter(self.paired.values()), None)
+
+    @builtins.property
+    def settings(self) -> dict[str, Any]:
+        """What was asked, as plain data."""
+        return {**self.config.settings(), **self.details}
 
     @builtins.property
     def n_groups(self) -> int:
@@ -353,7 +360,9 @@ def to_json(result: Result) -> str:
     First the verdict and the tables in the units that people read, then what they were made from.
     """
     tables = {"verdict": result.verdict, "group_table": group_rows(result), "section_table": section_rows(result)}
-    data = {"format": FORMAT, "version": VERSION, "result": {**_plain(tables), **_plain(result)}}
+    told = _plain(result) | {"config": _plain(result.settings)}
+    del told["details"]
+    data = {"format": FORMAT, "version": VERSION, "result": {**_plain(tables), **told}}
     text = json.dumps(data, allow_nan=False, ensure_ascii=False)
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -391,7 +400,10 @@ def from_json(text: str | bytes, name: str = "the text") -> Result:
             "print the result again, or upgrade"
         )
     try:
-        result: Result = _built(Result, data["result"])
+        asked = {each.name for each in fields(TaskConfig)}
+        told = data["result"]["config"]
+        details = {name: value for name, value in told.items() if name not in asked}
+        result: Result = _built(Result, {**data["result"], "details": details})
         _check(result)
         return result
     except (AttributeError, KeyError, StateFileError, TypeError, ValueError, OverflowError):
@@ -415,6 +427,8 @@ def read_result(path: str | Path) -> Result:
 def _built(kind: Any, data: Any) -> Any:
     """An object of the annotated type `kind` from plain data; a null among numbers is one that is not known (NaN)."""
     origin, arguments = get_origin(kind), get_args(kind)
+    if kind is TaskConfig:
+        return TaskConfig.from_settings(_expected(data, isinstance(data, dict)))
     if origin in (Union, UnionType):
         return None if data is None else _built(next(each for each in arguments if each is not NoneType), data)
     if origin is Literal:

@@ -1,21 +1,22 @@
 """The rows of a source, played one batch after the other: forecasts to the output, and a state that can go on."""
 
+import csv
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.inputs import integer
-from swapcal.tables.batch import Batch
+from swapcal.tables.batch import Batch, Coded
 from swapcal.tables.records import Records, opening
 from swapcal.tasks.checkpoint import Checkpoint, Path_, RunFiles, claim, understood
 from swapcal.tasks.classes import ClassesTask
-from swapcal.tasks.columns import time_column
+from swapcal.tasks.columns import day_of
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.files import regular
 from swapcal.tasks.interval import IntervalTask
+from swapcal.tasks.outputs import regular
 from swapcal.tasks.result import Result
 from swapcal.tasks.scalar import ScalarTask
 from swapcal.tasks.task import LATER, Task
@@ -127,7 +128,8 @@ def run(
             return kind(replace(config, horizon=expected), first, records.name, begun, outcomes)
 
         task, first = run_batches(records, config, make, files, progress, stop, say)
-        return task.result(files.asked, time_column(records.file, first, config.time))
+        result = task.result(config, time_column(records.file, first, config.time))
+        return replace(result, details={"out": files.asked["out"], **result.details})
 
 
 def run_batches(
@@ -247,3 +249,41 @@ def behind(batches: Iterator[Batch], current: Task, rows: int, state: object, so
             "done; give the file it was made with, another --state, or --fresh to start over"
         )
     return chain(ahead, batches)
+
+
+# --------
+# A column that looks like a time, to be named in advice.
+
+_LINES = 1 << 16
+
+
+def time_column(path: object, first: Sequence[Batch], named: str | None) -> str | None:
+    """A column that looks like a time: the one that was named, or one of a text file's first lines, or of the table."""
+    if named is not None:
+        return named
+    if isinstance(path, str) and regular(path):
+        found = _in_text(path)
+        if found is not None:
+            return found
+    for batch in first[:1]:
+        for name in batch.columns:
+            column = batch.column(name)
+            values = column.values[:3] if isinstance(column, Coded) else ()
+            if values and all(day_of(_text(value)) for value in values):
+                return str(name)
+    return None
+
+
+def _in_text(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = list(csv.reader(file.read(_LINES).splitlines()[:3]))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return None
+    if len(lines) < 2 or len(lines[0]) != len(lines[1]):
+        return None
+    return next((name for name, value in zip(lines[0], lines[1], strict=True) if day_of(value.strip())), None)
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -14,8 +14,8 @@ from swapcal.protocols import Hypotheses, Rows
 from swapcal.tables.batch import Batch
 from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.columns import Columns
-from swapcal.tasks.contexts import ContextColumns, ContextRows
-from swapcal.tasks.evaluation import DELTA, Evaluation
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.evaluation import DELTA, ContextColumns, ContextRows, Evaluation
 from swapcal.tasks.result import Costs, Counts, Guarantee, Range, Result, Section, versions
 from swapcal.tasks.survey import Binning, binning
 from swapcal.tasks.task import Inputs, Task, numbers_of, weighted
@@ -37,11 +37,6 @@ class ScalarTask(Task):
     def outputs(self) -> tuple[str, ...]:
         """The model's forecast beside swapcal's."""
         return ("row", "forecast") if self.config.p is None else ("row", "before", "forecast")
-
-    @property
-    def window(self) -> int:
-        """How many rows can wait for their outcomes."""
-        return self.model.rules.max_pending
 
     def _reader(self, first: Sequence[Batch]) -> Columns:
         return Columns(self.config, first, self.source)
@@ -115,7 +110,7 @@ class ScalarTask(Task):
         everybody = Rows(np.arange(n + 1), np.zeros(n, dtype=np.int64), np.ones(n))
         return inputs._replace(contexts=ContextRows(everybody, linear))
 
-    def result(self, asked: dict[str, Any], time: str | None) -> Result:
+    def result(self, asked: TaskConfig, time: str | None) -> Result:
         """What the run has found."""
         return _result(self, asked, time)
 
@@ -168,7 +163,7 @@ def _binning(current: ScalarTask) -> str:
     return f"{stated}, the model's and swapcal's alike, as swapcal may show the model's own"
 
 
-def _result(current: ScalarTask, asked: dict[str, Any], time: str | None) -> Result:
+def _result(current: ScalarTask, asked: TaskConfig, time: str | None) -> Result:
     comparison, values, question, source = current.evaluation, current.columns, current.config, current.source
     if not comparison.after.weight > 0:
         raise DataError(
@@ -212,14 +207,14 @@ def _result(current: ScalarTask, asked: dict[str, Any], time: str | None) -> Res
         ),
         verdict=told,
         sections=(section,),
-        config={
-            **asked,
-            "horizon": rules.horizon,
-            "seed": rules.seed,
-            "trust": rules.trust,
-            "bins": len(current.model.values),
-            "limit": groups.limit,
-        },
+        config=replace(
+            asked,
+            horizon=rules.horizon,
+            seed=rules.seed,
+            trust=rules.trust,
+            bins=len(current.model.values),
+            limit=groups.limit,
+        ),
         versions=versions(),
         r=question.r,
         range=Range(values.low, values.high, values.stated),

@@ -7,8 +7,7 @@ import numpy as np
 
 from swapcal.engine.kernels import row_keys
 from swapcal.protocols import Elicitable
-from swapcal.tables.batch import Batch
-from swapcal.tables.coded import Coded
+from swapcal.tables.batch import Batch, Coded
 from swapcal.typing import Float64Array
 
 # --------

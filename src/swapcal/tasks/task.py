@@ -16,13 +16,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from swapcal.engine.pending import OpenRounds
 from swapcal.errors import StateFileError
 from swapcal.protocols import Rows
-from swapcal.tables.batch import Batch
-from swapcal.tasks.checkpoint import Checkpoint, Fingerprint
-from swapcal.tasks.columns import ClassColumns, Columns, IntervalColumns
+from swapcal.tables.batch import Batch, Fingerprint
+from swapcal.tasks.checkpoint import Checkpoint
+from swapcal.tasks.columns import ColumnReader
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.contexts import ContextColumns, ContextRows
+from swapcal.tasks.evaluation import ContextColumns, ContextRows
 from swapcal.tasks.outcomes import OutcomeTable, WaitingRows
 from swapcal.tasks.result import Result
 from swapcal.text.numbers import counted
@@ -101,7 +102,7 @@ class Task(ABC):
 
     doing: ClassVar[str]
     """What a bar of progress says."""
-    columns: Columns | IntervalColumns | ClassColumns
+    columns: ColumnReader
     model: Any
     evaluation: Any
 
@@ -176,13 +177,19 @@ class Task(ABC):
         """The columns of the output but the first."""
 
     @abstractmethod
-    def result(self, asked: dict[str, Any], time: str | None) -> Result:
+    def result(self, asked: TaskConfig, time: str | None) -> Result:
         """What the run has found; `time` is a column that looks like one."""
 
     @property
-    @abstractmethod
+    def rounds(self) -> OpenRounds:
+        """The rounds of the model, one for each row, and which of them wait for their outcomes."""
+        rounds: OpenRounds = self.model.rounds
+        return rounds
+
+    @property
     def window(self) -> int:
         """How many rows can wait for their outcomes."""
+        return self.rounds.window
 
     def more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
         """What else the model's `run` takes of the rows of a batch, by name."""
@@ -314,6 +321,8 @@ class Task(ABC):
 
     def _resume(self, saved: Checkpoint) -> None:
         """Let what is counted go on from what was kept; a ValueError where that cannot be."""
+        if self.config.by is None and self.rounds.issued != saved.rows:
+            raise ValueError(f"the model has forecast {self.rounds.issued} rows, and {saved.rows} are done")
         self.evaluation.restore(saved.arrays if self.waiting is None else WaitingRows.others(saved.arrays))
 
     def _check_head(self, saved: Checkpoint | None) -> None:

@@ -11,7 +11,7 @@ from swapcal.monitor import Alarm, Monitor
 from swapcal.tables.batch import Batch
 from swapcal.tasks.columns import Columns, times_of
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.contexts import ContextColumns
+from swapcal.tasks.evaluation import ContextColumns
 
 
 def watch(

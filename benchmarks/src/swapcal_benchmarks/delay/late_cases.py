@@ -10,7 +10,7 @@ import numpy as np
 from swapcal import simulate
 from swapcal.properties import Mean
 from swapcal.simulate import streams
-from swapcal.tables.coded import Coded
+from swapcal.tables.batch import Coded
 from swapcal.tables.records import read
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.streams.models import frozen

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from swapcal.errors import DataError
-from swapcal.tables.batch import Batch
-from swapcal.tables.coded import Coded
+from swapcal.tables.batch import Batch, Coded
 from swapcal.tables.records import read
 from swapcal.typing import Float64Array, IntArray
 

@@ -25,6 +25,7 @@ from swapcal.properties import Probability
 from swapcal.protocols import Elicitable
 from swapcal.tables.sources import package
 from swapcal.tasks.audit import mergeable_column, merged_result
+from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import Result
 
 # --------
@@ -256,7 +257,7 @@ def judged(total: Column, *, source: str = "a DataFrame", y: str = "the outcome"
         `result.verdict`; `swapcal.report.page.write(result, "audit.html")`; `swapcal.tasks.result.to_json(result)`.
         What a sum does not tell is left out, and a sentence of the verdict says what that is.
     """
-    return merged_result(total, source=source, y=y, r=r)
+    return merged_result(total, source=source, config=TaskConfig(y, r=r))
 
 
 def audit(
