@@ -141,8 +141,8 @@ class Answers:
 # --------
 # Where cases are: those that wait by round, and the last ones that are closed.
 
+# Of a case: the position of its state in `STATES`, its outcome (NaN for none), its forecast.
 Closed = tuple[int, float, Sequence[float]]
-"""Of a case: the position of its state in `STATES`, its outcome (NaN for none), its forecast."""
 
 
 class MemoryBook:
@@ -158,8 +158,8 @@ class MemoryBook:
 
     def __init__(self, remember: int = 256) -> None:
         self.remember = inputs.integer(remember, "remember", 0)
+        # The rounds of those that wait or are known, in increasing order; all else of them is in the model.
         self.open: dict[Id, int] = {}
-        """The rounds of those that wait or are known, in increasing order; all else of them is in the model."""
         self.closed: dict[Id, Closed] = {}
 
     def close(self, cases: Iterable[tuple[Id, Closed]]) -> None:
@@ -418,16 +418,16 @@ class _Turn:
         # By arrival an outcome that is due is learned when it comes; only others go through the order.
         self.in_order = self.order.by == "forecast" or self.due is not None or len(self.order) > 0
         self.first, self.window = self.model.rounds.issued, self.model.rounds.window
+        # The events that are new cases.
         self.rows: list[int] = []
-        """The events that are new cases."""
+        # The row whose forecast an event has. Behind the events: of cases whose turn has come.
         self.row_of = [-1] * n
-        """The row whose forecast an event has. Behind the events: of cases whose turn has come."""
+        # Events whose forecast is that of a line from before, and the line.
         self.earlier: list[tuple[int, int]] = []
-        """Events whose forecast is that of a line from before, and the line."""
+        # Events and their forecasts.
         self.parts: list[tuple[list[int], Any]] = []
-        """Events and their forecasts."""
+        # Cases that were closed here: state, outcome, and an event that has their forecast.
         self.closed: dict[Id, tuple[int, float, int]] = {}
-        """Cases that were closed here: state, outcome, and an event that has their forecast."""
         self.played: list[Float64Array] = []
         self._gather()
 
@@ -436,10 +436,10 @@ class _Turn:
         lines, rounds, _ = self.model.held.dues()
         self.line_of: dict[int, int] = dict(zip(rounds.tolist(), lines.tolist(), strict=True))
         self.start = len(self.rows)
+        # Outcomes that have come: the code, the outcome, and when it is due.
         self.told: list[tuple[int, float, float]] = []
-        """Outcomes that have come: the code, the outcome, and when it is due."""
+        # Codes of what is learned, up to `ends` before each row.
         self.arriving: list[int] = []
-        """Codes of what is learned, up to `ends` before each row."""
         self.ends = [0]
 
     def play(self) -> Answers:

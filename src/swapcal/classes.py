@@ -342,8 +342,8 @@ class Classes(Composite[ClassesForecast]):
 # --------
 # Sets of classes that contain the outcome with a given probability, for every group.
 
+# Largest density of a uniform score after `_spread`.
 _DENSITY = 3.0
-"""Largest density of a uniform score after `_spread`."""
 
 
 def _spread(score: Float64Array | float) -> Any:

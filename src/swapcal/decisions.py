@@ -50,8 +50,8 @@ class Decisions(Stateful):
                 f"with it; got {inputs.short_repr(utility)}"
             )
         self.utility = table
+        # Weights of rounds by action and outcome.
         self.sums = np.zeros_like(table)
-        """Weights of rounds by action and outcome."""
 
     @classmethod
     def from_costs(cls, false_alarm: float, miss: float) -> "Decisions":

@@ -225,15 +225,15 @@ class Identity(str):
         return any(hmac.compare_digest(hmac.digest(key, signed, "sha256"), seal or b"") for key in keys)
 
 
+# Bytes of a key, at least.
 SHORTEST = 16
-"""Bytes of a key, at least."""
 
+# How a forecast can have been found.
 KINDS = ("zero", "pair", "low", "high", "trusted")
-"""How a forecast can have been found."""
 
 
+# Beyond what evidence can be, and its square is a number.
 _LARGEST_PHI = 1e150
-"""Beyond what evidence can be, and its square is a number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -490,8 +490,8 @@ class Forecaster(Stateful):
         """Rounds that wait here, and not as a `Forecast` in the hands of the caller."""
         return self.state.waiting
 
+    # Numbers that a forecast consists of.
     n_outputs = 1
-    """Numbers that a forecast consists of."""
 
     def read(self, X: Any, n: int, hints: Any = None, features: Any = None, weights: Any = None) -> Asked:
         """What `n` cases bring, checked; for `swapcal.cases.Cases`, like the next five."""

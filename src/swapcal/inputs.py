@@ -14,8 +14,8 @@ from swapcal.typing import Float64Array
 T = TypeVar("T")
 
 _SHOWN = 200
+# What `float` would take, or take apart with a warning, though nobody means a number by it.
 _NOT_REAL = (str, bytes, bytearray, memoryview, complex, np.complexfloating, np.datetime64, np.timedelta64)
-"""What `float` would take, or take apart with a warning, though nobody means a number by it."""
 
 
 def short_repr(value: Any) -> str:

@@ -6,8 +6,9 @@ from typing import Any, Literal, NamedTuple
 
 from swapcal import inputs
 
+# Of a case. Known: its outcome has come and is not learned yet. The last three are closed.
 STATES = ("unknown", "waiting", "known", "learned", "expired", "forgotten")
-"""Of a case. Known: its outcome has come and is not learned yet. The last three are closed."""
+# Of an event: what became of it.
 STATUSES = (
     "forecast",
     "same forecast",
@@ -22,11 +23,11 @@ STATUSES = (
     "corrected",
     "conflict",
 )
-"""Of an event: what became of it."""
+# What may come: a case, or one with the id of another case; an outcome that is new or the one that had come, another
+# one, or one that is not allowed; the word that none will come.
 EVENTS = ("predict", "predict other", "learn", "learn other", "learn invalid", "forget")
-"""What may come: a case, or one with the id of another case; an outcome that is new or the one that had come, another
-one, or one that is not allowed; the word that none will come."""
 
+# The status of each of `EVENTS` by the state of its case.
 TABLE: dict[str, tuple[str, ...]] = {
     "unknown": ("forecast", "forecast", "unknown", "unknown", "unknown", "unknown"),
     "waiting": ("same forecast", "conflict", "learned", "learned", "invalid", "forgotten"),
@@ -35,8 +36,8 @@ TABLE: dict[str, tuple[str, ...]] = {
     "expired": ("same forecast", "conflict", "expired", "expired", "expired", "expired"),
     "forgotten": ("same forecast", "conflict", "contradicted", "contradicted", "contradicted", "repeated"),
 }
-"""The status of each of `EVENTS` by the state of its case."""
 
+# The state of a case after an event of this status; after any other it stays what it is.
 NEXT = {
     "forecast": "waiting",
     "learned": "learned",
@@ -45,7 +46,6 @@ NEXT = {
     "forgotten": "forgotten",
     "expired": "expired",
 }
-"""The state of a case after an event of this status; after any other it stays what it is."""
 
 
 class Entry(NamedTuple):
@@ -162,11 +162,11 @@ class Order:
     def __init__(self, by: str = "arrival", settle: int | None = None, first: int = 0) -> None:
         self.by = inputs.one_of(by, "order", ("arrival", "forecast"))
         self.settle = None if settle is None else inputs.integer(settle, "settle", 1)
+        # By forecast: nobody waits for an earlier round than this.
         self.front = first
-        """By forecast: nobody waits for an earlier round than this."""
         self.known: dict[int, KnownOutcome] = {}
+        # Rounds from the front on whose outcomes will not come.
         self.gone: set[int] = set()
-        """Rounds from the front on whose outcomes will not come."""
         self._ahead: list[tuple[float, int]] = []
         self._ripe: list[int] = []
 

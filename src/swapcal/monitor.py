@@ -19,11 +19,11 @@ from swapcal.typing import Float64Array, IntArray
 # --------
 # What a batch of rows wins or loses for those who bet on bias: sums that add up over machines.
 
+# Rates lambda of the bets. The best one is near the bias over the mean square of V.
 RATES = 0.9 * 2.0 ** -np.arange(10)
-"""Rates lambda of the bets. The best one is near the bias over the mean square of V."""
 
+# Sides: forecasts too high, forecasts too low.
 SIGNS = np.array([1.0, -1.0])
-"""Sides: forecasts too high, forecasts too low."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +98,8 @@ def wagers_of_means(
 # --------
 # The wealth of those who bet on bias, in two currencies: one that keeps a promise forever, one that starts over.
 
+# Twice the sum over k >= 1 of 1 / ((k + 1) ln^2 (k + 1)), 2.1098, rounded up.
 NORM = 4.22
-"""Twice the sum over k >= 1 of 1 / ((k + 1) ln^2 (k + 1)), 2.1098, rounded up."""
 
 
 class Wealth(Protocol):
@@ -173,8 +173,8 @@ class Every:
 
     def __init__(self, n: int, every: float) -> None:
         self.log_wealth = np.full((n, 2, len(RATES)), -np.inf)
+        # What the rows of earlier batches counted for that were not staked yet.
         self.turn = np.zeros(n)
-        """What the rows of earlier batches counted for that were not staked yet."""
         self._level = math.log(2.0 * every)
 
     def step(self, wagers: Wagers, present: IntArray) -> None:
@@ -189,8 +189,8 @@ class Every:
         return np.full(len(self.turn), self._level)
 
 
+# Rows that `update_many` takes together; an alarm comes at the end of such a batch.
 BATCH = 512
-"""Rows that `update_many` takes together; an alarm comes at the end of such a batch."""
 
 SIDES = ("too high", "too low")
 
@@ -293,8 +293,8 @@ class Monitor(Stateful):
         self._rows = np.zeros(self.groups.n)
         self._n_rows = 0
         self._sounded = np.zeros((self.groups.n, 2), dtype=np.bool_)
+        # Of the open cluster: sums of f V, of |f|, rows, and parts of rows.
         self._open = np.zeros((4, self.groups.n))
-        """Of the open cluster: sums of f V, of |f|, rows, and parts of rows."""
         self._open_rows = 0
         self._id: Any = None
 

@@ -93,8 +93,8 @@ class AdaNormalHedge:
 # --------
 # A mixture of exponential potentials over a geometric grid of rates.
 
+# Functions that are weighed at a time: enough to make calls cheap, few enough to stay in the cache of a core.
 _BLOCK = 128
-"""Functions that are weighed at a time: enough to make calls cheap, few enough to stay in the cache of a core."""
 
 
 @cache

@@ -130,8 +130,8 @@ def taken(rows: Rows, numbers: IntArray) -> Rows:
     return Rows(indptr, rows.indices[entries], rows.values[entries])
 
 
+# Up to so many columns, exchanging pairs of whole columns sorts rows faster than sorting them one by one.
 _PAIRWISE = 6
-"""Up to so many columns, exchanging pairs of whole columns sorts rows faster than sorting them one by one."""
 
 
 def assembled(n_rows: int, fixed: Sequence[Float64Array], placed: Sequence[IntArray]) -> Rows:
@@ -207,8 +207,8 @@ class CaseColumns:
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self.columns = columns
+        # The index of the last row, and where the columns stand in it: one pair, as threads may look at once.
         self._seen: tuple[Any, list[int]] = (None, [])
-        """The index of the last row, and where the columns stand in it: one pair, as threads may look at once."""
 
     def of(self, x: Any) -> list[Any] | None:
         """The values of the columns, None for one that the case does not have; None for what is no case.

@@ -35,8 +35,8 @@ VERSION = 2
 _MAGIC = b"swpc"
 _FRAME = struct.Struct("<4sBBHI")
 _LENGTHS = struct.Struct("<IQ")
+# Types of which several are in a word.
 _PER_WORD: dict[type[np.generic], int] = {np.uint8: 8, np.uint32: 2}
-"""Types of which several are in a word."""
 
 
 class Saved(NamedTuple):
@@ -260,8 +260,8 @@ class Stateful:
     It has a `kind`, tells what it is made of (`to_state`), and can be made again (`from_state`).
     """
 
+    # What the container says that it holds, in a word.
     kind: ClassVar[str]
-    """What the container says that it holds, in a word."""
 
     def to_state(self) -> Saved:
         """What it is made of; arrays may be its own, which nobody changes before they are packed."""

@@ -3,6 +3,9 @@
 import contextlib
 import csv
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -129,3 +132,37 @@ def test_the_page_and_the_json_of_all_keys(tmp_path: Path) -> None:
     (tmp_path / "gap.csv").write_text("store,late\na,1\n,0\n")
     with pytest.raises(DataError, match=r"row 2 of .* has no key: 'store' is empty"):
         run_by_key(tmp_path / "gap.csv", TaskConfig("late", by="store"))
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from swapcal.tasks import by_key
+from test_by_key import QUESTION
+by_key.TOGETHER = 200
+if __name__ == "__main__":
+    say = lambda rows: print(rows, flush=True)
+    rows, out, state = map(Path, sys.argv[1:])
+    by_key.run_by_key(rows, QUESTION, out=out, state=state, processes=2, pause=0.0, progress=say)
+"""
+
+
+def test_a_run_that_is_killed_goes_on_where_it_was_committed(tmp_path: Path) -> None:
+    """In a process of its own, which commits whenever it can, and is killed at three places."""
+    rows, script = tmp_path / "rows.csv", tmp_path / "killed.py"
+    written(rows)
+    script.write_text(KILLED)
+    whole, out, state = tmp_path / "whole.csv", tmp_path / "out.csv", tmp_path / "state.db"
+    run_by_key(rows, QUESTION, out=whole, processes=2)
+    places = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    for stop in (400, 1200, 2000, None):
+        command = [sys.executable, str(script), str(rows), str(out), str(state)]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": places}
+        ) as run:
+            assert run.stdout is not None
+            for line in run.stdout:
+                if stop is not None and int(line) >= stop:
+                    run.kill()
+            assert (run.wait() == 0) == (stop is None)
+    assert out.read_bytes() == whole.read_bytes()

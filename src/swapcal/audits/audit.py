@@ -75,11 +75,11 @@ def _text(spec: Spec | None) -> str:
 # --------
 # Rounds in: labels, forecasts and contexts, checked together, become identification values and sparse rows.
 
+# That are taken from a file, where a few bytes ask for all of them.
 _MOST_BINS = 1 << 20
-"""That are taken from a file, where a few bytes ask for all of them."""
 
+# Entries of an array that are looked at together, where they must be copied for it.
 _AT_ONCE = 1 << 18
-"""Entries of an array that are looked at together, where they must be copied for it."""
 
 
 class RoundReader:

@@ -100,8 +100,8 @@ def independent_radius(count: Float64Array, total: Float64Array, squares: Float6
     return np.where(count >= 2, radius, np.inf)
 
 
+# What an interval assumes of the rounds: nothing, or independent labels given all contexts and forecasts.
 Assumption = Literal["adaptive", "independent"]
-"""What an interval assumes of the rounds: nothing, or independent labels given all contexts and forecasts."""
 
 N_PRINTED = 20
 

@@ -13,12 +13,12 @@ from swapcal.protocols import Elicitable
 from swapcal.state import check_bounds
 from swapcal.typing import Float64Array, IntArray
 
+# Rows that are kept of a place.
 MOST = 256
-"""Rows that are kept of a place."""
 
 LEAST = 16
+# Rows that are kept in all; with many places there are fewer of each, but `LEAST` at least.
 TOTAL = 1 << 15
-"""Rows that are kept in all; with many places there are fewer of each, but `LEAST` at least."""
 
 NAMES = ("key", "place", "length", "function", "value")
 

@@ -18,12 +18,12 @@ from swapcal.protocols import Elicitable, Hypotheses, Rows
 from swapcal.state import Packed, Saved, Shape, Stateful, joined, part_of, take_over
 from swapcal.typing import Float64Array, IntArray
 
+# What a column may keep beside the sums of its audits.
 PARTS = ("histograms", "timeline", "sample", "scores", "clusters", "forecasts", "means")
-"""What a column may keep beside the sums of its audits."""
 
 USUAL = ("histograms", "timeline", "sample")
+# What of it adds up to that of the whole: all but what needs the order of the rounds.
 MERGED = ("histograms",)
-"""What of it adds up to that of the whole: all but what needs the order of the rounds."""
 
 
 class Column(Stateful):
@@ -100,11 +100,11 @@ class Column(Stateful):
         self.clusters = ClusterSums(n) if "clusters" in parts else None
         self.forecasts = CellForecasts() if events and self.slot_edges is not None else None
         self.means = GroupMeans(n, means) if means else None
+        # What somebody who acts on the column loses, where that is asked; not part of the state.
         self.decisions: Decisions | None = None
-        """What somebody who acts on the column loses, where that is asked; not part of the state."""
         self._binary = events or self._steps
+        # Weight, loss, V squared, y, y squared, and the constant's loss, summed.
         self._totals = np.zeros(6)
-        """Weight, loss, V squared, y, y squared, and the constant's loss, summed."""
 
     def add(
         self,

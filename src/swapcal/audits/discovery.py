@@ -81,11 +81,11 @@ def valued(name: str, codes: IntArray, values: Sequence[str], n_values: int = N_
 
 LEAK_SHRINKAGE = 50.0
 FEWEST_LEAK_ROWS = 50
+# A column from whose values this share of the mean square of V is known is a leak. Bias, however bad, is far below.
 LEAK = 0.5
-"""A column from whose values this share of the mean square of V is known is a leak. Bias, however bad, is far below."""
 
+# The same for a single value, among its own rows, if V is large there: "status=closed" where all outcomes are 1.
 LEAK_OF_VALUE = 0.9
-"""The same for a single value, among its own rows, if V is large there: "status=closed" where all outcomes are 1."""
 
 
 class Leak(NamedTuple):
@@ -120,14 +120,14 @@ def find_leaks(
     return tuple(sorted(leaks, key=lambda leak: -leak.share))
 
 
+# Rows without bias that are added to each subgroup in the search: the score is S^2 / (n + 50).
 SHRINKAGE = 50.0
-"""Rows without bias that are added to each subgroup in the search: the score is S^2 / (n + 50)."""
 
+# The search ends where no score is above this many mean squares of V: chance alone gives more among some hundred.
 WORTH = 6.0
-"""The search ends where no score is above this many mean squares of V: chance alone gives more among some hundred."""
 
+# A single condition is preferred to two that score at most 1 / 0.9 as much.
 SIMPLER = 0.9
-"""A single condition is preferred to two that score at most 1 / 0.9 as much."""
 
 MOST_ROWS = 200_000
 FEWEST_ROWS = 50
@@ -248,8 +248,8 @@ class _Pick(NamedTuple):
     conditions: tuple[tuple[int, int], ...]
     rows: int
     bias: float
+    # What is subtracted from V: the mean that was left after earlier picks, shrunk.
     correction: float
-    """What is subtracted from V: the mean that was left after earlier picks, shrunk."""
 
 
 def _check(columns: Sequence[DiscoveryColumn], v: Float64Array, w: Float64Array) -> None:

@@ -56,8 +56,8 @@ class ClusterSums(Part):
         self.terms, self.total, self.squares = np.zeros(n_groups), np.zeros(n_groups), np.zeros(n_groups)
         self._open = np.zeros(n_groups)
         self._touched = np.zeros(n_groups, dtype=np.bool_)
+        # The number of the cluster that is open.
         self._id = math.nan
-        """The number of the cluster that is open."""
 
     def add(self, scored: Scored) -> None:
         """Add rows; equal numbers of clusters stand together."""
@@ -156,8 +156,8 @@ class GroupSums:
         self.arrays = {name: np.zeros(n) for name in PER_GROUP}
         if binary:
             self.arrays |= {name: np.zeros((N_BINS, n)) for name in PER_BIN}
+        # Sum of (w V)^2 over all rows, and their number: the usual size of a term.
         self._squares = np.zeros(2)
-        """Sum of (w V)^2 over all rows, and their number: the usual size of a term."""
         self._clusters = ClusterSums(n) if clusters else None
 
     def add(
@@ -224,11 +224,11 @@ class GroupSums:
         return Terms(sums.terms, sums.total, sums.squares, a["size"], usual, clusters=True)
 
 
+# Probability with which anything at all is claimed that is not so.
 ALPHA = 0.05
-"""Probability with which anything at all is claimed that is not so."""
 
+# How everybody, groups and cells share that probability.
 SHARES = {"everybody": 0.1, "groups": 0.6, "cells": 0.3}
-"""How everybody, groups and cells share that probability."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

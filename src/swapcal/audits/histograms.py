@@ -15,8 +15,8 @@ from swapcal.typing import Float64Array, IntArray
 # Histograms of outcomes, from which the property of any set of rounds can be read.
 
 N_BINS = 100
+# Points that stand for a bin of outcomes between the smallest and the largest of them.
 N_POINTS = 5
-"""Points that stand for a bin of outcomes between the smallest and the largest of them."""
 
 N_HALVINGS = 50
 
@@ -189,8 +189,8 @@ def make_curve(
     )
 
 
+# Groups whose outcomes are kept in histograms; 16 kB each. The most frequent ones at the first look come first.
 MOST_CURVES = 400
-"""Groups whose outcomes are kept in histograms; 16 kB each. The most frequent ones at the first look come first."""
 
 
 class Histograms(Part):

@@ -16,8 +16,8 @@ from swapcal.typing import Float64Array, IntArray
 # (weights add up to 1). mu_t = E[X_t | everything before] are the conditional means; their average is b + d_j, where b
 # is what one wants to know and the shift d_j is known by then. The gain is g_j = sum_t log(1 + lambda_j X_t).
 
+# Newton's steps. Every iterate is valid, so this number concerns widths only; the tests see 1e-6 of the limit.
 N_STEPS = 4
-"""Newton's steps. Every iterate is valid, so this number concerns widths only; the tests see 1e-6 of the limit."""
 
 
 class Bets(NamedTuple):
@@ -104,18 +104,18 @@ def _log_sum(exponents: Float64Array) -> Float64Array:
 # Nothing is assumed of the rows: forecasts and membership in the cell may depend on all that came before, outcomes on
 # each other, and one may look as often as one likes. Proofs are in `docs/audits.md`.
 
+# Exponents theta of bets on y itself. The best one is near sqrt(2 log(1/delta) / (n pi)): n pi from 1 to 10^8.
 TILTS = 8.0 * 2.0 ** (-np.arange(29) / 2)
-"""Exponents theta of bets on y itself. The best one is near sqrt(2 log(1/delta) / (n pi)): n pi from 1 to 10^8."""
 
+# Rates lambda of bets on c - y, of size below 1 so that nobody goes bankrupt at any center c.
 RATES = 0.95 * 2.0 ** (-np.arange(22) / 2)
-"""Rates lambda of bets on c - y, of size below 1 so that nobody goes bankrupt at any center c."""
 
 EDGES = 1.0 / (1.0 + np.exp(-np.arange(-6.0, 6.25, 0.5)))
+# Fixed centers c_k of the 26 forecast bins of `group_bias`: even steps of log odds, so that rare events have bins.
 CENTERS = 1.0 / (1.0 + np.exp(-np.arange(-6.25, 6.5, 0.5)))
-"""Fixed centers c_k of the 26 forecast bins of `group_bias`: even steps of log odds, so that rare events have bins."""
 
+# Cells that are worked on together: the arrays of all tilts then stay in the cache.
 AT_ONCE = 4096
-"""Cells that are worked on together: the arrays of all tilts then stay in the cache."""
 
 
 def _spread(sizes: Float64Array, heart: float) -> Float64Array:
@@ -299,12 +299,12 @@ def _in_parts(solve: Callable[..., Float64Array], *arrays: Float64Array) -> Floa
 FEWEST_ROWS = 100
 FEWEST_CLUSTERS = 30
 TYPICAL_ROWS = 1000
+# Where the sequence is narrowest; elsewhere it is wider by the root of a logarithm.
 TYPICAL_CLUSTERS = 200
-"""Where the sequence is narrowest; elsewhere it is wider by the root of a logarithm."""
 
+# Terms of usual size that are added to Q. Where outcomes are skewed, the large ones of a small cell may not have come
+# yet, and its own spread would be far too small.
 N_PRIOR = 20
-"""Terms of usual size that are added to Q. Where outcomes are skewed, the large ones of a small cell may not have come
-yet, and its own spread would be far too small."""
 
 
 class Terms(NamedTuple):

@@ -12,8 +12,8 @@ from swapcal.audits.sums import Part, Positions, Scored, added, bins_between, co
 from swapcal.text.numbers import percent, relative
 from swapcal.typing import Float64Array
 
+# Forecasts of 0 and 1 count as this near to them in the log loss, as in scikit-learn.
 SMALLEST = 1e-15
-"""Forecasts of 0 and 1 count as this near to them in the log loss, as in scikit-learn."""
 
 N_FINE = 10_000
 
@@ -132,8 +132,8 @@ def isotonic(means: Float64Array, weights: Float64Array) -> Float64Array:
 # Losses before and after on the same rounds: sums over blocks of the stream, and the interval of their difference.
 
 N_BLOCKS = 1024
+# Blocks below which an interval means nothing.
 FEWEST = 8
-"""Blocks below which an interval means nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +183,8 @@ class PairedLosses(Part):
 
     def __init__(self) -> None:
         self.length = 1
+        # Rounds, weights, losses before and after of each block; the last block may be incomplete.
         self.sums = np.zeros((4, 0))
-        """Rounds, weights, losses before and after of each block; the last block may be incomplete."""
 
     def add(self, before: Float64Array, after: Float64Array, weights: Float64Array | None = None) -> None:
         """Add the losses of the next rounds, one entry each."""
@@ -308,11 +308,11 @@ class GroupMeans(Part):
 # Bias as the stream goes by: sums of every group over blocks of neighboring rows, in bounded memory.
 
 N_STRETCHES = 64
+# A bias that begins within this share of a group's rows has been there from the start.
 EARLY = 0.1
-"""A bias that begins within this share of a group's rows has been there from the start."""
 
+# A later start is told only where the rows before it are this many standard errors away from the same bias.
 CLEAR = 3.0
-"""A later start is told only where the rows before it are this many standard errors away from the same bias."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -353,8 +353,8 @@ class Timeline(Part):
         self.length = 1
         self.n_rows = 0
         self._sums = np.zeros((2, N_STRETCHES, 0))
+        # What the first row of each block says of its time, if anything.
         self.labels: list[str | None] = []
-        """What the first row of each block says of its time, if anything."""
 
     def add(self, scored: Scored) -> None:
         """Add rows."""

@@ -192,8 +192,8 @@ def width(x: Any, *, many: bool) -> int:
 
 PER_VALUE = ("rounds", "count", "v", "vv")
 PER_CELL = ("xv", "active", "weight", "xvxv")
+# Entries of dense contexts that are looked at together, where they must be copied for it.
 _AT_ONCE = 1 << 18
-"""Entries of dense contexts that are looked at together, where they must be copied for it."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

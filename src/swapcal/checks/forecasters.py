@@ -10,8 +10,8 @@ import numpy as np
 from swapcal.checks.rules import Rules, Trial, default_stream, expect, refuses, saved, state, takes_hints
 
 _ROUNDS = 60
+# A stream of ten times this length must not make the state larger by a number for each round.
 _LONG = 300
-"""A stream of ten times this length must not make the state larger by a number for each round."""
 
 
 def check_forecaster(

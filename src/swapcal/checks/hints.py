@@ -202,8 +202,8 @@ class HintRules(Rules[LearningHint]):
         return state
 
 
+# What rounding may add to an answer; n times as much to a sum of n.
 _SLACK = 1e-9
-"""What rounding may add to an answer; n times as much to a sum of n."""
 
 
 def check_learner(learner: Learner, *, n_rounds: int = 300, seed: int = 0) -> None:

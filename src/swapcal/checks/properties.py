@@ -185,8 +185,8 @@ class PotentialRules(Rules[Potential]):
         expect_plain(self.part.spec())
 
 
+# What a difference quotient may be wrong by; users' losses are differentiated numerically.
 _SLACK = 1e-7
-"""What a difference quotient may be wrong by; users' losses are differentiated numerically."""
 
 
 def check_property(property: Elicitable) -> None:

@@ -261,8 +261,8 @@ def saved(forecaster: Any) -> bytes:
     return buffer.getvalue()
 
 
+# What a forecaster holds at some moment: what it writes, or its pickled attributes where it writes nothing.
 Snapshot = dict[str, bytes]
-"""What a forecaster holds at some moment: what it writes, or its pickled attributes where it writes nothing."""
 
 
 def state(forecaster: Any) -> Snapshot:

@@ -38,10 +38,10 @@ from swapcal.text.sentences import notes
 from swapcal.text.verdict import class_title, coverage_text, headline_below_badge, per_round
 
 WIDTH = 80
+# Rows of the tables.
 N_GROUPS, N_SECTIONS, N_WORST = 12, 21, 5
-"""Rows of the tables."""
+# Columns that a name has at least.
 LEAST = 12
-"""Columns that a name has at least."""
 ERRORS = ("swap_error", "group_error", "overall_error", "chance_mean")
 BADGES = {
     "fine": ("FINE", "bold white on green"),

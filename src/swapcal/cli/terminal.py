@@ -28,8 +28,8 @@ HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 BAD_INPUT, INTERRUPTED = 2, 130
 EXIT_CODES = "Exit codes: 0 fine, 1 above --fail-above, 2 bad input, 130 stopped with Ctrl-C."
+# Environment variable: set it to see where an error came from.
 TRACEBACK = "SWAPCAL_TRACEBACK"
-"""Environment variable: set it to see where an error came from."""
 
 
 def stop(sentence: str, code: int = BAD_INPUT) -> NoReturn:
@@ -96,8 +96,8 @@ def _sentence(error: BaseException | str) -> str:
     return " ".join(str(error).split())
 
 
+# Seconds that somebody who pressed Ctrl-C may have to wait for the end of a batch, or for input from a pipe.
 PATIENCE = 3.0
-"""Seconds that somebody who pressed Ctrl-C may have to wait for the end of a batch, or for input from a pipe."""
 
 
 def afterwards(out: Path | None, state: Path | None) -> str:

@@ -163,8 +163,8 @@ class MulticalibratedClassifier(AroundModel, base.MiniBatchClassifier):
         return _pandas().DataFrame([self.predict_proba_one(x, **kwargs) for x in records_of(X)], index=X.index)
 
 
+# So many outcomes settle the range where none is given.
 _WARM = 20
-"""So many outcomes settle the range where none is given."""
 
 
 class MulticalibratedRegressor(AroundRiverRegressor):

@@ -41,8 +41,8 @@ from swapcal.typing import Float64Array, IntArray
 
 __all__ = ["main"]
 
+# Where the pages go.
 OUT = Path("swapcal-demo")
-"""Where the pages go."""
 
 NEEDED = ("rich", "pyarrow", "matplotlib", "jinja2")
 
@@ -79,11 +79,11 @@ def main(out: Path = OUT, *, rows: int | None = None, json: bool = False) -> Non
 # A scene, question by question: the model, swapcal on top of it, swapcal with a hint that learns, and its page.
 
 LEARNING = "swapcal, learning"
+# Of all draws, so that everybody sees the same numbers.
 SEED = 1
-"""Of all draws, so that everybody sees the same numbers."""
 
+# Begins a step that has a name and a number of rows; within it, call with the number of rows done.
 Steps = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""Begins a step that has a name and a number of rows; within it, call with the number of rows done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +302,8 @@ def drifting_scene(rows: int | None = None) -> Scene:
 
 WIDTH = 80
 
+# So many flights take about a minute without compiled kernels.
 IN_PYTHON = 40_000
-"""So many flights take about a minute without compiled kernels."""
 
 
 @contextmanager

@@ -20,14 +20,14 @@ from swapcal.typing import Float64Array, IntArray
 # --------
 # The model of the demo: the package's own online regression, by itself, on a few numbers.
 
+# No groups: the regression has features and nothing else.
 _NOBODY = Row(np.zeros(0, dtype=np.int64), np.zeros(0))
-"""No groups: the regression has features and nothing else."""
 
+# Rows after which the model learns what is known by then: about half an hour of flights.
 _EVERY = 20
-"""Rows after which the model learns what is known by then: about half an hour of flights."""
 
+# One slow rate: what is learned in one go must not follow the last of it.
 RATE = 0.005
-"""One slow rate: what is learned in one go must not follow the last of it."""
 
 
 def forecasts(
@@ -76,8 +76,8 @@ def rows_until(times: Float64Array, known: Float64Array) -> IntArray:
 # --------
 # What a demo plays: a table, the questions that are asked of it, and the words around them.
 
+# Column of the model's forecasts.
 MODEL = "model"
-"""Column of the model's forecasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +126,14 @@ class Scene:
     about: Mapping[str, str]
 
 
+# Minutes after which a flight counts as late.
 LATE = 15.0
-"""Minutes after which a flight counts as late."""
 
+# Range of delays, in minutes: from an hour early to five hours late; one flight in 400 is outside.
 LOW, HIGH = -60.0, 300.0
-"""Range of delays, in minutes: from an hour early to five hours late; one flight in 400 is outside."""
 
+# Minutes on the ground, of which the table says nothing.
 TAXI = 30.0
-"""Minutes on the ground, of which the table says nothing."""
 
 GROUPS = ("carrier", "origin", "hour", "dest", ("carrier", "origin"))
 ORDER = ("month", "day", "sched_dep_time", "carrier", "flight")

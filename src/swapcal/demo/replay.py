@@ -21,13 +21,13 @@ from swapcal.service.config import Config, Service, checked
 from swapcal.service.schemas import Case, Outcome
 from swapcal.service.spec import StreamSpec
 
+# Flights a second.
 RATE = 300
-"""Flights a second."""
+# Outcomes come after so many further flights: an hour to half a day, with 920 flights a day.
 LATE_BY = (40, 400)
-"""Outcomes come after so many further flights: an hour to half a day, with 920 flights a day."""
 TICK = 0.1
+# Flights in the year.
 YEAR = 336_776
-"""Flights in the year."""
 _SHARED: dict[str, Any] = {
     "groups": ["carrier", "origin", "hour", "dest", ["carrier", "origin"]],
     "horizon": YEAR,

@@ -102,8 +102,8 @@ from swapcal.typing import Float64Array
 
 ALARM = math.log(1000.0)
 
+# Variance of the logarithm of delays in a cohort, at least, for it to count.
 MATERIAL = 0.01
-"""Variance of the logarithm of delays in a cohort, at least, for it to count."""
 
 CROSS, CROSS_SQUARES, CROSSINGS, SPREAD = range(4)
 N_LATE_TOTALS = 4
@@ -242,31 +242,31 @@ class LossBounds:
 
 
 COHORT = 32
+# Shares of the model's loss that may be spent without proof and at all, and mean losses beside either.
 SPARE, CAP, LOSSES = 0.001, 0.004, 2.0
-"""Shares of the model's loss that may be spent without proof and at all, and mean losses beside either."""
 
+# Standard deviations of the delay until a cohort is judged, and of a gain that is no proof.
 DEVIATIONS, PROOF = 2.0, 2.0
-"""Standard deviations of the delay until a cohort is judged, and of a gain that is no proof."""
 
+# Share of the judged rounds that may be out at least, before nothing is spent without proof.
 UNSETTLED = 0.125
-"""Share of the judged rounds that may be out at least, before nothing is spent without proof."""
 
+# How many times as many rounds must be judged as are not, before anything is spent without proof; and where delays were
+# found to depend on outcomes.
 GENERATIONS, PATIENCE = 4, 64
-"""How many times as many rounds must be judged as are not, before anything is spent without proof; and where delays
-were found to depend on outcomes."""
 
+# Rounds learned at once, after which outcomes that are out count only when one has come.
 HISTORY = GENERATIONS * COHORT
-"""Rounds learned at once, after which outcomes that are out count only when one has come."""
 
+# Rounds learned at once that count at most; when there are so many, all that they have told is halved.
 MEMORY = 1 << 14
-"""Rounds learned at once that count at most; when there are so many, all that they have told is halved."""
 
 ROOM = 4
 
 PAPER, SPENT, MODEL, JUDGED, RISK, SQUARES, BLOCK, LAGS, LAG_SQUARES, KNOWN, DISTANCE, SIZE = range(12)
 N_TOTALS = 12 + N_LATE_TOTALS
+# The totals that rounds learned at once change before the book is opened.
 NOTED = (PAPER, MODEL, JUDGED, SQUARES, BLOCK, DISTANCE, SIZE)
-"""The totals that rounds learned at once change before the book is opened."""
 BEGIN, FRONT, SINCE, MARKER, TRIED, N_BACK, BACK_SINCE, FLAGGED = range(8)
 C_PAPER, C_SPENT, C_MODEL, C_RISK = range(4)
 WIDTH = 4 + LATE_WIDTH

@@ -20,8 +20,8 @@ import numpy as np
 from swapcal.errors import UncompiledWarning
 from swapcal.typing import Float64Array
 
+# Environment variable: "python" leaves the kernels alone, "native" insists on them.
 VARIABLE = "SWAPCAL_BACKEND"
-"""Environment variable: "python" leaves the kernels alone, "native" insists on them."""
 
 
 def _found(wanted: str) -> ModuleType | None:
@@ -37,8 +37,8 @@ def _found(wanted: str) -> ModuleType | None:
         return None
 
 
+# The module of compiled kernels, or None.
 native: Any = _found(os.environ.get(VARIABLE, ""))
-"""The module of compiled kernels, or None."""
 
 _reminded = native is not None or VARIABLE in os.environ
 
@@ -106,8 +106,8 @@ def using(name: str) -> Iterator[None]:
 # draw.
 
 _MASK = 0xFFFFFFFFFFFFFFFF
+# The multiplier of the counter: 2^64 over the golden ratio.
 GOLDEN = 0x9E3779B97F4A7C15
-"""The multiplier of the counter: 2^64 over the golden ratio."""
 
 
 def fresh_seed() -> int:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _WEIGHED = (AdaNormalHedge, Exponential, Squint, PNorm)
 _LEARNED = (GradientDescent, MultiplicativeWeights)
 _IN_KERNEL = {"by_slot": "born", "standback_sums": "apart", "shown_sums": "moved"}
+# Arrays that every state has: their names in the kernel, and where they are.
 _ARRAYS = tuple(
     (f"{part}.{_IN_KERNEL.get(key, key)}", part, key)
     for part, keys in (
@@ -41,7 +42,6 @@ _ARRAYS = tuple(
     )
     for key in keys
 )
-"""Arrays that every state has: their names in the kernel, and where they are."""
 
 
 def has_kernel(state: State) -> bool:

@@ -17,8 +17,8 @@ from swapcal.typing import Float64Array, IntArray
 if TYPE_CHECKING:
     from swapcal.engine.schedule import Schedule
 
+# The mark of open rounds that never leave: those that `run` keeps itself.
 UNMARKED = 1
-"""The mark of open rounds that never leave: those that `run` keeps itself."""
 
 _FIRST = 1 << 10
 

@@ -32,8 +32,8 @@ from swapcal.typing import Float64Array
 # --------
 # The engine in Python: the specification, which reads beside the pseudocode.
 
+# The slot of a hint that is to become a value itself.
 FRESH = -1
-"""The slot of a hint that is to become a value itself."""
 
 
 class PythonEngine:

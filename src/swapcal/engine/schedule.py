@@ -20,8 +20,8 @@ from swapcal.typing import Float64Array, IntArray
 # When the outcomes of a recorded stream are learned: before the first row at or after the moment they are known.
 
 NEVER = np.iinfo(np.int64).max
+# In `Schedule.late`: the outcome is missing, and waited for.
 NOT_YET = 2
-"""In `Schedule.late`: the outcome is missing, and waited for."""
 
 
 class Schedule(NamedTuple):

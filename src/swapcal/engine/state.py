@@ -41,10 +41,10 @@ class Rules:
     jitter: float = 0.0
     max_pending: int = 1 << 20
     stand_back: bool = True
+    # The class with the level sets of the hint behind its own functions.
     functions: Hypotheses = field(init=False)
-    """The class with the level sets of the hint behind its own functions."""
+    # What an engine has worked out from the rules, whatever their seed is; shared with those of another seed.
     settled: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
-    """What an engine has worked out from the rules, whatever their seed is; shared with those of another seed."""
 
     def __post_init__(self) -> None:
         inputs.role(self.property, ("identification", "domain"), "property", "sc.Quantile(0.9)")
@@ -293,6 +293,7 @@ class State:
 # arrays nothing is stored that follows from the rest: weights follow from the sums, values from a number of bins, a
 # derived identity from its seed, and the ledger differs from the evidence only where rounding was owed.
 
+# Of arrays that are not of float64.
 _DTYPES: dict[str, type[np.generic]] = {
     "pending.rounds": np.int64,
     "pending.marks": np.uint32,
@@ -301,13 +302,12 @@ _DTYPES: dict[str, type[np.generic]] = {
     "waiting.indices": np.int64,
     "waiting.scores": np.uint8,
 }
-"""Of arrays that are not of float64."""
 
 _SIZES = ("n_values", "open", "n_waiting", "width", "n_cohorts", "n_standback")
 _COUNTERS = (*_SIZES, "issued", "n_rounds", "n_late", "n_expired")
 _LINES = tuple(f"waiting.{name}" for name in ("whole", "numbers", "scores", "features", "indices", "entries"))
+# Stored as a difference of bits, and numbers that may be missing.
 _NOT_FINITE = ("ledger.sums", "waiting.numbers")
-"""Stored as a difference of bits, and numbers that may be missing."""
 
 _DEFAULTS = {
     name: each.default
@@ -319,8 +319,8 @@ _MOST_TIES = 1 << 11
 _MOST_LAYOUTS = 256
 _LARGEST_WINDOW = 1 << 40
 _LARGEST_ROOM = 1 << 30
+# What may be made from nothing: 2 MB a row of the tables.
 _SMALL = 1 << 21
-"""What may be made from nothing: 2 MB a row of the tables."""
 
 _UNFIT = "this saved state is damaged: its arrays do not fit its settings"
 

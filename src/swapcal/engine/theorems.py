@@ -96,8 +96,8 @@ class Guarantee(float):
         return f"Guarantee({self.value:.6g}, theorem={self.theorem!r}, delta={self.delta:g})"
 
 
+# A potential below exp of this has never had weights on the tangent of `safe_exp`, which begins at exp(300).
 _TANGENT = 250.0
-"""A potential below exp of this has never had weights on the tangent of `safe_exp`, which begins at exp(300)."""
 
 
 def combine(evidence: float, rounded: float, r: float) -> float:
@@ -294,14 +294,14 @@ def shared(
     return best
 
 
+# What every number rests on.
 ALWAYS = (
     "an outcome does not depend on the draw of its own forecast, nor on later draws",
     "nobody who chooses outcomes knows the seed, or sees a forecast before its outcome is settled",
 )
-"""What every number rests on."""
 
+# What the draws themselves tell.
 LUCKY = "outcomes have followed the draws more than chance allows, so this cannot be so"
-"""What the draws themselves tell."""
 
 UNKNOWN = (
     "nothing, as V's Lipschitz constant is not known: pass lipschitz= to the property for a number below that of the "

@@ -161,8 +161,8 @@ class Grid:
         return Grid(self.low, self.high, self.n * factor)
 
 
+# For how many values there is room at first.
 ROOM = 32
-"""For how many values there is room at first."""
 
 
 class Values:
@@ -288,11 +288,11 @@ def grown(array: Any, n_rows: int) -> Any:
 # --------
 # Which values to play.
 
+# How a play was found: "zero", "pair", "low" and "high" for the ends, "trusted" for a hint at its word.
 Kind = str
-"""How a play was found: "zero", "pair", "low" and "high" for the ends, "trusted" for a hint at its word."""
 
+# A number for each slot.
 Of = Callable[[int], float]
-"""A number for each slot."""
 
 
 class Play(NamedTuple):
@@ -379,8 +379,8 @@ def _pair(owed: Of, values: Values, lower: int, at_lower: float, at_upper: float
 # --------
 # The hint's own record: the errors that it would have made by itself, and what overruling it has cost.
 
+# Squared standard errors, for each unit of 1 + ln n, that a clean record may show.
 CLEAN = 2.0
-"""Squared standard errors, for each unit of 1 + ln n, that a clean record may show."""
 
 
 class HintRecord:
@@ -451,23 +451,23 @@ class HintRecord:
 # sit on k values makes k log T of them. Near an end of the domain gaps may be as fine as the variance of a probability
 # is small there.
 
+# Values with which a stream may start: mid-points of equal bins without a hint, the first hints with one.
 FIRST = 11
-"""Values with which a stream may start: mid-points of equal bins without a hint, the first hints with one."""
 
+# Swap error that values which hints alone have put there may cost, once the first rounds are over: each costs about a
+# round's V^2 by chance, which is at most 1/4 for a probability.
 SPEND = 1.5
-"""Swap error that values which hints alone have put there may cost, once the first rounds are over: each costs about a
-round's V^2 by chance, which is at most 1/4 for a probability."""
 
+# A value this near a hint, relative to the distance from the hint to the nearer end, serves for it.
 NEAR = 0.01
-"""A value this near a hint, relative to the distance from the hint to the nearer end, serves for it."""
 
 HINTED = 2.0
+# A gap is cut when the square of its rounding exceeds this multiple of its noise: where hints were rounded, and where
+# the rounding is between two neighbors, which other rounds can heal.
 PAIR = 16.0
-"""A gap is cut when the square of its rounding exceeds this multiple of its noise: where hints were rounded, and where
-the rounding is between two neighbors, which other rounds can heal."""
 
+# No cut before n w^2 reaches this multiple of x (1 - x).
 FLOOR = 0.002
-"""No cut before n w^2 reaches this multiple of x (1 - x)."""
 
 
 def adds(values: Values, record: HintRecord, hint: float) -> bool:
@@ -522,8 +522,8 @@ def cut(values: Values, at: float, rounding: float, noise: float, factor: float)
 # above; so where a value already shows bias, the side is chosen that takes bias away. This undoes most of what chance
 # adds to the error.
 
+# Evidence below this level is what a single visit leaves behind: no side is chosen for it.
 NOISE = 0.05
-"""Evidence below this level is what a single visit leaves behind: no side is chosen for it."""
 
 
 def trusted(evidence: Evidence, record: HintRecord, row: Row, values: Values, hint: float, trust: float) -> Play | None:

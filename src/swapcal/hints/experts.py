@@ -10,11 +10,11 @@ from swapcal.typing import Float64Array
 # --------
 # What a regression sees: numbers of any unit, brought to a common size as the stream goes by.
 
+# Inputs before the features: the intercept of rounds with a base, of rounds without one, and the base.
 N_OWN = 3
-"""Inputs before the features: the intercept of rounds with a base, of rounds without one, and the base."""
 
+# Rounds; rounds with a base, its mean and its variation; non-zero context entries, the sum of their squares.
 N_TOTALS = 6
-"""Rounds; rounds with a base, its mean and its variation; non-zero context entries, the sum of their squares."""
 
 # Standardized inputs are cut at this many standard deviations: out of reach for a normal feature, and a limit to what
 # one bad record can do to a forecast.
@@ -103,8 +103,8 @@ def _root_ratio(n: float, total: float) -> float:
     return math.sqrt(n / total) if n / total < math.inf else math.sqrt(n) / math.sqrt(total)
 
 
+# Standard deviations of what the rounds that are out will add to a regret, which an expert must be ahead by.
 CAUTION = 2.0
-"""Standard deviations of what the rounds that are out will add to a regret, which an expert must be ahead by."""
 
 
 class Mixture:

@@ -32,8 +32,8 @@ from swapcal.tables.vocabulary import (
 )
 from swapcal.typing import Float64Array, IntArray, Spec
 
+# So many cases are remembered with their rows.
 _REMEMBERED = 10_000
-"""So many cases are remembered with their rows."""
 
 
 class _Memory(dict[tuple[Any, ...], Row]):

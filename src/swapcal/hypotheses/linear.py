@@ -16,8 +16,8 @@ from swapcal.protocols import Row, Rows, Tally
 from swapcal.sparse import read_row, read_rows
 from swapcal.typing import Float64Array, Spec
 
+# Sums of squares between these have neither lost an entry's digits nor overflowed.
 _SMALL, _LARGE = 1e-200, 1e200
-"""Sums of squares between these have neither lost an entry's digits nor overflowed."""
 _NOTHING = 1e-280
 
 

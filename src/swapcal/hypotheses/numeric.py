@@ -14,8 +14,8 @@ from swapcal.tables.batch import Coded, as_number, text
 from swapcal.tables.vocabulary import fetch
 from swapcal.typing import Float64Array, Spec
 
+# Distances from the first value are cut here, so that no sum of squares overflows.
 _LARGEST = 1e140
-"""Distances from the first value are cut here, so that no sum of squares overflows."""
 
 
 class Numeric:

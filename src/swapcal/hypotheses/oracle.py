@@ -17,8 +17,8 @@ from swapcal.typing import Float64Array, Spec
 
 _MEMBERS = ("n", "odd", "dual", "start", "predict", "update", "regret", "spec")
 _ROUNDING = 1e-9
+# Ratio of the visits at which a bound ahead of a run is computed.
 _STEP = 1.01
-"""Ratio of the visits at which a bound ahead of a run is computed."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -17,14 +17,14 @@ from swapcal.state import Packed, Saved, Stateful
 
 F = TypeVar("F")
 
+# Models that can be saved, and what they forecast.
 _KINDS: tuple[tuple[Any, Any], ...] = (
     (Forecaster, Forecast),
     (Quantiles, QuantilesForecast),
     (Interval, IntervalForecast),
 )
-"""Models that can be saved, and what they forecast."""
+# So many times that are closed are known, to tell repeated outcomes from unknown ones.
 _REMEMBERED = 256
-"""So many times that are closed are known, to tell repeated outcomes from unknown ones."""
 
 
 class _Predicts(Protocol[F]):

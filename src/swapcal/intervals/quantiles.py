@@ -25,8 +25,8 @@ from swapcal.typing import Float64Array, Spec
 # --------
 # Contexts with the level set of the hint behind the class's own functions.
 
+# So many hints settle the edges.
 _FIRST = 256
-"""So many hints settle the edges."""
 
 
 class Contexts:
@@ -84,8 +84,8 @@ class Contexts:
 # --------
 # Outcomes of any size as numbers in [0, 1]: a fixed, increasing map around a center, in units of a scale.
 
+# So many scales from the center the map ends: outcomes beyond count as there, and no quantile lies beyond.
 FAR = 25.0
-"""So many scales from the center the map ends: outcomes beyond count as there, and no quantile lies beyond."""
 _ENDS = FAR / (1.0 + FAR)
 
 
@@ -167,17 +167,17 @@ def tree(levels: Sequence[float]) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
+# So many outcomes say how far outcomes lie from the hint.
 _WARM = 20
-"""So many outcomes say how far outcomes lie from the hint."""
+# A scale is about two standard deviations, where the map to (0, 1) still tells outcomes apart.
 _STRETCH = 2.5
-"""A scale is about two standard deviations, where the map to (0, 1) still tells outcomes apart."""
+# A quantile keeps this part of its cell free at both ends, so that no cell is empty whatever is forecast.
 _MARGIN = 1e-6
-"""A quantile keeps this part of its cell free at both ends, so that no cell is empty whatever is forecast."""
 _HEAPS = (
     "An interval covers all of such a heap or nothing of it; groups in which outcomes heap up show how far off that is"
 )
+# Hints keep this far from the ends of a cell.
 _NEAR_END = 0.01
-"""Hints keep this far from the ends of a cell."""
 
 
 class Quantiles(Composite[QuantilesForecast]):

@@ -54,8 +54,8 @@ class KeyBucket(Stateful):
         self.template, self.idle = template, idle
         self.rules: dict[str, Any] = {"remember": remember, "order": order, "settle": settle}
         self.states: dict[Key, tuple[float, float, bytes]] = {}
+        # What the clock says, in seconds: of events that are played now.
         self.clock = 0.0
-        """What the clock says, in seconds: of events that are played now."""
 
     def play(self, key: Key, times: Float64Array, n: int, events: Callable[[slice], Events]) -> Answers:
         """The next events of a key, in the order of their times; `events(slice)` gives some of the `n` of them."""

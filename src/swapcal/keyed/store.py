@@ -33,6 +33,13 @@ class StateStore:
         row = self._file.execute("SELECT value FROM plain WHERE name = 'done'").fetchone()
         return None if row is None else dict(json.loads(row[0]))
 
+    def claim(self, out: str) -> bool:
+        """Say which output this run is about to begin; whether a run that was killed before its first commit had."""
+        with self._file:
+            row = self._file.execute("SELECT value FROM plain WHERE name = 'claim'").fetchone()
+            self._file.execute("INSERT OR REPLACE INTO plain VALUES ('claim', ?)", (out,))
+        return row is not None and row[0] == out
+
     def audits(self) -> list[bytes]:
         """Of all rows that are done, before and after."""
         rows = self._file.execute("SELECT value FROM plain WHERE name IN ('after', 'before') ORDER BY name DESC")

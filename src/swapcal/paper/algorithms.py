@@ -144,8 +144,8 @@ class Algorithm1(PaperMethod):
 
 
 _SIGNS = (1.0, -1.0)
+# By how much a learner's answer may leave [-1, 1]; it is cut back.
 _ROUNDING = 1e-9
-"""By how much a learner's answer may leave [-1, 1]; it is cut back."""
 
 
 @dataclass(eq=False, repr=False)

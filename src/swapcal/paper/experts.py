@@ -9,8 +9,8 @@ from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.typing import Float64Array, FloatLike
 
+# Expected gains are sums of products: they may leave [-1, 1] by a few units in the last place, and are cut back.
 _ROUNDING = 1e-12
-"""Expected gains are sums of products: they may leave [-1, 1] by a few units in the last place, and are cut back."""
 _LARGEST = 10**15
 
 

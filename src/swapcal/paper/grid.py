@@ -58,8 +58,8 @@ def grid_for(property: Elicitable, horizon: int, r: float, bins: int | None, for
     return TGrid(*property.domain, n_bins, horizon, inputs.one_of(forecasts, "forecasts", ("right", "middle")))
 
 
+# Pairs (j, P_t(j/T)) with positive probability, at most two.
 Support = tuple[tuple[int, float], ...]
-"""Pairs (j, P_t(j/T)) with positive probability, at most two."""
 
 
 def two_points(phi: Float64Array, horizon: int) -> Support:

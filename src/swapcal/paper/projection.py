@@ -12,15 +12,15 @@ import numpy as np
 
 from swapcal.typing import Float64Array
 
+# More than Newton's method has ever used here (2 to 5), and enough for bisection alone.
 MAX_ITERATIONS = 60
-"""More than Newton's method has ever used here (2 to 5), and enough for bisection alone."""
 _ROUNDING = 2.0**-53
+# A step of Newton's method that moves no logarithm by more leaves an error of half its square, so 2^-53.
 _LAST_STEP = 2.0**-26
-"""A step of Newton's method that moves no logarithm by more leaves an error of half its square, so 2^-53."""
 _AT_FLOOR = 2.0**-24
 _IN_ORDER = 256
+# Exponents up to this, less than (ln 2) / 2, need no reduction.
 _NEAR = 0.34
-"""Exponents up to this, less than (ln 2) / 2, need no reduction."""
 _LAST = 4.13813679705723846039e-08
 _TERMS = (
     -1.65339022054652515390e-06,

@@ -16,8 +16,8 @@ from swapcal.properties.refused import CVaR, Mode, Variance
 from swapcal.protocols import Elicitable
 from swapcal.typing import Spec
 
+# The properties that the command, the service and files know by name; one more is a line here.
 KINDS: list[type[Any]] = [Mean, Probability, Quantile, Expectile, Moment]
-"""The properties that the command, the service and files know by name; one more is a line here."""
 
 _LOSSES: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (Log, Spherical, Squared, Tsallis)}
 

@@ -80,6 +80,7 @@ class Wording:
         return f"{what}, {self.unit or 'in units of the outcome'}"
 
 
+# Units of what lies between 0 and 1.
 POINTS: dict[str, Any] = {
     "scale": 100.0,
     "unit": "points",
@@ -87,7 +88,6 @@ POINTS: dict[str, Any] = {
     "meaning": "A bias of +3 points says that forecasts were 3 percentage points higher than what came true, on "
     "average.",
 }
-"""Units of what lies between 0 and 1."""
 
 
 def own_unit(domain: tuple[float, float]) -> dict[str, Any]:

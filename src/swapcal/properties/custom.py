@@ -15,15 +15,15 @@ from swapcal.typing import Float64Array, FloatLike, Spec
 # --------
 # Derivatives, roots and integrals of functions of which only values are known.
 
+# Step of a difference, in widths of the interval: near the cube root of the rounding unit, where the error of cutting
+# the Taylor series off (step squared) and that of rounding (unit / step) are of the same size, 1e-10.
 _STEP = 2.0**-17
-"""Step of a difference, in widths of the interval: near the cube root of the rounding unit, where the error of cutting
-the Taylor series off (step squared) and that of rounding (unit / step) are of the same size, 1e-10."""
 
+# Enough to bring any interval down to the spacing of the floats at its ends.
 _HALVINGS = 64
-"""Enough to bring any interval down to the spacing of the floats at its ends."""
 
+# Gauss and Legendre's rule, exact for polynomials; a kink costs it about 1e-5 of the interval.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
-"""Gauss and Legendre's rule, exact for polynomials; a kink costs it about 1e-5 of the interval."""
 
 
 def slope(function: Callable[[FloatLike], FloatLike], p: FloatLike, low: float, high: float) -> FloatLike:
@@ -141,11 +141,11 @@ class Vectorized:
 # --------
 # The proper loss of any concave function.
 
+# Where a supergradient is tried: inside, as entropies are infinitely steep at the ends.
 _INSIDE = (np.arange(100) + 0.5) / 100
-"""Where a supergradient is tried: inside, as entropies are infinitely steep at the ends."""
 
+# How near the ends the numerical curvature evaluates the supergradient, for the same reason.
 _EDGE = 1e-5
-"""How near the ends the numerical curvature evaluates the supergradient, for the same reason."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -243,12 +243,12 @@ class Concave:
 
 _CELLS = 100
 
+# What a sign or an order may be wrong by, relative to the largest |V|: a thousand times the error of a difference.
 _SLACK = 1e-7
-"""What a sign or an order may be wrong by, relative to the largest |V|: a thousand times the error of a difference."""
 
+# A jump is a change of V by 1 % of its peak within 1e-5 widths of the domain: there the step of a difference, which
+# spreads a kink of a loss, is as wide.
 _EXAMINATION_HALVINGS, _JUMP = 10, 0.01
-"""A jump is a change of V by 1 % of its peak within 1e-5 widths of the domain: there the step of a difference, which
-spreads a kink of a loss, is as wide."""
 
 Interval = tuple[float, float]
 Bivariate = Callable[[FloatLike, FloatLike], FloatLike]

@@ -173,13 +173,13 @@ class Probability(base.PropertyBase):
 
     compiled: ClassVar[str] = "Probability"
     names: ClassVar[tuple[str, ...]] = ("probability",)
+    # V has slope 1 where p is measured in widths of the domain.
     lipschitz: ClassVar[float] = 1.0
-    """V has slope 1 where p is measured in widths of the domain."""
     monotone: ClassVar[bool] = True
+    # Labels may heap on a few values.
     continuous: ClassVar[bool] = True
-    """Labels may heap on a few values."""
+    # What the guarantee assumes of the labels.
     assumption: ClassVar[str] = "Every label is 0 or 1; nothing else is assumed."
-    """What the guarantee assumes of the labels."""
 
     def __init__(self, loss: ProperLoss | None = None) -> None:
         loss = Squared() if loss is None else loss

@@ -57,8 +57,8 @@ class Quantile(base.RangeProperty):
     compiled: ClassVar[str] = "Quantile"
     names: ClassVar[tuple[str, ...]] = ("median", "quantile:0.9")
     argument: ClassVar[str | None] = "level"
+    # V jumps at p = y.
     continuous: ClassVar[bool] = False
-    """V jumps at p = y."""
 
     def __post_init__(self) -> None:
         base.RangeProperty.__post_init__(self)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 # Before is orange and after is blue; biases run from purple (too low) over neutral to green (too high). Both pairs stay
 # apart for color-blind readers, and before and after differ in their markers too.
 
+# Shades of bias on either side of zero.
 N_STEPS = 7
-"""Shades of bias on either side of zero."""
 
 
 def _blend(start: str, end: str, share: float) -> str:
@@ -92,11 +92,11 @@ def css(colors: dict[str, str]) -> str:
     return "".join(f"--{role}:{color};" for role, color in colors.items())
 
 
+# Width of a figure in inches: 317 units of a drawing, so that its text can be read at the width of a phone.
 WIDTH = 4.4
-"""Width of a figure in inches: 317 units of a drawing, so that its text can be read at the width of a phone."""
 
+# Font sizes in points.
 TEXT, SMALL = 10.5, 9.5
-"""Font sizes in points."""
 
 
 def axes_or_new(ax: "Axes | None", height: float = 4.0) -> "Axes":
@@ -206,8 +206,8 @@ def plain_text(name: str, width: int = 28) -> str:
 # One drawing serves light, dark and print, because colors are looked up by role when it is shown. Names of elements are
 # made unique, so that many drawings can stand in one document.
 
+# Whether text stays text is a global setting of matplotlib; this page is the only one to change it, one at a time.
 _LOCK = Lock()
-"""Whether text stays text is a global setting of matplotlib; this page is the only one to change it, one at a time."""
 
 _ROLES = {color: f"var(--{role})" for role, color in LIGHT.items()}
 _CLASSES = ("before", "after", "guarantee", "rate", "diagonal")

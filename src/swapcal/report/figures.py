@@ -44,11 +44,11 @@ from swapcal.typing import Float64Array, IntArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Libraries that can hold a frame, in the order in which they are looked for.
 BACKENDS = ("pandas", "polars", "pyarrow")
-"""Libraries that can hold a frame, in the order in which they are looked for."""
 
+# Cells with fewer rows than this are drawn faint or small: their bias is mostly chance.
 FEW = 30
-"""Cells with fewer rows than this are drawn faint or small: their bias is mostly chance."""
 
 _MARKERS = {"before": "s", "after": "o"}
 
@@ -197,8 +197,8 @@ def _stretches(history: GroupHistory) -> tuple[Float64Array, Float64Array]:
 # --------
 # The reliability diagram: what was forecast against what came.
 
+# Share of the diagram's height, at the bottom, for the bars of counts.
 _FLOOR = 0.16
-"""Share of the diagram's height, at the bottom, for the bars of counts."""
 
 Curves = list[tuple[str, str, Curve]]
 
@@ -251,8 +251,8 @@ def reliability(result: Result, group: str = "all", section: Section | None = No
     return Figure(columns, finding, 4.3, axes, draw, "" if len(everything) else "nothing was forecast for this group")
 
 
+# Colors and markers of models; so many are drawn.
 ROLES, SHAPES = ("before", "after", "high7", "low7", "muted"), "soD^v"
-"""Colors and markers of models; so many are drawn."""
 
 
 def reliability_of_models(result: Result, group: str = "all") -> Figure:

@@ -19,8 +19,8 @@ from swapcal.text.numbers import count, group_name, number, percent, readable, s
 from swapcal.text.sentences import notes
 from swapcal.text.verdict import class_title, headline_below_badge
 
+# Classes with a diagram; and groups whose diagrams are printed besides that of everybody.
 N_CLASSES, N_PRINTED = 7, 9
-"""Classes with a diagram; and groups whose diagrams are printed besides that of everybody."""
 
 
 def write(result: Result, path: str | Path) -> Path:

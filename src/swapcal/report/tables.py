@@ -87,8 +87,8 @@ def _table(
 # --------
 # All groups, to be sorted, searched and downloaded: numbers, and a dot with its interval.
 
+# Groups that are shown before somebody asks for all of them, and that the page holds; the others are in the JSON.
 AT_FIRST, MOST = 15, 800
-"""Groups that are shown before somebody asks for all of them, and that the page holds; the others are in the JSON."""
 
 
 class Mark(NamedTuple):
@@ -248,8 +248,8 @@ def _finite(value: float) -> float:
 # --------
 # Sections beside each other: classes, classes in each group, and models.
 
+# Groups and classes of the table of both.
 N_GROUPS, N_CLASSES = 25, 12
-"""Groups and classes of the table of both."""
 
 
 def _worst_of(side: dict[str, Any], number_text: Callable[[float], str], width: int) -> str:

@@ -124,8 +124,8 @@ class Rival(PublishedMethod):
 class BinnedRival(Rival):
     """A rival with a number of bins; None stands for its own default, a power of T."""
 
+    # T^(1/4), where the theory leaves it open.
     exponent_of_bins: ClassVar[float] = 0.25
-    """T^(1/4), where the theory leaves it open."""
     fewest_bins: ClassVar[int] = 1
 
     bins: int = None  # type: ignore[assignment]

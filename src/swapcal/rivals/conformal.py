@@ -167,8 +167,8 @@ class GroupConformal(Rival):
         self.offsets[row.indices] -= self.rate * v * row.values
 
 
+# sum over n >= 0 of 1 / ((n + 1) log2(n + 2)^2): twenty million terms, and an integral for the rest.
 _SQUARES = 1.6276
-"""sum over n >= 0 of 1 / ((n + 1) log2(n + 2)^2): twenty million terms, and an integral for the rest."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -170,8 +170,8 @@ def simulated(phi: Float64Array, n_steps: int) -> Spots:
 class InnerGameRival(BinnedRival):
     """MsMwC over experts for tests, bins and signs; a forecast comes from one of the two inner games."""
 
+    # Where in its bin a forecast may lie; None is the point itself.
     places: ClassVar[dict[str, float | None]] = {"point": None, "middle": 0.5}
-    """Where in its bin a forecast may lie; None is the point itself."""
 
     inner: str = "two_points"
     max_steps: int = 400

@@ -156,8 +156,8 @@ class Garg2024Finite(QuadraticRival):
     own_counts: ClassVar[bool] = False
 
 
+# Competitors are p + a f(x) with p and |a| in [0, 1]: at most this long, as coefficients of (x, 1).
 _RADIUS = math.sqrt(2.0)
-"""Competitors are p + a f(x) with p and |a| in [0, 1]: at most this long, as coefficients of (x, 1)."""
 
 
 class Garg2024Quantile(CycleRival):

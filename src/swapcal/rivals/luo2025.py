@@ -11,8 +11,8 @@ from swapcal.rivals.card import BinnedRival, Card
 from swapcal.rivals.games import affine
 from swapcal.typing import Float64Array, IntArray
 
+# Shares below this are zero: they move a mean by less than rounding does, and keep the chain free of tiny steps.
 _SNAP = 1e-12
-"""Shares below this are zero: they move a mean by less than rounding does, and keep the chain free of tiny steps."""
 
 
 def two_neighbors(forecasts: Float64Array, n: int) -> tuple[IntArray, Float64Array]:

@@ -72,8 +72,8 @@ class Clairvoyant(BinnedRival):
         """Nothing: all is known."""
 
 
+# Hints are kept this far from 0 and 1, where log-odds are infinite.
 _EDGE = 1e-6
-"""Hints are kept this far from 0 and 1, where log-odds are infinite."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -187,8 +187,8 @@ def _contradiction(row: CaseRow, outcome: Outcome) -> str:
     return "the outcome of this case is known and another; it was learned for good"
 
 
+# The codes of what is refused.
 HTTP = {"unknown": 404, "conflict": 409, "contradicted": 409, "expired": 410, "invalid": 422}
-"""The codes of what is refused."""
 
 
 def _refused(status: str, id: str, detail: str) -> Refused:

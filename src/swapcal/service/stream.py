@@ -38,8 +38,8 @@ from swapcal.typing import Float64Array
 ALARMS_KEPT = 1000
 # Of the range of outcomes, or of the share of outcomes below a quantile, where a stream does not say.
 TOLERANCE, ALPHA = 0.02, 0.05
+# Of the forecasts, and of the model's own numbers; as a snapshot names them.
 MONITORS = ("watch", "model_watch")
-"""Of the forecasts, and of the model's own numbers; as a snapshot names them."""
 
 
 class GroupMonitor(Stateful):
@@ -326,8 +326,8 @@ def check(spec: StreamSpec) -> None:
         raise sc.InvalidInput(f"jitter must be at most the width of the range, {spec.high - spec.low:g}")
 
 
+# From so many cases on, placing them in one call is cheaper than one by one.
 TOGETHER = 12
-"""From so many cases on, placing them in one call is cheaper than one by one."""
 
 
 class ReplayMismatch(sc.StateFileError):
@@ -353,8 +353,8 @@ class Stream(Stateful):
     """
 
     kind = "stream"
+    # By `MONITORS`; none where nobody wants them.
     monitors: dict[str, GroupMonitor]
-    """By `MONITORS`; none where nobody wants them."""
 
     def __init__(self, name: str, spec: StreamSpec) -> None:
         groups = spec.config().grouping(spec.rare)
@@ -370,8 +370,8 @@ class Stream(Stateful):
         self.scores = StreamEvaluation(self.property, groups, spec.bins)
         self.monitors = {}
         self.seq = self.snapshot_seq = self.epoch = 0
+        # Of the transaction that the last events belong to.
         self.time = 0.0
-        """Of the transaction that the last events belong to."""
         self.max_pending, self.delay = spec.max_pending(), parse_delay(spec.delay)[0]
         self._dense = np.zeros(groups.n)
 

@@ -17,8 +17,8 @@ from swapcal.typing import Float64Array, IntArray
 # --------
 # Columns as the classes of functions read them: floats, or codes into a short tuple of values.
 
+# Type names of the missing values of pandas, which are equal to nothing and have no truth value.
 _NOT_AVAILABLE = ("NAType", "NaTType")
-"""Type names of the missing values of pandas, which are equal to nothing and have no truth value."""
 
 
 class Coded(NamedTuple):

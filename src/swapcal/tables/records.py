@@ -106,8 +106,8 @@ def _length(column: str, values: Any) -> int:
 # --------
 # Parquet, row group by row group.
 
+# Bytes that are read of a column at once; without it a whole column of a row group would be.
 _BUFFER = 1 << 20
-"""Bytes that are read of a column at once; without it a whole column of a row group would be."""
 
 
 def open_parquet(name: str, file: Any, columns: Sequence[str] | None, batch_rows: int, skip: int) -> Table:

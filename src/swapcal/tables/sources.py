@@ -39,8 +39,8 @@ def package(module: str, purpose: str, *, extra: str = "files") -> Any:
         raise MissingExtra(why) from error
 
 
+# Bytes that are looked at before it is decided what they are.
 HEAD = 1 << 16
-"""Bytes that are looked at before it is decided what they are."""
 
 _FOREIGN = {
     b"PK\x03\x04": "a zip archive or an Excel workbook; save the sheet as CSV",
@@ -95,8 +95,8 @@ class Source:
 
     def __init__(self, name: str, raw: Any, size: int | None, *, own: bool, file: str | int | None = None) -> None:
         self._own, self.raw, self.file = own, raw, file
+        # What was left out at the end, as a sentence.
         self.held: str | None = None
-        """What was left out at the end, as a sentence."""
         self.name, self.size, self._counted = name, size, Counted(raw)
         self._stream: Any = self._counted
         self.head = b""
@@ -106,8 +106,8 @@ class Source:
             self._stream = gzip.GzipFile(fileobj=packed)
             self.head = b""
             self.head = self._stream_read(HEAD)
+        # Where in the head reading begins.
         self.start = 0
-        """Where in the head reading begins."""
 
     def _stream_read(self, size: int) -> bytes:
         try:
@@ -227,12 +227,12 @@ class Table(NamedTuple):
     bytes_total: int | None
     bytes_done: Callable[[], int]
     close: Callable[[], None]
+    # Rows in front of the first piece that the reader has already passed over.
     skipped: int = 0
-    """Rows in front of the first piece that the reader has already passed over."""
+    # The path that was opened, or the number of an open file; None for what is in memory.
     file: str | int | None = None
-    """The path that was opened, or the number of an open file; None for what is in memory."""
+    # After the last piece: what was left out of it, as a sentence.
     held: Callable[[], str | None] = lambda: None
-    """After the last piece: what was left out of it, as a sentence."""
 
 
 def chosen(name: str, there: Sequence[str], wanted: Sequence[str] | None) -> tuple[str, ...]:
@@ -253,11 +253,11 @@ def chosen(name: str, there: Sequence[str], wanted: Sequence[str] | None) -> tup
 # --------
 # Text tables in blocks of whole rows: where a row ends, line ends inside of quotation marks being no ends.
 
+# Bytes that are read at once.
 BLOCK = 1 << 21
-"""Bytes that are read at once."""
 
+# Bytes of the longest row.
 LONGEST = 1 << 24
-"""Bytes of the longest row."""
 
 
 def parsed(
@@ -354,8 +354,8 @@ class RowEnds:
 # --------
 # CSV and its relatives, parsed by pyarrow block by block, as plain bytes; what they mean is decided by who asks.
 
+# What a cell says when its value is missing; in quotes it is a text, unless a number is asked for.
 NULLS = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None")
-"""What a cell says when its value is missing; in quotes it is a text, unless a number is asked for."""
 
 _DELIMITERS = ",;\t|"
 

@@ -13,13 +13,13 @@ from swapcal.tables.batch import Coded, as_number, coded, text
 from swapcal.tables.grouping import Key, band_labels, band_of
 from swapcal.typing import Float64Array, IntArray
 
+# The texts of a key's columns; None where one is missing.
 Token = tuple[str | None, ...]
-"""The texts of a key's columns; None where one is missing."""
 
 _OTHER, _MISSING = -2, -1
+# Values of a key that are counted before they are frequent enough, per position: what lies beyond is never frequent,
+# and a column of identifiers must not fill the memory.
 _CANDIDATES = 50
-"""Values of a key that are counted before they are frequent enough, per position: what lies beyond is never frequent,
-and a column of identifiers must not fill the memory."""
 
 
 class KeyedColumn(NamedTuple):
@@ -47,8 +47,8 @@ class Vocabulary:
     counts: list[dict[Token, int]] = field(init=False)
     other: list[int] = field(init=False)
     missing: list[int] = field(init=False)
+    # Title of the first key that had a value and no position for it.
     refused: str | None = field(default=None, init=False)
-    """Title of the first key that had a value and no position for it."""
 
     def __post_init__(self) -> None:
         self.known, self.counts = [{} for _ in self.keys], [{} for _ in self.keys]
@@ -270,8 +270,8 @@ def _is_token(token: Token, key: Key) -> bool:
 # --------
 # Columns of a table by name, whatever holds them, and the codes of their values and of combinations of them.
 
+# Up to so many possible combinations, the ones that occur are marked in a table; beyond, they are sorted.
 _DENSE = 1 << 20
-"""Up to so many possible combinations, the ones that occur are marked in a table; beyond, they are sorted."""
 
 
 def fetch(X: Any, names: Sequence[str], n_rows: int | None = None) -> tuple[dict[str, Coded | Float64Array], int]:
@@ -396,11 +396,11 @@ def _listed(column: Any) -> list[Any]:
 # --------
 # What groups learn from a first part of the stream: which columns are quantities, and which values come first.
 
+# A column of numbers with more distinct ones than this is cut into bands.
 FEW = 31
-"""A column of numbers with more distinct ones than this is cut into bands."""
 
+# Text that spells a number. A leading zero makes it a label: post codes and flight numbers are not quantities.
 _NUMERAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf")
-"""Text that spells a number. A leading zero makes it a label: post codes and flight numbers are not quantities."""
 
 
 class Found(NamedTuple):

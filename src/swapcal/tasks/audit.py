@@ -57,8 +57,8 @@ from swapcal.typing import Float64Array, IntArray
 # --------
 # The search of a table for subgroups that nobody listed: raw columns as conditions, and what `discover` finds.
 
+# Rows that are looked at: half of them are searched, and half of them confirm.
 MOST_ROWS = 400_000
-"""Rows that are looked at: half of them are searched, and half of them confirm."""
 
 
 def discovered(
@@ -506,11 +506,11 @@ def _difference(sums: GroupSums, names: tuple[str, ...]) -> LossDifference:
 # Columns of many files that add up: each file by itself, on all cores or on another machine, and then their sum.
 
 ENDING = ".audit"
+# A power of two: mid-points on [0, 1] are exact, and with outcomes 0 and 1 so is every sum.
 BINS = 64
-"""A power of two: mid-points on [0, 1] are exact, and with outcomes 0 and 1 so is every sum."""
 
+# Bytes of tables that are read in this process: 4 MB take less time than the start of another one.
 _SMALL = 1 << 22
-"""Bytes of tables that are read in this process: 4 MB take less time than the start of another one."""
 
 
 def mergeable_column(

@@ -368,10 +368,10 @@ class WorkerPool:
         self.close()
 
 
+# Rows that are handed out together, and seconds between commits.
 TOGETHER, PAUSE = 1 << 17, 10.0
-"""Rows that are handed out together, and seconds between commits."""
+# How many such parts are out at a time.
 _AHEAD = 2
-"""How many such parts are out at a time."""
 
 Path_ = str | os.PathLike[str]
 
@@ -577,16 +577,18 @@ class _Job:
         output = None
         if out is not None:
             position = None if begun is None else begun["output"]
-            output = open_output(out, self.task.outputs, position, self.done, replace=overwrite)
+            claimed = begun is None and self.kept.claim(os.path.abspath(out))
+            output = open_output(out, self.task.outputs, position, self.done, replace=overwrite, claimed=claimed)
             if begun is not None and begun["finished"]:
                 plain = {**begun, "output": output.reopened(), "finished": False}
                 self.kept.commit([], plain, cast(tuple[bytes, bytes], tuple(self.kept.audits())))
         try:
-            last, more, pressed = time.monotonic(), True, False
+            last, committed, more, pressed = time.monotonic(), self.done, True, False
             waiting: deque[_Asked] = deque()
             while waiting or more:
                 pressed = pressed or (stop is not None and stop())
-                due = pressed or time.monotonic() - last > pause
+                news = bool(waiting) or self.done > committed
+                due = pressed or (news and time.monotonic() - last > pause)
                 # A commit is of all that was asked, so nothing more is asked before it.
                 while more and not due and len(waiting) < _AHEAD:
                     following = next(batches, None)
@@ -599,7 +601,7 @@ class _Job:
                     progress(self.done)
                 if due and not waiting:
                     self._commit(output)
-                    last = time.monotonic()
+                    last, committed = time.monotonic(), self.done
                     if pressed:
                         raise Stopped(self.done)
             self._commit(output, last=True)

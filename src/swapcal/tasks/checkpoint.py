@@ -145,8 +145,8 @@ def check_same(stored: dict[str, Any], asked: dict[str, Any], path: str | os.Pat
 # Which file is which: no file of a command stands for two things, and only what swapcal has made is replaced.
 
 _PAGE = b"<!doctype html>"
+# Bytes of a page in which swapcal's name stands.
 _HEAD = 1 << 17
-"""Bytes of a page in which swapcal's name stands."""
 
 
 def check_distinct(files: Mapping[str, File | None]) -> None:
@@ -333,11 +333,11 @@ def _still_there(path: Path, handle: int) -> bool:
 # --------
 # The files of a run, its output and its state, which are claimed and committed together.
 
+# Seconds between commits, at least.
 COMMIT_SECONDS = 1.0
-"""Seconds between commits, at least."""
 
+# A commit waits so many times as long as the last one took, so that they take a twentieth of the time at most.
 COMMIT_SHARE = 20.0
-"""A commit waits so many times as long as the last one took, so that they take a twentieth of the time at most."""
 
 Path_ = str | os.PathLike[str]
 

@@ -31,8 +31,8 @@ from swapcal.typing import Float64Array, IntArray
 # --------
 # The columns of a run of classes: outcomes that name a class, and a model's probability of each.
 
+# Classes; each has a forecaster and audits of its own.
 MOST = 50
-"""Classes; each has a forecaster and audits of its own."""
 N_SHOWN_CLASSES = 6
 MISSING, STRANGE = -1, -2
 
@@ -235,8 +235,8 @@ def _listed(names: Sequence[str]) -> str:
 # The run.
 
 N_FINE = 500
+# A class that came up is taken to have had at least this probability, so that the log loss is a number.
 _TINY = 1e-12
-"""A class that came up is taken to have had at least this probability, so that the log loss is a number."""
 
 
 class ClassesTask(Task):

@@ -71,8 +71,8 @@ class ClusterNumbers:
         self.count = 0
         self._last: Any = None
         self._seen: set[Any] = set()
+        # Clusters that came again after another one: rows are not sorted by cluster, and intervals are too narrow.
         self.returns = 0
-        """Clusters that came again after another one: rows are not sorted by cluster, and intervals are too narrow."""
 
     def numbers(self, batch: Batch) -> IntArray:
         """The number of the cluster of each row."""
@@ -131,10 +131,10 @@ def _moment(batch: Batch, name: str, value: Any) -> float:
 # Outcomes, forecasts and weights as a question wants them: in a range that is settled first, and then fixed.
 
 N_SHOWN = 5
+# Outcomes beyond are refused: sums of their squares would overflow.
 LARGEST = 1e100
-"""Outcomes beyond are refused: sums of their squares would overflow."""
+# A value that more than a fiftieth of the first outcomes have is a heap; of fewer than 200, nothing is said.
 FEWEST, HEAP = 200, 0.02
-"""A value that more than a fiftieth of the first outcomes have is a heap; of fewer than 200, nothing is said."""
 YES = ("yes", "y", "true", "t", "positive", "pos", "good")
 
 

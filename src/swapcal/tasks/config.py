@@ -358,6 +358,7 @@ _NUMBER = {
     "r": "its errors are of the power 2",
 }
 _STREAM = "it would be of one stream, and keys have one each"
+# Every pair of options that is refused; `check` says the sentence of the first that was given.
 CONFLICTS: tuple[Conflict, ...] = (
     Conflict("known", "delay", "outcomes are known by a column or after a delay, not both"),
     Conflict("classes", "interval", "a row gets an interval or probabilities of classes"),
@@ -371,7 +372,6 @@ CONFLICTS: tuple[Conflict, ...] = (
         "the scales of these columns would be those of a few rows of each key; cut them into bands, as --groups does",
     ),
 )
-"""Every pair of options that is refused; `check` says the sentence of the first that was given."""
 
 _DEFAULTS = {each.name: None if each.default is MISSING else each.default for each in fields(TaskConfig)}
 

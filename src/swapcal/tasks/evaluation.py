@@ -119,11 +119,11 @@ class ContextColumns:
 # --------
 # Before and after.
 
+# The guarantee holds with probability 1 - DELTA.
 DELTA = 0.05
-"""The guarantee holds with probability 1 - DELTA."""
 
+# Fine bins of forecasts that are on a grid, for AUC.
 N_EVEN = 2000
-"""Fine bins of forecasts that are on a grid, for AUC."""
 
 
 class Evaluation:

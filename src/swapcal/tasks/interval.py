@@ -126,8 +126,8 @@ class IntervalColumns(ColumnReader):
         return np.clip(raw, self.low, self.high)
 
 
+# Widths of the model count from a fiftieth to fifty times its usual one.
 _LEAST, _MOST = 0.02, 50.0
-"""Widths of the model count from a fiftieth to fifty times its usual one."""
 
 
 class IntervalTask(Task):
@@ -237,8 +237,8 @@ class IntervalEvaluation:
         self.after = IntervalSide(contexts, coverage, "swapcal")
         self.before = IntervalSide(contexts, coverage, "the model") if hinted else None
         self.losses = PairedLosses()
+        # Rows with an outcome, and without an interval yet.
         self.n_early = 0
-        """Rows with an outcome, and without an interval yet."""
 
     def add(self, inputs: Inputs, ends: Float64Array) -> None:
         """Add rows; NaN is a missing outcome or end."""

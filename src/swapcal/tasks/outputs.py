@@ -37,8 +37,8 @@ def kind_of(name: str) -> str:
     return _KINDS.get(name, "float64")
 
 
+# A path, or the number of an open file.
 File = str | os.PathLike[str] | int
-"""A path, or the number of an open file."""
 
 
 def regular(file: File) -> bool:
@@ -54,8 +54,8 @@ def rows_of(out: Path) -> Path:
     return out.with_name(out.name + ".rows")
 
 
+# What a file system answers that has no locks.
 _UNKNOWN = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
-"""What a file system answers that has no locks."""
 
 
 def hold(handle: int) -> bool:

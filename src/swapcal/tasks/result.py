@@ -350,8 +350,8 @@ def section_rows(result: Result) -> list[dict[str, Any]]:
 FORMAT = "swapcal.result"
 VERSION = 4
 
+# Characters that JSON allows as they are, and that steer a terminal or are no text; only strings can hold them.
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that JSON allows as they are, and that steer a terminal or are no text; only strings can hold them."""
 
 
 def to_json(result: Result) -> str:

@@ -24,8 +24,8 @@ from swapcal.text.numbers import counted
 
 TASKS: dict[str, type[Task]] = {"scalar": ScalarTask, "interval": IntervalTask, "classes": ClassesTask}
 
+# Bytes of a file that are looked at to guess its number of rows.
 _HEAD = 1 << 20
-"""Bytes of a file that are looked at to guess its number of rows."""
 
 Progress = Callable[[int], None] | None
 Stop = Callable[[], bool] | None

@@ -16,8 +16,8 @@ from swapcal.typing import Float64Array
 MOST_BIN_VALUES = 200
 N_BINS = 48
 N_SHOWN = 20
+# So many of 20 equal bins must hold a hundredth of the forecasts each, or the pictures get bins between quantiles.
 FEW = 6
-"""So many of 20 equal bins must hold a hundredth of the forecasts each, or the pictures get bins between quantiles."""
 
 
 class Binning(NamedTuple):
@@ -76,8 +76,8 @@ def _snapped(wanted: Float64Array, edges: Float64Array) -> Float64Array:
     return snapped
 
 
+# Rows of the sample.
 MOST_ROWS = 50_000
-"""Rows of the sample."""
 
 MOST_VALUES = 200
 
@@ -101,11 +101,11 @@ class Survey:
         self.p_low, self.p_high = np.inf, -np.inf
         self.binary = True
         self.heaviest = 0.0
+        # The distinct forecasts; None where there are more than 200.
         self.values: set[float] | None = set()
-        """The distinct forecasts; None where there are more than 200."""
         self._limit = 1.0
+        # Keys, outcomes, forecasts and weights as rows of one array; and the other columns.
         self._parts: list[tuple[Float64Array, dict[str, list[Any] | Float64Array]]] = []
-        """Keys, outcomes, forecasts and weights as rows of one array; and the other columns."""
         self._n_kept = 0
 
     def add(self, batch: Batch, y: Float64Array, p: Float64Array, weights: Float64Array | None) -> None:

@@ -100,8 +100,8 @@ class Task(ABC):
         A second table of outcomes that were blank.
     """
 
+    # What a bar of progress says.
     doing: ClassVar[str]
-    """What a bar of progress says."""
     columns: ColumnReader
     model: Any
     evaluation: Any

@@ -12,8 +12,8 @@ from unicodedata import category
 
 T = TypeVar("T")
 
+# Characters that change the direction of the text behind them, so that it reads as something else.
 _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that change the direction of the text behind them, so that it reads as something else."""
 
 
 def printable(text: str) -> str:
@@ -97,11 +97,11 @@ def shortened(name: str, width: int = 60) -> str:
     return text if len(text) <= width else f"{text[: width - end + 1]}…{text[-end:]}"
 
 
+# A minus sign, as wide as a plus sign.
 MINUS = "\u2212"
-"""A minus sign, as wide as a plus sign."""
 
+# What stands where there is no number.
 MISSING = "\u2013"
-"""What stands where there is no number."""
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -265,6 +265,7 @@ def relative(difference: float, before: float) -> str:
 # --------
 # What the numbers of a result are called: one name for each, wherever it is shown.
 
+# Names by the fields of `ColumnSummary` and `Result`.
 QUANTITIES = {
     "swap_error": "swap error",
     "group_error": "worst group's error",
@@ -272,7 +273,6 @@ QUANTITIES = {
     "chance_mean": "swap error by chance alone",
     "guarantee": "guaranteed at most",
 }
-"""Names by the fields of `ColumnSummary` and `Result`."""
 
 
 def guarantee_sentence(delta: float) -> str:

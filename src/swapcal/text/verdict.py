@@ -26,19 +26,19 @@ from swapcal.text.sentences import groups_off, seen_sentence, worst_groups
 if TYPE_CHECKING:
     from swapcal.tasks.result import Discovery, Section
 
+# Forecasts that take less than this part off the loss of the best constant, however recalibrated, know nothing.
 LITTLE = 0.01
-"""Forecasts that take less than this part off the loss of the best constant, however recalibrated, know nothing."""
 
+# An AUC above it says that forecasts tell cases apart, also where events are too rare to show in the Brier score.
 ORDERED = 0.55
-"""An AUC above it says that forecasts tell cases apart, also where events are too rare to show in the Brier score."""
 
+# A run has taken bias away if at most this part of it is left; a log loss that rises by more than this is a price.
 HEALED, DEARER = 0.5, 0.005
-"""A run has taken bias away if at most this part of it is left; a log loss that rises by more than this is a price."""
 
 LESS_THAN_HALF = "and so far less than half of that is gone"
 
+# If chance alone gives a bias of this part of a row's typical error, there are too few rows to tell anything.
 HOPELESS = 0.5
-"""If chance alone gives a bias of this part of a row's typical error, there are too few rows to tell anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,13 +268,13 @@ def _where(side: ColumnSummary, wording: Wording) -> tuple[str, ...]:
     return worst_groups(side, wording) or ((side.witness,) if side.n_worth_correcting else ())
 
 
+# Headlines of one column that is off, by whose it is and what is to be done; the bias goes into the braces.
 _ALONE = {
     ("model", "refit"): "Fit the model again: {}.",
     ("model", "recalibrate"): "Recalibrate: {}.",
     ("swapcal", "refit"): "The groups alone say little: a model is needed ({}).",
     ("swapcal", "recalibrate"): "Some bias is left, which more rows take away: {}.",
 }
-"""Headlines of one column that is off, by whose it is and what is to be done; the bias goes into the braces."""
 
 _FIT_AGAIN = "Fit the model again with other features or newer rows; recalibrated, it is hardly more than a constant."
 _RUN = "swapcal run with these forecasts takes that bias away."

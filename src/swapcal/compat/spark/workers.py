@@ -90,8 +90,8 @@ def named(value: Any, what: str) -> tuple[str, ...]:
     return names
 
 
+# Rows that leave a worker together, at least.
 _OUT = 10_000
-"""Rows that leave a worker together, at least."""
 
 
 def recalibrated(table: Any, columns: SparkColumns, template: bytes, most_rows: int, order: str = "arrival") -> Any:
