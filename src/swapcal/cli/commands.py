@@ -51,14 +51,14 @@ def configured(chosen_names: str, **helps: str) -> Callable[[Callable[..., None]
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(command).parameters.values())
         at = next(k for k, each in enumerate(own) if each.name == "options")
-        made = [_parameter(each, helps.get(each.name)) for each in chosen]
+        chosen_parameters = [_parameter(each, helps.get(each.name)) for each in chosen]
 
         def called(**values: Any) -> None:
             options = {each.name: values.pop(each.name) for each in chosen}
             command(**values, options={name: value for name, value in options.items() if value is not None})
 
         called.__doc__, called.__name__ = command.__doc__, command.__name__
-        parameters = [*own[:at], *made, *own[at + 1 :]]
+        parameters = [*own[:at], *chosen_parameters, *own[at + 1 :]]
         keyword = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
         called.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
         called.__annotations__ = {each.name: each.annotation for each in keyword}

@@ -97,13 +97,13 @@ def plain(data: dict[str, Any]) -> str:
 
 def view(result: Result, width: int = WIDTH) -> RenderableType:
     """The result as something that rich prints, within `width` columns: verdict, sections, groups, then the rest."""
-    told, head = result.verdict, Text()
-    if told.kind in BADGES:
-        mark, style = BADGES[told.kind]
+    verdict, head = result.verdict, Text()
+    if verdict.kind in BADGES:
+        mark, style = BADGES[verdict.kind]
         head = Text.assemble((f" {mark} ", style), " ")
-    head.append(headline_below_badge(told), "bold")
+    head.append(headline_below_badge(verdict), "bold")
     parts: list[RenderableType] = [head, facts(result), Text()]
-    parts += [Padding(bullet(each), (0, 1)) for each in told.sentences]
+    parts += [Padding(bullet(each), (0, 1)) for each in verdict.sentences]
     parts += [_classes(result, width)] if result.task == "classes" else []
     if result.kind == "comparison":
         return Group(*parts, _models(result), _groups_of_models(result, width))
@@ -203,8 +203,10 @@ def groups_view(result: Result, width: int) -> Table | None:
     table, columns = _table(), {"rows": [count(row["rows"]) for row in shown]}
     if len(rows) > 1:
         before, *after = (sum(bool((row.get(side) or {}).get("off")) for row in rows[1:]) for side in sides)
-        told = f"{before:,} of {len(rows) - 1:,} off beyond doubt{f' before, {after[0]:,} after' if after else ''}"
-        table.title = f"\nGroups, the worst first: {told}{', likeliest class' if several else ''}"
+        counts_text = (
+            f"{before:,} of {len(rows) - 1:,} off beyond doubt{f' before, {after[0]:,} after' if after else ''}"
+        )
+        table.title = f"\nGroups, the worst first: {counts_text}{', likeliest class' if several else ''}"
     for which in sides:
         cells, start = [row.get(which) for row in shown], f"{which}, " if len(sides) > 1 else ""
         if words.coverage is not None:

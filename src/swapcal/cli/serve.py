@@ -61,8 +61,8 @@ def start(
         if changed:
             service = msgspec.structs.replace(settings.service, **changed)
             settings = configs.checked(msgspec.structs.replace(settings, service=service))
-        said = settings.service.host
-        code = serving.run(settings, started=lambda at: typer.echo(f"serving at http://{said}:{at}/"))
+        host = settings.service.host
+        code = serving.run(settings, started=lambda at: typer.echo(f"serving at http://{host}:{at}/"))
         raise typer.Exit(code)
 
 

@@ -57,11 +57,11 @@ def error_boundary() -> Iterator[list[str]]:
     Yields a list; the first entry, where there is one, says how far the work had come when Ctrl-C was pressed.
     """
     progress: list[str] = []
-    said: set[str] = set()
+    sentences: set[str] = set()
 
     def say(message: Warning | str, *_: Any, **__: Any) -> None:
-        if str(message) not in said:
-            said.add(str(message))
+        if str(message) not in sentences:
+            sentences.add(str(message))
             typer.echo(printable(f"warning: {_sentence(message)}"), err=True)
 
     try:
@@ -103,8 +103,8 @@ PATIENCE = 3.0
 def afterwards(out: Path | None, state: Path | None) -> str:
     """What to say after Ctrl-C: where the rows are, and how to go on."""
     if state is None:
-        kept = "nothing was written" if out is None else f"the rows so far are in {out}"
-        return f"{kept}, and without --state it cannot go on from there"
+        rest = "nothing was written" if out is None else f"the rows so far are in {out}"
+        return f"{rest}, and without --state it cannot go on from there"
     arguments = [each for each in sys.argv[1:] if each not in ("--fresh", "--overwrite")]
     return f"go on with  {shlex.join(['swapcal', *arguments])}"
 

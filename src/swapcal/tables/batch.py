@@ -207,10 +207,10 @@ class Batch:
         column = self._raw(name)
         if not str(getattr(column, "type", "")).startswith("binary"):
             return coded(column, name)
-        found = column.dictionary_encode()
-        codes = found.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+        encoded = column.dictionary_encode()
+        codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
         try:
-            written = found.dictionary.cast("string").to_pylist()
+            written = encoded.dictionary.cast("string").to_pylist()
         except ValueError:
             for at in range(self.n):
                 self._decoded(name, at, column[at].as_py() or b"")

@@ -97,11 +97,11 @@ class ColumnComparison:
 
     def holds(self, value: Any) -> bool:
         """For one value."""
-        given = text(value)
-        if given is None:
+        own = text(value)
+        if own is None:
             return False
         if isinstance(self.value, str):
-            return bool(_OPERATORS[self.sign](given, self.value))
+            return bool(_OPERATORS[self.sign](own, self.value))
         read = as_number(value)
         # Text that is no number is neither above nor below any, and differs from all.
         return self.sign == "!=" if read != read else bool(_OPERATORS[self.sign](read, self.value))
@@ -111,10 +111,10 @@ class ColumnComparison:
         if isinstance(column, Coded) and not isinstance(self.value, str):
             # As `holds`, for all values at once; they are many where a CSV file has a column of real numbers.
             read = np.array([*map(as_number, column.values), np.nan])
-            told = _OPERATORS[self.sign](read, self.value) & ~np.isnan(read)
+            inside = _OPERATORS[self.sign](read, self.value) & ~np.isnan(read)
             if self.sign == "!=":
-                told |= np.isnan(read) & [*(text(value) is not None for value in column.values), False]
-            return np.asarray(told, dtype=np.bool_)[column.codes]
+                inside |= np.isnan(read) & [*(text(value) is not None for value in column.values), False]
+            return np.asarray(inside, dtype=np.bool_)[column.codes]
         if isinstance(column, Coded):
             table = np.array([self.holds(value) for value in column.values] + [False])
             return table[column.codes]
@@ -137,10 +137,10 @@ def parse_comparison(written: str) -> ColumnComparison | None:
     >>> parse_comparison("'price >= cost' == 1").column
     'price >= cost'
     """
-    found = _SHAPE.fullmatch(written)
-    if found is None:
+    match = _SHAPE.fullmatch(written)
+    if match is None:
         return None
-    column, sign, right = found["column"], found["sign"], found["value"]
+    column, sign, right = match["column"], match["sign"], match["value"]
     is_text = len(right) >= 2 and right[0] == right[-1] and right[0] in "'\""
     value: float | str = right[1:-1] if is_text else as_number(right)
     if value != value:

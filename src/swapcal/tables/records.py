@@ -34,21 +34,21 @@ from swapcal.tables.sources import (
 def open_arrays(arrays: Mapping[str, Any], columns: Sequence[str] | None, batch_rows: int, skip: int) -> Table:
     """A mapping from name to array or list, all equally long."""
     name = "the mapping"
-    kept = chosen(name, [str(column) for column in arrays], columns)
-    lengths = {column: _length(column, arrays[column]) for column in kept}
+    names = chosen(name, [str(column) for column in arrays], columns)
+    lengths = {column: _length(column, arrays[column]) for column in names}
     n_rows = next(iter(lengths.values()), 0)
     for column, length in lengths.items():
         if length != n_rows:
             raise DataError(
-                f"column {column!r} of {name} has {length} rows and {kept[0]!r} has {n_rows}; cut or fill it"
+                f"column {column!r} of {name} has {length} rows and {names[0]!r} has {n_rows}; cut or fill it"
             )
 
     def pieces() -> Iterator[Piece]:
         for start in range(skip, n_rows, batch_rows):
             end = min(start + batch_rows, n_rows)
-            yield Piece(end - start, {column: arrays[column][start:end] for column in kept})
+            yield Piece(end - start, {column: arrays[column][start:end] for column in names})
 
-    return Table(name, kept, pieces(), n_rows, None, lambda: 0, lambda: None, min(skip, n_rows))
+    return Table(name, names, pieces(), n_rows, None, lambda: 0, lambda: None, min(skip, n_rows))
 
 
 def open_frame(frame: Any, columns: Sequence[str] | None, batch_rows: int, skip: int) -> Table:
@@ -57,8 +57,8 @@ def open_frame(frame: Any, columns: Sequence[str] | None, batch_rows: int, skip:
     try:
         table = narwhals.from_native(frame)
     except narwhals.exceptions.DuplicateError as error:
-        said = " ".join(str(error).split()).rstrip(".")
-        raise DataError(f"the frame has several columns of the same name ({said}); rename all but one") from None
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise DataError(f"the frame has several columns of the same name ({reason}); rename all but one") from None
     except TypeError:
         raise DataError(
             "records come from a path, '-', a binary stream, a frame, a mapping of arrays or mappings; "
@@ -68,15 +68,15 @@ def open_frame(frame: Any, columns: Sequence[str] | None, batch_rows: int, skip:
         table = table.collect()
     name = f"the {type(frame).__module__.partition('.')[0]} frame"
     # A column whose name is no text cannot be asked for.
-    kept = chosen(name, [column for column in table.columns if isinstance(column, str)], columns)
+    names = chosen(name, [column for column in table.columns if isinstance(column, str)], columns)
     n_rows = len(table)
 
     def pieces() -> Iterator[Piece]:
         for start in range(skip, n_rows, batch_rows):
             end = min(start + batch_rows, n_rows)
-            yield Piece(end - start, {column: _part(name, column, table[column][start:end]) for column in kept})
+            yield Piece(end - start, {column: _part(name, column, table[column][start:end]) for column in names})
 
-    return Table(name, kept, pieces(), n_rows, None, lambda: 0, lambda: None, min(skip, n_rows))
+    return Table(name, names, pieces(), n_rows, None, lambda: 0, lambda: None, min(skip, n_rows))
 
 
 def _part(name: str, column: str, series: Any) -> Any:
@@ -118,22 +118,22 @@ def open_parquet(name: str, file: Any, columns: Sequence[str] | None, batch_rows
         opened = parquet.ParquetFile(file, **options)
     except (arrow.ArrowException, OSError) as error:
         raise DataError(f"{name} is not a whole Parquet file ({_first_line(error)}); copy or write it again") from error
-    kept = chosen(name, opened.schema_arrow.names, columns)
-    for column in kept:
+    names = chosen(name, opened.schema_arrow.names, columns)
+    for column in names:
         kind = opened.schema_arrow.field(column).type
         if arrow.types.is_nested(kind):
             if columns is not None:
                 raise DataError(f"column {column!r} of {name} holds {kind} values; give a column of texts or numbers")
-            kept = tuple(one for one in kept if one != column)
+            names = tuple(one for one in names if one != column)
     groups, skipped = list(range(opened.metadata.num_row_groups)), 0
     while groups and skipped + opened.metadata.row_group(groups[0]).num_rows <= skip:
         skipped += opened.metadata.row_group(groups.pop(0)).num_rows
     size, n_rows, way = os.path.getsize(file) if isinstance(file, str) else None, opened.metadata.num_rows, [skipped]
-    pieces = _pieces(name, opened, kept, groups, batch_rows, way)
+    pieces = _pieces(name, opened, names, groups, batch_rows, way)
     # Parquet is not read from one end to the other: the share of rows stands for the share of bytes.
     return Table(
         name,
-        kept,
+        names,
         pieces,
         n_rows,
         size,
@@ -144,17 +144,19 @@ def open_parquet(name: str, file: Any, columns: Sequence[str] | None, batch_rows
 
 
 def _pieces(
-    name: str, opened: Any, kept: Sequence[str], groups: list[int], batch_rows: int, way: list[int]
+    name: str, opened: Any, names: Sequence[str], groups: list[int], batch_rows: int, way: list[int]
 ) -> Iterator[Piece]:
     arrow = package("pyarrow", "reading Parquet")
 
     def piece(batch: Any) -> Piece:
         # A function, so that nothing here holds on to a batch while the next one is made.
         way[0] += batch.num_rows
-        return Piece(batch.num_rows, {column: batch.column(column) for column in kept})
+        return Piece(batch.num_rows, {column: batch.column(column) for column in names})
 
     try:
-        yield from map(piece, opened.iter_batches(batch_rows, row_groups=groups, columns=list(kept), use_threads=False))
+        yield from map(
+            piece, opened.iter_batches(batch_rows, row_groups=groups, columns=list(names), use_threads=False)
+        )
     except (arrow.ArrowException, OSError) as error:
         why = _first_line(error)
         raise DataError(f"{name} is broken behind row {way[0]} ({why}); copy or write it again") from error
@@ -340,11 +342,11 @@ def read(
 
 
 def _open_bytes(
-    given: Any, columns: Sequence[str] | None, batch_rows: int, skip: int, whole_lines: bool = False
+    data: Any, columns: Sequence[str] | None, batch_rows: int, skip: int, whole_lines: bool = False
 ) -> Table:
-    source = open_source(given)
+    source = open_source(data)
     try:
-        table = _opened(given, source, columns, batch_rows, skip, whole_lines)
+        table = _opened(data, source, columns, batch_rows, skip, whole_lines)
         return table._replace(file=source.file, held=lambda: source.held)
     except BaseException:
         source.close()
@@ -352,10 +354,10 @@ def _open_bytes(
 
 
 def _opened(
-    given: Any, source: Source, columns: Sequence[str] | None, batch_rows: int, skip: int, whole_lines: bool
+    data: Any, source: Source, columns: Sequence[str] | None, batch_rows: int, skip: int, whole_lines: bool
 ) -> Table:
     if source.head.startswith(b"PAR1") or source.name.endswith((".parquet", ".pq")):
-        return _open_parquet(given, source, columns, batch_rows, skip)
+        return _open_parquet(data, source, columns, batch_rows, skip)
     source.check()
     begin, json_name = (
         source.head.lstrip()[:1],
@@ -368,14 +370,14 @@ def _opened(
     return open_delimited(source, columns, whole_lines=whole_lines)
 
 
-def _open_parquet(given: Any, source: Any, columns: Sequence[str] | None, batch_rows: int, skip: int) -> Table:
+def _open_parquet(data: Any, source: Any, columns: Sequence[str] | None, batch_rows: int, skip: int) -> Table:
     if not source.head:
         raise DataError(f"{source.name} is empty; it needs columns and at least one row")
-    if hasattr(given, "read"):
-        if not given.seekable():
+    if hasattr(data, "read"):
+        if not data.seekable():
             raise DataError(f"{source.name} holds Parquet, which cannot be read from a pipe; save it to a file first")
-        given.seek(0)
-        return open_parquet(source.name, given, columns, batch_rows, skip)
+        data.seek(0)
+        return open_parquet(source.name, data, columns, batch_rows, skip)
     if source.size is None or not isinstance(source.file, str):
         raise DataError(f"{source.name} holds Parquet, which cannot be read from a pipe; give the file itself")
     source.close()
@@ -469,8 +471,8 @@ def _opened_lines(path: str) -> BinaryIO:
     if head[:2] == b"\x1f\x8b" or head == b"PAR1":
         stream.close()
         raise DataError(f"{path} is packed, so it cannot be followed as it grows; give CSV or JSON lines")
-    found: BinaryIO = stream
-    return found
+    file: BinaryIO = stream
+    return file
 
 
 # --------
@@ -558,8 +560,8 @@ class RereadableSource:
 
 def _next(copy: Any) -> tuple[int, int, dict[str, Any]] | None:
     """What this process has written itself, to a file that nobody else can open."""
-    found: tuple[int, int, dict[str, Any]] | None = pickle.load(copy)
-    return found
+    piece: tuple[int, int, dict[str, Any]] | None = pickle.load(copy)
+    return piece
 
 
 def _readable_again(source: Any) -> bool:

@@ -31,9 +31,9 @@ def package(module: str, purpose: str, *, extra: str = "files") -> Any:
             why = f"{purpose} needs the package {name}; install it with  pip install 'swapcal[{extra}]'"
         else:
             # It is there and does not load: what it says itself tells more than that it is missing.
-            said = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
             why = (
-                f"{purpose} needs the package {name}, which is installed and cannot be loaded: {said}; install "
+                f"{purpose} needs the package {name}, which is installed and cannot be loaded: {reason}; install "
                 f"versions that fit each other with  pip install --upgrade 'swapcal[{extra}]'"
             )
         raise MissingExtra(why) from error
@@ -193,8 +193,8 @@ def open_source(source: Any) -> Source:
     except (OSError, ValueError) as error:
         raise DataError(f"{short_repr(path)} cannot be opened ({error}); check the name") from None
     # A pipe or a device has no size that says anything.
-    found = os.stat(path)
-    return Source(path, file, found.st_size if stat.S_ISREG(found.st_mode) else None, own=True, file=path)
+    status = os.stat(path)
+    return Source(path, file, status.st_size if stat.S_ISREG(status.st_mode) else None, own=True, file=path)
 
 
 def _number(stream: Any) -> int | None:
@@ -346,8 +346,8 @@ class RowEnds:
     def count(self, data: bytes) -> tuple[int, int]:
         """How many whole rows there are, looking at each, and where the last of them ends."""
         n_rows = end = 0
-        while found := self.any.match(data, end):
-            n_rows, end = n_rows + 1, found.end()
+        while match := self.any.match(data, end):
+            n_rows, end = n_rows + 1, match.end()
         return n_rows, end
 
 
@@ -363,11 +363,11 @@ _DELIMITERS = ",;\t|"
 def open_delimited(source: Source, columns: Sequence[str] | None, *, whole_lines: bool = False) -> Table:
     """A text table with a line of column names; the delimiter is the commonest of , ; tab and | in that line."""
     names, delimiter = _header(source)
-    kept = chosen(source.name, names, columns)
+    wanted = chosen(source.name, names, columns)
     # pyarrow knows columns by their place: names may be there twice.
-    places = {name: str(names.index(name)) for name in kept}
+    places = {name: str(names.index(name)) for name in wanted}
     pieces = _pieces(source, delimiter, len(names), places, whole_lines=whole_lines)
-    return Table(source.name, kept, pieces, None, source.size, lambda: source.done, source.close)
+    return Table(source.name, wanted, pieces, None, source.size, lambda: source.done, source.close)
 
 
 def _header(source: Source) -> tuple[list[str], str]:
@@ -463,17 +463,19 @@ def open_mappings(
     for at, row in enumerate(first):
         _check(name, at, row)
     there = list(dict.fromkeys(str(key) for row in first for key in row))
-    kept = chosen(name, there, columns) if first else tuple(columns or ())
-    return Table(name, kept, _json_pieces(name, first, stream, kept, batch_rows), n_rows, None, lambda: 0, lambda: None)
+    wanted = chosen(name, there, columns) if first else tuple(columns or ())
+    return Table(
+        name, wanted, _json_pieces(name, first, stream, wanted, batch_rows), n_rows, None, lambda: 0, lambda: None
+    )
 
 
 def _json_pieces(
-    name: str, first: list[Mapping[str, Any]], stream: Iterator[Mapping[str, Any]], kept: Sequence[str], size: int
+    name: str, first: list[Mapping[str, Any]], stream: Iterator[Mapping[str, Any]], wanted: Sequence[str], size: int
 ) -> Iterator[Piece]:
     rows = chain(first, stream)
     done = 0
     while True:
-        columns: dict[str, list[Any]] = {column: [] for column in kept}
+        columns: dict[str, list[Any]] = {column: [] for column in wanted}
         n = 0
         for row in islice(rows, size):
             _check(name, done + n, row)

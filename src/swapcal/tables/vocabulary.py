@@ -98,8 +98,8 @@ class Vocabulary:
         events: list[tuple[int, int, int]] = []
         pending: list[list[tuple[Token, int]]] = []
         for key, (column, table) in enumerate(zip(columns, tables, strict=True)):
-            found, waiting = self._events(key, column, table)
-            events += found
+            new_tokens, waiting = self._events(key, column, table)
+            events += new_tokens
             pending.append(waiting)
         for row, key, what in sorted(events):
             if what == _MISSING:
@@ -145,11 +145,11 @@ class Vocabulary:
         order = np.argsort(column.codes[rows], kind="stable")
         rows, codes = rows[order], column.codes[rows[order]]
         begin = np.flatnonzero(np.diff(codes, prepend=-1))
-        found = sorted(
+        entries = sorted(
             zip(rows[begin].tolist(), begin.tolist(), np.diff(begin, append=len(rows)).tolist(), strict=True)
         )
         room, counts = self._room(key), self.counts[key]
-        for first, at, count in found:
+        for first, at, count in entries:
             token = column.tokens[codes[at]]
             if self.rare > 1 and token not in counts:
                 room -= 1
@@ -205,10 +205,10 @@ class Vocabulary:
         owners = [(at, key, token) for key, one in enumerate(other.known) for token, at in one.items()]
         self.n += max(0, sum(token not in self.known[key] for _, key, token in owners) - self.free)
         positions = np.arange(len(other.names), dtype=np.int64)
-        found: list[tuple[int, int, Token | str]] = list(owners)
-        found += [(at, key, "other") for key, at in enumerate(other.other) if at > 0]
-        found += [(at, key, "missing") for key, at in enumerate(other.missing) if at > 0]
-        for at, key, what in sorted(found, key=lambda one: one[0]):
+        entries: list[tuple[int, int, Token | str]] = list(owners)
+        entries += [(at, key, "other") for key, at in enumerate(other.other) if at > 0]
+        entries += [(at, key, "missing") for key, at in enumerate(other.missing) if at > 0]
+        for at, key, what in sorted(entries, key=lambda one: one[0]):
             if isinstance(what, str):
                 positions[at] = self._other(key) if what == "other" else self._missing(key)
             else:
@@ -351,11 +351,11 @@ def combined(parts: Sequence[tuple[IntArray, list[str]]]) -> KeyedColumn:
         if size <= _DENSE:
             occurs = np.zeros(size, dtype=np.bool_)
             occurs[mixed] = True
-            kept = np.flatnonzero(occurs)
+            codes_in_use = np.flatnonzero(occurs)
             mixed = (np.cumsum(occurs) - 1)[mixed]
         else:
-            kept, mixed = np.unique(mixed, return_inverse=True)
-        combinations = [(*combinations[at // len(options)], options[at % len(options)]) for at in kept.tolist()]
+            codes_in_use, mixed = np.unique(mixed, return_inverse=True)
+        combinations = [(*combinations[at // len(options)], options[at % len(options)]) for at in codes_in_use.tolist()]
     return KeyedColumn(mixed, combinations)
 
 
@@ -430,15 +430,15 @@ def quantities(column: Coded | Float64Array) -> Float64Array | None:
 
 def frequent(columns: Sequence[KeyedColumn], rare: int) -> list[Found]:
     """All values with at least `rare` rows, the most frequent first, whatever order a source lists them in."""
-    found = []
+    candidates = []
     for key, keyed in enumerate(columns):
         counts = np.bincount(keyed.codes[keyed.codes >= 0], minlength=len(keyed.tokens)).tolist()
         pairs = zip(keyed.tokens, counts, strict=True)
-        found += [Found(key, token, count) for token, count in pairs if count >= rare]
-    return sorted(found, key=lambda one: (-one.n_rows, one.key, one.shown))
+        candidates += [Found(key, token, count) for token, count in pairs if count >= rare]
+    return sorted(candidates, key=lambda one: (-one.n_rows, one.key, one.shown))
 
 
-def listed(found: Sequence[Found], keys: Sequence[Key], edges: Mapping[str, tuple[float, ...]]) -> list[Found]:
+def listed(candidates: Sequence[Found], keys: Sequence[Key], edges: Mapping[str, tuple[float, ...]]) -> list[Found]:
     """In the order of names: by key; numbers and bands as they follow each other, other values the frequent first."""
 
     def rank(one: Found) -> tuple[int, int, float, tuple[str, ...]]:
@@ -450,4 +450,4 @@ def listed(found: Sequence[Found], keys: Sequence[Key], edges: Mapping[str, tupl
                 return one.key, 0, place, one.shown
         return one.key, 1, -float(one.n_rows), one.shown
 
-    return sorted(found, key=rank)
+    return sorted(candidates, key=rank)

@@ -76,31 +76,31 @@ def discovered(
         y, p, w = values.labels(batch), values.forecasts(batch, question.p or ""), values.weights(batch)
         numbers = None if clusters is None else clusters.numbers(batch)
         known = ~(np.isnan(y) | np.isnan(p)) & (row_keys(batch.first, batch.n) < rate)
-        kept = np.flatnonzero(known)
-        v = np.asarray(values.property.identification(p[kept], y[kept]), dtype=np.float64)
-        weights = np.ones(len(kept)) if w is None else w[kept]
-        ids = batch.first + kept if numbers is None else numbers[kept]
-        parts.append((np.stack([v, p[kept], weights]), ids))
+        scored = np.flatnonzero(known)
+        v = np.asarray(values.property.identification(p[scored], y[scored]), dtype=np.float64)
+        weights = np.ones(len(scored)) if w is None else w[scored]
+        ids = batch.first + scored if numbers is None else numbers[scored]
+        parts.append((np.stack([v, p[scored], weights]), ids))
         for name in batch.columns:
             if name not in own:
-                raw.setdefault(name, []).extend(_listed(batch.column(name), kept))
+                raw.setdefault(name, []).extend(_listed(batch.column(name), scored))
     v, p, w = np.concatenate([part[0] for part in parts], axis=1)
     ids = np.concatenate([part[1] for part in parts])
     columns = [banded("forecast", p), *(_column(name, each) for name, each in raw.items())]
-    found = discover(columns, v, clusters=None if clusters is None else ids, weights=w)
+    discovery = discover(columns, v, clusters=None if clusters is None else ids, weights=w)
     wording = values.property.wording
-    told = ("bias", "bound", "found_bias")
+    biases = ("bias", "bound", "found_bias")
     subgroups = tuple(
-        one._replace(**{name: wording.scale * getattr(one, name) for name in told}) for one in found.subgroups
+        one._replace(**{name: wording.scale * getattr(one, name) for name in biases}) for one in discovery.subgroups
     )
-    return Discovery(subgroups, found.leaks, found.explained, len(v), wording.unit or "outcome")
+    return Discovery(subgroups, discovery.leaks, discovery.explained, len(v), wording.unit or "outcome")
 
 
-def _listed(column: Coded | Float64Array, kept: IntArray) -> list[Any]:
+def _listed(column: Coded | Float64Array, rows: IntArray) -> list[Any]:
     if isinstance(column, Coded):
         values = [*map(text, column.values), None]
-        return [values[code] for code in column.codes[kept].tolist()]
-    return [None if value != value else value for value in column[kept].tolist()]
+        return [values[code] for code in column.codes[rows].tolist()]
+    return [None if value != value else value for value in column[rows].tolist()]
 
 
 def _column(name: str, values: Sequence[Any]) -> DiscoveryColumn:
@@ -249,8 +249,8 @@ def _searched(result: Result, passes: RereadableSource, question: TaskConfig, va
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)  # said by the audit
         discovery = discovered(passes, question, values, clusters, result.counts.rows)
-    told = with_discovery(result.verdict, discovery, discovery_sentences(discovery, result.wording))
-    return replace(result, discovery=discovery, verdict=told)
+    verdict = with_discovery(result.verdict, discovery, discovery_sentences(discovery, result.wording))
+    return replace(result, discovery=discovery, verdict=verdict)
 
 
 class _Counts:
@@ -458,13 +458,13 @@ def _differences(
         losses, weights = _losses(batch, question, targets)
         numbers = None if clusters is None else clusters.numbers(batch)
         rows = audience.rows(batch)
-        kept = np.flatnonzero(~np.isnan(sum(losses.values(), start=np.zeros(batch.n))))
-        n_paired += len(kept)
-        groups, w = rows.taken(kept).groups, None if weights is None else weights[kept]
+        scored = np.flatnonzero(~np.isnan(sum(losses.values(), start=np.zeros(batch.n))))
+        n_paired += len(scored)
+        groups, w = rows.taken(scored).groups, None if weights is None else weights[scored]
         for model in others:
-            blocks[model].add(losses[first][kept], losses[model][kept], w)
-            difference = losses[model][kept] - losses[first][kept]
-            sums[model].add(groups, difference, weights=w, clusters=None if numbers is None else numbers[kept])
+            blocks[model].add(losses[first][scored], losses[model][scored], w)
+            difference = losses[model][scored] - losses[first][scored]
+            sums[model].add(groups, difference, weights=w, clusters=None if numbers is None else numbers[scored])
         if progress is not None:
             progress(survey.n_rows)
     if not n_paired:
@@ -490,12 +490,12 @@ def _losses(
 def _difference(sums: GroupSums, names: tuple[str, ...]) -> LossDifference:
     sums.close()
     used = [j for j in range(len(names)) if sums.arrays["rows"][j] > 0]
-    found = sums.bias(ALPHA / max(len(used), 1))
+    bias = sums.bias(ALPHA / max(len(used), 1))
     mean = sums.mean
     return LossDifference(
         mean={names[j]: float(mean[j]) for j in used},
-        low={names[j]: float(found.low[j]) for j in used},
-        high={names[j]: float(found.high[j]) for j in used},
+        low={names[j]: float(bias.low[j]) for j in used},
+        high={names[j]: float(bias.high[j]) for j in used},
     )
 
 
@@ -656,7 +656,7 @@ def merged_result(
     ]
     target, n_bins = column.property, column.audit.bins if isinstance(column.audit.bins, int) else None
     stated = f"every one of the {len(column.audit.values):,} forecast values was judged by itself"
-    told = verdict(*sides, wording=target.wording, r=r)
+    outcome = verdict(*sides, wording=target.wording, r=r)
     left_out = [
         "This is a sum of audits: bias over time and rows without an outcome or a forecast are not in it, and what "
         "chance alone would give was drawn for each group by itself, which is too much where groups overlap"
@@ -673,7 +673,7 @@ def merged_result(
         property=repr(target),
         wording=target.wording,
         counts=Counts(scored=column.n_rounds, rows=column.n_rounds, keys=keys),
-        verdict=replace(told, sentences=(*told.sentences, "; ".join(left_out) + ".")),
+        verdict=replace(outcome, sentences=(*outcome.sentences, "; ".join(left_out) + ".")),
         sections=(Section("", sides[0], sides[1], column.names, binning=stated),),
         config=config,
         versions=versions(),

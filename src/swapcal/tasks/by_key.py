@@ -398,15 +398,15 @@ class ByKey:
 
     def sentences(self) -> list[str]:
         """In words."""
-        told = [
+        sentences = [
             f"{counted(self.rows)} of {counted(self.keys, 'key')} {'was' if self.rows == 1 else 'were'} forecast by "
             f"{counted(self.processes, 'process', 'processes')}, seed {self.seed}"
         ]
         for name, column in (("hint", self.before), ("forecasts", self.after)):
             if column is not None and column.n_rounds:
                 root = (column.swap_error() / column.n_rounds) ** 0.5
-                told.append(f"swap multicalibration error a row of the {name}, over all keys: {root:.4f}")
-        return told
+                sentences.append(f"swap multicalibration error a row of the {name}, over all keys: {root:.4f}")
+        return sentences
 
 
 def run_by_key(
@@ -466,28 +466,28 @@ def run_by_key(
     if config.max_pending is None:
         config = replace(config, max_pending=4096 if config.late else 64)
     n_processes = integer(len(_cores()) if processes is None else processes, "processes", 1)
-    kept = StateStore(state)
+    store = StateStore(state)
     team = None
     try:
         team = WorkerPool(n_processes)
         if fresh and state is not None:
-            kept.close()
+            store.close()
             os.remove(state)
-            kept = StateStore(state)
-        begun = kept.begun()
+            store = StateStore(state)
+        begun = store.begun()
         if begun is not None and begun["asked"] != config.settings():
             raise StateFileError(
                 f"{state} was made with other settings; give another --state, or --fresh to start over"
             )
         with read(source, columns=config.columns, batch_rows=TOGETHER) as records:
             first, rest = opening(records, config.prefix)
-            task, batches = _resumed(config, first, rest, records.name, begun, kept)
+            task, batches = _resumed(config, first, rest, records.name, begun, store)
             models = KeyModels.of(task, first) if begun is None else KeyModels(**begun["models"])
             team.begin(models, resident)
-            job = _Job(task, models, config, kept, team, resumed=begun is not None)
+            job = _Job(task, models, config, store, team, resumed=begun is not None)
             return job.run(batches, out, begun, overwrite, PAUSE if pause is None else pause, progress, stop, say)
     finally:
-        kept.close()
+        store.close()
         if team is not None:
             team.close()
 
@@ -518,22 +518,22 @@ def _resumed(
     rest: Iterator[Batch],
     source: str,
     begun: dict[str, Any] | None,
-    kept: StateStore,
+    store: StateStore,
 ) -> tuple[Task, Iterator[Batch]]:
     """The task as it was left, and the batches behind the rows that are done."""
     kind = TASKS[config.task]
     batches: Iterator[Batch] = chain(first, rest)
     if begun is None:
         task = kind(config, first, source)
-        if kept.path is None:
+        if store.path is None:
             task.fingerprint = Fingerprint(())  # only who goes on later compares rows with those of before
         return task, batches
-    saved = Checkpoint.from_bytes(kept.audits()[1]) if config.task != "scalar" else None
+    saved = Checkpoint.from_bytes(store.audits()[1]) if config.task != "scalar" else None
     task = kind(config, first, source, saved)
-    batches = behind(batches, task, begun["rows"], kept.path, source)
+    batches = behind(batches, task, begun["rows"], store.path, source)
     if task.digest() != begun["digest"]:
         raise StateFileError(
-            f"the first {begun['rows']:,} rows are not those that {kept.path} has seen; give the file it was "
+            f"the first {begun['rows']:,} rows are not those that {store.path} has seen; give the file it was "
             "made with, another --state, or --fresh to start over"
         )
     return task, batches
@@ -551,9 +551,9 @@ class _Job:
     """A run by key: rows are read and scored here, and played by the processes."""
 
     def __init__(
-        self, task: Task, models: KeyModels, asked: TaskConfig, kept: StateStore, team: WorkerPool, *, resumed: bool
+        self, task: Task, models: KeyModels, asked: TaskConfig, store: StateStore, team: WorkerPool, *, resumed: bool
     ) -> None:
-        self.task, self.models, self.asked, self.kept, self.team = task, models, asked, kept, team
+        self.task, self.models, self.asked, self.kept, self.team = task, models, asked, store, team
         self.owners, self.resumed, self.seconds = KeyAssignment(len(team)), resumed, 0.0
         self.done = task.n_rows
         self.columns = models.columns()

@@ -211,7 +211,7 @@ def check_page(path: str | os.PathLike[str] | None) -> None:
 def _identity(file: File) -> tuple[object, ...] | None:
     """The same for two names of one file, also of one that is not there yet; None for pipes and devices."""
     try:
-        found = os.stat(file)
+        status = os.stat(file)
     except (OSError, ValueError):
         if isinstance(file, int):
             return None
@@ -223,9 +223,9 @@ def _identity(file: File) -> tuple[object, ...] | None:
             return folder, name
         # Some systems take Out.csv and out.csv for the same file.
         return home.st_dev, home.st_ino, name.casefold()
-    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _name(file: File, named: Mapping[str, File]) -> str:
@@ -268,18 +268,18 @@ class StateLock:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         handle = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o666)
         try:
-            said = b""
+            content = b""
             if stat.S_ISREG(os.fstat(handle).st_mode):
                 held = not hold(handle)
                 os.lseek(handle, 0, os.SEEK_SET)
-                said = os.read(handle, _LARGEST)
-            if (said and _owner(said) is None) or not stat.S_ISREG(os.fstat(handle).st_mode):
+                content = os.read(handle, _LARGEST)
+            if (content and _owner(content) is None) or not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise StateFileError(
                     f"{self.path} is no lock of swapcal, and the state {state} needs that name; rename it, or give "
                     "another --state"
                 )
             if held:
-                who = _owner(said) or "another run, which has only begun"
+                who = _owner(content) or "another run, which has only begun"
                 raise InvalidInput(f"the state {state} is in use by {who}; wait for its end, or give another --state")
             if not _still_there(self.path, handle):
                 os.close(handle)
@@ -311,10 +311,10 @@ def _me() -> bytes:
     return json.dumps({"kind": _KIND, "pid": os.getpid(), "host": platform.node(), "since": since}).encode()
 
 
-def _owner(said: bytes) -> str | None:
+def _owner(content: bytes) -> str | None:
     """Who wrote this; None if it is nothing that `_me` writes."""
     try:
-        data = json.loads(said)
+        data = json.loads(content)
         if data["kind"] == _KIND:
             return f"process {int(data['pid'])} on {str(data['host'])!r}, since {str(data['since'])[:40]}"
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -324,10 +324,10 @@ def _owner(said: bytes) -> str | None:
 
 def _still_there(path: Path, handle: int) -> bool:
     try:
-        found, own = os.stat(path, follow_symlinks=False), os.fstat(handle)
+        status, own = os.stat(path, follow_symlinks=False), os.fstat(handle)
     except FileNotFoundError:
         return False
-    return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
+    return (status.st_dev, status.st_ino) == (own.st_dev, own.st_ino)
 
 
 # --------

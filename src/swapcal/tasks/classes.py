@@ -145,16 +145,16 @@ class ClassColumns(ColumnReader):
         """The model's probabilities, rows by classes, NaN where one is missing; None without a model."""
         if not self.model:
             return None
-        given = np.column_stack([batch.numbers(name) for name in self.model])
-        below = (given < 0).any(axis=1)
+        forecasts = np.column_stack([batch.numbers(name) for name in self.model])
+        below = (forecasts < 0).any(axis=1)
         if below.any():
             at = int(np.argmax(below))
-            column = self.model[int(np.argmax(given[at] < 0))]
+            column = self.model[int(np.argmax(forecasts[at] < 0))]
             raise DataError(
-                f"row {batch.first + at + 1} of {self.source} has {np.nanmin(given[at]):g} in column {column!r}, where "
+                f"row {batch.first + at + 1} of {self.source} has {np.nanmin(forecasts[at]):g} in column {column!r}, where "
                 "probabilities must be 0 or more; correct it, or name another column"
             )
-        total = given.sum(axis=1)
+        total = forecasts.sum(axis=1)
         total[total <= 0] = np.nan
         # Numbers that were rounded to hundredths add up to 1 within this.
         rescaled = np.abs(total - 1.0) > 0.006 * len(self.model)
@@ -168,7 +168,7 @@ class ClassColumns(ColumnReader):
                     stacklevel=4,
                 )
             self.n_rescaled += int(np.count_nonzero(rescaled))
-        shares: Float64Array = given / np.where(rescaled | np.isnan(total), total, 1.0)[:, None]
+        shares: Float64Array = forecasts / np.where(rescaled | np.isnan(total), total, 1.0)[:, None]
         return shares
 
     def _counts(self, batch: Batch) -> Counter[str]:
@@ -177,8 +177,8 @@ class ClassColumns(ColumnReader):
             counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values)).tolist()
             values = column.values
         else:
-            found, numbers = np.unique(column[~np.isnan(column)], return_counts=True)
-            values, counts = tuple(found.tolist()), numbers.tolist()
+            labels, numbers = np.unique(column[~np.isnan(column)], return_counts=True)
+            values, counts = tuple(labels.tolist()), numbers.tolist()
         seen: Counter[str] = Counter()
         for value, count in zip(values, counts, strict=True):
             name = text(value)
@@ -371,13 +371,13 @@ class ClassSide:
 
     def __init__(self, audience: ContextColumns, binnings: list[Binning], label: str) -> None:
         fine = np.linspace(0.0, 1.0, N_FINE + 1)[1:-1]
-        kept = {"first": np.array([0.0, 1.0]), "fine": fine}
+        options = {"first": np.array([0.0, 1.0]), "fine": fine}
         *each_class, likeliest = binnings
         self.classes: list[Column] = [
-            audience.column(Probability(), each, label, each.shown, **kept) for each in each_class
+            audience.column(Probability(), each, label, each.shown, **options) for each in each_class
         ]
         means = ("right", "confidence", "brier", "log_loss")
-        self.top: Column = audience.column(Probability(), likeliest, label, likeliest.shown, means=means, **kept)
+        self.top: Column = audience.column(Probability(), likeliest, label, likeliest.shown, means=means, **options)
 
     def add(
         self,
@@ -395,8 +395,8 @@ class ClassSide:
             column.add(came[:, k], np.clip(probabilities[:, k], 0.0, 1.0), rows, weights=weights)
         right = (labels == top).astype(np.float64)
         brier: Float64Array = ((probabilities - came) ** 2).sum(axis=1)
-        given = probabilities[np.arange(len(labels)), labels]
-        losses = ClassLosses(brier, -np.log(np.maximum(given, _TINY)))
+        probability = probabilities[np.arange(len(labels)), labels]
+        losses = ClassLosses(brier, -np.log(np.maximum(probability, _TINY)))
         numbers = (right, sure, *losses)
         self.top.add(right, np.clip(sure, 0.0, 1.0), rows, weights=weights, numbers=numbers)
         return losses

@@ -38,8 +38,8 @@ def day_of(value: Any) -> str | None:
     >>> day_of("2026-03-01 12:30"), day_of("12:30")
     ('2026-03-01', None)
     """
-    found = _DAY.match(str(value))
-    return None if found is None else found.group(0)
+    match = _DAY.match(str(value))
+    return None if match is None else match.group(0)
 
 
 def times_of(batch: Batch, name: str) -> Callable[[int], str | None]:
@@ -83,8 +83,8 @@ class ClusterNumbers:
             table = np.array([*(places.setdefault(key, len(places)) for key in keys), -1], dtype=np.int64)
             codes, values = table[column.codes], [*places, None]
         else:
-            found, codes = np.unique(column, return_inverse=True)
-            values = found.tolist()
+            labels, codes = np.unique(column, return_inverse=True)
+            values = labels.tolist()
         change = np.diff(codes, prepend=codes[:1]) != 0
         change[0] = self.count == 0 or values[codes[0]] != self._last
         for at in np.flatnonzero(change).tolist():

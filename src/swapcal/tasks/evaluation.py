@@ -45,9 +45,9 @@ class ContextRows(NamedTuple):
         linear = None if self.linear is None else sliced(self.linear, part.start, part.stop)
         return ContextRows(sliced(self.groups, part.start, part.stop), linear)
 
-    def taken(self, kept: IntArray) -> "ContextRows":
+    def taken(self, rows: IntArray) -> "ContextRows":
         """The rows with these numbers."""
-        return ContextRows(taken(self.groups, kept), None if self.linear is None else taken(self.linear, kept))
+        return ContextRows(taken(self.groups, rows), None if self.linear is None else taken(self.linear, rows))
 
     @classmethod
     def joined(cls, parts: Sequence["ContextRows"]) -> "ContextRows":
@@ -102,18 +102,18 @@ class ContextColumns:
         return ContextRows(self.groups.rows(batch, batch.n), linear)
 
     def column(
-        self, property: Elicitable, binning: Binning | None, label: str, shown: Float64Array | int, **kept: Any
+        self, property: Elicitable, binning: Binning | None, label: str, shown: Float64Array | int, **options: Any
     ) -> Column:
         """What audits a column of forecasts for them; without `binning` each distinct forecast is judged by itself.
 
-        `kept` says what else `Column` is to keep.
+        `options` says what else `Column` is to keep.
         """
         bins = None if binning is None else binning.audit_bins
         linear = None
         if self.numeric is not None:
             names = ("constant", *self.numeric.columns)
             linear = Audit(property, self.numeric, bins=bins, names=names)
-        return Column(Audit(property, self.groups, bins=bins), linear, label=label, shown=shown, **kept)
+        return Column(Audit(property, self.groups, bins=bins), linear, label=label, shown=shown, **options)
 
 
 # --------
@@ -188,10 +188,10 @@ class Evaluation:
         """Add rows; NaN is a missing outcome or hint."""
         known = ~np.isnan(y)
         if not known.all():
-            kept = np.flatnonzero(known)
-            y, after, rows = y[kept], after[kept], rows.taken(kept)
-            before = None if before is None else before[kept]
-            weights = None if weights is None else weights[kept]
+            scored = np.flatnonzero(known)
+            y, after, rows = y[scored], after[scored], rows.taken(scored)
+            before = None if before is None else before[scored]
+            weights = None if weights is None else weights[scored]
         losses = self.after.add(y, after, *rows, weights)
         if before is None or self.before is None:
             if self.acted:
@@ -199,10 +199,10 @@ class Evaluation:
             return
         hinted = ~np.isnan(before)
         if not hinted.all():
-            kept = np.flatnonzero(hinted)
-            y, before, losses, rows = y[kept], before[kept], losses[kept], rows.taken(kept)
-            after = after[kept]
-            weights = None if weights is None else weights[kept]
+            scored = np.flatnonzero(hinted)
+            y, before, losses, rows = y[scored], before[scored], losses[scored], rows.taken(scored)
+            after = after[scored]
+            weights = None if weights is None else weights[scored]
         for name, decisions in self.acted.items():
             decisions.update_many(y, before if name == "before" else after, weights)
         self.losses.add(self.before.add(y, before, *rows, weights), losses, weights)

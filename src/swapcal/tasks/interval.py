@@ -75,13 +75,13 @@ class IntervalColumns(ColumnReader):
         if self.ends is None:
             return
         lower, upper = (np.concatenate([batch.numbers(self.model[at]) for batch in first]) for at in self.ends)
-        given = ~(np.isnan(lower) | np.isnan(upper))
-        if not given.any():
+        hinted = ~(np.isnan(lower) | np.isnan(upper))
+        if not hinted.any():
             raise DataError(
-                f"the first {len(given):,} rows of {source} have no interval in {self.model[0]!r} and "
+                f"the first {len(hinted):,} rows of {source} have no interval in {self.model[0]!r} and "
                 f"{self.model[-1]!r}; check the columns"
             )
-        if 2 * np.count_nonzero(lower[given] > upper[given]) > np.count_nonzero(given):
+        if 2 * np.count_nonzero(lower[hinted] > upper[hinted]) > np.count_nonzero(hinted):
             raise DataError(
                 f"most rows of {source} have a larger number in {self.model[0]!r} than in {self.model[-1]!r}; "
                 f"name the lower end first: --p {','.join(reversed(self.model))}"
@@ -315,9 +315,9 @@ class IntervalSide:
 
     def summary(self) -> ColumnSummary:
         """The audit of coverage, with the mean interval score as the loss."""
-        found = self.column.summary()
+        summary = self.column.summary()
         score = float(self.means.of("score")[0])
-        return replace(found, loss=score, constant_loss=None, ideal_loss=None, slope=None, constant=None)
+        return replace(summary, loss=score, constant_loss=None, ideal_loss=None, slope=None, constant=None)
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state."""

@@ -47,11 +47,11 @@ class WaitingRows:
 
     def __init__(self, y: str, arrays: dict[str, Float64Array] | None = None) -> None:
         self.y = y
-        kept = {} if arrays is None else {name: arrays[_PREFIX + name] for name in _NAMES}
+        saved = {} if arrays is None else {name: arrays[_PREFIX + name] for name in _NAMES}
         self.waiting, self.told, self.expired, self.early = (
-            np.asarray(kept.get(name, ()), dtype=np.int64) for name in _ROWS
+            np.asarray(saved.get(name, ()), dtype=np.int64) for name in _ROWS
         )
-        self.outcomes: Float64Array = np.asarray(kept.get("outcomes", ()), dtype=np.float64)
+        self.outcomes: Float64Array = np.asarray(saved.get("outcomes", ()), dtype=np.float64)
         for rows in (self.waiting, self.told, self.expired, self.early):
             if (np.diff(rows) <= 0).any() or (rows < 0).any():
                 raise ValueError("rows without an outcome are not in order")
@@ -100,9 +100,9 @@ class WaitingRows:
 
     def contradicted(self, batch: Batch, raw: Float64Array) -> tuple[IntArray, IntArray]:
         """Rows of a batch whose outcome was told before, and now is another; and those that have come too late."""
-        told, late = self._inside(self.told, batch), self._inside(self.expired, batch)
-        before = self.outcomes[np.searchsorted(self.told, batch.first + told)]
-        return told[~np.isnan(raw[told]) & (raw[told] != before)], late[~np.isnan(raw[late])]
+        filled, late = self._inside(self.told, batch), self._inside(self.expired, batch)
+        before = self.outcomes[np.searchsorted(self.told, batch.first + filled)]
+        return filled[~np.isnan(raw[filled]) & (raw[filled] != before)], late[~np.isnan(raw[late])]
 
     def add(self, raw: Float64Array, waits: npt.NDArray[np.bool_], window: int) -> None:
         """Rows that were just forecast: their outcomes in the file, and those that are waited for, `window` rows."""
@@ -116,11 +116,11 @@ class WaitingRows:
             self.expired = np.concatenate([self.expired, self.waiting[gone]])
             self.waiting = self.waiting[~gone]
 
-    def learned(self, rows: IntArray, told: IntArray, outcomes: Float64Array, late: IntArray) -> None:
-        """Outcomes have come: `rows` in the input, `told` in another file, and `late` when nobody waited any more."""
-        self.waiting = np.setdiff1d(self.waiting, np.concatenate([rows, told]))
+    def learned(self, rows: IntArray, filled: IntArray, outcomes: Float64Array, late: IntArray) -> None:
+        """Outcomes have come: `rows` in the input, `filled` in another file, and `late` when nobody waited any more."""
+        self.waiting = np.setdiff1d(self.waiting, np.concatenate([rows, filled]))
         self.expired = np.setdiff1d(self.expired, late)
-        all_told, values = np.concatenate([self.told, told]), np.concatenate([self.outcomes, outcomes])
+        all_told, values = np.concatenate([self.told, filled]), np.concatenate([self.outcomes, outcomes])
         order = np.argsort(all_told, kind="stable")
         self.told, self.outcomes = all_told[order], values[order]
         self._then = self._now.copy()

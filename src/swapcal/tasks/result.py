@@ -360,11 +360,11 @@ def to_json(result: Result) -> str:
     First the verdict and the tables in the units that people read, then what they were made from.
     """
     tables = {"verdict": result.verdict, "group_table": group_rows(result), "section_table": section_rows(result)}
-    told = _plain(result) | {"config": _plain(result.settings)}
-    del told["details"]
-    data = {"format": FORMAT, "version": VERSION, "result": {**_plain(tables), **told}}
+    parts = _plain(result) | {"config": _plain(result.settings)}
+    del parts["details"]
+    data = {"format": FORMAT, "version": VERSION, "result": {**_plain(tables), **parts}}
     text = json.dumps(data, allow_nan=False, ensure_ascii=False)
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _plain(value: Any) -> Any:
@@ -401,8 +401,8 @@ def from_json(text: str | bytes, name: str = "the text") -> Result:
         )
     try:
         asked = {each.name for each in fields(TaskConfig)}
-        told = data["result"]["config"]
-        details = {name: value for name, value in told.items() if name not in asked}
+        config = data["result"]["config"]
+        details = {name: value for name, value in config.items() if name not in asked}
         result: Result = _built(Result, {**data["result"], "details": details})
         _check(result)
         return result

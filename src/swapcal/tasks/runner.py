@@ -262,9 +262,9 @@ def time_column(path: object, first: Sequence[Batch], named: str | None) -> str 
     if named is not None:
         return named
     if isinstance(path, str) and regular(path):
-        found = _in_text(path)
-        if found is not None:
-            return found
+        names = _in_text(path)
+        if names is not None:
+            return names
     for batch in first[:1]:
         for name in batch.columns:
             column = batch.column(name)

@@ -178,8 +178,8 @@ def _result(current: ScalarTask, asked: TaskConfig, time: str | None) -> Result:
     lateness = current.model.lateness()
     paired, history = comparison.losses.paired(), comparison.history(current.model)
     wording, why_not = values.property.wording, _no_guarantee(question.weight, current.jitter)
-    told = verdict(before, after, wording=wording, r=question.r, paired=paired)
-    told = replace(told, sentences=(*told.sentences, *late_sentences(question.late, lateness, time)))
+    outcome = verdict(before, after, wording=wording, r=question.r, paired=paired)
+    outcome = replace(outcome, sentences=(*outcome.sentences, *late_sentences(question.late, lateness, time)))
     section = Section(
         title="",
         before=before,
@@ -205,7 +205,7 @@ def _result(current: ScalarTask, asked: TaskConfig, time: str | None) -> Result:
             forecasts_outside=values.n_clipped_forecasts,
             weights_outside=values.n_clipped_weights,
         ),
-        verdict=told,
+        verdict=outcome,
         sections=(section,),
         config=replace(
             asked,

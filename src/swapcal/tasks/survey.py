@@ -117,21 +117,21 @@ class Survey:
             self.n_known += len(known)
         if weights is not None:
             self.heaviest = max(self.heaviest, float(weights.max(initial=0.0)))
-        said = p[~np.isnan(p)]
-        if len(said):
-            self.p_low, self.p_high = min(self.p_low, float(said.min())), max(self.p_high, float(said.max()))
+        forecasts = p[~np.isnan(p)]
+        if len(forecasts):
+            self.p_low, self.p_high = min(self.p_low, float(forecasts.min())), max(self.p_high, float(forecasts.max()))
         if self.values is not None:
-            self.values |= set(np.unique(said)[: MOST_VALUES + 1].tolist())
+            self.values |= set(np.unique(forecasts)[: MOST_VALUES + 1].tolist())
             self.values = self.values if len(self.values) <= MOST_VALUES else None
         keys = row_keys(self.n_rows, batch.n)
         self.n_rows += batch.n
-        kept = np.flatnonzero(keys < self._limit)
-        if not len(kept):
+        chosen = np.flatnonzero(keys < self._limit)
+        if not len(chosen):
             return
-        columns = {name: _taken(batch.column(name), kept) for name in self.columns}
-        w = np.ones(len(kept)) if weights is None else weights[kept]
-        self._parts.append((np.stack([keys[kept], y[kept], p[kept], w]), columns))
-        self._n_kept += len(kept)
+        columns = {name: _taken(batch.column(name), chosen) for name in self.columns}
+        w = np.ones(len(chosen)) if weights is None else weights[chosen]
+        self._parts.append((np.stack([keys[chosen], y[chosen], p[chosen], w]), columns))
+        self._n_kept += len(chosen)
         if self._n_kept > 2 * MOST_ROWS:
             self._trim()
 
@@ -178,21 +178,21 @@ class Survey:
             )
         if numbers.shape[1] > MOST_ROWS:
             self._limit = float(np.partition(numbers[0], MOST_ROWS)[MOST_ROWS])
-            kept = np.flatnonzero(numbers[0] < self._limit)
-            numbers = numbers[:, kept]
+            chosen = np.flatnonzero(numbers[0] < self._limit)
+            numbers = numbers[:, chosen]
             columns = {
-                name: column[kept] if isinstance(column, np.ndarray) else [column[t] for t in kept.tolist()]
+                name: column[chosen] if isinstance(column, np.ndarray) else [column[t] for t in chosen.tolist()]
                 for name, column in columns.items()
             }
         self._parts, self._n_kept = [(numbers, columns)], numbers.shape[1]
 
 
-def _taken(column: Coded | Float64Array, kept: Any) -> list[Any] | Float64Array:
+def _taken(column: Coded | Float64Array, rows: Any) -> list[Any] | Float64Array:
     if not isinstance(column, Coded):
-        floats: Float64Array = column[kept]
+        floats: Float64Array = column[rows]
         return floats
     values = [*column.values, None]
-    return [values[code] for code in column.codes[kept].tolist()]
+    return [values[code] for code in column.codes[rows].tolist()]
 
 
 def _list(column: list[Any] | Float64Array) -> list[Any]:

@@ -229,9 +229,9 @@ class Task(ABC):
             named, outcomes = self.told.found(batch)
             numbers = batch.first + named
             waits = np.isin(numbers, self.waiting.waiting) & ~np.isin(named, come)
-            before, told = raw[named], np.isin(numbers, self.waiting.told)
+            before, known = raw[named], np.isin(numbers, self.waiting.told)
             before[np.isin(numbers, self.waiting.expired)] = np.nan
-            before[told] = self.waiting.outcomes[np.searchsorted(self.waiting.told, numbers[told])]
+            before[known] = self.waiting.outcomes[np.searchsorted(self.waiting.told, numbers[known])]
             others = np.concatenate([others, named[~np.isnan(before) & (before != outcomes)]])
             late = np.union1d(late, named[np.isin(numbers, self.waiting.expired)])
             learned.append((named[waits], outcomes[waits], True))
@@ -246,12 +246,12 @@ class Task(ABC):
         """Learn and score the outcomes that have come since: how many, and what there is to say about others."""
         if self.waiting is None:
             return 0, ()
-        here, told = ([come for come, by_name in self._come if by_name is which] for which in (False, True))
-        n_here, parts = sum(len(come.y) for come in here), [*here, *told]
+        here, by_id = ([come for come, by_name in self._come if by_name is which] for which in (False, True))
+        n_here, parts = sum(len(come.y) for come in here), [*here, *by_id]
         rows, raw = np.zeros(0, dtype=np.int64), np.zeros(0)
         if parts:
             inputs = Inputs.joined(parts)
-            if told and self.told is not None:
+            if by_id and self.told is not None:
                 named = n_here + self.told.order(inputs.numbers[n_here:])
                 inputs = inputs.taken(np.concatenate([np.arange(n_here), named]))
             rows, raw = inputs.numbers, inputs.y

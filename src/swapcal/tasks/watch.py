@@ -87,25 +87,25 @@ def watch(
     words = values.property.wording
     for batch in chain(first, stream):
         y, p = values.labels(batch), values.forecasts(batch, question.p)
-        kept = np.flatnonzero(~(np.isnan(y) | np.isnan(p)))
-        rows = audience.rows(batch).taken(kept).groups
-        ids = None if cluster is None else _texts(batch, cluster, kept)
+        scored = np.flatnonzero(~(np.isnan(y) | np.isnan(p)))
+        rows = audience.rows(batch).taken(scored).groups
+        ids = None if cluster is None else _texts(batch, cluster, scored)
         before = monitor.n_rows
-        for alarm in monitor.update_many(y[kept], p[kept], rows, clusters=ids):
-            at = int(kept[min(max(alarm.rows - before - 1, 0), len(kept) - 1)]) if len(kept) else 0
+        for alarm in monitor.update_many(y[scored], p[scored], rows, clusters=ids):
+            at = int(scored[min(max(alarm.rows - before - 1, 0), len(scored) - 1)]) if len(scored) else 0
             yield _told(alarm, batch, at, question, words.noun)
     for alarm in monitor.close():
         yield _told(alarm, batch, batch.n - 1, question, words.noun)
 
 
-def _texts(batch: Batch, name: str, kept: Any) -> list[str]:
+def _texts(batch: Batch, name: str, rows: Any) -> list[str]:
     time = times_of(batch, name)
-    return [str(time(int(row))) for row in kept.tolist()]
+    return [str(time(int(row))) for row in rows.tolist()]
 
 
 def _told(alarm: Alarm, batch: Batch, at: int, question: TaskConfig, noun: str) -> dict[str, Any]:
     group = "everybody" if alarm.group == "all" else alarm.group
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "group": group,
         "side": alarm.side,
         "row": batch.first + at + 1,
@@ -113,7 +113,7 @@ def _told(alarm: Alarm, batch: Batch, at: int, question: TaskConfig, noun: str) 
         "log_e": round(alarm.log_e, 3),
     }
     if question.time is not None:
-        told["time"] = times_of(batch, question.time)(at)
+        fields["time"] = times_of(batch, question.time)(at)
     what = f"{noun} " if noun else "forecasts "
-    told["message"] = f"row {told['row']:,}: {what}{alarm.side} for {group}, after {alarm.group_rows:,} of its rows"
-    return told
+    fields["message"] = f"row {fields['row']:,}: {what}{alarm.side} for {group}, after {alarm.group_rows:,} of its rows"
+    return fields
