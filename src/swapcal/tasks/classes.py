@@ -151,8 +151,8 @@ class ClassColumns(ColumnReader):
             at = int(np.argmax(below))
             column = self.model[int(np.argmax(forecasts[at] < 0))]
             raise DataError(
-                f"row {batch.first + at + 1} of {self.source} has {np.nanmin(forecasts[at]):g} in column {column!r}, where "
-                "probabilities must be 0 or more; correct it, or name another column"
+                f"row {batch.first + at + 1} of {self.source} has {np.nanmin(forecasts[at]):g} in column {column!r}, "
+                "where probabilities must be 0 or more; correct it, or name another column"
             )
         total = forecasts.sum(axis=1)
         total[total <= 0] = np.nan
