@@ -132,11 +132,9 @@ def test_more_classes() -> None:
 )
 def test_any_property(make: Any, target: Any) -> None:
     rng = np.random.default_rng(0)
-    X = rng.random((1500, 2))
+    X = rng.random((3000, 2))
     y = X[:, 0] + rng.normal(0, 0.1 + 0.3 * (X[:, 1] > 0.5))
-    model = MulticalibratedRegressor(
-        LinearRegression(), property=make, groups=["x1 > 0.5"], cv=2, states=5, random_state=1
-    )
+    model = MulticalibratedRegressor(LinearRegression(), property=make, groups=["x1 > 0.5"], cv=2, random_state=1)
     model.fit(X, y)
     used = model.forecaster_.property
     for half in (X[:, 1] > 0.5, X[:, 1] <= 0.5):
