@@ -350,7 +350,7 @@ def test_the_e_value_is_its_definition() -> None:
         for a, b in zip(row, late, strict=True):
             gates.add(cohort, float(a), int(b))
         gates.judge(totals, cohort)
-    assert gates.log_e(totals) == pytest.approx(expected)
+    assert gates.log_evidence(totals) == pytest.approx(expected)
 
 
 def test_independent_delays_are_not_found_and_equal_ones_say_exactly_nothing() -> None:

@@ -18,8 +18,8 @@ from effort import crossed, some
 from naive_paper import NaiveAlgorithm1, NaiveAlgorithm2, NaiveExperts, NaiveMaster, NaiveMsMwC, Played
 from swapcal.engine.values import Play, Values, search
 from swapcal.paper import Algorithm1, Algorithm2, MsMwC, MsMwCMaster
-from swapcal.paper.experts import Experts
 from swapcal.paper.grid import Support, two_points
+from swapcal.paper.msmwc import Experts
 from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array, FloatLike
 

@@ -2,11 +2,12 @@
 
 import sys
 
+from swapcal.cli.app import app, main
+
 try:
     import typer  # noqa: F401
 except ImportError:
     sys.exit("the command line needs typer and rich: install with  pip install 'swapcal[cli]'")
 
-from swapcal.cli.app import app, main
 
 __all__ = ["app", "main"]

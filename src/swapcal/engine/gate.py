@@ -69,7 +69,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal import inputs
-from swapcal.properties.moment import power
+from swapcal.properties.mean import power
 from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 
@@ -137,10 +137,10 @@ def judge(totals: Float64Array, cohort: Float64Array) -> bool:
     totals[CROSS_SQUARES] += x * x
     totals[CROSSINGS] += x != 0.0
     totals[SPREAD] += spread
-    return log_e(totals) > ALARM
+    return log_evidence(totals) > ALARM
 
 
-def log_e(totals: Float64Array) -> float:
+def log_evidence(totals: Float64Array) -> float:
     """The logarithm of the e-value against delays that do not depend on outcomes.
 
     Examples

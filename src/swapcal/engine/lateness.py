@@ -134,7 +134,7 @@ def lateness_report(rules: Rules, state: State) -> Lateness:
     judged, loss = int(totals[gate.JUDGED]), float(totals[gate.MODEL])
     spent = float(totals[gate.SPENT]) / loss if loss > 0.0 else 0.0
     book = totals[gate.SIZE + 1 :]
-    log_e = gate.log_e(book)
+    log_e = gate.log_evidence(book)
     sentences = []
     if since is not None:
         sentences.append(standing_back(since, judged, spent if judged else None))

@@ -8,11 +8,11 @@ import numpy as np
 
 from swapcal.engine.ledger import DRIFT, LATEST, LUCK, PEAK, RESERVED, VARIANCE
 from swapcal.engine.values import FIRST, FLOOR
+from swapcal.protocols import Tally
 from swapcal.typing import Float64Array
 
 if TYPE_CHECKING:
     from swapcal.engine.state import Rules, State
-from swapcal.protocols import Tally
 
 # --------
 # The theorems as numbers. Their proofs are in docs/guarantees.md; names and letters are the same there.

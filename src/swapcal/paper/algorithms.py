@@ -10,10 +10,9 @@ from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Finite, Oracle
 from swapcal.learners import Learner
-from swapcal.paper.experts import Experts
 from swapcal.paper.grid import Support, grid_for, two_points
 from swapcal.paper.method import Plan, PublishedMethod
-from swapcal.paper.msmwc import MsMwC
+from swapcal.paper.msmwc import Experts, MsMwC
 from swapcal.protocols import Elicitable, Hypotheses, Row
 from swapcal.typing import Float64Array
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from swapcal import inputs
 from swapcal.errors import InvalidInput
-from swapcal.paper.experts import checked_whole
+from swapcal.paper.msmwc import checked_whole
 from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 

@@ -8,8 +8,7 @@ from typing import Any
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.properties.custom import Concave, Property
 from swapcal.properties.expectile import Expectile
-from swapcal.properties.mean import Mean
-from swapcal.properties.moment import Moment
+from swapcal.properties.mean import Mean, Moment
 from swapcal.properties.probability import Log, Probability, ProperLoss, Spherical, Squared, Tsallis
 from swapcal.properties.quantile import Median, Quantile
 from swapcal.properties.refused import CVaR, Mode, Variance

@@ -18,7 +18,6 @@ from swapcal.typing import Float64Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 # --------
 # Colors by role. Figures are drawn in the light ones; the page swaps roles for style variables, so one drawing does.
 #

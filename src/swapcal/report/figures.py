@@ -28,16 +28,7 @@ from swapcal.report.drawing import (
     thousands,
 )
 from swapcal.tasks.result import Result, Section
-from swapcal.text.numbers import (
-    MINUS,
-    capitalized,
-    count,
-    counted,
-    group_name,
-    number,
-    precise,
-    readable,
-)
+from swapcal.text.numbers import MINUS, capitalized, count, counted, group_name, number, precise, readable
 from swapcal.text.sentences import since_text
 from swapcal.typing import Float64Array, IntArray
 

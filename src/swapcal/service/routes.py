@@ -9,7 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from swapcal.service import handlers, reads, schemas
+from swapcal.service import handlers, schemas
 from swapcal.service.access import Scope
 from swapcal.service.server import Server
 from swapcal.service.spec import StreamAnswer, StreamSpec
@@ -69,21 +69,22 @@ OPERATIONS: tuple[Operation, ...] = (
         "GET", f"{_S}/cases/{{id}}", "read", "A case as it is stored", handlers.stored_case, (schemas.StoredCase,),
         tags=("cases",),
     ),
-    Operation("GET", f"{_S}/audit", "read", "Errors and groups", reads.audit, (schemas.AuditView,)),
-    Operation("GET", f"{_S}/report", "read", "The audit as a page", reads.report, "text/html"),
-    Operation("GET", f"{_S}/alarms", "read", "Alarms", reads.alarms, (schemas.Alarms,)),
-    Operation("GET", f"{_S}/events", "read", "Pulses as they come", reads.events, "text/event-stream"),
-    Operation("GET", "/v1/streams", "read", "The streams", reads.list_streams, (schemas.StreamList,)),
+    Operation("GET", f"{_S}/audit", "read", "Errors and groups", handlers.audit, (schemas.AuditView,)),
+    Operation("GET", f"{_S}/report", "read", "The audit as a page", handlers.report, "text/html"),
+    Operation("GET", f"{_S}/alarms", "read", "Alarms", handlers.alarms, (schemas.Alarms,)),
+    Operation("GET", f"{_S}/events", "read", "Pulses as they come", handlers.events, "text/event-stream"),
+    Operation("GET", "/v1/streams", "read", "The streams", handlers.list_streams, (schemas.StreamList,)),
     Operation(
-        "PUT", _S, "admin", "Make a stream", reads.put_stream, (StreamAnswer,), (StreamSpec,), (409,), (200, 201), _SPEC
+        "PUT", _S, "admin", "Make a stream", handlers.put_stream, (StreamAnswer,), (StreamSpec,), (409,), (200, 201),
+        _SPEC
     ),
-    Operation("GET", _S, "read", "A stream", reads.get_stream, (StreamAnswer,)),
-    Operation("DELETE", _S, "admin", "Delete a stream", reads.delete_stream, None, statuses=(409,), success=(204,)),
-    Operation("GET", "/v2/health/live", None, "Alive", reads.live, (schemas.Health,), tags=("health",)),
-    Operation("GET", "/v2/health/ready", None, "Ready", reads.ready, **_HEALTH),
-    Operation("GET", "/ping", None, "Ready, MLflow", reads.ping, **_HEALTH),
-    Operation("GET", "/metrics", "read", "Prometheus metrics", reads.metrics, "text/plain", tags=("operation",)),
-    Operation("GET", "/", "read", "The live page", reads.live_page, "text/html", tags=("operation",)),
+    Operation("GET", _S, "read", "A stream", handlers.get_stream, (StreamAnswer,)),
+    Operation("DELETE", _S, "admin", "Delete a stream", handlers.delete_stream, None, statuses=(409,), success=(204,)),
+    Operation("GET", "/v2/health/live", None, "Alive", handlers.live, (schemas.Health,), tags=("health",)),
+    Operation("GET", "/v2/health/ready", None, "Ready", handlers.ready, **_HEALTH),
+    Operation("GET", "/ping", None, "Ready, MLflow", handlers.ping, **_HEALTH),
+    Operation("GET", "/metrics", "read", "Prometheus metrics", handlers.metrics, "text/plain", tags=("operation",)),
+    Operation("GET", "/", "read", "The live page", handlers.live_page, "text/html", tags=("operation",)),
 )  # fmt: skip
 
 _REF = "#/components/schemas/{name}"

@@ -23,7 +23,6 @@ from swapcal.typing import Float64Array, IntArray
 if TYPE_CHECKING:
     from swapcal.tasks.survey import Survey
 
-
 # --------
 # When rows were, and which of them hang together: a column of times, and clusters by a column or by the day.
 

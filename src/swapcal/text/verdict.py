@@ -11,16 +11,7 @@ from swapcal.audits.summary import NEGLIGIBLE, ColumnSummary
 from swapcal.errors import InvalidInput
 from swapcal.properties import Probability
 from swapcal.properties.base import Wording
-from swapcal.text.numbers import (
-    change,
-    counted,
-    group_name,
-    number,
-    percent,
-    precise,
-    readable,
-    shortened,
-)
+from swapcal.text.numbers import change, counted, group_name, number, percent, precise, readable, shortened
 from swapcal.text.sentences import groups_off, seen_sentence, worst_groups
 
 if TYPE_CHECKING:
