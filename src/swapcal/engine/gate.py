@@ -146,7 +146,7 @@ def log_evidence(totals: Float64Array) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> round(log_e(np.array([30.0, 30.0, 30.0, 9.0])), 2)
+    >>> round(log_evidence(np.array([30.0, 30.0, 30.0, 9.0])), 2)
     12.8
     """
     cross, squares, n = (float(each) for each in totals[: CROSSINGS + 1])
