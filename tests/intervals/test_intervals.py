@@ -219,3 +219,15 @@ def test_scores_and_wrong_arguments() -> None:
             call()
     with pytest.raises(sc.UnknownForecast):
         interval.update(0.3, 1.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("known", [None, 9.0])
+def test_steps_ahead_refuse_an_outcome_before_anything_changes(known: float | None) -> None:
+    ahead = sc.MultiHorizon(lambda step, turn: sc.Forecaster(sc.Mean(), sc.Finite(1), horizon=100, seed=step), 2)
+    ahead.predict([[1], [1]])
+    before = ahead.to_bytes()
+    with pytest.raises(sc.InvalidInput, match=r"outside \[0, 1\]"):
+        ahead.update(7.0, known=known)
+    assert ahead.to_bytes() == before
+    ahead.update(math.nan)
+    assert [ahead.learn(1, y, known=known) for y in (7.0, 0.5)] == ["invalid", "learned" if known is None else "held"]

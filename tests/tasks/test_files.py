@@ -526,3 +526,17 @@ def test_forged_positions_are_refused_and_touch_nothing(folder: Path, ending: st
     run("in.csv", QUESTION, **files)
     run("in.csv", QUESTION, out=folder / f"whole.{ending}", seed=1)
     assert files["out"].read_bytes() == (folder / f"whole.{ending}").read_bytes()
+
+
+def test_row_groups_are_of_one_size_and_none_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(outputs, "_GROUP_ROWS", 4)
+    for n, sizes in {8: [4, 4], 9: [4, 4, 1], 0: []}.items():
+        path = tmp_path / f"{n}.parquet"
+        output = outputs.open_output(path, ("row", "forecast"))
+        output.append({"row": np.arange(n), "forecast": np.linspace(0.0, 1.0, n)})
+        output.finish()
+        output.clear()
+        output.close()
+        data = parquet.read_metadata(path)
+        assert [data.row_group(k).num_rows for k in range(data.num_row_groups)] == sizes

@@ -150,6 +150,8 @@ class MultiHorizon(Stateful, Generic[F]):
         known : float, optional
             The time from which on it may be learned. None: now.
         """
+        if y is not None and y == y:
+            self._label(float(y))
         self.time += 1
         for time in [time for time in self._open if time < self.time - self.max_pending]:
             self._close(time, Entry("expired"))
@@ -176,6 +178,11 @@ class MultiHorizon(Stateful, Generic[F]):
             What became of it, one of `lifecycle.STATUSES`.
         """
         event = Event("forget") if y is None else Event("learn", float(y))
+        if y is not None:
+            try:
+                self._label(float(y))
+            except InvalidInput:
+                event = event._replace(invalid=True)
         entry = self._entry(time)
         status, _ = answer(entry, event, corrections=self.corrections)
         if status == "forgotten":
@@ -188,6 +195,13 @@ class MultiHorizon(Stateful, Generic[F]):
             if time in self._open:
                 status, _ = answer(entry, event, held=True, corrections=self.corrections)
         return status
+
+    def _label(self, y: float) -> None:
+        """Refuse an outcome that the forecasters would refuse, before anything has changed."""
+        model: Any = self.forecasters[0][0]
+        label = getattr(getattr(model, "rules", model), "label", None)
+        if label is not None:
+            label(y)
 
     def _entry(self, time: int) -> Entry | None:
         """The life of a time that has passed; None for others."""

@@ -207,7 +207,8 @@ class ParquetOutput:
             self._check_whole(done)
             self.clear()
         else:
-            self._open(None if position is None else dict(position["rows"]), done, again=replace or claimed)
+            rows = None if position is None else dict(position["rows"])
+            self._text = self._open(rows, done, again=replace or claimed)
             for file in leftovers(path):
                 os.unlink(file)
 
@@ -215,12 +216,12 @@ class ParquetOutput:
         """Rows for the file, as lines of CSV; those that are in the file already come first."""
         if self._text is None:
             parquet = package("pyarrow.parquet", "writing Parquet")
-            self._open(None, 0, again=True)
+            self._text = self._open(None, 0, again=True)
             with parquet.ParquetFile(self.path) as whole:
                 for batch in whole.iter_batches(_GROUP_ROWS):
                     cells = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
-                    self._written(dict(zip(self.names, cells, strict=True)))
-        self._written(columns)
+                    self._text.append(dict(zip(self.names, cells, strict=True)))
+        self._text.append(columns)
 
     def commit(self) -> Position:
         """Where the rows end, all of them on the disk."""
@@ -258,14 +259,10 @@ class ParquetOutput:
         if self._text is not None:
             self._text.close()
 
-    def _written(self, columns: Columns) -> None:
-        assert self._text is not None
-        self._text.append(columns)
-
-    def _open(self, position: Position | None, done: int, *, again: bool) -> None:
+    def _open(self, position: Position | None, done: int, *, again: bool) -> "TextOutput":
         """The rows, anew or at a position; a file that has their name is replaced only if a run has left it."""
         try:
-            self._text = TextOutput(self.rows, self.names, position, done, json_lines=False, claimed=again)
+            return TextOutput(self.rows, self.names, position, done, json_lines=False, claimed=again)
         except InvalidInput:
             if position is not None or not self.rows.exists():
                 raise
@@ -302,7 +299,8 @@ class ParquetOutput:
                     while rest.num_rows >= _GROUP_ROWS:
                         writer.write(rest.slice(0, _GROUP_ROWS).combine_chunks())
                         rest = rest.slice(_GROUP_ROWS)
-                writer.write(rest.combine_chunks())
+                if rest.num_rows:
+                    writer.write(rest.combine_chunks())
             sync_folder(str(self.path.parent))
         except OSError as error:
             raise unwritable(self.path, error) from None
