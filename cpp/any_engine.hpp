@@ -116,7 +116,7 @@ struct EngineOf final : AnyEngine {
                 packed_.resize(model->n_experts);
                 std::memcpy(packed_.data(), waiting.scores + line * waiting.n_scores, waiting.n_scores);
                 const double *extra = waiting.n_features ? waiting.features + line * waiting.n_features : nullptr;
-                model->update({row.index, row.value, own}, extra, based, base, label, hint, packed_.data(), lag);
+                model->update({row.index, row.value, own}, extra, based, base, label, hint, packed_.data());
             }
             engine.score(row, played, errors, based, base, label, t);
             learn(row, played, errors, t, hinted, hint);

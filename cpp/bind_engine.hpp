@@ -138,7 +138,7 @@ class Handle {
         }
         int64_t lag = engine_->books().numbers[0] - 1 - t;
         Errors errors = engine_->errors(played, label, t, hinted, hint);
-        if (engine_->model && !(hinted && learn_model(f, row, label, hint, lag))) return false;
+        if (engine_->model && !(hinted && learn_model(f, row, label, hint))) return false;
         engine_->score(row, played, errors, based, base, label, t);
         engine_->learn(row, played, errors, t, hinted, hint);
         engine_->books().rounds[1] += lag > 0;
@@ -329,7 +329,7 @@ class Handle {
     }
 
     // Teaches the learning hint the outcome of a forecast; false if the forecast was changed.
-    bool learn_model(PyObject *f, const Row &row, double label, double said, int64_t lag) {
+    bool learn_model(PyObject *f, const Row &row, double label, double said) {
         const ForecastType &type = forecast_type();
         PyObject *given = type.get(f, kBase), *features = type.get(f, kFeatures);
         bool based = given && given != Py_None;
@@ -358,7 +358,7 @@ class Handle {
         }
         int64_t own = row.n;
         while (own > 0 && row.index[own - 1] >= engine_->reader.n_own) --own;
-        engine_->model->update({row.index, row.value, own}, extra.data(), based, base, label, said, packed.data(), lag);
+        engine_->model->update({row.index, row.value, own}, extra.data(), based, base, label, said, packed.data());
         return true;
     }
 

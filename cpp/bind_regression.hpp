@@ -19,33 +19,36 @@ namespace regression_binding {
 using MaybeNumbers = std::optional<Vector<const double>>;
 
 // Owns the scratch and keeps the arrays alive. `settings` are those of the property, as for the engine, with its domain
-// as "domain_low" and "domain_high", and "n_identity"; `arrays` is RegressionState.buffers().
+// as "domain_low" and "domain_high", and whether V "tells" the outcome; `arrays` is RegressionState.buffers().
 class Handle {
   public:
     Handle(nb::dict settings, nb::dict arrays) : arrays_(arrays) {
         auto number = [&](const char *name) { return nb::cast<double>(settings[name]); };
-        auto whole = [&](const char *name) { return nb::cast<int64_t>(settings[name]); };
         property_ = property_from(settings);
         fits(property_.kind != PropertyKind::Python, "there is no kernel for a property that is Python code");
         Regression &r = regression_;
-        r.n_experts = size("rates");
         r.n_features = size("mean");
-        r.n_identity = whole("n_identity");
-        n_inputs_ = r.n_experts ? size("sparse") / r.n_experts : 0;
-        fits(0 <= r.n_identity && r.n_identity <= r.n_experts && r.n_experts, "n_identity counts experts");
-        r.rates = array("rates", r.n_experts);
-        r.dense = array("dense", (Regression::kOwn + r.n_features) * r.n_experts);
-        r.sparse = array("sparse", n_inputs_ * r.n_experts);
+        r.n = size("means") / Regression::kFull;
+        n_inputs_ = r.n - Regression::kOwn - r.n_features;
+        fits(n_inputs_ >= 0, "there is a weight for each input");
+        r.n_full = r.n - size("rest") / Regression::kFull;
+        fits(0 <= r.n_full && r.n_full <= r.n, "covariances are those of weights");
+        r.tells = nb::cast<bool>(settings["tells"]);
+        r.means = array("means", Regression::kFull * r.n);
+        r.matrices = array("matrices", Regression::kFull * r.n_full * r.n_full);
+        r.rest = array("rest", Regression::kFull * (r.n - r.n_full));
+        r.slopes = array("slopes", r.n * Regression::kOthers);
+        r.variances = array("variances", r.n * Regression::kDrifting);
         r.mean = array("mean", r.n_features);
         r.variation = array("variation", r.n_features);
         r.inverse = array("inverse", r.n_features);
-        r.regrets = array("regrets", r.n_experts);
-        r.squares = array("squares", r.n_experts);
-        r.weights = array("weights", r.n_experts);
+        r.regrets = array("regrets", Regression::n_experts);
+        r.squares = array("squares", Regression::n_experts);
+        r.weights = array("weights", Regression::n_experts);
         r.totals = array("totals", Regression::kTotals);
         r.set_domain(number("domain_low"), number("domain_high"));
         r.property = &property_;
-        scratch_.resize(Regression::scratch_size(r.n_experts, r.n_features, n_inputs_));
+        scratch_.resize(Regression::scratch_size(r.n, r.n_full));
         r.use_scratch(scratch_.data());
     }
     Handle(const Handle &) = delete;  // the kernel points into it

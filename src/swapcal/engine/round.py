@@ -319,7 +319,7 @@ class Round:
         if state.hint is not None:
             own = case.row.indices < self.rules.hypotheses.n
             row = Row(case.row.indices[own], case.row.values[own])
-            state.hint.update(row, case.features, case.base, label, case.hint, case.scores, lag)
+            state.hint.update(row, case.features, case.base, label, case.hint, case.scores)
         try:
             middle = self.engine.learn(case, played, errors, t)
         except BaseException:

@@ -1,7 +1,7 @@
 """A hint that learns: the property's own regression, run beside the engine at every step size at once."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from swapcal.engine import kernels
 from swapcal.engine.kernels import in_order, rows_in_order
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
+from swapcal.properties.mean import power
 from swapcal.protocols import Elicitable, Row, Rows
 from swapcal.typing import Float64Array, IntArray, Spec
 
@@ -109,36 +110,26 @@ def _root_ratio(n: float, total: float) -> float:
     return math.sqrt(n / total) if n / total < math.inf else math.sqrt(n) / math.sqrt(total)
 
 
-# Standard deviations of what the rounds that are out will add to a regret, which an expert must be ahead by.
-CAUTION = 2.0
-
-
 class Mixture:
     r"""Polynomial weights on the regret against each expert (ML-Poly), scored by what was said.
 
     With the mixture's forecast u and expert k's forecast u_k *at the time of the forecast*, an outcome adds r_k = V(u,
     y) (u - u_k), and
 
-    .. math:: w_k \propto \frac{(\sum_t r_k - m_k)_+}{B + \sum_t r_k^2}, \qquad B = \max_{t, k} r_k^2.
+    .. math:: w_k \propto \frac{(\sum_t r_k)_+}{B + \sum_t r_k^2}, \qquad B = \max_{t, k} r_k^2.
 
     If V is nondecreasing in the forecast, r_k is at least the difference of the losses of which V is the derivative.
-    Where every outcome is known before the next forecast, m_k = 0, and the sum of w_k r_k over the experts is zero in
-    every round, which is what bounds each total regret by the root of its own sum of squares, up to a factor in K and
-    ln T. As r_k is linear in u_k, that holds for every fixed convex combination of experts too. Multiplying V or the
-    forecasts by a constant changes nothing. Where no regret is positive the choice is free: the expert with the largest
-    one is followed, the first among equals. O(K) a round.
-
-    Where outcomes come late, the margin m_k is two standard deviations of what the rounds that are out will add: the
-    mean lag, so their mean number, times the mean square of r_k, under the root. Without it weights go to whoever won
-    the first few scores and stay there blindly for a whole delay. A constant shift of a regret raises its bound by as
-    much. The first expert has no margin, and is followed where nobody is ahead by more than theirs.
+    Where every outcome is known before the next forecast, the sum of w_k r_k over the experts is zero in every round,
+    which is what bounds each total regret by the root of its own sum of squares, up to a factor in K and ln T. As r_k
+    is linear in u_k, that holds for every fixed convex combination of experts too. Multiplying V or the forecasts by a
+    constant changes nothing. Where no regret is positive the choice is free: the expert with the largest one is
+    followed, the first among equals. O(K) a round.
 
     B is kept in an array of the caller's, of length 1.
 
     References
     ----------
     Gaillard, Stoltz, van Erven (2014), A second-order bound with excess losses, COLT, arXiv:1402.2044 (ML-Poly).
-    Joulani, Gyorgy, Szepesvari (2016), Delay-tolerant online convex optimization, AAAI.
     """
 
     __slots__ = ("bound", "regrets", "squares", "weights")
@@ -154,31 +145,26 @@ class Mixture:
         """The weighted mean of the experts' forecasts."""
         return in_order(self.weights * forecasts)
 
-    def learn(self, apart: Float64Array, v: float, rounds: float, lags: float) -> None:
-        """Add one round: how far the mixture was above each expert, V at the mixture, rounds and lags so far."""
+    def learn(self, apart: Float64Array, v: float) -> None:
+        """Add one round: how far the mixture was above each expert, and V at the mixture."""
         r = v * apart
         self.regrets += r
         r *= r
         self.squares += r
         bound = max(float(self.bound[0]), float(r[r.argmax()]))
         self.bound[0] = bound
-        ahead = self.regrets
-        if lags > 0.0:
-            share = CAUTION * CAUTION * (lags / rounds) / rounds
-            ahead = self.regrets - np.sqrt(share * self.squares)
-            ahead[0] = self.regrets[0]
-        best = ahead.argmax()
-        if ahead[best] > 0.0 and bound > 0.0:
+        best = self.regrets.argmax()
+        if self.regrets[best] > 0.0 and bound > 0.0:
             # Not np.maximum, which leaves the sign of a zero open.
             self.weights.fill(0.0)
-            np.copyto(self.weights, ahead, where=ahead > 0.0)
+            np.copyto(self.weights, self.regrets, where=self.regrets > 0.0)
             self.weights /= np.add(self.squares, bound, out=r)
             total = in_order(self.weights)
             if total > 0.0:
                 self.weights /= total
                 return
         self.weights.fill(0.0)
-        self.weights[0 if lags > 0.0 else best] = 1.0
+        self.weights[best] = 1.0
 
 
 def packed(apart: Float64Array) -> bytes:
@@ -201,15 +187,35 @@ def unpacked(scores: bytes) -> Float64Array:
 
 
 # --------
-# What a learning hint has learned: one round, and the arrays between rounds.
+# The experts beside the raw model, in this order: two filters with full matrices, four whose weights have their own
+# pace, four step sizes.
 
-# Keeps the inverse hyperbolic tangent of a base forecast finite: odds of 10^12 to 1.
-_EDGE = 1.0 - 2e-12
+# Prior variances of the filters without drift, in units of the prior.
+FULL = (1.0, 0.03)
+# Drift of the intercepts and of the other weights, of the filters with a variance for each weight.
+DRIFTS = ((1e-5, 1e-5), (1e-3, 1e-3), (1e-3, 1e-6), (1e-1, 1e-6))
+# Step sizes; the last SLOW of them correct the second filter instead of the model, so that small groups are heard.
+RATES = (1.0, 0.16, 0.0256, 0.004)
+SLOW = 2
+_DRIFTS, _RATES = np.array(DRIFTS).T, np.array(RATES)
+N_EXPERTS = 1 + len(FULL) + len(DRIFTS) + len(RATES)
+# Outcomes that set the unit of priors; nothing is learned from them but that.
+WARM_UP = 8
+# More weights than this have variances of their own in the full filters, too.
+MOST_FULL = 128
+
+# Keeps log-odds finite: a billion to one.
+_EDGE = 1e-9
+# The least curvature of an event, and of V beside its size: what a first sample says too sharply.
+_FLAT, _LEAST_SLOPE = 1e-6, 0.25
 # Larger numbers could overflow when squared and summed.
 LARGEST = 1e100
 _NOTHING = np.empty(0)
-# The parts of the totals: the state's own, those of `Inputs`, that of `Mixture`.
-_N_OWN_TOTALS = 5
+# The totals of learned rounds: their number; sums of |s|^2, of |y - said|, |V|, V^2, and of secants of V; the unit of
+# priors (0 before there is one); whether all outcomes were at the ends of the range; 1 + the last weight that was ever
+# active; the property of all outcomes as one number, and its variance. Then what the parts keep.
+ROUNDS, NORMS, ERRORS, SIZES, SQUARES, SLOPES, UNIT, ENDS, USED, CENTER, SPREAD = range(11)
+_N_OWN_TOTALS = 11
 _N_TOTALS = _N_OWN_TOTALS + N_TOTALS + 1
 # The only total that may be negative: the mean of the base.
 _BASE_MEAN = _N_OWN_TOTALS + 2
@@ -219,35 +225,34 @@ class _Look(NamedTuple):
     """A round before its outcome."""
 
     features: Float64Array
-    base: float | None  # as an input: half its log-odds
+    base: float | None  # as an input: its log-odds
     squares: float  # the sum of squares of the context's entries
     positions: IntArray  # of the inputs among all weights
     inputs: Float64Array
-    rows: Float64Array  # a copy of the weights at `positions`
-    units: Float64Array  # the experts' forecasts, in units of [-1, 1]
+    units: Float64Array  # the forecasts of the model and the experts, in units of the range
     combined: float
 
 
 class RegressionState:
     """What an `OnlineRegression` has learned; made by its `start`.
 
-    Outcomes may come late and in any order. Experts are scored by what they said, which a forecast carries; the step is
-    taken from where they are now.
+    Outcomes may come late and in any order. Experts are scored by what they said, which a forecast carries; what is
+    learned is learned from where they are now.
 
     Parameters
     ----------
     property
         What is forecast.
-    identity, logistic
-        The rates of the experts with each link.
     n_features, n_inputs
         Lengths of the feature vector and of the context.
+    most_full
+        For how many weights there are full matrices.
 
     Notes
     -----
-    Sums run from left to right: over inputs in the order intercepts, base, features, context; over experts in the order
-    rate 0, identity, logistic. Hyperbolic functions are those of the C library, one number at a time. So the compiled
-    twin in ``cpp/regression.hpp`` gives the same bits. It works in the arrays of `buffers`, which are never replaced.
+    Sums run from left to right: over inputs in the order intercepts, base, features, context; over experts in their
+    order. Exponentials and logarithms are those of the C library, one number at a time. So the compiled twin in
+    ``cpp/regression.hpp`` gives the same bits. It works in the arrays of `buffers`, which are never replaced.
 
     Examples
     --------
@@ -257,44 +262,38 @@ class RegressionState:
     >>> nobody = Row(np.array([], dtype=np.int64), np.array([]))
     >>> for _ in range(50):
     ...     state.update(nobody, np.array([1.0]), None, 0.9)
-    >>> state.forecast(nobody, np.array([1.0]), None) > 0.7
-    True
+    >>> round(state.forecast(nobody, np.array([1.0]), None), 2)
+    0.9
     """
 
-    def __init__(
-        self,
-        property: Elicitable,
-        identity: Float64Array,
-        logistic: Float64Array,
-        *,
-        n_features: int,
-        n_inputs: int,
-    ) -> None:
-        # The rate-0 expert is the first, as ties go to the first: before any outcome the forecast is the base itself.
-        self._rates = np.concatenate(([0.0], identity, logistic))
-        self._n_identity = 1 + len(identity)
+    def __init__(self, property: Elicitable, *, n_features: int, n_inputs: int, most_full: int) -> None:
         self._property = property
         self._low, self._high = property.domain
-        self._half = 0.5 * (self._high - self._low)
-        self._middle = self._low + self._half
+        self._width = self._high - self._low
+        self._power = int(property.kernel["power"])
+        # Where V tells the outcome, outcomes at the ends of the range are events.
+        self._tells = property.outcome(self._low, 0.0) is not None
         self._n_features, self._n_inputs = n_features, n_inputs
         self._n_dense = N_OWN + n_features
         self._always = np.arange(self._n_dense)
-        self._weights = np.zeros((self._n_dense + n_inputs, len(self._rates)))
-        # Over the learned rounds: their number, |s|^2, |y - p| in half-widths, |V|, lags; then what the parts keep.
+        n = self._n_dense + n_inputs
+        self._n_full = min(n, most_full)
+        # Of the full filters: weights, covariances of the first of them, and variances of the others.
+        self._means = np.zeros((len(FULL), n))
+        self._matrices = np.zeros((len(FULL), self._n_full, self._n_full))
+        self._rest = np.zeros((len(FULL), n - self._n_full))
+        # Weights of the other experts, and variances of those that have them.
+        self._weights = np.zeros((n, len(DRIFTS) + len(RATES)))
+        self._variances = np.zeros((n, len(DRIFTS)))
         self._totals = np.zeros(_N_TOTALS)
+        self._totals[[ENDS, CENTER, SPREAD]] = 1.0, 0.5, 1.0
         self._inputs = Inputs(n_features, self._totals[_N_OWN_TOTALS:-1])
-        self._mixture = Mixture(len(self._rates), self._totals[-1:])
+        self._mixture = Mixture(N_EXPERTS, self._totals[-1:])
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """A copy's parts count in the copy's totals, as the original's do in its own."""
         self.__dict__.update(state)
         self._inputs.totals, self._mixture.bound = self._totals[_N_OWN_TOTALS:-1], self._totals[-1:]
-
-    @property
-    def n_identity(self) -> int:
-        """How many experts, the first ones, have the identity as their link."""
-        return self._n_identity
 
     def forecast(self, row: Row, features: Float64Array | None, base: float | None) -> float:
         """The hint for this round, in the property's domain; changes nothing."""
@@ -313,9 +312,8 @@ class RegressionState:
         y: float,
         said: float | None = None,
         scores: bytes | None = None,
-        lag: int = 0,
     ) -> None:
-        """Learn from a round whose outcome is `y`: the arguments of its forecast, what was `said`, and how late it is.
+        """Learn from a round whose outcome is `y`: the arguments of its forecast, and what was `said`.
 
         Where it is not told what was said, the outcome is taken as known at once: what would be said now.
         """
@@ -324,9 +322,9 @@ class RegressionState:
             raise InvalidInput(f"a label must be a finite number; got {y!r}")
         if said is None or scores is None:
             said, scores = self._value(look.combined), packed(look.combined - look.units)
-        if len(scores) != 2 * len(self._rates):
+        if len(scores) != 2 * N_EXPERTS:
             raise UnknownForecast("this forecast carries the scores of another learning hint; it has been changed")
-        self._learn(look, y, said, unpacked(scores), lag)
+        self._learn(look, y, said, unpacked(scores))
 
     def run(
         self, rows: Rows, features: Float64Array | None, bases: Float64Array | None, y: Float64Array
@@ -362,7 +360,7 @@ class RegressionState:
                 extra = None if extras is None else extras[t]
                 look = self._look(row, extra, None if given is None else float(given[t]))
                 forecasts[t] = said = self._value(look.combined)
-                self._learn(look, label, said, unpacked(packed(look.combined - look.units)), 0)
+                self._learn(look, label, said, unpacked(packed(look.combined - look.units)))
         except BaseException:
             self.restore(before)
             raise
@@ -398,17 +396,20 @@ class RegressionState:
         """The compiled twin over these arrays, or None where there is none."""
         if kernels.native is None or not self._property.kernel["property"]:
             return None
-        return kernels.native.Regression({**self._property.kernel} | {"n_identity": self._n_identity}, self.buffers())
+        return kernels.native.Regression({**self._property.kernel} | {"tells": self._tells}, self.buffers())
 
     def buffers(self) -> dict[str, Float64Array]:
         """The arrays themselves, flat, for kernels that change them in place; `inverse` follows from the others."""
-        derived = {"rates": self._rates, "inverse": self._inputs.inverse}
+        derived = {"inverse": self._inputs.inverse}
         return {name: part.reshape(-1) for name, part in (self._parts() | derived).items()}
 
     def _parts(self) -> dict[str, Float64Array]:
         return {
-            "dense": self._weights[: self._n_dense],
-            "sparse": self._weights[self._n_dense :],
+            "means": self._means,
+            "matrices": self._matrices,
+            "rest": self._rest,
+            "slopes": self._weights,
+            "variances": self._variances,
             "mean": self._inputs.mean,
             "variation": self._inputs.variation,
             "regrets": self._mixture.regrets,
@@ -425,33 +426,113 @@ class RegressionState:
         squares = in_order(row.values * row.values)
         inputs = self._inputs.scaled(features, known, row.values, squares)
         positions = np.concatenate((self._always, row.indices + self._n_dense))
-        rows = self._weights.take(positions, axis=0)
-        linear = rows_in_order(rows * inputs[:, None]).tolist()
-        cut = [_cut(unit + part) for part in linear[: self._n_identity]]
+        full = [in_order(means.take(positions) * inputs) for means in self._means]
+        linear = full + rows_in_order(self._weights.take(positions, axis=0) * inputs[:, None]).tolist()
+        for k in range(len(linear) - SLOW, len(linear)):
+            linear[k] = linear[1] + linear[k]
+        logistic = self._totals[UNIT] > 0.0 and self._totals[ENDS] > 0.0
         # An expert that has learned nothing gives the base itself: the mixture has no scale below which it would take
-        # the rounding errors of tanh and atanh for differences between experts.
-        curved = [math.tanh(odds + part) if part else unit for part in linear[self._n_identity :]]
-        units = np.array(cut + curved)
-        return _Look(features, known, squares, positions, inputs, rows, units, self._mixture.combine(units))
+        # the rounding errors of a link and its inverse for differences between experts.
+        units = np.array([unit] + [_said(unit, odds, part, logistic) for part in linear])
+        return _Look(features, known, squares, positions, inputs, units, self._mixture.combine(units))
 
-    def _learn(self, look: _Look, y: float, said: float, apart: Float64Array, lag: int) -> None:
+    def _learn(self, look: _Look, y: float, said: float, apart: Float64Array) -> None:
         """Everything that can fail, a user's own identification function, comes before the first change."""
-        inputs, units = look.inputs, look.units
-        v = float(self._property.identification(said, y))
-        step = self._property.identification(self._middle + self._half * units, y) * self._rates
+        target, totals = self._property, self._totals
+        rounds, norms, errors, sizes, squares, slopes = totals[: SLOPES + 1].tolist()
+        v = float(target.identification(said, y))
+        gradients = target.identification(self._low + self._width * look.units[1:], y)
+        center = float(totals[CENTER])
+        v_center = float(target.identification(self._low + self._width * center, y))
+        rounds, sizes, squares = rounds + 1.0, sizes + abs(v), squares + v * v
+        errors += abs(float(power(y, self._power)) - said) / self._width
+        reach, unit = errors / rounds, (said - self._low) / self._width
+        low, high = max(unit - reach, 0.0), min(unit + reach, 1.0)
+        if high > low:
+            ends = target.identification(np.array([self._low + self._width * low, self._low + self._width * high]), y)
+            slopes += (float(ends[1]) - float(ends[0])) / (high - low)
 
+        self._mixture.learn(apart, v)
+        self._inputs.learn(look.features, look.base, len(look.inputs) - self._n_dense, look.squares)
+        norm = in_order(look.inputs * look.inputs)
+        norms += norm
+        totals[: SLOPES + 1] = rounds, norms, errors, sizes, squares, slopes
+        totals[USED] = max(float(totals[USED]), float(look.positions[-1] + 1))
+        noise = squares / rounds
+        slope = max(slopes / rounds, _LEAST_SLOPE * (sizes / rounds) / reach) if reach > 0.0 else 1.0
+        if noise > 0.0:
+            self._center(center, v_center, slope, noise)
+        if totals[UNIT] == 0.0:
+            self._warm_up(y, rounds, reach)
+        elif noise > 0.0:
+            step = (errors / sizes if sizes > 0.0 else 1.0) / max(norm, norms / rounds)
+            self._learn_experts(look, gradients, slope, noise, step)
+
+    def _center(self, center: float, v: float, slope: float, noise: float) -> None:
+        """The property of all outcomes as one number: a filter with one weight."""
         totals = self._totals
-        rounds, norms, errors, sizes, lags = totals[:_N_OWN_TOTALS].tolist()
-        rounds, lags = rounds + 1.0, lags + lag
-        self._mixture.learn(apart, v, rounds, lags)
-        self._inputs.learn(look.features, look.base, len(inputs) - self._n_dense, look.squares)
-        norm = in_order(inputs * inputs)
-        norms, errors, sizes = norms + norm, errors + abs(y - said) / self._half, sizes + abs(v)
-        totals[0], totals[1], totals[2], totals[3], totals[4] = rounds, norms, errors, sizes, lags
-        scale = errors / sizes if sizes > 0.0 else 2.0
-        step *= scale / max(norm, norms / rounds)
+        spread = float(totals[SPREAD])
+        share = 1.0 / (1.0 + slope * slope / noise * spread)
+        totals[CENTER] = min(max(center - share * (v * slope / noise) * spread, 0.0), 1.0)
+        totals[SPREAD] = spread - share * (slope * slope / noise) * (spread * spread)
+
+    def _warm_up(self, y: float, rounds: float, reach: float) -> None:
+        """The first outcomes tell whether they are events, and set the unit of priors."""
+        totals = self._totals
+        if not self._tells or not (y == self._property.low or y == self._property.high):
+            totals[ENDS] = 0.0
+        if rounds >= WARM_UP:
+            totals[UNIT] = 1.0 if totals[ENDS] > 0.0 else max(reach * reach, 1e-12)
+
+    def _learn_experts(self, look: _Look, gradients: Float64Array, slope: float, noise: float, step: float) -> None:
+        """Each from where it is: the filters by slope and size of V, the others by steps."""
+        unit, logistic = float(self._totals[UNIT]), self._totals[ENDS] > 0.0
+        n_full, n_filters = len(FULL), len(FULL) + len(DRIFTS)
+        if logistic:
+            p = look.units[1 : 1 + n_filters]
+            curves = p * (1.0 - p)
+            curves[curves < _FLAT] = _FLAT
+            errors, step = gradients[:n_filters], 4.0 * step
+        else:
+            curves = np.full(n_filters, slope * slope / noise)
+            errors = gradients[:n_filters] * (slope / noise)
+        for f in range(n_full):
+            self._learn_full(f, look, unit * FULL[f], float(curves[f]), float(errors[f]))
+        inputs, positions = look.inputs, look.positions
+        variances = self._variances.take(positions, axis=0)
+        variances[variances[:, 0] == 0.0] = unit
+        variances[N_OWN - 1 :] += _DRIFTS[1] * unit
+        variances[: N_OWN - 1] += (_DRIFTS[0] * unit) * inputs[: N_OWN - 1, None]
+        reach = variances * inputs[:, None]
+        share = 1.0 / (1.0 + curves[n_full:] * rows_in_order(reach * inputs[:, None]))
+        weights = self._weights.take(positions, axis=0)
+        weights[:, : len(DRIFTS)] -= (share * errors[n_full:]) * reach
+        variances -= (share * curves[n_full:]) * (reach * reach)
+        steps = gradients[n_filters:] * (_RATES * step)
+        weights[:, len(DRIFTS) :] -= inputs[:, None] * steps
         # Positions are distinct, so no entry is written twice.
-        self._weights[look.positions] = look.rows - inputs[:, None] * step
+        self._variances[positions], self._weights[positions] = variances, weights
+
+    def _learn_full(self, f: int, look: _Look, prior: float, curve: float, error: float) -> None:
+        """A filter with a full matrix for the first weights, and a variance for each of the others."""
+        inputs, positions, matrix, means = look.inputs, look.positions, self._matrices[f], self._means[f]
+        n = min(int(self._totals[USED]), self._n_full)
+        inside = positions < n
+        first, rest = positions[inside], positions[~inside]
+        fresh = first[matrix[first, first] == 0.0]
+        matrix[fresh, fresh] = prior
+        variances = self._rest[f].take(rest - self._n_full)
+        variances[variances == 0.0] = prior
+        # Of the symmetric matrix the upper triangle is kept.
+        whole = matrix[:n, :n] + np.triu(matrix[:n, :n], 1).T
+        reach = rows_in_order(whole[first] * inputs[inside, None])
+        far = variances * inputs[~inside]
+        total = in_order(np.concatenate((reach[first], far)) * inputs)
+        share = 1.0 / (1.0 + curve * max(total, 0.0))
+        means[:n] -= (share * error) * reach
+        means[rest] -= (share * error) * far
+        matrix[:n, :n] -= np.triu(((share * curve) * reach)[:, None] * reach)
+        self._rest[f][rest - self._n_full] = variances - (share * curve) * (far * far)
 
     def _checked(self, row: Row, features: Float64Array | None) -> Float64Array:
         """The features as an array, if everything in the round is in range."""
@@ -494,22 +575,28 @@ class RegressionState:
                 raise InvalidInput(f"{name} must be finite numbers, at most {limit:g} in size; some are not")
 
     def _start(self, base: float | None) -> tuple[float, float]:
-        """The base forecast in units of [-1, 1], and half its log-odds."""
+        """The base forecast in units of the range, and its log-odds; without one, what outcomes were so far."""
         if base is None:
-            return 0.0, 0.0
-        if not math.isfinite(base):
+            unit = float(self._totals[CENTER])
+        elif not math.isfinite(base):
             raise InvalidInput(f"a base forecast must be a finite number, or None if there is none; got {base!r}")
-        unit = _cut((base - self._middle) / self._half)
-        return unit, math.atanh(min(max(unit, -_EDGE), _EDGE))
+        else:
+            unit = min(max((base - self._low) / self._width, 0.0), 1.0)
+        inside = min(max(unit, _EDGE), 1.0 - _EDGE)
+        return unit, math.log(inside / (1.0 - inside))
 
     def _value(self, unit: float) -> float:
         """A forecast in the property's units; rounding must not carry it past an end of the domain."""
-        return min(max(self._middle + self._half * unit, self._low), self._high)
+        return min(max(self._low + self._width * unit, self._low), self._high)
 
 
-def _cut(unit: float) -> float:
-    """`unit`, moved into [-1, 1]."""
-    return -1.0 if unit < -1.0 else 1.0 if unit > 1.0 else unit
+def _said(unit: float, odds: float, part: float, logistic: bool) -> float:
+    """What an expert says, whose linear function of the inputs is `part`."""
+    if part == 0.0:
+        return unit
+    if logistic:
+        return 1.0 / (1.0 + math.exp(-(odds + part)))
+    return min(max(unit + part, 0.0), 1.0)
 
 
 def _largest(values: Float64Array) -> float:
@@ -527,11 +614,6 @@ def _numbers(values: object, name: str) -> Float64Array:
         raise InvalidInput(f"{name} must be numbers; got {values!r}") from None
 
 
-# From the rate that solves least squares for the current round alone down to one that averages thousands of rounds.
-# Factors of 2.5 are close enough: on the synthetic streams the mixture loses at most 0.3 % to the best fixed rate.
-_RATES = tuple(2.5**-k for k in range(9))
-
-
 @dataclass(frozen=True, kw_only=True)
 class OnlineRegression:
     r"""Online regression of any elicitable property on context, features and the user's own forecast; nothing to tune.
@@ -540,33 +622,32 @@ class OnlineRegression:
     ----------
     n_features
         Number of extra dense features that come with each round.
-    rates
-        Step sizes, one or more, positive; the default is 2.5^-k for k = 0 to 8. Rate 1 solves least squares for the
-        current round alone.
-    link
-        "identity", "logistic", or None for both: with None the data choose.
+    most_full
+        For how many weights the two full filters keep all covariances; the other weights have a variance each. Memory
+        and time of a round grow with its square.
 
     Notes
     -----
-    Expert k forecasts u = g(h(b) + <theta_k, s>), in units in which the property's domain is [-1, 1]. Either g cuts to
-    [-1, 1] and h is the identity, or g = tanh and h is its inverse: the logistic link in these units, with h(b) half
-    the log-odds. Both are at most 1 steep, so they share their rates. b is the user's forecast (0, the middle of the
-    domain, if there is none), and s are the inputs that `Inputs` brings to a common size: an intercept, half the
-    log-odds of b, the features, the context. It starts at theta = 0, so as the user's model. One update serves all
-    properties and links:
+    Ten experts stand beside the user's forecast b. Each says g(h(b) + <theta_k, s>) in units in which the property's
+    domain is [0, 1]: g is the logistic function and h its inverse where V tells the outcome and the first outcomes were
+    all at the ends of the range, as events are; else g cuts to [0, 1] and h is the identity. s are the inputs that
+    `Inputs` brings to a common size: an intercept, the log-odds of b, the features, the context. All start at theta =
+    0, so as the user's model.
 
-    .. math:: \theta_k \leftarrow \theta_k - \eta_k \, c \, V(u_k, y) \, s \, / \max(|s|^2, \text{mean of } |s|^2).
+    - Six are Kalman filters. With a the slope of the mean of V in the forecast (secants between forecasts that lie one
+      mean error apart) and m the mean of V^2, an outcome is an observation with gradient V a / m and curvature a^2 / m:
+      for a mean these are the residual and 1 over its variance, for a quantile the density f and level (1 - level). For
+      events they are p - y and p (1 - p). Two have full covariance matrices, no drift, and wide and narrow priors; four
+      have a variance for each weight, which drifts when it is active, so that each weight has its own pace.
+    - Four take steps of four sizes along V s / max(|s|^2, mean of |s|^2). The two slowest start from the second filter
+      instead of b: what it has shrunk away in small groups is learned there.
 
-    It is gradient descent on the matching loss, the integral of V(g(z), y) over z, which is convex whenever V is
-    nondecreasing: log loss for a mean with logistic link, squares with the identity, pinball loss for quantiles,
-    asymmetric squares for expectiles. The unit c is the mean of |y - p|, in these units, over the mean of |V|: constant
-    for a mean, and for a quantile, whose V has no unit, proportional to the size of the noise. An expert with rate 0 is
-    the user's forecast itself. `Mixture` combines them all, by V alone.
+    `Mixture` combines them all, by V alone. The unit of priors is that of the first eight errors. Rounds without a base
+    forecast (None) start from the property of all outcomes so far, a filter with one weight, and have an intercept of
+    their own; all other weights are shared. Base forecasts outside the domain are moved to its end.
 
-    Rounds without a base forecast (None) have an intercept of their own, the middle of the domain as their start, and
-    do not use the base's weight; all other weights are shared. Base forecasts outside the domain are moved to its end.
-
-    Cost a round: O(K (n_features + active)) for K = 2 len(rates) + 1 experts; memory O(K (n_features + n_inputs)).
+    Cost a round: O(active + n_features) for each expert and O(w^2) for w weights that were ever active, `most_full` of
+    them at the most.
 
     Examples
     --------
@@ -583,32 +664,28 @@ class OnlineRegression:
 
     References
     ----------
-    Helmbold, Kivinen, Warmuth (1999), Relative loss bounds for single neurons, IEEE Transactions on Neural Networks 10
-    (matching losses). Ross, Mineiro, Langford (2013), Normalized online learning, UAI, arXiv:1305.6646.
+    Gaillard, Stoltz, van Erven (2014), A second-order bound with excess losses, COLT, arXiv:1402.2044 (ML-Poly). Ross,
+    Mineiro, Langford (2013), Normalized online learning, UAI, arXiv:1305.6646.
     """
 
     n_features: int = 0
-    rates: Sequence[float] | None = None
-    link: str | None = None
+    most_full: int = MOST_FULL
 
     def __post_init__(self) -> None:
-        if isinstance(self.n_features, bool) or not isinstance(self.n_features, int) or self.n_features < 0:
-            raise InvalidInput(f"n_features must be a whole number, 0 or more; got {self.n_features!r}")
-        if self.link not in (None, "identity", "logistic"):
-            raise InvalidInput(f'link must be "identity", "logistic" or None for both; got {self.link!r}')
-        if self.rates is not None:
-            object.__setattr__(self, "rates", _checked_rates(self.rates))
+        for name in ("n_features", "most_full"):
+            value, least = getattr(self, name), int(name == "most_full")
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InvalidInput(f"{name} must be a whole number, {least} or more; got {value!r}")
 
     def spec(self) -> Spec:
         """Plain data from which `from_spec` rebuilds the object."""
-        rates = None if self.rates is None else list(self.rates)
-        return {"kind": "OnlineRegression", "n_features": self.n_features, "rates": rates, "link": self.link}
+        return {"kind": "OnlineRegression", "n_features": self.n_features, "most_full": self.most_full}
 
     @classmethod
     def from_spec(cls, spec: Spec) -> "OnlineRegression":
         """The object that `spec` describes."""
         arguments = {name: value for name, value in spec.items() if name != "kind"}
-        if spec.get("kind") != "OnlineRegression" or not arguments.keys() <= {"n_features", "rates", "link"}:
+        if spec.get("kind") != "OnlineRegression" or not arguments.keys() <= {"n_features", "most_full"}:
             raise InvalidInput(f"not the spec of an OnlineRegression: {dict(spec)!r}; pass what its spec() returned")
         return cls(**arguments)
 
@@ -621,17 +698,4 @@ class OnlineRegression:
             raise InvalidInput(
                 f"a regression needs a finite domain of forecasts; that of {property!r} is [{low}, {high}]"
             )
-        rates = np.array(_RATES if self.rates is None else self.rates, dtype=np.float64)
-        identity = rates if self.link != "logistic" else rates[:0]
-        logistic = rates if self.link != "identity" else rates[:0]
-        return RegressionState(property, identity, logistic, n_features=self.n_features, n_inputs=n_inputs)
-
-
-def _checked_rates(rates: Sequence[float]) -> tuple[float, ...]:
-    try:
-        values = tuple(float(rate) for rate in rates)
-    except (TypeError, ValueError):
-        values = ()
-    if not values or not all(math.isfinite(rate) and rate > 0.0 for rate in values):
-        raise InvalidInput(f"rates must be positive finite numbers, one or more, or None; got {rates!r}")
-    return values
+        return RegressionState(property, n_features=self.n_features, n_inputs=n_inputs, most_full=self.most_full)
