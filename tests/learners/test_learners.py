@@ -95,16 +95,6 @@ def test_regret_in_numbers() -> None:
     assert GradientDescent(7).regret(np.array([0.0, 1.0, 400.0])).tolist() == [0.0, 1.25, 58.25]
 
 
-def test_the_steps_of_the_proofs() -> None:
-    """The sums behind 2 sqrt(m ln n) and 3 sqrt(m) - 7/4, with the rates as they are."""
-    for m in range(1, 2000):
-        rates = [1.0] + [1.0 / math.sqrt(t) for t in range(1, m)]  # those of weights, over sqrt(ln n)
-        assert 1.0 / rates[-1] + 0.5 * math.fsum(rates) <= 2.0 * math.sqrt(m)
-        steps = [2.0 / math.sqrt(t) for t in range(1, m + 1)]
-        distances = 0.5 / steps[0] + 4.0 * (0.5 / steps[-1] - 0.5 / steps[0])
-        assert distances + 0.5 * math.fsum(steps) <= 3.0 * math.sqrt(m) - 1.75 + 1e-9
-
-
 def test_weights_survive_huge_sums() -> None:
     """Sums after a billion rounds: no exponential overflows, and the best function has all the weight."""
     learner = MultiplicativeWeights(3)
