@@ -73,17 +73,6 @@ def test_a_forecast_without_outcome_only_uses_up_its_draw() -> None:
     assert one.error() == two.error() > 0.0
 
 
-@pytest.mark.parametrize("hinted", [False, True])
-def test_linear_is_the_two_norm_of_a_finite_class(hinted: bool) -> None:
-    """With p = 2 the gradient of the p-norm potential is S itself; level sets are left out, as Linear has none."""
-    stream = stream_of(300, 13)
-    hints = stream.hints if hinted else None
-    linear = sc.Forecaster(sc.Mean(), sc.Linear(N), bins=7, seed=4)
-    finite = sc.Forecaster(sc.Mean(), sc.Finite(N, potential=PNorm(2.0)), bins=7, seed=4, levels=0)
-    assert linear.run(stream.x, stream.y, hints).tolist() == finite.run(stream.x, stream.y, hints).tolist()
-    assert finite.error() < linear.error()
-
-
 CHANGES = ["a zero function is added", "functions are negated", "functions are permuted", "every function comes twice"]
 
 
@@ -132,21 +121,6 @@ def test_units_of_labels(unit: Elicitable, scaled: Elicitable, kind: str, hinted
     assert q.tolist() == (-3.0 + 8.0 * p).tolist()
     assert two.error() == one.error()
     assert two.guarantee() == one.guarantee()
-
-
-def test_the_expectile_at_one_half_is_the_mean() -> None:
-    """V is half of the mean's: a quarter of the error at r = 2, and the same play wherever only ratios matter."""
-    stream = stream_of(300, 17)
-    for kind in ("Linear", "PNorm"):
-        mean, expectile = (
-            sc.Forecaster(each, hypotheses_of(kind), bins=7, seed=9) for each in (sc.Mean(), sc.Expectile(0.5))
-        )
-        p = mean.run(stream.x, stream.y, stream.hints)
-        assert expectile.run(stream.x, stream.y, stream.hints).tolist() == p.tolist()
-        assert expectile.error() == pytest.approx(0.25 * mean.error(), rel=1e-12)
-        quarter = sc.swap_multicalibration_error(stream.y, p, stream.x, property=sc.Expectile(0.5))
-        assert quarter == pytest.approx(0.25 * sc.swap_multicalibration_error(stream.y, p, stream.x), rel=1e-12)
-    assert sc.Expectile(0.5).value(stream.y) == pytest.approx(sc.Mean().value(stream.y), rel=1e-14)
 
 
 def test_other_names_of_the_mean() -> None:
