@@ -1,21 +1,15 @@
 """The live page in a real browser: it moves, at the widths of a phone and a desk, by day and by night."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import browsers
 from service_running import GROUPS, Running, start
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="there is no Chromium with its chromedriver here")
-
 WIDTHS = {"phone": (390, 844), "desk": (1280, 900)}
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run")
 
 
 @pytest.fixture(scope="module")
@@ -29,16 +23,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    for flag in FLAGS:
-        options.add_argument(flag)
-    # Nothing but the server can be reached: whatever the page needs must come from it.
-    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
+    with browsers.browser() as driver:
+        yield driver
 
 
 def _send(server: Running, first: int, n: int) -> None:
@@ -64,11 +50,7 @@ def _until(browser: Any, condition: Any, seconds: float = 20.0) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_moves(server: Running, browser: Any, width: str, scheme: str) -> None:
-    w, h = WIDTHS[width]
-    metrics = {"width": w, "height": h, "deviceScaleFactor": 1, "mobile": w < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browsers.look(browser, WIDTHS[width], scheme)
     start_at = server.status()["forecasts"]
     browser.get(server.url + "/#late")
     _until(browser, lambda: _text(browser, "link") == "live")
