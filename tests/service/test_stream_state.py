@@ -19,7 +19,7 @@ from swapcal.service.schemas import Case, Outcome, StreamStatus
 from swapcal.service.spec import MonitorSpec, StreamSpec
 from swapcal.service.sqlite import Sqlite
 from swapcal.service.store import open_store, pack, unpack
-from swapcal.service.stream import Stream, ValidCase, check, groups_row
+from swapcal.service.stream import Stream, ValidCase, check
 
 SPECS = {
     "probability": StreamSpec(groups=["carrier", ["carrier", "origin"]], seed=1),
@@ -65,24 +65,6 @@ def test_audits_are_those_of_the_rounds_one_by_one() -> None:
             expected[0].update(y, case.hint, row, weight=weight)
         expected[1].update(y, made.value, row, weight=weight)
     assert [column.audit.to_bytes() for column in stream.scores.audits()] == [audit.to_bytes() for audit in expected]
-
-
-def test_every_group_is_watched_and_alarms_name_the_one_that_is_off() -> None:
-    """The watch is told that 0.5 was forecast to all: one group's outcomes are 0, the other's are 0.5 on average."""
-    spec = StreamSpec(groups=["carrier"], seed=1, bins=11, monitor=MonitorSpec(tolerance=0.1, alpha=0.01))
-    stream = Stream("s", spec)
-    for k in range(200):
-        stream.begin(float(k + 1))
-        made = stream.predict([stream.validate({"carrier": carrier}, None) for carrier in "AB"])
-        for one, y in zip(made, (0.0, float(k % 2)), strict=True):
-            stream.monitors["watch"].add(y, 0.5, groups_row(one, stream.groups.n))
-        stream.end()
-    first = stream.monitors["watch"].alarms[0]
-    assert (first.group, first.side) == ("carrier=A", "too high")
-    assert "carrier=A: forecasts are too high by more than 0.1" in first.alarm
-    assert {one.group for one in stream.monitors["watch"].alarms} <= {"carrier=A", "all"}
-    assert stream.status().alarms == stream.monitors["watch"].raised == len(stream.monitors["watch"].alarms)
-    assert first.at == first.group_outcomes, "in the transaction of the outcome that made it sure"
 
 
 @pytest.mark.parametrize("tolerance", [None, 0.5])
