@@ -1,17 +1,30 @@
 """The page in a real browser: everything that can be clicked is clicked, at the widths of a phone and a desk."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import browsers
 import result_examples as examples
 from swapcal.report import page
 
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="there is no Chromium with its chromedriver here")
+
 PHONE, DESK = (390, 844), (1280, 900)
+FLAGS: tuple[str, ...] = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+)
+FLAGS += ("--disable-component-update", "--disable-sync", "--disable-dev-shm-usage")
 
 
 class Browser:
@@ -23,7 +36,10 @@ class Browser:
     def open(self, path: Path, size: tuple[int, int] = DESK, scheme: str = "light") -> None:
         self.driver.get_log("browser")
         self.driver.get_log("performance")
-        browsers.look(self.driver, size, scheme)
+        metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 600}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen", "features": features})
         self.driver.get(path.as_uri())
 
     def one(self, selector: str) -> Any:
@@ -50,9 +66,19 @@ class Browser:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsers.browser() as driver:
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(executable_path=DRIVER))
+    try:
         yield Browser(driver)
+    finally:
+        driver.quit()
 
 
 @pytest.fixture(scope="module")
