@@ -14,9 +14,8 @@ namespace swapcal {
 // What `predict` finds out.
 struct Drawn {
     Play play;
-    int64_t t, slot;
-    double phi;
-    bool followed;  // what was said is shown
+    int64_t t;
+    Learned played;
 };
 
 // Where the contexts of a recorded stream are: dense, or in compressed sparse rows.
@@ -37,14 +36,12 @@ struct AnyEngine {
     virtual Books &books() = 0;
     virtual const Values &values() const = 0;
     virtual bool crowded() const = 0;
-    virtual bool ready() = 0;
-    virtual bool gated() const = 0;
     virtual Play play(const Row &row, bool hinted, double hint) = 0;
     virtual Drawn predict(const Row &row, bool hinted, double hint, bool based, double base) = 0;
     virtual Errors errors(const Learned &played, double label, int64_t t, bool hinted, double hint) = 0;
     virtual void learn(const Row &row, const Learned &played, const Errors &e, int64_t t, bool hinted, double hint) = 0;
-    virtual void score(const Row &row, const Learned &played, const Errors &e, bool based, double base, double label,
-                       int64_t t) = 0;
+    virtual void score(const Row &row, const Learned &played, const Errors &e, bool hinted, double hint, bool based,
+                       double base, double label, int64_t t) = 0;
     virtual void run(const Contexts &x, const double *y, const double *hints, const double *features, double *out,
                      int64_t n_rows, const Arrivals *late, int64_t *progress) = 0;
 
@@ -69,20 +66,20 @@ struct EngineOf final : AnyEngine {
     Books &books() override { return engine.books; }
     const Values &values() const override { return engine.values; }
     bool crowded() const override { return engine.crowded(); }
-    bool ready() override { return engine.ready(); }
-    bool gated() const override { return engine.gate.open() || engine.late(); }
 
     Play play(const Row &row, bool hinted, double hint) override { return engine.play(row, hinted, hint); }
 
     Drawn predict(const Row &row, bool hinted, double hint, bool based, double base) override {
-        engine.gate.judge(engine.books.numbers[0]);
         Play play = engine.settled(row, hinted, hint);
         int64_t t = engine.books.issue();
         bool lower = engine.draws_lower(play, t);
         double phi = lower ? play.phi_lower : play.phi_upper;
         engine.books.draw(engine.evidence, phi, lower ? play.phi_upper : play.phi_lower);
         int64_t slot = lower ? play.lower : play.upper;
-        return {play, t, slot, phi, engine.show(t, slot, based, base)};
+        double value = engine.values.born[slot];
+        Learned played{slot, engine.values.born[play.lower + play.upper - slot], play.point(value), play.kind, phi, 0.0, 0.0};
+        engine.show(played, t, hinted, hint, model != nullptr, based, base);
+        return {play, t, played};
     }
 
     Errors errors(const Learned &played, double label, int64_t t, bool hinted, double hint) override {
@@ -94,9 +91,9 @@ struct EngineOf final : AnyEngine {
         engine.books.close(t);
     }
 
-    void score(const Row &row, const Learned &played, const Errors &e, bool based, double base, double label,
-               int64_t t) override {
-        engine.score(row, played, e, based, base, label, t);
+    void score(const Row &row, const Learned &played, const Errors &e, bool hinted, double hint, bool based, double base,
+               double label, int64_t t) override {
+        engine.score(row, played, e, hinted, hint, based, base, label, t);
     }
 
     // Learns the outcome of a round that waited; one that has expired meanwhile is let go.
@@ -118,7 +115,7 @@ struct EngineOf final : AnyEngine {
                 const double *extra = waiting.n_features ? waiting.features + line * waiting.n_features : nullptr;
                 model->update({row.index, row.value, own}, extra, based, base, label, hint, packed_.data());
             }
-            engine.score(row, played, errors, based, base, label, t);
+            engine.score(row, played, errors, hinted, hint, based, base, label, t);
             learn(row, played, errors, t, hinted, hint);
             engine.books.rounds[1] += lag > 0;
         }
@@ -147,7 +144,7 @@ struct EngineOf final : AnyEngine {
         for (int64_t &i = progress[0]; i < n_rows; ++i) {
             if (late && !learned(late->ends[i + 1], i)) return;
             if (late && progress[1] < late->n_codes) soon(late->codes[progress[1]], lines, i);
-            if (!engine.ready()) return;
+            if (engine.crowded()) return;
             int64_t m = x.dense ? reader.dense(x.dense + i * reader.n_own)
                                 : reader.sparse(x.indices + x.indptr[i], x.values + x.indptr[i],
                                                 x.indptr[i + 1] - x.indptr[i]);
@@ -163,25 +160,22 @@ struct EngineOf final : AnyEngine {
                 return;
             }
             Drawn drawn = predict(row, hinted, hint, based, base);
-            const Play &play = drawn.play;
-            engine.evidence.prepare(drawn.slot, row);
-            double value = engine.values.born[drawn.slot];
-            out[i] = drawn.followed ? value : base;
+            const Learned &played = drawn.played;
+            engine.evidence.prepare(played.slot, row);
+            out[i] = played.shown;
             if (missing && !waits) {
-                if (based) engine.gate.drop(drawn.t, value, base, drawn.followed);
-                books.unreserve(engine.evidence, drawn.phi);
+                engine.drop(played, drawn.t, hinted, hint, based, base);
+                books.unreserve(engine.evidence, played.phi);
                 books.close(drawn.t);
                 continue;
             }
-            Learned played{drawn.slot, engine.values.born[play.lower + play.upper - drawn.slot], play.point(value),
-                           play.kind, drawn.phi, drawn.followed};
             if (waits) {
                 // One more than the line, so that 0 is none.
                 lines[i] = 1 + waiting.add(row, played, drawn.t, hinted, hint, based, base, model, extra, y[i], late->due[i]);
                 continue;
             }
             Errors errors = engine.errors(played, y[i], drawn.t, hinted, hint);
-            engine.score(row, played, errors, based, base, y[i], drawn.t);
+            engine.score(row, played, errors, hinted, hint, based, base, y[i], drawn.t);
             if (model) model->learn_now(y[i]);
             engine.learn(row, played, errors, hinted, hint, true, true);
             books.close(drawn.t);

@@ -115,7 +115,7 @@ class Handle {
         PyObject *hidden = type.get(f, kSaid), *given = type.get(f, kBase);
         bool followed = hidden == Py_None, based = given && given != Py_None;
         double base = 0.0;
-        if (!hidden || (based && !type.number(f, kBase, base)) || (!followed && !based)) return false;
+        if (!hidden || (based && !type.number(f, kBase, base))) return false;
         PyObject *who = type.get(f, kForecaster), *round = type.get(f, kRound), *context = type.get(f, kContext);
         if (!settings().property.valid_label(label) || !type.number(f, followed ? kValue : kSaid, value) ||
             !type.number(f, kOther, other) || !type.number(f, kEvidenceAt, evidence_at) || !type.number(f, kPhi, phi) ||
@@ -130,7 +130,11 @@ class Handle {
         int overflow = 0;
         int64_t t = PyLong_AsLongLongAndOverflow(round, &overflow);
         Row row = context_of(context);
-        Learned played{values.find(value), other, evidence_at, type.kind(f), phi, followed};
+        Learned played{values.find(value), other, evidence_at, type.kind(f), phi, value, std::numeric_limits<double>::quiet_NaN()};
+        bool shown = type.number(f, kValue, played.shown) && values.low <= played.shown && played.shown <= values.high;
+        PyObject *guided = type.get(f, kGuided);
+        if (!shown || !guided) return false;
+        if (guided != Py_None && !(type.number(f, kGuided, played.guided) && values.low <= played.guided && played.guided <= values.high)) return false;
         if (based && !(values.low <= base && base <= values.high)) return false;
         if (overflow || !engine_->books().is_open(t) || !sound(row) || played.slot < 0 || played.kind == kKinds ||
             values.find(other) < 0 || !(values.low <= evidence_at && evidence_at <= values.high)) {
@@ -139,7 +143,7 @@ class Handle {
         int64_t lag = engine_->books().numbers[0] - 1 - t;
         Errors errors = engine_->errors(played, label, t, hinted, hint);
         if (engine_->model && !(hinted && learn_model(f, row, label, hint))) return false;
-        engine_->score(row, played, errors, based, base, label, t);
+        engine_->score(row, played, errors, hinted, hint, based, base, label, t);
         engine_->learn(row, played, errors, t, hinted, hint);
         engine_->books().rounds[1] += lag > 0;
         first_ |= hinted && !hinted_;
@@ -168,7 +172,7 @@ class Handle {
         fits(0 <= slot && slot < engine_->values().n() && engine_->books().is_open(t) && found != kKinds &&
                  !engine_->crowded(),
              "no such value, no such open round, or no room");
-        engine_->learn(row, {slot, other, evidence_at, found, phi, true}, {v, v_evidence, v_hint, v_nearest}, t,
+        engine_->learn(row, {slot, other, evidence_at, found, phi, 0.0, 0.0}, {v, v_evidence, v_hint, v_nearest}, t,
                        !hint.is_none(), checked(hint));
     }
 
@@ -214,9 +218,8 @@ class Handle {
         const double *extra = nullptr;
         if (features.is_none() ? n_features > 0 : !(extra = plain_features(features, n_features))) return nb::none();
         int64_t m = context();
-        // What is at stake with a V of one's own is for Python to say.
-        if (m < 0 || (settings().property.kind == PropertyKind::Python && engine_->gated())) return nb::none();
-        if (!engine_->ready()) return nb::none();
+        // What is shown, with a V of one's own, is for Python to say.
+        if (m < 0 || (settings().property.kind == PropertyKind::Python && (hinted || engine_->model))) return nb::none();
         bool based = hinted;
         double base = guide;
         Row row = engine_->looked_at(m, extra, hinted, guide);
@@ -368,10 +371,10 @@ class Handle {
         // Before the first allocation that may start the garbage collector: it may run anything, another round too.
         Drawn found = engine_->predict(row, hinted, guide, based, model);
         const Play &play = found.play;
-        const Values &values = engine_->values();
-        double value = values.born[found.slot], other = values.born[play.lower + play.upper - found.slot];
+        const Learned &played = found.played;
+        double value = engine_->values().born[played.slot], other = played.other;
         Mark mark;
-        for (double x : {value, other, play.at_forecast ? value : play.evidence_at, found.phi}) mark.number(x);
+        for (double x : {value, other, played.evidence_at, played.phi}) mark.number(x);
         hinted ? mark.number(guide) : mark.nothing();
         base.is_none() ? mark.nothing() : mark.number(PyFloat_AS_DOUBLE(base.ptr()));
         mark.row(row);
@@ -388,26 +391,28 @@ class Handle {
         if (!result.is_valid() || !context.is_valid() || !scores.is_valid()) throw nb::python_error();
         PyObject *f = result.ptr();
         PyObject *own = PyFloat_FromDouble(value);
-        bool back = !found.followed && value != model;
-        type.set(f, kValue, back ? Py_NewRef(base.ptr()) : Py_NewRef(own));
+        bool moved = played.shown != value;
+        type.set(f, kValue, moved ? PyFloat_FromDouble(played.shown) : Py_NewRef(own));
         type.set(f, kRound, PyLong_FromLongLong(found.t));
         type.set(f, kForecaster, identity_.inc_ref().ptr());
         bool alone = play.lower == play.upper;
         type.set(f, kOther, alone ? Py_NewRef(own) : PyFloat_FromDouble(other));
-        double probability = found.slot == play.lower ? play.p_lower : 1.0 - play.p_lower;
+        double probability = played.slot == play.lower ? play.p_lower : 1.0 - play.p_lower;
         type.set(f, kProbability, alone ? Py_NewRef(one_.ptr()) : PyFloat_FromDouble(probability));
         type.set(f, kEvidenceAt, play.at_forecast ? Py_NewRef(own) : PyFloat_FromDouble(play.evidence_at));
         type.set(f, kContext, context.release().ptr());
         type.set(f, kKind, Py_NewRef(type.kinds[play.kind]));
-        type.set(f, kPhi, found.phi == 0.0 ? Py_NewRef(zero_.ptr()) : PyFloat_FromDouble(found.phi));
+        type.set(f, kPhi, played.phi == 0.0 ? Py_NewRef(zero_.ptr()) : PyFloat_FromDouble(played.phi));
         type.set(f, kHint, engine_->model ? PyFloat_FromDouble(guide) : Py_NewRef(base.ptr()));
         type.set(f, kBase, Py_NewRef(base.ptr()));
         PyObject *features = extra ? PyTuple_New(n_features) : Py_NewRef(Py_None);
         for (int64_t k = 0; extra && k < n_features; ++k) PyTuple_SET_ITEM(features, k, PyFloat_FromDouble(extra[k]));
         type.set(f, kFeatures, features);
         type.set(f, kScores, scores.release().ptr());
-        type.set(f, kSaid, back ? own : Py_NewRef(Py_None));
-        if (!back) Py_DECREF(own);
+        bool guided = !std::isnan(played.guided);
+        type.set(f, kGuided, guided ? PyFloat_FromDouble(played.guided) : Py_NewRef(Py_None));
+        type.set(f, kSaid, moved ? own : Py_NewRef(Py_None));
+        if (!moved) Py_DECREF(own);
         type.set(f, kSeal, Py_NewRef(Py_None));
         return result;
     }

@@ -3,14 +3,15 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "crossing.hpp"
 #include "cuts.hpp"
 #include "evidence.hpp"
-#include "gate.hpp"
 #include "property.hpp"
 #include "randomness.hpp"
 #include "reading.hpp"
+#include "share.hpp"
 
 namespace swapcal {
 
@@ -29,7 +30,7 @@ struct Books {
     static constexpr double kMost = 1e300;
 
     double *sums, *rounding;
-    double *apart, *moved;  // what standing back has moved; no room before the gate opens its book
+    double *apart, *moved;  // what shares have moved
     double *drift, *totals;
     int64_t *rounds;   // n_rounds, n_late, n_expired
     uint32_t *flags;  // 0, or the mark of a round that waits
@@ -77,11 +78,11 @@ struct Books {
         totals[kForecasts] += value;
     }
 
-    // What was shown was the model's own number, in the cell of its nearest value, and not what was said.
-    void move(int64_t slot, int64_t cell, const Row &row, double v, double v_model) {
+    // What was shown, in the cell of its nearest value, was not what was said.
+    void move(int64_t slot, int64_t cell, const Row &row, double v, double v_shown) {
         double *from = apart + slot * n, *to = apart + cell * n;
         for (int64_t k = 0; k < row.n; ++k) from[row.index[k]] -= row.value[k] * v;
-        for (int64_t k = 0; k < row.n; ++k) to[row.index[k]] += row.value[k] * v_model;
+        for (int64_t k = 0; k < row.n; ++k) to[row.index[k]] += row.value[k] * v_shown;
         moved[slot] -= 1.0;
         moved[cell] += 1.0;
     }
@@ -125,7 +126,7 @@ struct Learned {
     double other, evidence_at;
     Kind kind;
     double phi;
-    bool followed;  // what was said was shown
+    double shown, guided;  // what was shown; the model as the learning hint corrects it, or NaN
 };
 
 template <class Evidence>
@@ -135,7 +136,8 @@ struct Engine {
     Values values;
     Record record;
     Books books;
-    Gate gate;
+    Share shares[2];  // of the learning hint over the model, and of the engine over that
+    bool protects;
 
     // Phi of one context as a function of the slot.
     struct PhiOf {
@@ -148,36 +150,43 @@ struct Engine {
     };
 
     bool crowded() const {
-        return (values.full() && !settings.cuts.fixed) || books.full() || (gate.open() && !books.apart) ||
-               gate.full(books.numbers[0]);
+        return (values.full() && !settings.cuts.fixed) || books.full();
     }
 
-    // Whether the next forecast opens the gate's book.
-    bool late() const { return gate.due(books.numbers[1], books.rounds[0], books.rounds[1]); }
-
-    // Before a forecast: the gate opens its book where that is due. Whether there is room.
-    bool ready() {
-        if (late()) gate.begin(books.numbers[0]);
-        return !crowded();
+    // Twin of Round._show: `guided` and `shown` of a round. A hint is there if it learns, or was given.
+    void show(Learned &played, int64_t t, bool hinted, double hint, bool learning, bool based, double base) {
+        played.shown = values.born[played.slot];
+        played.guided = std::numeric_limits<double>::quiet_NaN();
+        if (!protects || !hinted) return;
+        if (learning) played.guided = based ? shares[0].show(t, hint, base) : hint;
+        played.shown = shares[1].show(t, played.shown, learning ? played.guided : base);
     }
 
-    // Twin of Round.show and Round.score: which number is shown, and what an outcome says of that.
-    bool show(int64_t t, int64_t slot, bool based, double base) {
-        if (!gate.open()) return true;
-        return !based || gate.show(t, values.born[slot], base, books.numbers[1]);
+    // Twin of Round._rungs.
+    template <class Each>
+    void rungs(const Learned &played, bool hinted, double hint, bool based, double base, Each each) {
+        if (!protects || !hinted) return;
+        bool guided = !std::isnan(played.guided);
+        if (guided && based) each(shares[0], hint, base, played.guided);
+        if (guided || based) each(shares[1], values.born[played.slot], guided ? played.guided : base, played.shown);
     }
 
-    void score(const Row &row, const Learned &played, const Errors &e, bool based, double base, double label, int64_t t) {
-        if (!based) return;
-        double said = values.born[played.slot];
-        if (!gate.open()) {
-            if (books.numbers[1] == 1 && t == books.numbers[0] - 1) gate.note(said, base, label);
-            return;
-        }
-        gate.learn(t, said, base, label, played.followed, books.numbers[0] - 1 - t);
-        if (played.followed) return;
-        double v = settings.property.identification(base, jittered(label, t));
-        books.move(played.slot, values.slot(values.nearest(base)), row, e.v, v);
+    // A round has no outcome, and will have none.
+    void drop(const Learned &played, int64_t t, bool hinted, double hint, bool based, double base) {
+        rungs(played, hinted, hint, based, base,
+              [&](Share &share, double said, double from, double shown) { share.drop(t, said, from, shown); });
+    }
+
+    // What an outcome says of what was shown.
+    void score(const Row &row, const Learned &played, const Errors &e, bool hinted, double hint, bool based, double base,
+               double label, int64_t t) {
+        int64_t lag = books.numbers[0] - 1 - t;
+        rungs(played, hinted, hint, based, base, [&](Share &share, double said, double from, double shown) {
+            share.learn(t, said, from, shown, label, lag);
+        });
+        if (played.shown == values.born[played.slot]) return;
+        double v = settings.property.identification(played.shown, jittered(label, t));
+        books.move(played.slot, values.slot(values.nearest(played.shown)), row, e.v, v);
     }
 
     bool allowed(int64_t slot, double level, double trust) const {

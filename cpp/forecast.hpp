@@ -15,11 +15,12 @@ namespace swapcal {
 
 enum ForecastField {
     kValue, kRound, kForecaster, kOther, kProbability, kEvidenceAt, kContext, kKind, kPhi, kHint, kBase, kFeatures,
-    kScores, kSaid, kSeal, kFields
+    kScores, kGuided, kSaid, kSeal, kFields
 };
 
 constexpr const char *kFieldNames[kFields] = {"value", "round", "forecaster", "other", "probability", "evidence_at",
-                                              "context", "kind", "phi", "hint", "base", "features", "scores", "said", "seal"};
+                                              "context", "kind", "phi", "hint", "base", "features", "scores", "guided", "said",
+                                              "seal"};
 
 struct ForecastType {
     PyTypeObject *type = nullptr;

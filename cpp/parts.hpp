@@ -72,31 +72,30 @@ struct Parts {
 
     Books books() const {
         int64_t m = whole("capacity"), n = whole("n"), size = whole("flags");
-        int64_t rows = whole("apart");
-        fits(rows == 0 || rows == m, "the arrays of a forecaster differ in size");
-        double *apart = array("ledger.apart", rows * n);
-        return {array("ledger.sums", m * n), array("ledger.rounding", m * n), rows ? apart : nullptr,
+        return {array("ledger.sums", m * n), array("ledger.rounding", m * n), array("ledger.apart", m * n),
                 array("ledger.moved", m), array("ledger.drift", 3),
                 array("ledger.totals", 4), array<int64_t>("ledger.rounds", 3), array<uint32_t>("pending.flags", size),
                 array<int64_t>("pending.numbers", 2), n, size, whole("window")};
     }
 
-    Gate gate() const {
+    Share share(const std::string &name) const {
         Property property = property_from(settings);
-        int64_t size = whole("cohorts");
-        fits(size > 0 && whole("gate_cohort") == Gate::width, "the gate has room for a cohort, of as many rounds");
-        double share = property.kind == PropertyKind::Quantile ? 1.0 : 0.5;
-        return {{property, number("domain_low"), number("domain_high"), share}, nb::cast<bool>(settings["stand_back"]),
-                number("gate_spare"), number("gate_cap"), number("gate_losses"), number("gate_deviations"),
-                number("gate_proof"), number("gate_alarm"), number("gate_material"), number("gate_unsettled"),
-                whole("gate_generations"), whole("gate_patience"), whole("gate_memory"), array("gate.totals", Gate::kTotals),
-                array<int64_t>("gate.counts", Gate::kCounts), array("gate.ring", size * Gate::kColumns), size};
+        auto setting = [&](const char *key) { return number((name + key).c_str()); };
+        auto all = [&](const char *key, int64_t size) { return array((name + key).c_str(), size); };
+        double low = number("domain_low"), part = property.kind == PropertyKind::Quantile ? 1.0 : 0.5;
+        int64_t n = int64_t(nb::cast<AnyShape<double>>(arrays[(name + ".blocks").c_str()], false).shape(0));
+        fits(0 < n && n <= Share::kMostBlocks, "there are so many blocks at most");
+        return {{property, part}, low, number("domain_high") - low, setting(".caution"), setting(".budget"),
+                setting(".tolerance"), all(".totals", Share::kTotals), all(".blocks", n * Share::kColumns),
+                all(".bins", Share::kBins * Share::kBinColumns), all(".likely", Share::kGrid), n};
     }
 
     template <class E>
     std::unique_ptr<AnyEngine> over(Reader reader, E evidence) const {
         auto made = std::make_unique<EngineOf<E>>(std::move(reader),
-                                                  Engine<E>{engine(), evidence, values(), record(), books(), gate()});
+                                                  Engine<E>{engine(), evidence, values(), record(), books(),
+                                                            {share("share0"), share("share1")},
+                                                            nb::cast<bool>(settings["protects"])});
         made->waiting = waiting();
         return made;
     }

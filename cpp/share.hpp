@@ -34,6 +34,8 @@ struct Share {
         kBias, kSaidBias, kBiasSquare, kCross, kSaidSquare, kLossSum, kLossSquare, kRowPairs,
         // The occasion of forecasts that is under way: rows, sum of d, of d^2; whether an outcome came since the last.
         kForecasts, kMove, kMoveSquare, kArrived,
+        // Whether corrections are shown, and since which round that is so; the sum of lags.
+        kOn, kSince, kLag,
         kTotals
     };
     static constexpr int64_t kBins = 72, kGrid = 9, kMostBlocks = 512;
@@ -86,6 +88,10 @@ struct Share {
         }
         double d = said - base, k = now();
         double *b = blocks + int64_t(totals[kLast]) * kColumns;
+        if ((k > 0.0) != (totals[kOn] > 0.0)) {
+            totals[kOn] = k > 0.0 ? 1.0 : 0.0;
+            totals[kSince] = double(t);
+        }
         b[kN] += 1.0;
         b[kWeight] += d * d;
         b[kWorst] += worst(base, d);
@@ -110,7 +116,7 @@ struct Share {
         const Property &p = losses.property;
         double z = losses.point(y), d = said - base, r = -losses.v(base, z), r_said = -losses.v(said, z);
         double loss = losses.loss(base, z), worth = d * r;
-        double *b = blocks + t / int64_t(totals[kSpan]) * kColumns, *lagged = bins + bin(double(lag)) * kBinColumns;
+        double *b = block_of(t), *lagged = bins + bin(double(lag)) * kBinColumns;
         if (p.kind != PropertyKind::Quantile && !(y == p.low || y == p.high)) totals[kInside] += 1.0;
         totals[kKnown] += 1.0;
         totals[kModel] += loss;
@@ -128,6 +134,7 @@ struct Share {
         b[kLagSquares] += far * far;
         b[kVLags] += -r * far;
         totals[kSpent] += shown != base ? losses.loss(shown, z) - loss : 0.0;
+        totals[kLag] += double(lag);
         double q = p.kind == PropertyKind::Quantile ? 1.0 - p.level : (base - low) / width;
         q = q < 0.0 ? 0.0 : q > 1.0 ? 1.0 : q;
         totals[kVariance] += binary() ? q * (1.0 - q) : r * r;
@@ -144,7 +151,7 @@ struct Share {
 
     // Round t will have no outcome.
     void drop(int64_t t, double said, double base, double shown) {
-        double *b = blocks + t / int64_t(totals[kSpan]) * kColumns, d = said - base;
+        double *b = block_of(t), d = said - base;
         if (b[kN] <= b[kKnownOf]) return;
         double worst_now = worst(base, d), k = d != 0.0 ? (shown - base) / d : 0.0;
         b[kN] -= 1.0;
@@ -155,6 +162,11 @@ struct Share {
     }
 
   private:
+    double *block_of(int64_t t) const {
+        int64_t c = t / int64_t(totals[kSpan]);
+        return blocks + (c < n_blocks ? c : n_blocks - 1) * kColumns;
+    }
+
     static void lower(double &total, double by) { total = total > by ? total - by : 0.0; }
 
     void merge() {

@@ -11,8 +11,8 @@
 namespace swapcal {
 
 struct Waiting {
-    enum Whole { kRoundOf, kSlotOf, kKindOf, kLengthOf, kFollowedOf, kWholes };
-    enum Number { kOtherOf, kPointOf, kPhiOf, kHintOf, kBaseOf, kLabelOf, kDueOf, kNumbers };
+    enum Whole { kRoundOf, kSlotOf, kKindOf, kLengthOf, kWholes };
+    enum Number { kOtherOf, kPointOf, kPhiOf, kShownOf, kHintOf, kBaseOf, kGuidedOf, kLabelOf, kDueOf, kNumbers };
 
     int64_t *whole;
     double *numbers;
@@ -31,9 +31,9 @@ struct Waiting {
         int64_t line = free[--counts[0]];
         int64_t *w = whole + line * kWholes;
         w[kRoundOf] = t, w[kSlotOf] = played.slot, w[kKindOf] = played.kind, w[kLengthOf] = row.n;
-        w[kFollowedOf] = played.followed;
         double *x = numbers + line * kNumbers;
         x[kOtherOf] = played.other, x[kPointOf] = played.evidence_at, x[kPhiOf] = played.phi;
+        x[kShownOf] = played.shown, x[kGuidedOf] = played.guided;
         x[kHintOf] = hinted ? hint : none, x[kBaseOf] = based ? base : none;
         x[kLabelOf] = label, x[kDueOf] = due;
         if (model) {
@@ -65,7 +65,8 @@ struct Waiting {
     Learned played(int64_t line) const {
         const int64_t *w = whole + line * kWholes;
         const double *x = numbers + line * kNumbers;
-        return {w[kSlotOf], x[kOtherOf], x[kPointOf], Kind(w[kKindOf]), x[kPhiOf], w[kFollowedOf] != 0};
+        return {w[kSlotOf], x[kOtherOf], x[kPointOf], Kind(w[kKindOf]), x[kPhiOf], x[kShownOf],
+                x[kGuidedOf]};
     }
 
     void release(int64_t line) {

@@ -444,7 +444,7 @@ class PredictionSet(Composite[ClassSetForecast]):
             seed=seed_for(self.seed, "threshold"),
             hint=OnlineRegression() if learn else None,
             max_pending=max_pending,
-            stand_back=False,  # the hint is a guess of ours
+            protect="nothing",  # the hint is a guess of ours
         )
 
     def __repr__(self) -> str:

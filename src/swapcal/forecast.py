@@ -21,7 +21,7 @@ from swapcal.state import framed, unframed
 # A forecast as bytes: about a hundred, and four for each group of its context, with its seal.
 
 _FIXED = struct.Struct("<BBBBHHIQ5d")
-_HINT, _BASE, _FEATURES, _SCORES, _SEAL, _ONES, _SAID = (1 << k for k in range(7))
+_HINT, _BASE, _FEATURES, _SCORES, _SEAL, _ONES, _SAID, _GUIDED = (1 << k for k in range(8))
 
 
 def pack(fields: dict[str, Any], kind: int) -> bytes:
@@ -35,7 +35,12 @@ def pack(fields: dict[str, Any], kind: int) -> bytes:
     features, scores, seal = fields["features"], fields["scores"], fields["seal"]
     flags = _ONES if ones else 0
     parts = [name, indices.astype("<u4").tobytes() if ones else context]
-    for flag, value in ((_HINT, fields["hint"]), (_BASE, fields["base"]), (_SAID, fields["said"])):
+    for flag, value in (
+        (_HINT, fields["hint"]),
+        (_BASE, fields["base"]),
+        (_GUIDED, fields["guided"]),
+        (_SAID, fields["said"]),
+    ):
         if value is not None:
             flags |= flag
             parts.append(struct.pack("<d", value))
@@ -73,11 +78,12 @@ def unpack(data: bytes, kinds: tuple[str, ...]) -> dict[str, Any]:
         context = take(4 * n if flags & _ONES else 16 * n)
         if flags & _ONES:
             context = np.frombuffer(context, "<u4").astype(np.int64).tobytes() + np.ones(n).tobytes()
-        hint, base, said = (struct.unpack("<d", take(8))[0] if flags & flag else None for flag in (_HINT, _BASE, _SAID))
-        features = measured(_FEATURES)
+        guides = (struct.unpack("<d", take(8))[0] if flags & flag else None for flag in (_HINT, _BASE, _GUIDED, _SAID))
         data_fields = dict(zip(("value", "other", "probability", "evidence_at", "phi"), numbers, strict=True))
         data_fields |= {"round": t, "forecaster": name, "context": context, "kind": kinds[kind]}
-        data_fields |= {"hint": hint, "base": base, "said": said, "scores": measured(_SCORES), "seal": measured(_SEAL)}
+        data_fields |= dict(zip(("hint", "base", "guided", "said"), guides, strict=True))
+        features = measured(_FEATURES)
+        data_fields |= {"scores": measured(_SCORES), "seal": measured(_SEAL)}
         data_fields["features"] = None if features is None else struct.unpack(f"<{len(features) // 8}d", features)
         if at != len(payload):
             raise ValueError
@@ -275,9 +281,11 @@ class Forecast(Number):
         Extra features of the learning hint.
     scores : bytes or None
         What the experts of the learning hint said, packed: two bytes each.
+    guided : float or None
+        The caller's own number as the learning hint corrects it, before the engine does; None without such a hint.
     said : float or None
-        What the engine said, where the forecaster stood back and `value` is the caller's own number; `other` and
-        `probability` are then about what was said. None where `value` is what was said.
+        What the engine said, where `value`, which shows a share of that, is another number; `other` and `probability`
+        are then about what was said. None where `value` is what was said.
     seal : bytes or None
         HMAC-SHA256 of all other fields under the forecaster's key, on forecasts that have left its process.
 
@@ -305,6 +313,7 @@ class Forecast(Number):
     base: float | None = None
     features: tuple[float, ...] | None = None
     scores: bytes | None = None
+    guided: float | None = None
     said: float | None = None
     seal: bytes | None = field(default=None, compare=False)
 
@@ -330,7 +339,7 @@ class Forecast(Number):
             raise UnknownForecast("this is not a forecast: a field holds something other than a finite number")
         # Whoever builds a forecast, or changes a copy, has no key: only the forecaster itself makes them its own.
         object.__setattr__(self, "forecaster", str(self.forecaster))
-        for name in ("hint", "base", "said"):
+        for name in ("hint", "base", "guided", "said"):
             number = getattr(self, name)
             if number is not None and not (type(number) is float and math.isfinite(number)):
                 object.__setattr__(self, name, real(number, f"the {name} of a forecast"))
@@ -445,7 +454,7 @@ class Forecast(Number):
         try:
             for name in ("value", "other", "probability", "evidence_at", "phi"):
                 data[name] = _number(data[name])
-            for name in ("hint", "base", "said"):
+            for name in ("hint", "base", "guided", "said"):
                 data[name] = None if data[name] is None else _number(data[name])
             indices, values = data.pop("indices"), data.pop("values")
             data["features"] = None if data["features"] is None else tuple(_number(v) for v in data["features"])

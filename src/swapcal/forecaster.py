@@ -17,6 +17,7 @@ from swapcal.engine.lateness import Lateness, lateness_report
 from swapcal.engine.pending import Asked, Engine, HeldRounds, OpenRounds
 from swapcal.engine.round import Round
 from swapcal.engine.schedule import allowed_hints
+from swapcal.engine.share import MOST_BLOCKS
 from swapcal.engine.state import Rules, State
 from swapcal.engine.theorems import Guarantee
 from swapcal.errors import InvalidInput, SwapcalError
@@ -137,9 +138,14 @@ class Forecaster(Stateful):
     max_pending : int
         How many rounds a forecast can wait for its outcome before it expires; costs four times as many bytes at most,
         and only while forecasts wait that long.
-    stand_back : bool
-        Where outcomes come late, show the caller's own hint in place of what the engine says, while the record does not
-        speak for that (`engine/gate.py` has the rule, and what it promises); learning goes on. False: never.
+    protect : {"loss", "calibration", "nothing"}
+        How much of the correction of a hint is shown. "loss": the share that the outcomes so far speak for
+        (`engine/share.py` has the rule, and what it promises); learning goes on whatever is shown. "calibration": a
+        correction that repairs the mean of V beyond chance, too. "nothing": always all of it.
+    budget : float, optional
+        The share of the loss of the hints that corrections may cost; 0.002, or 0.01 to protect calibration.
+    blocks : int
+        How many blocks of rounds the record of corrections keeps, 8 to 512; each takes 200 bytes.
     identity : str, optional
         The name that its forecasts carry. None: a random one, with a random key. A name of your own gets a key that is
         a hash of the seed and the name, so that whoever has both, on another machine or in a replay, makes the same
@@ -179,7 +185,9 @@ class Forecaster(Stateful):
         outside: str = "error",
         jitter: float = 0.0,
         max_pending: int = 1 << 20,
-        stand_back: bool = True,
+        protect: str = "loss",
+        budget: float | None = None,
+        blocks: int = MOST_BLOCKS,
         identity: str | None = None,
     ) -> None:
         rules = Rules(
@@ -195,7 +203,9 @@ class Forecaster(Stateful):
             outside=outside,
             jitter=jitter,
             max_pending=max_pending,
-            stand_back=stand_back,
+            protect=protect,
+            budget=budget,
+            blocks=blocks,
         )
         if identity is not None and (not isinstance(identity, str) or not identity):
             raise InvalidInput(f"identity is a name, such as 'store 7', or None; got {inputs.short_repr(identity)}")
@@ -336,8 +346,8 @@ class Forecaster(Stateful):
     def forget(self, forecast: Forecast) -> None:
         """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it.
 
-        Where outcomes come late, those that are out count as the worst they could be (`engine/gate.py`); forecasts that
-        wait for nothing would keep a forecaster from showing its corrections.
+        Outcomes that never come count as the worst they could be (`engine/share.py`); forecasts that wait for nothing
+        keep a forecaster from showing its corrections.
 
         Parameters
         ----------
@@ -522,7 +532,7 @@ class Forecaster(Stateful):
 
     def held_outputs(self, lines: IntArray) -> Float64Array:
         """The forecasts of rounds that are held, a row each."""
-        return self.held.forecasts_of(lines, self.state.values.by_slot)[:, None]
+        return self.held.forecasts_of(lines)[:, None]
 
     def forget_held(self, line: int) -> None:
         """Forget a round that is held."""
@@ -546,11 +556,6 @@ class Forecaster(Stateful):
         """Forecasts that wait for their outcome."""
         return self.state.pending.open
 
-    @property
-    def standing_back(self) -> bool:
-        """Whether hints are shown as they are, because outcomes come late and the record does not speak for more."""
-        return self.state.gate.shut
-
     def lateness(self) -> Lateness:
         """How late outcomes come, and what follows from it.
 
@@ -565,21 +570,23 @@ class Forecaster(Stateful):
         >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(1), seed=1)
         >>> forecasts = forecaster.run([[1.0]] * 9, [0.2] * 9, [0.4] * 9, known=[t + 4 for t in range(9)])
         >>> late = forecaster.lateness()
-        >>> late.n_late, late.n_pending, late.mean_delay, late.standing_back
-        (5, 4, 3.0, True)
+        >>> late.n_late, late.n_pending, late.mean_delay, late.share
+        (5, 4, 3.0, 0.0)
         """
         with self._turns:
             return lateness_report(self.rules, self.state)
 
-    def error(self, r: float | None = None) -> float:
+    def error(self, r: float | None = None, *, said: bool = False) -> float:
         """The swap multicalibration error so far, over the class and the hint's levels (and jittered labels).
 
-        Where it stood back, the hint that was shown counts in the cell of the value nearest to it.
+        What was shown counts in the cell of the value nearest to it.
 
         Parameters
         ----------
         r : float, optional
             Its exponent; that of the forecaster by default.
+        said : bool
+            Of what the engine said, of which shares were shown.
 
         Returns
         -------
@@ -588,10 +595,10 @@ class Forecaster(Stateful):
         """
         exponent = self.rules.r if r is None else inputs.number(r, "r", 1.0, 100.0)
         with self._turns:
-            return self.state.ledger.error(self.rules.functions, self.state.evidence.counts, exponent)
+            return self.state.ledger.error(self.rules.functions, self.state.evidence.counts, exponent, said=said)
 
-    def guarantee(self, delta: float = 0.05, *, n_rounds: int | None = None) -> Guarantee:
-        """What the theorem in force promises of `error()`, with probability 1 - delta.
+    def guarantee(self, delta: float = 0.05, *, n_rounds: int | None = None, said: bool = False) -> Guarantee:
+        """What the theorem in force promises of `error()`, or `error(said=True)`, with probability 1 - delta.
 
         Once outcomes have come, for the rounds so far: with the visits, spread and rounding they had, and without an
         assumption on the labels. Before that, or with `n_rounds`, ahead of the run: for the horizon or for that many
@@ -603,6 +610,8 @@ class Forecaster(Stateful):
             Probability with which it may fail.
         n_rounds : int, optional
             For so many rounds, ahead of them.
+        said : bool
+            Of what the engine said, of which shares were shown; ahead of rounds it always is.
 
         Returns
         -------
@@ -612,7 +621,7 @@ class Forecaster(Stateful):
         delta = inputs.number(delta, "delta", 1e-300, 1.0)
         with self._turns:
             if n_rounds is None and self.n_rounds:
-                return theorems.so_far(self.rules, self.state, delta)
+                return theorems.so_far(self.rules, self.state, delta, said=said)
             total = self.rules.horizon if n_rounds is None else inputs.integer(n_rounds, "n_rounds", 1)
             if total is None:
                 raise InvalidInput(

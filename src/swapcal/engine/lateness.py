@@ -1,44 +1,119 @@
-"""What a forecaster can tell about late outcomes: a look at its book, for people."""
+"""What a forecaster can tell about its corrections and about late outcomes: a look at its books, for people."""
 
 from dataclasses import dataclass
 
-from swapcal.engine import gate
+from swapcal.engine import share as shares
+from swapcal.engine.share import Share
 from swapcal.engine.state import Rules, State
 from swapcal.text.numbers import count, counted
 
-# --------
-# Late outcomes in sentences: standing back, and delays that depend on outcomes.
 
-
-def standing_back(since: int, judged: int, cost: float | None) -> str:
-    """Why the model's own numbers are shown.
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """How late outcomes come, and how much of the corrections is shown.
 
     Parameters
     ----------
-    since : int
-        The round, from 0.
-    judged : int
-        Outcomes that speak for or against the corrections.
-    cost : float or None
-        What the corrections that were shown have cost, as a share of the model's loss; None: nothing was judged yet.
-
-    Examples
-    --------
-    >>> print(standing_back(12339, 9800, 0.0131)[:80])
-    Standing back since row 12,340: on the 9,800 outcomes judged so far, the correct
+    n_late, n_pending, n_expired : int
+        Outcomes that came after a later forecast, forecasts that wait, and those that have waited for too long.
+    mean_delay : float
+        Forecasts made between a forecast and its outcome, on average over the outcomes of rounds with a hint.
+    share : float
+        How much of the correction of the caller's own number is shown now, from 0 to 1: of the learning hint's, or of
+        the engine's where no hint learns.
+    mean_share : float
+        The same on average over all rounds.
+    engine_share : float
+        How much of the engine's correction of that is shown now.
+    since : int or None
+        The round, from 0, since which corrections are shown, or since which they are not; None before the first.
+    gained : float
+        What was shown has gained over the caller's own numbers, as a share of their loss on outcomes that are known;
+        negative: lost.
+    log_e : float
+        Logarithm of the e-value against delays that do not depend on outcomes.
+    sentences : tuple of str
+        All of this that somebody should know.
     """
-    head = f"Standing back since row {count(since + 1)}: "
-    tail = (
-        " The model's own numbers are shown while score is kept, and the corrections come back by themselves once they "
-        "gain."
+
+    n_late: int
+    n_pending: int
+    n_expired: int
+    mean_delay: float
+    share: float
+    mean_share: float
+    engine_share: float
+    since: int | None
+    gained: float
+    log_e: float
+    sentences: tuple[str, ...]
+
+    @property
+    def dependent(self) -> bool:
+        """Whether delays were found to depend on outcomes."""
+        return self.log_e > shares.ALARM
+
+
+def lateness_report(rules: Rules, state: State) -> Lateness:
+    """The books of `state`, in words and numbers."""
+    ledger = state.ledger
+    first = state.shares[0 if rules.hint is not None else 1]
+    totals, rounds = first.totals, float(first.blocks[:, shares.N].sum())
+    known = float(totals[shares.KNOWN])
+    log_e, slope = shares.dependence(first)
+    since = int(totals[shares.SINCE]) if rounds else None
+    # Each rung has gained over its own base.
+    gained = -sum(float(each.totals[shares.SPENT]) for each in state.shares)
+    loss = float(totals[shares.MODEL])
+    report = Lateness(
+        ledger.n_late,
+        state.pending.open,
+        ledger.n_expired,
+        float(totals[shares.LAG]) / max(known, 1.0),
+        first.now,
+        float(first.blocks[:, shares.SHARES].sum()) / rounds if rounds else 0.0,
+        state.shares[1].now,
+        since,
+        gained / loss if loss > 0.0 else 0.0,
+        log_e,
+        (),
     )
-    if cost is None:
-        return head + "outcomes come late, and none could be judged so far." + tail
-    on = f"on the {counted(judged, 'outcome')} judged so far, "
-    if cost > 0.0:
-        spent = f"the corrections that were shown have cost {100.0 * cost:.2g} % of the model's loss"
-        return f"{head}{on}{spent}, with the worst assumed of outcomes that are out.{tail}"
-    return f"{head}{on}the corrections have not proved a gain that covers those whose outcomes are out.{tail}"
+    sentences = [shown(report, first)] if rounds and rules.protect != "nothing" else []
+    if report.dependent:
+        sentences.append(dependent_delays(log_e, slope, _scale(rules)))
+    if ledger.n_expired:
+        sentences.append(expired(ledger.n_expired))
+    object.__setattr__(report, "sentences", tuple(sentences))
+    return report
+
+
+def shown(report: Lateness, rung: Share) -> str:
+    """How much of the corrections is shown, since when, and what was gained or is missing."""
+    known = int(rung.totals[shares.KNOWN])
+    if known < shares.WAIT:
+        return (
+            f"The model's own numbers are shown: {counted(known, 'outcome')} of the {int(shares.WAIT)} that it takes "
+            f"{'is' if known == 1 else 'are'} known."
+        )
+    since = f"since row {count((report.since or 0) + 1)}"
+    gain = f"what was shown has {'gained' if report.gained >= 0.0 else 'lost'} {100.0 * abs(report.gained):.2g} %"
+    on = f"{gain} of the model's loss on the {counted(known, 'outcome')} known so far"
+    if report.share > 0.0:
+        return (
+            f"Corrections are shown {since}: a share of {report.share:.2f} now, {report.mean_share:.2f} on average; "
+            f"{on}."
+        )
+    blocks = rung.blocks[rung.blocks[:, shares.N] > 0.0]
+    half = int((2.0 * blocks[:, shares.KNOWN_OF] >= blocks[:, shares.N]).sum())
+    if half < shares.BLOCKS:
+        more = int((shares.BLOCKS - half) * rung.totals[shares.SPAN])
+        return f"The model's own numbers are shown {since}: outcomes of {count(more)} more rows are needed to judge."
+    if rung.totals[shares.SHARE] > 0.0:
+        return (
+            f"The model's own numbers are shown {since}: {on}, those that are out may cost more, and together that is "
+            f"beyond the {100.0 * max(rung.budget, rung.tolerance):.2g} % that may be spent."
+        )
+    return f"The model's own numbers are shown {since}: no correction has been found that gains; {on}."
 
 
 def dependent_delays(log_e: float, slope: float, scale: float | None) -> str:
@@ -63,8 +138,7 @@ def dependent_delays(log_e: float, slope: float, scale: float | None) -> str:
     return (
         "Outcomes that come late are not like those that come early: among forecasts made at the same time, those that "
         f"came ten times as late were {way}{size} on average (odds of {_odds(log_e)} against chance). What is learned "
-        "in the order of arrival is learned from a biased sample, so no correction is shown before it has proved a "
-        "gain, or what is held back is little beside what is known; order='forecast' (--order forecast) waits for the "
+        "in the order of arrival is learned from a biased sample; order='forecast' (--order forecast) waits for the "
         "slow ones."
     )
 
@@ -83,78 +157,6 @@ def expired(n: int) -> str:
 
 def _odds(log_e: float) -> str:
     return "more than a million to one" if log_e > 13.8 else f"{count(round(2.718281828459045**log_e, -2))} to one"
-
-
-@dataclass(frozen=True, slots=True)
-class Lateness:
-    """How late outcomes come, and what follows from it.
-
-    Parameters
-    ----------
-    n_late, n_pending, n_expired : int
-        Outcomes that came after a later forecast, forecasts that wait, and those that have waited for too long.
-    mean_delay : float
-        Forecasts made between a forecast and its outcome, on average over the outcomes of rounds with a hint since the
-        first was late.
-    standing_back : bool
-        Whether hints are shown as they are.
-    since : int or None
-        The round since which that is so, from 0.
-    n_stood_back : int
-        Rounds in which a hint was shown in place of what the engine said.
-    spent : float
-        What the corrections that were shown have cost, as a share of the model's loss on the outcomes judged, the worst
-        assumed of those that are not known; negative: gained.
-    log_e : float
-        Logarithm of the e-value against delays that do not depend on outcomes.
-    dependent_since : int or None
-        The round before which that exceeded ln 1000.
-    sentences : tuple of str
-        All of this that somebody should know.
-    """
-
-    n_late: int
-    n_pending: int
-    n_expired: int
-    mean_delay: float
-    standing_back: bool
-    since: int | None
-    n_stood_back: int
-    spent: float
-    log_e: float
-    dependent_since: int | None
-    sentences: tuple[str, ...]
-
-
-def lateness_report(rules: Rules, state: State) -> Lateness:
-    """The book of `state`, in words and numbers."""
-    totals, counts, ledger = state.gate.totals, state.gate.counts.tolist(), state.ledger
-    since = counts[gate.BACK_SINCE] if state.gate.shut else None
-    flagged = counts[gate.FLAGGED] if counts[gate.FLAGGED] >= 0 else None
-    judged, loss = int(totals[gate.JUDGED]), float(totals[gate.MODEL])
-    spent = float(totals[gate.SPENT]) / loss if loss > 0.0 else 0.0
-    book = totals[gate.SIZE + 1 :]
-    log_e = gate.log_evidence(book)
-    sentences = []
-    if since is not None:
-        sentences.append(standing_back(since, judged, spent if judged else None))
-    if flagged is not None:
-        sentences.append(dependent_delays(log_e, gate.slope(book), _scale(rules)))
-    if ledger.n_expired:
-        sentences.append(expired(ledger.n_expired))
-    return Lateness(
-        ledger.n_late,
-        state.pending.open,
-        ledger.n_expired,
-        float(totals[gate.LAGS]) / max(float(totals[gate.KNOWN]), 1.0),
-        since is not None,
-        since,
-        counts[gate.N_BACK],
-        spent,
-        log_e,
-        flagged,
-        tuple(sentences),
-    )
 
 
 def _scale(rules: Rules) -> float | None:

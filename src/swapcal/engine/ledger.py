@@ -25,9 +25,9 @@ class Ledger:
     (docs/guarantees.md, section 2): `drift`, by how much the potential may have risen beyond the draws; `reserved`, the
     size of the draws whose outcomes are out; and the largest that the sum of both ever was.
 
-    Where a forecaster stood back (`gate`), what was shown is not what was said: `standback_sums` is the sum of x V at
-    the model's own number, in the cell of its nearest value, less that of x V at what was said, in its own;
-    `shown_sums` the same for the visits. There is no room for `standback_sums` before the gate opens its book.
+    Where a share of a correction is shown (`share`), what was shown is not what was said: `moved_sums` is the sum of x
+    V at what was shown, in the cell of its nearest value, less that of x V at what was said, in its own; `moved_counts`
+    the same for the visits.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ class Ledger:
         Number of functions.
     """
 
-    __slots__ = ("drift", "rounding", "rounds", "shown_sums", "standback_sums", "sums", "totals")
+    __slots__ = ("drift", "moved_counts", "moved_sums", "rounding", "rounds", "sums", "totals")
 
     def __init__(self, capacity: int, n: int) -> None:
         self.sums = np.zeros((capacity, n))
         self.rounding = np.zeros((capacity, n))
-        self.standback_sums, self.shown_sums = np.zeros((0, n)), np.zeros(capacity)
+        self.moved_sums, self.moved_counts = np.zeros((capacity, n)), np.zeros(capacity)
         # Rounds, those whose outcome came late, and those that expired; in an array, because kernels count too.
         self.rounds: npt.NDArray[np.int64] = np.zeros(3, dtype=np.int64)
         self.drift = np.zeros(3)
@@ -107,17 +107,12 @@ class Ledger:
         self.rounds[0] += 1
         self.totals[FORECASTS] += value
 
-    def move(self, slot: int, cell: int, row: Row, v: float, v_model: float) -> None:
-        """What was shown was the model's own number, in the cell of its nearest value, and not what was said."""
-        self.standback_sums[slot, row.indices] -= row.values * v
-        self.standback_sums[cell, row.indices] += row.values * v_model
-        self.shown_sums[slot] -= 1.0
-        self.shown_sums[cell] += 1.0
-
-    def spread_out(self) -> None:
-        """Make room for what will be moved."""
-        if not len(self.standback_sums):
-            self.standback_sums = np.zeros_like(self.sums)
+    def move(self, slot: int, cell: int, row: Row, v: float, v_shown: float) -> None:
+        """What was shown, in the cell of its nearest value, was not what was said."""
+        self.moved_sums[slot, row.indices] -= row.values * v
+        self.moved_sums[cell, row.indices] += row.values * v_shown
+        self.moved_counts[slot] -= 1.0
+        self.moved_counts[cell] += 1.0
 
     def settle(
         self, evidence: Evidence, slot: int, row: Row, phi: float, v_evidence: float, open_rounds: int, *, latest: bool
@@ -137,14 +132,12 @@ class Ledger:
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` values."""
         self.sums, self.rounding = grown(self.sums, capacity), grown(self.rounding, capacity)
-        self.shown_sums = grown(self.shown_sums, capacity)
-        if len(self.standback_sums):
-            self.standback_sums = grown(self.standback_sums, capacity)
+        self.moved_sums, self.moved_counts = grown(self.moved_sums, capacity), grown(self.moved_counts, capacity)
 
-    def error(self, hypotheses: Hypotheses, counts: Float64Array, r: float) -> float:
-        """The swap multicalibration error of what was shown so far; `counts` are those of what was said."""
-        sums = self.sums + self.standback_sums if len(self.standback_sums) else self.sums
-        counts = counts + self.shown_sums
+    def error(self, hypotheses: Hypotheses, counts: Float64Array, r: float, *, said: bool = False) -> float:
+        """The swap multicalibration error of what was shown so far, or `said`, whose visits are the `counts`."""
+        sums = self.sums if said else self.sums + self.moved_sums
+        counts = counts if said else counts + self.moved_counts
         visited = counts > 0
         n = counts[visited]
         return float(np.sum(n * (hypotheses.supremum(sums[visited]) / n) ** r))

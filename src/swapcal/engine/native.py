@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swapcal.engine import gate, pending
+from swapcal.engine import pending
 from swapcal.engine.kernels import GOLDEN, mix64
 from swapcal.engine.ledger import Ledger
 from swapcal.engine.pending import Chunk, Errors, HeldRounds, Played, RoundInputs
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _WEIGHED = (AdaNormalHedge, Exponential, Squint, PNorm)
 _LEARNED = (GradientDescent, MultiplicativeWeights)
-_IN_KERNEL = {"by_slot": "born", "standback_sums": "apart", "shown_sums": "moved"}
+_IN_KERNEL = {"by_slot": "born", "moved_sums": "apart", "moved_counts": "moved"}
 # Arrays that every state has: their names in the kernel, and where they are.
 _ARRAYS = tuple(
     (f"{part}.{_IN_KERNEL.get(key, key)}", part, key)
@@ -36,7 +36,6 @@ _ARRAYS = tuple(
         ("record", HintRecord.__slots__),
         ("values", ("by_slot", "order", "ranked", "numbers", "gaps")),
         ("ledger", Ledger.__slots__),
-        ("gate", ("totals", "counts", "ring")),
         ("pending", ("flags", "numbers")),
         ("waiting", HeldRounds.__slots__),
     )
@@ -88,10 +87,11 @@ class NativeEngine:
             "jitter_seed": mix64(mix64(rules.seed) + GOLDEN),
             "flags": len(state.pending.flags),
             "window": state.pending.window,
-            "apart": len(state.ledger.standback_sums),
-            "cohorts": len(state.gate.ring),
         }
         arrays |= {f"evidence.{name}": array for name, array in state.evidence.arrays().items()}
+        for k, share in enumerate(state.shares):
+            arrays |= {f"share{k}.{name}": getattr(share, name) for name in ("totals", "blocks", "bins", "likely")}
+            settings |= {f"share{k}.{name}": getattr(share, name) for name in ("caution", "budget", "tolerance")}
         for name, part, key in _ARRAYS:
             arrays[name] = getattr(getattr(state, part), key)
         kernel: _native.Engine = self._native.Engine(settings, arrays, state.identity, model)
@@ -179,19 +179,7 @@ def _settled(rules: Rules) -> dict[str, Any]:
         "jitter": rules.jitter,
         "trust": rules.trust,
         "noise": NOISE,
-        "stand_back": rules.stand_back,
-        "gate_cohort": gate.COHORT,
-        "gate_spare": gate.SPARE,
-        "gate_cap": gate.CAP,
-        "gate_losses": gate.LOSSES,
-        "gate_deviations": gate.DEVIATIONS,
-        "gate_proof": gate.PROOF,
-        "gate_unsettled": gate.UNSETTLED,
-        "gate_generations": gate.GENERATIONS,
-        "gate_patience": gate.PATIENCE,
-        "gate_memory": gate.MEMORY,
-        "gate_alarm": gate.ALARM,
-        "gate_material": gate.MATERIAL,
+        "protects": rules.protect != "nothing",
     }
 
 

@@ -196,7 +196,8 @@ class RoundInputs(NamedTuple):
 class Played(NamedTuple):
     """What an update needs to know of the play: the slot, the other value, the evidence point, how, Phi at the draw.
 
-    And whether what was said was shown, or the model's own number.
+    And what was shown, and on the way to it the model's own number as the learning hint corrects it; None where no such
+    hint learns, or where nothing is corrected by a share.
     """
 
     slot: int
@@ -204,7 +205,8 @@ class Played(NamedTuple):
     evidence_at: float
     kind: str
     phi: float
-    followed: bool = True
+    shown: float
+    guided: float | None = None
 
 
 class Asked(NamedTuple):
@@ -298,14 +300,14 @@ class Engine(Protocol):
 # Rounds of recorded streams whose outcomes are out: all that their updates will need, in arrays.
 
 ROOM, WIDTH = 16, 4
-ROUND, SLOT, KIND, LENGTH, FOLLOWED = range(5)
-OTHER, POINT, PHI, HINT, BASE, LABEL, DUE = range(7)
+ROUND, SLOT, KIND, LENGTH = range(4)
+OTHER, POINT, PHI, SHOWN, HINT, BASE, GUIDED, LABEL, DUE = range(9)
 
 
 class HeldRounds:
     """A table with one line for each round that waits, whose lines are used again.
 
-    `run` keeps rounds here where outcomes are known late: who calls `predict` keeps the `Forecast`. A line takes 104
+    `run` keeps rounds here where outcomes are known late: who calls `predict` keeps the `Forecast`. A line takes 112
     bytes, 16 for each active entry (room is doubled), 8 for each feature and 2 for each expert of a learning hint.
 
     Parameters
@@ -319,8 +321,8 @@ class HeldRounds:
     __slots__ = ("counts", "entries", "features", "free", "indices", "numbers", "scores", "whole")
 
     def __init__(self, n_scores: int, n_features: int) -> None:
-        self.whole: IntArray = np.full((ROOM, 5), -1, dtype=np.int64)
-        self.numbers = np.zeros((ROOM, 7))
+        self.whole: IntArray = np.full((ROOM, LENGTH + 1), -1, dtype=np.int64)
+        self.numbers = np.zeros((ROOM, DUE + 1))
         self.scores: npt.NDArray[np.uint8] = np.zeros((ROOM, n_scores), dtype=np.uint8)
         self.features = np.zeros((ROOM, n_features))
         self.indices: IntArray = np.zeros((ROOM, WIDTH), dtype=np.int64)
@@ -363,9 +365,9 @@ class HeldRounds:
         self.room(len(row.indices))
         self.counts[0] -= 1
         line = int(self.free[self.counts[0]])
-        self.whole[line] = t, played.slot, KINDS.index(played.kind), len(row.indices), played.followed
-        guides = (np.nan if each is None else each for each in (case.hint, case.base))
-        self.numbers[line] = played.other, played.evidence_at, played.phi, *guides, label, due
+        self.whole[line] = t, played.slot, KINDS.index(played.kind), len(row.indices)
+        guides = (np.nan if each is None else each for each in (case.hint, case.base, played.guided))
+        self.numbers[line] = played.other, played.evidence_at, played.phi, played.shown, *guides, label, due
         if case.scores is not None:
             self.scores[line] = np.frombuffer(case.scores, dtype=np.uint8)
         if case.features is not None:
@@ -413,24 +415,25 @@ class HeldRounds:
         self.free[self.counts[0]] = line
         self.counts[0] += 1
 
-    def forecasts_of(self, lines: IntArray, values: Float64Array) -> Float64Array:
-        """The forecasts of rounds: the value in the slot, or the caller's own number where it stood back."""
-        whole = self.whole[lines]
-        return np.where(whole[:, FOLLOWED] != 0, values[whole[:, SLOT]], self.numbers[lines, BASE])
+    def forecasts_of(self, lines: IntArray) -> Float64Array:
+        """The forecasts of rounds, as they were shown."""
+        shown: Float64Array = self.numbers[lines, SHOWN]
+        return shown
 
     def take(self, line: int) -> tuple[RoundInputs, Played, int, float]:
         """Give a round back, and free its line."""
-        t, slot, kind, length, followed = self.whole[line].tolist()
-        other, point, phi, hint, base, label, _ = self.numbers[line].tolist()
+        t, slot, kind, length = self.whole[line].tolist()
+        other, point, phi, shown, *guides, label, _ = self.numbers[line].tolist()
+        hint, base, guided = (None if np.isnan(each) else each for each in guides)
         case = RoundInputs(
             Row(self.indices[line, :length].copy(), self.entries[line, :length].copy()),
-            None if np.isnan(hint) else hint,
-            None if np.isnan(base) else base,
+            hint,
+            base,
             self.features[line].copy() if self.features.shape[1] else None,
             self.scores[line].tobytes() if self.scores.shape[1] else None,
         )
         self._free(line)
-        return case, Played(slot, other, point, KINDS[kind], phi, bool(followed)), t, label
+        return case, Played(slot, other, point, KINDS[kind], phi, shown, guided), t, label
 
     def arrays(self) -> dict[str, Any]:
         """The lines in use, in the order of their rounds."""

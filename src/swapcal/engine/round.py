@@ -11,21 +11,25 @@
 | 7: feed the gains to the expert algorithm | `Round.learn` and `Evidence.record` |
 """
 
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from swapcal import inputs
 from swapcal.engine import pending
-from swapcal.engine.gate import RoundCost
 from swapcal.engine.kernels import uniform
 from swapcal.engine.ledger import RESERVED
 from swapcal.engine.native import NativeEngine, has_kernel
 from swapcal.engine.pending import Chunk, Engine, Errors, Played, RoundInputs
+from swapcal.engine.share import Share
 from swapcal.engine.state import Rules, State
 from swapcal.engine.values import FIRST, HINTED, PAIR, Play, Values, adds, cut, outright, search, trusted
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
+from swapcal.hints import OnlineRegression
 from swapcal.protocols import Row
 from swapcal.typing import Float64Array
 
@@ -146,8 +150,9 @@ class Round:
 
     def __init__(self, rules: Rules, state: State, *, native: Any) -> None:
         self.rules, self.state = rules, state
-        # A learner of the user's own may fail where ours do not.
-        self._fallible = not has_kernel(state)
+        # A learner, a hint or a V of the user's own may fail where ours do not.
+        own_hint = rules.hint is not None and type(rules.hint) is not OnlineRegression
+        self._fallible = not has_kernel(state) or own_hint or not rules.property.kernel["property"]
         self.engine: Engine = PythonEngine(rules, state)
         if native is not None and has_kernel(state):
             self.engine = NativeEngine(rules, state, native)
@@ -160,7 +165,7 @@ class Round:
         t, played, probability = self.play(case)
         value = float(self.state.values.by_slot[played.slot])
         forecast = Forecast(
-            value=value if played.followed or base is None else base,
+            value=played.shown,
             round=t,
             forecaster=self.state.identity,
             other=played.other,
@@ -173,7 +178,8 @@ class Round:
             base=case.base,
             features=None if case.features is None else tuple(case.features.tolist()),
             scores=case.scores,
-            said=None if played.followed else value,
+            guided=played.guided,
+            said=None if played.shown == value else value,
         )
         object.__setattr__(forecast, "forecaster", self.state.identity)
         self.state.pending.tag(t, self.engine.round_tag(forecast))
@@ -189,15 +195,12 @@ class Round:
             start.spread(FIRST)
             return {start.value(start.nearest(0.5 * (start.low + start.high))): 1.0}
         play = self.engine.play(case)
-        if play.lower == FRESH:
-            return {float(case.hint or 0.0): 1.0}
+        if play.lower == FRESH and case.hint is not None:
+            return {self._show(case, case.hint, copy.deepcopy(self.state.shares))[1]: 1.0}
         chances: dict[float, float] = {}
         for slot, chance in ((play.lower, play.p_lower), (play.upper, 1.0 - play.p_lower)):
-            value = float(values.by_slot[slot])
-            pending = self.state.pending
-            follows = case.base is None or self.state.gate.follows(pending.issued, value, case.base, pending.open + 1)
-            shown = value if follows or case.base is None else case.base
             if chance > 0.0:
+                _, shown = self._show(case, float(values.by_slot[slot]), copy.deepcopy(self.state.shares))
                 chances[shown] = chances.get(shown, 0.0) + chance
         return chances
 
@@ -236,15 +239,14 @@ class Round:
         value = forecast.value if forecast.said is None else forecast.said
         slot, (low, high) = state.values.find(value), self.rules.property.domain
         row = inputs.stored_row(forecast.indices, forecast.values, self.rules.functions.n)
-        points = (forecast.evidence_at, forecast.hint, forecast.base)
+        points = (forecast.evidence_at, forecast.hint, forecast.base, forecast.value, forecast.guided)
         inside = all(each is None or low <= each <= high for each in points)
-        inside = inside and (forecast.said is None or forecast.base is not None)
         if slot < 0 or state.values.find(forecast.other) < 0 or not inside:
             raise UnknownForecast(f"{forecast!r} is not on this forecaster's grid; it was changed after it was made")
         extra = None if forecast.features is None else np.array(forecast.features)
         case = RoundInputs(row, forecast.hint, forecast.base, extra, forecast.scores)
-        followed = forecast.said is None
-        return case, Played(slot, forecast.other, forecast.evidence_at, forecast.kind, forecast.phi, followed)
+        shown, guided = forecast.value, forecast.guided
+        return case, Played(slot, forecast.other, forecast.evidence_at, forecast.kind, forecast.phi, shown, guided)
 
     def inputs(self, row: Row, base: float | None, extra: Float64Array | None) -> RoundInputs:
         """All that is known before the forecast: the learning hint's word, and its level set in the context."""
@@ -266,37 +268,69 @@ class Round:
         A first grid, or a value for a hint that has none near it, is made on the way. All that may fail, such as a V of
         the user's own, comes before the round is open.
         """
-        values, gate, base = self.state.values, self.state.gate, case.base
+        values = self.state.values
         if not values.n and case.hint is None:
             values.spread(FIRST)
         play = self.engine.play(case)
         fresh = case.hint if play.lower == FRESH else None
         lower = uniform(self.rules.seed, self.state.pending.issued) < play.p_lower
         value = float(values.by_slot[play.lower if lower else play.upper]) if fresh is None else fresh
-        worst = gate.stakes.worst(value, base) if base is not None and (gate.open or self._late()) else 0.0
+        with self._undone():
+            guided, shown = self._show(case, value, self.state.shares)
         if fresh is not None:
             play = outright(self.add(value), play.kind)
             self.state.record.totals[4] += 1.0
         t = self.open()
         slot, phi = self.draw(play, lower)
-        followed = not gate.open or base is None or gate.show(t, value, base, worst, self.state.pending.open)
         other = float(values.by_slot[play.lower + play.upper - slot])
         point = value if play.evidence_at is None else play.evidence_at
         probability = play.p_lower if slot == play.lower else 1.0 - play.p_lower
-        return t, Played(slot, other, point, play.kind, phi, followed), probability
+        return t, Played(slot, other, point, play.kind, phi, shown, guided), probability
 
-    def _late(self) -> bool:
-        """Whether the next round opens the gate's book."""
-        pending, ledger = self.state.pending, self.state.ledger
-        return self.state.gate.due(pending.open, ledger.n_rounds, ledger.n_late)
+    def _show(self, case: RoundInputs, value: float, shares: tuple[Share, ...]) -> tuple[float | None, float]:
+        """What the hint makes of the model in the next round, and what is shown, where `value` is said."""
+        if self.rules.protect == "nothing" or case.hint is None:
+            return None, value
+        t, guided = self.state.pending.issued, None
+        if self.rules.hint is not None:
+            guided = case.hint if case.base is None else shares[0].show(t, case.hint, case.base)
+        base = case.base if guided is None else guided
+        return guided, value if base is None else shares[1].show(t, value, base)
+
+    def _rungs(self, case: RoundInputs, played: Played) -> Iterator[tuple[Share, float, float, float]]:
+        """The shares that a round has met: each with what was said, its base, and what was shown."""
+        if self.rules.protect == "nothing" or case.hint is None:
+            return
+        shares, value = self.state.shares, float(self.state.values.by_slot[played.slot])
+        if played.guided is not None and case.base is not None:
+            yield shares[0], case.hint, case.base, played.guided
+        base = case.base if played.guided is None else played.guided
+        if base is not None:
+            yield shares[1], value, base, played.shown
+
+    @contextmanager
+    def _undone(self) -> Iterator[None]:
+        """What fails in between, as a V or a learner of the user's own may, leaves no trace."""
+        state = self.state
+        if not self._fallible:
+            yield
+            return
+        drift, totals = state.ledger.drift.copy(), state.ledger.totals.copy()
+        hint = None if state.hint is None else {name: array.copy() for name, array in state.hint.arrays().items()}
+        shares = [copy.deepcopy(share.arrays()) for share in state.shares]
+        try:
+            yield
+        except BaseException:
+            state.ledger.drift[:], state.ledger.totals[:] = drift, totals
+            if state.hint is not None and hint is not None:
+                state.hint.restore(hint)
+            for share, arrays in zip(state.shares, shares, strict=True):
+                share.restore(arrays)
+            raise
 
     def open(self) -> int:
         """The number of a new round. One that has waited for too long expires for it."""
-        gate, pending = self.state.gate, self.state.pending
-        if self._late():
-            gate.begin(pending.issued)
         self.make_room()
-        gate.judge(pending.issued)
         t, expired = self.state.pending.issue()
         self.state.ledger.rounds[2] += expired
         return t
@@ -313,55 +347,23 @@ class Round:
         state = self.state
         errors = self._errors(case, played, self.rules.jittered(label, t))
         lag = state.pending.issued - 1 - t
-        stake, noted = self._stake(case, played, label, t), self._noted(case, played, label, t)
-        drift, totals = state.ledger.drift.copy(), state.ledger.totals.copy()
-        model = self._hint_arrays() if self._fallible else None
-        if state.hint is not None:
-            own = case.row.indices < self.rules.hypotheses.n
-            row = Row(case.row.indices[own], case.row.values[own])
-            state.hint.update(row, case.features, case.base, label, case.hint, case.scores)
-        try:
+        moved = played.shown != float(state.values.by_slot[played.slot])
+        cell = state.values.slot(state.values.nearest(played.shown)) if moved else -1
+        v = inputs.identified(self.rules.property, played.shown, self.rules.jittered(label, t)) if moved else 0.0
+        with self._undone():
+            for share, said, base, shown in self._rungs(case, played):
+                share.learn(t, said, base, shown, label, lag)
+            if state.hint is not None:
+                own = case.row.indices < self.rules.hypotheses.n
+                row = Row(case.row.indices[own], case.row.values[own])
+                state.hint.update(row, case.features, case.base, label, case.hint, case.scores)
             middle = self.engine.learn(case, played, errors, t)
-        except BaseException:
-            state.ledger.drift[:], state.ledger.totals[:] = drift, totals
-            if state.hint is not None and model is not None:
-                state.hint.restore(model)
-            raise
         state.ledger.rounds[1] += lag > 0
-        if noted is not None:
-            state.gate.note(noted)
-        if stake is not None:
-            outcome, worst, cell, v = stake
-            state.gate.learn(t, outcome, worst, played.followed, lag)
-            if not played.followed:
-                state.ledger.move(played.slot, cell, case.row, errors.forecast, v)
+        if moved:
+            state.ledger.move(played.slot, cell, case.row, errors.forecast, v)
         if middle is not None:
             self.add(middle)
         self.after_update(case.hint)
-
-    def _stake(
-        self, case: RoundInputs, played: Played, label: float, t: int
-    ) -> tuple[RoundCost, float, int, float] | None:
-        """What the outcome says to the gate: losses, and where the model's own number lies, with V there."""
-        state, base = self.state, case.base
-        if base is None or not state.gate.holds(t):
-            return None
-        value, stakes, cell, v = float(state.values.by_slot[played.slot]), state.gate.stakes, -1, 0.0
-        if not played.followed:
-            cell = state.values.slot(state.values.nearest(base))
-            v = inputs.identified(self.rules.property, base, self.rules.jittered(label, t))
-        return stakes.outcome(value, base, label), stakes.worst(value, base), cell, v
-
-    def _noted(self, case: RoundInputs, played: Played, label: float, t: int) -> RoundCost | None:
-        """What an outcome says to a gate that is closed, if nothing is out but its own round."""
-        state, base = self.state, case.base
-        if base is None or state.gate.open or state.pending.open != 1 or t != state.pending.issued - 1:
-            return None
-        return state.gate.stakes.outcome(float(state.values.by_slot[played.slot]), base, label)
-
-    def _hint_arrays(self) -> dict[str, Float64Array] | None:
-        hint = self.state.hint
-        return None if hint is None else {name: array.copy() for name, array in hint.arrays().items()}
 
     def _errors(self, case: RoundInputs, played: Played, label: float) -> Errors:
         values, target = self.state.values, self.rules.property
@@ -389,8 +391,9 @@ class Round:
     def forget(self, case: RoundInputs, played: Played, t: int) -> None:
         """Close a round whose outcome is not known and will not be."""
         state = self.state
-        if case.base is not None:
-            state.gate.drop(t, float(state.values.by_slot[played.slot]), case.base, played.followed)
+        with self._undone():
+            for share, said, base, shown in self._rungs(case, played):
+                share.drop(t, said, base, shown)
         reserved = state.ledger.drift[RESERVED] - state.evidence.reserve(played.phi)
         state.ledger.drift[RESERVED] = reserved if state.pending.open > 1 else 0.0
         state.pending.close(t)
@@ -419,12 +422,6 @@ class Round:
             crowded = True
         if state.pending.full:
             state.pending.grow()
-            crowded = True
-        if state.gate.open and not len(state.ledger.standback_sums):
-            state.ledger.spread_out()
-            crowded = True
-        if state.gate.full(state.pending.issued):
-            state.gate.grow(state.pending.issued)
             crowded = True
         if crowded:
             self.engine.assemble()

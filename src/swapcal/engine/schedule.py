@@ -348,7 +348,7 @@ def fill_in(round: Round, rounds: Any, y: Any, known: Any) -> Float64Array:
     numbers = inputs.vector(rounds, "rounds")
     labels = rules.labels(inputs.vector(y, "y", len(numbers)))
     lines, due = blanks(state.pending, state.waiting, numbers, known)
-    shown = state.waiting.forecasts_of(lines, state.values.by_slot)
+    shown = state.waiting.forecasts_of(lines)
     now = lines[np.isnan(due)]
     before = state.snapshot()
     try:
@@ -485,8 +485,7 @@ class _RoundPlayer:
         extra = None if part.features is None else part.features[t]
         case = playing.inputs(row, None if math.isnan(hint) else hint, extra)
         opened, played, _ = playing.play(case)
-        value = float(playing.state.values.by_slot[played.slot])
-        part.out[t] = value if played.followed else case.base
+        part.out[t] = played.shown
         return _RoundTicket(case, played, opened)
 
     def learn(self, ticket: _RoundTicket, y: float) -> None:

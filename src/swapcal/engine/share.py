@@ -53,6 +53,8 @@ from swapcal.typing import Float64Array
 # Outcomes that are known before anything is shown; rounds of a block at first; how many mean sizes of V are plausible
 # for an outcome that is out; rows of an occasion, at least; variance of the slope beforehand.
 WAIT, SPAN_AT_FIRST, PLAUSIBLE, FEW, PRIOR = 32.0, 64.0, 2.5, 8.0, 0.25
+# Blocks that are at least half known, before anything is shown.
+BLOCKS = 6
 DRIFTS = (0.0, 1e-4, 1e-2)
 SHARED = (1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9)
 # Bins of lags, three for each doubling.
@@ -103,8 +105,11 @@ COUNT, SUM, SQUARE, SIZE = range(4)
     MOVE,
     MOVE_SQUARE,
     ARRIVED,
-) = range(36)
-N_TOTALS = 36
+    ON,
+    SINCE,
+    LAG,
+) = range(39)
+N_TOTALS = 39
 
 
 class Losses:
@@ -187,12 +192,19 @@ class Share:
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state."""
-        return {"totals": self.totals, "blocks": self.blocks, "bins": self.bins, "likely": self.likely}
+        blocks = self.blocks[: self.n_blocks]
+        return {"totals": self.totals, "blocks": blocks, "bins": self.bins, "likely": self.likely}
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
         """Continue from what `arrays` held."""
-        for name, array in self.arrays().items():
-            array[...] = arrays[name]
+        self.totals[:], self.bins[:], self.likely[:] = arrays["totals"], arrays["bins"], arrays["likely"]
+        self.blocks[: len(arrays["blocks"])] = arrays["blocks"]
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks that have been begun."""
+        begun = int(self.totals[LAST])
+        return begun + 1 if self.blocks[: begun + 1, N].any() else 0
 
     @property
     def now(self) -> float:
@@ -236,6 +248,8 @@ class Share:
                 self._look(int(totals[LAST]))
         d, k = said - base, self.now
         worst, block = self._worst(base, d), self.blocks[int(totals[LAST])]
+        if (k > 0.0) != (totals[ON] > 0.0):
+            totals[ON], totals[SINCE] = float(k > 0.0), float(t)
         block[N] += 1.0
         block[WEIGHT] += d * d
         block[WORST] += worst
@@ -253,7 +267,8 @@ class Share:
         spent = losses.over(shown, base, y) if shown != base else 0.0
         over = losses.over(said, base, y)
         d, r, target = said - base, -v, losses.property
-        worth, block, far = d * r, self.blocks[t // int(totals[SPAN])], math.log(1.0 + lag)
+        worth, far = d * r, math.log(1.0 + lag)
+        block = self.blocks[min(t // int(totals[SPAN]), len(self.blocks) - 1)]
         if not losses.binary and not (y == target.low or y == target.high):
             totals[INSIDE] += 1.0
         totals[KNOWN] += 1.0
@@ -261,6 +276,7 @@ class Share:
         totals[DISTANCE] += abs(losses.point(y) - base)
         totals[SIZES] += abs(r)
         totals[SPENT] += spent
+        totals[LAG] += lag
         self.bins[_bin(float(lag))] += (1.0, worth, worth * worth, d * d)
         block[KNOWN_OF] += 1.0
         block[WORTH] += worth
@@ -275,7 +291,7 @@ class Share:
 
     def drop(self, t: int, said: float, base: float, shown: float) -> None:
         """Round `t` has no outcome and will have none."""
-        block, d = self.blocks[t // int(self.totals[SPAN])], said - base
+        block, d = self.blocks[min(t // int(self.totals[SPAN]), len(self.blocks) - 1)], said - base
         if block[N] <= block[KNOWN_OF]:
             return
         share, size = (shown - base) / d if d != 0.0 else 0.0, (shown - base) * (shown - base)
@@ -361,7 +377,7 @@ class Share:
                 sum_x += worth
                 sum_w += bend * row[WEIGHT]
                 pairs += row[PAIRS]
-        if counted < 6 or not sum_w > 0.0:
+        if counted < BLOCKS or not sum_w > 0.0:
             return
         slope = sum_x / sum_w
         rests = [
@@ -420,7 +436,7 @@ def _worth(row: list[float], tail: tuple[float, ...], never: float) -> tuple[flo
 def _together(rests: list[float], squares: float) -> float:
     """By how much neighbors vary more together than alone; 1 or more."""
     most, g = 1.0, 2
-    while len(rests) // g >= 6 and squares > 0.0:
+    while len(rests) // g >= BLOCKS and squares > 0.0:
         together = 0.0
         for part in range(len(rests) // g):
             total = 0.0

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import math
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -12,16 +13,31 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal import hints, hypotheses, inputs, properties
-from swapcal.engine.gate import COHORT, FRONT, WIDTH, Gate, LossBounds
 from swapcal.engine.kernels import mix64, uniform
 from swapcal.engine.ledger import Ledger, TieDetector
-from swapcal.engine.pending import BASE, HINT, LENGTH, OTHER, PHI, POINT, ROUND, HeldRounds, OpenRounds
+from swapcal.engine.pending import (
+    BASE,
+    DUE,
+    GUIDED,
+    HINT,
+    LENGTH,
+    OTHER,
+    POINT,
+    ROUND,
+    SHOWN,
+    HeldRounds,
+    OpenRounds,
+)
+from swapcal.engine.share import CAUTION, LAST, MOST_BLOCKS, SPAN, SPAN_AT_FIRST, Losses, Share
 from swapcal.engine.values import ROOM, Grid, HintRecord, Values
 from swapcal.errors import InvalidInput, StateFileError, SwapcalError
 from swapcal.forecast import KINDS, SHORTEST, Identity
 from swapcal.protocols import Elicitable, Evidence, HintState, Hypotheses, LearningHint, Row
 from swapcal.state import Layout, Packed, Saved, Shape, check_bounds
 from swapcal.typing import Float64Array
+
+# What may be protected, and the share of the base's loss that may be spent for it.
+BUDGETS = {"loss": 0.002, "calibration": 0.01, "nothing": 1.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +56,9 @@ class Rules:
     outside: str = "error"
     jitter: float = 0.0
     max_pending: int = 1 << 20
-    stand_back: bool = True
+    protect: str = "loss"
+    budget: float | None = None
+    blocks: int = MOST_BLOCKS
     # The class with the level sets of the hint behind its own functions.
     functions: Hypotheses = field(init=False)
     # What an engine has worked out from the rules, whatever their seed is; shared with those of another seed.
@@ -61,7 +79,9 @@ class Rules:
             "outside": inputs.one_of(self.outside, "outside", ("error", "clip")),
             "jitter": inputs.number(self.jitter, "jitter", 0.0, self.property.high - self.property.low),
             "max_pending": inputs.integer(self.max_pending, "max_pending", 1),
-            "stand_back": inputs.flag(self.stand_back, "stand_back"),
+            "protect": inputs.one_of(self.protect, "protect", tuple(BUDGETS)),
+            "budget": None if self.budget is None else inputs.number(self.budget, "budget", 0.0, 1.0),
+            "blocks": min(inputs.integer(self.blocks, "blocks", 8), MOST_BLOCKS),
         }
         extended = getattr(self.hypotheses, "extended", None)
         levels = settled["levels"]
@@ -160,7 +180,7 @@ _NOTHING = Row(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 class State:
-    """Values, evidence, the hint's record, ledger, open rounds, the gate, the learning hint, labels that heap.
+    """Values, evidence, the hint's record, ledger, open rounds, the shares, the learning hint, labels that heap.
 
     `hinted` says whether a hint has been learned from. The identity is that of the forecaster, which its forecasts
     carry. All but the last two are arrays that kernels change in place; after `grow` and `restore` they are others.
@@ -168,13 +188,13 @@ class State:
 
     __slots__ = (
         "evidence",
-        "gate",
         "hint",
         "hinted",
         "identity",
         "ledger",
         "pending",
         "record",
+        "shares",
         "ties",
         "values",
         "waiting",
@@ -197,7 +217,10 @@ class State:
         if rules.hint is not None:
             self.hint = rules.hint.start(rules.property, rules.hypotheses.n)
         self.pending = OpenRounds(rules.max_pending)
-        self.gate = Gate(LossBounds(rules.property), rules.stand_back)
+        budget = BUDGETS[rules.protect] if rules.budget is None else rules.budget
+        losses, tolerance = Losses(rules.property), budget if rules.protect == "calibration" else 0.0
+        # Of the learning hint over the model's own number, and of the engine over that.
+        self.shares = tuple(Share(losses, caution, budget, tolerance, rules.blocks) for caution in CAUTION)
         if "n_scores" not in rules.settled:
             answer = None if self.hint is None else self.hint.said(_NOTHING, np.zeros(rules.n_features), None)
             rules.settled["n_scores"] = 0 if answer is None else len(answer[1])
@@ -228,8 +251,8 @@ class State:
             "n_late": ledger.n_late,
             "n_expired": ledger.n_expired,
             "n_waiting": self.waiting.n,
-            "n_cohorts": len(self.gate.cohorts(self.pending.issued)),
-            "n_standback": n if len(ledger.standback_sums) else 0,
+            "n_moved": n if ledger.moved_counts.any() or ledger.moved_sums.any() else 0,
+            **{f"n_blocks{k}": share.n_blocks for k, share in enumerate(self.shares)},
             "width": self.waiting.indices.shape[1],
             "hinted": self.hinted,
             "identity": str(self.identity),
@@ -239,14 +262,18 @@ class State:
         arrays: Arrays = {
             "ledger.sums": ledger.sums[:n],
             "ledger.rounding": ledger.rounding[:n],
-            "ledger.standback_sums": ledger.standback_sums[:n],
-            "ledger.shown_sums": ledger.shown_sums[:n],
             "ledger.drift": ledger.drift,
             "ledger.totals": ledger.totals,
             "pending.rounds": rounds,
             "pending.marks": self.pending.marks(rounds),
         }
-        arrays |= {f"gate.{key}": each for key, each in self.gate.arrays(self.pending.issued).items()}
+        n_moved = counters["n_moved"]
+        arrays["ledger.moved_sums"], arrays["ledger.moved_counts"] = (
+            ledger.moved_sums[:n_moved],
+            ledger.moved_counts[:n_moved],
+        )
+        for k, share in enumerate(self.shares):
+            arrays |= {f"share{k}.{key}": each for key, each in share.arrays().items()}
         for name in PARTS:
             part = getattr(self, name)
             if part is not None:
@@ -264,7 +291,7 @@ class State:
     def fill(self, counters: dict[str, Any], arrays: Arrays) -> None:
         """Put a `snapshot` into a state that has just been started, with room for its values."""
         n, room = counters["n_values"], self.values.capacity
-        parts: dict[str, Arrays] = {name: {} for name in (*PARTS, "ledger", "pending", "gate")}
+        parts: dict[str, Arrays] = {name: {} for name in (*PARTS, "ledger", "pending", "share0", "share1")}
         for name, array in arrays.items():
             owner, _, key = name.partition(".")
             parts[owner][key] = array
@@ -278,11 +305,12 @@ class State:
         ledger.sums[:n], ledger.rounding[:n] = arrays["ledger.sums"], arrays["ledger.rounding"]
         ledger.drift[:] = arrays["ledger.drift"]
         ledger.totals[: len(arrays["ledger.totals"])] = arrays["ledger.totals"]
-        ledger.shown_sums[:n] = arrays["ledger.shown_sums"]
-        self.gate.restore(parts["gate"])
-        if self.gate.open:
-            ledger.spread_out()
-            ledger.standback_sums[: counters["n_standback"]] = arrays["ledger.standback_sums"]
+        n_moved = counters["n_moved"]
+        ledger.moved_sums[:n_moved], ledger.moved_counts[:n_moved] = (
+            arrays[f"ledger.moved_{name}"] for name in ("sums", "counts")
+        )
+        for k, share in enumerate(self.shares):
+            share.restore(parts[f"share{k}"])
         ledger.rounds[:] = counters["n_rounds"], counters["n_late"], counters["n_expired"]
         self.pending.restore(counters["issued"], arrays["pending.rounds"], arrays["pending.marks"])
         self.hinted = counters["hinted"]
@@ -297,13 +325,12 @@ class State:
 _DTYPES: dict[str, type[np.generic]] = {
     "pending.rounds": np.int64,
     "pending.marks": np.uint32,
-    "gate.counts": np.int64,
     "waiting.whole": np.int64,
     "waiting.indices": np.int64,
     "waiting.scores": np.uint8,
 }
 
-_SIZES = ("n_values", "open", "n_waiting", "width", "n_cohorts", "n_standback")
+_SIZES = ("n_values", "open", "n_waiting", "width", "n_moved", "n_blocks0", "n_blocks1")
 _COUNTERS = (*_SIZES, "issued", "n_rounds", "n_late", "n_expired")
 _LINES = tuple(f"waiting.{name}" for name in ("whole", "numbers", "scores", "features", "indices", "entries"))
 # Stored as a difference of bits, and numbers that may be missing.
@@ -424,24 +451,21 @@ class _Configuration:
 
 def _dims(rules: Rules, state: State, counters: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """The dimensions of all arrays but the atoms', whose number varies."""
-    n, (n_values, n_open, n_waiting, width, n_cohorts, n_standback) = (
+    n, (n_values, n_open, n_waiting, width, n_moved, *n_blocks) = (
         rules.functions.n,
         (counters[name] for name in _SIZES),
     )
     dims: dict[str, tuple[int, ...]] = {
         "ledger.sums": (n_values, n),
         "ledger.rounding": (n_values, n),
-        "ledger.standback_sums": (n_standback, n),
-        "ledger.shown_sums": (n_values,),
+        "ledger.moved_sums": (n_moved, n),
+        "ledger.moved_counts": (n_moved,),
         "ledger.drift": state.ledger.drift.shape,
         "ledger.totals": state.ledger.totals.shape,
         "pending.rounds": (n_open,),
         "pending.marks": (n_open,),
-        "gate.totals": state.gate.totals.shape,
-        "gate.counts": state.gate.counts.shape,
-        "gate.cohorts": (n_cohorts, WIDTH),
-        "waiting.whole": (n_waiting, 5),
-        "waiting.numbers": (n_waiting, 7),
+        "waiting.whole": (n_waiting, LENGTH + 1),
+        "waiting.numbers": (n_waiting, DUE + 1),
         "waiting.scores": (n_waiting, state.waiting.scores.shape[1]),
         "waiting.features": (n_waiting, rules.n_features),
         "waiting.indices": (n_waiting, width),
@@ -449,6 +473,9 @@ def _dims(rules: Rules, state: State, counters: dict[str, Any]) -> dict[str, tup
         "values.by_slot": (n_values,),
         "values.gaps": (n_values + 1, 3),
     }
+    for k, share in enumerate(state.shares):
+        dims |= {f"share{k}.{key}": array.shape for key, array in share.arrays().items()}
+        dims[f"share{k}.blocks"] = (n_blocks[k], share.blocks.shape[1])
     # Evidence has a row for each value that there is room for.
     dims |= {f"evidence.{key}": (n_values, *array.shape[1:]) for key, array in state.evidence.arrays().items()}
     for name, part in (("record", state.record), ("hint", state.hint)):
@@ -464,22 +491,23 @@ def _check_bounds(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> Non
     check_bounds("values.by_slot", arrays["values.by_slot"], low, high)
     if not np.isfinite(arrays["ledger.sums"]).all():
         raise StateFileError("this saved state is damaged: it holds something other than finite numbers")
-    sound = counters["n_rounds"] + counters["open"] <= issued and counters["n_standback"] in (0, n_values)
+    sound = counters["n_rounds"] + counters["open"] <= issued and counters["n_moved"] in (0, n_values)
     if len(rounds):
         check_bounds("pending.rounds", rounds, max(issued - rules.max_pending, 0), issued - 1)
         check_bounds("pending.marks", arrays["pending.marks"], 1)
         sound = sound and bool((np.diff(rounds) > 0).all())
-    begin, front = arrays["gate.counts"].tolist()[: FRONT + 1]
-    check_bounds("gate.counts", arrays["gate.counts"], (-1, 0, 0, 0, 0, 0, -1, -1), issued + 1)
-    sound = sound and counters["n_cohorts"] == (0 if begin < 0 else max((issued - 1) // COHORT - front + 1, 0))
+    for k in range(len(CAUTION)):
+        span, last = arrays[f"share{k}.totals"][[SPAN, LAST]].tolist()
+        sound = sound and SPAN_AT_FIRST <= span < _MOST and math.log2(span) % 1.0 == 0.0
+        sound = sound and counters[f"n_blocks{k}"] <= rules.blocks and 0.0 <= last < rules.blocks and last % 1.0 == 0.0
     if counters["n_waiting"]:
         whole, indices, width = arrays["waiting.whole"], arrays["waiting.indices"], counters["width"]
-        highest = (issued - 1, n_values - 1, len(KINDS) - 1, width, 1)
+        highest = (issued - 1, n_values - 1, len(KINDS) - 1, width)
         check_bounds("waiting.whole", whole, 0, highest)
         check_bounds("waiting.indices", indices, 0, rules.functions.n - 1)
         numbers = arrays["waiting.numbers"]
-        check_bounds("waiting.numbers", numbers[:, (OTHER, POINT, HINT, BASE)], low, high)
-        sound = sound and bool(np.isfinite(numbers[:, : PHI + 1]).all())
+        check_bounds("waiting.numbers", numbers[:, (OTHER, POINT, SHOWN, HINT, BASE, GUIDED)], low, high)
+        sound = sound and bool(np.isfinite(numbers[:, : SHOWN + 1]).all())
         active = np.arange(1, width) < whole[:, LENGTH, None]
         sound = sound and bool((np.diff(indices, axis=1)[active] > 0).all())
         sound = sound and bool(np.isin(whole[:, ROUND], rounds).all() and (np.diff(whole[:, ROUND]) > 0).all())

@@ -309,16 +309,18 @@ UNKNOWN = (
 )
 
 
-def so_far(rules: "Rules", state: "State", delta: float) -> Guarantee:
+def so_far(rules: "Rules", state: "State", delta: float, *, said: bool = False) -> Guarantee:
     """The theorem on the rounds so far: with their visits, spread, rounding and draws, and no assumption on labels.
+
+    Of what was shown, or `said`: how far the two lie apart counts as rounding.
 
     The smaller of theorem A' or B and, where the evidence knows how far its potential is from the least it can be,
     theorem C; each with half of delta.
     """
     n, ledger, counts = state.values.n, state.ledger, state.counts
     drift = ledger.drift.tolist()
-    stood_back = bool(ledger.standback_sums.any())
-    between = ledger.rounding[:n] + ledger.standback_sums[:n] if stood_back else ledger.rounding[:n]
+    moved = not said and bool(ledger.moved_sums.any())
+    between = ledger.rounding[:n] + ledger.moved_sums[:n] if moved else ledger.rounding[:n]
     half = 0.5 * delta
     variance = float(ledger.totals[VARIANCE]) + float(ledger.totals[LATEST])
     luck, most = float(ledger.totals[LUCK]), most_luck(variance, half)
@@ -331,23 +333,23 @@ def so_far(rules: "Rules", state: "State", delta: float) -> Guarantee:
         rounding=rules.functions.supremum(between),
         drift=drift[DRIFT] + drift[RESERVED],
         peak=drift[PEAK],
-        shown=counts + ledger.shown_sums[:n] if stood_back else None,
+        shown=counts + ledger.moved_counts[:n] if moved else None,
         luck=most - luck,
         reserved=drift[RESERVED],
     )
     notes: tuple[str, ...] = ()
     if rules.jitter:
         notes = (f"labels are those spread by jitter={rules.jitter:g}, for which the error is counted too",)
-    if stood_back:
-        notes += ("where the model's own number was shown, it counts in the cell of the value nearest to it",)
+    if moved:
+        notes += ("what was shown counts in the cell of the value nearest to it",)
     value, theorem = state.evidence.bound(tally, rules.r, half), state.evidence.theorem
     # Theorem C is about what was said.
-    certify = None if stood_back else getattr(state.evidence, "certified", None)
+    certify = None if moved else getattr(state.evidence, "certified", None)
     certified = None if certify is None else certify(tally, rules.r)
     if certified is not None and certified < value:
         value, theorem = certified, f"theorem C, after {theorem}"
     # The sign of an assumption that is not met is that the error, or the luck of the draws, is beyond its bound.
-    error = ledger.error(rules.functions, state.evidence.counts, rules.r)
+    error = ledger.error(rules.functions, state.evidence.counts, rules.r, said=said)
     lucky = luck > most + drift[RESERVED] + 1e-9 * (1.0 + abs(luck)) or error > value * (1.0 + 1e-9) + 1e-9
     broken = (f"{LUCKY}: {ALWAYS[0]}",) if lucky else ()
     return _guarantee(

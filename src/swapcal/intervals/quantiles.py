@@ -272,7 +272,7 @@ class Quantiles(Composite[QuantilesForecast]):
         self._nodes = tree(self.levels)
         functions = self._contexts.functions
         # Hints here are guesses of this class and no model's own forecasts: there is nothing to stand back to.
-        settings: dict[str, Any] = {"horizon": horizon, "max_pending": max_pending, "stand_back": False}
+        settings: dict[str, Any] = {"horizon": horizon, "max_pending": max_pending, "protect": "nothing"}
         guide = OnlineRegression() if learn else None
         self._size = Forecaster(
             Mean(), functions, hint=guide, seed=seed_for(self.seed, "size"), outside="clip", **settings

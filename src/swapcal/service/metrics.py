@@ -76,7 +76,7 @@ COUNTERS = {
     "raw_hints": "Answers with the raw hint, as the store was down",
 }
 GAUGES = (
-    *("pending", "room", "held", "expired", "forgotten", "late", "standing_back", "stood_back", "groups", "alarms"),
+    *("pending", "room", "held", "expired", "forgotten", "late", "share", "mean_share", "groups", "alarms"),
     *("groups_alarmed", "model_alarms", "loss_before", "loss_after"),
 )
 _ABOUT = msgspec.json.schema(StreamStatus)["$defs"]["StreamStatus"]["properties"]

@@ -25,10 +25,11 @@ _EVERY = (
     "Instead of alpha: at most one false alarm in so many outcomes on average; an alarm then comes again for as long "
     "as the bias lasts."
 )
-_STAND_BACK = (
-    "Where outcomes come late: show the model's own number while the record does not speak for a correction; learning "
-    "goes on."
+_PROTECT = (
+    "How much of a correction of the hint is shown: the share that the outcomes so far speak for (loss), one that "
+    "repairs the mean beyond chance too (calibration), or all (nothing)."
 )
+_BUDGET = "The share of the loss of the hints that corrections may cost; 0.002, or 0.01 to protect calibration."
 _OUTCOME_ORDER = (
     "'forecast': an outcome is learned once those of all earlier cases have come or `settle` is over; for delays that "
     "depend on the outcome."
@@ -80,7 +81,8 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     delay: Annotated[Span, Meta(description="Outcomes may come so late; then the case has expired.")] = "30d"
     cases_per_day: Annotated[int, Meta(ge=1, le=10**9, description="With `delay`, gives `pending`.")] | None = None
     keep: Annotated[Span, Meta(description="Cases are deleted when they are older.")] = "90d"
-    stand_back: Annotated[bool, Meta(description=_STAND_BACK)] = True
+    protect: Annotated[Literal["loss", "calibration", "nothing"], Meta(description=_PROTECT)] = "loss"
+    budget: Annotated[float, Meta(description=_BUDGET, ge=0.0, le=1.0)] | None = None
     outcome_order: Annotated[Literal["arrival", "forecast"], Meta(description=_OUTCOME_ORDER)] = "arrival"
     settle: Annotated[int, Meta(description=_SETTLE, ge=1, le=100_000_000)] | None = None
     monitor: Annotated[

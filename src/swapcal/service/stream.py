@@ -297,7 +297,8 @@ def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
         len(spec.features),
         seed=0 if spec.seed is None else spec.seed,
         outside=spec.outside,
-        stand_back=spec.stand_back,
+        protect=spec.protect,
+        budget=spec.budget,
         identity=sha256(key.digest()).hexdigest()[:16],
     )
     forecaster.rotate_key(key.digest())
@@ -495,8 +496,8 @@ class Stream(Stateful):
             expired=lateness.n_expired,
             forgotten=totals.forgotten,
             late=lateness.n_late,
-            standing_back=lateness.standing_back,
-            stood_back=lateness.n_stood_back,
+            share=lateness.share,
+            mean_share=lateness.mean_share,
             lateness=list(lateness.sentences),
             room=self.max_pending,
             groups=len(self.groups.names),
