@@ -1,6 +1,7 @@
 """What is shown: a base, and the share of a correction of it that the record speaks for.
 
-There are two rungs. The learning hint corrects the model's own number, and what the engine says corrects that. The
+There are two rungs. The learning hint corrects the model's own number, and what the engine says corrects that; where no
+hint learns, the engine corrects the model. The
 engine and the hint go on as if nothing stood between them and the world: they learn from what they said. Only what is
 *shown* is decided here, in each rung by
 
@@ -8,8 +9,8 @@ engine and the hint go on as if nothing stood between them and the world: they l
 
 where k is the posterior mean of the slope of outcomes on corrections, as it will be now: half of the loss of a share k
 is quadratic in k with its least value at that slope, so the posterior mean is the best share, and a prior around 0 is
-all the margin there is. On the rung of the engine one posterior deviation is taken off, as it spoils more than it can
-gain where outcomes come late.
+all the margin there is. Where the engine corrects what a hint has learned, one posterior deviation is taken off, as it
+spoils more than it can gain there where outcomes come late.
 
 Write d = said - base, r = -V(base, y): the derivative of the loss where k = 0 is -d r, and its curvature w = c d^2,
 with c = mean |r| / mean |y - base| (1 for a mean). Rounds are kept in blocks of 64 in a row, at most `n_blocks` of them
@@ -61,8 +62,8 @@ SHARED = (1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9)
 N_BINS = 72
 # Blocks that are kept, at most.
 MOST_BLOCKS = 512
-# Posterior deviations that are taken off on the rungs of the hint and of the engine.
-CAUTION = (0.0, 1.0)
+# Posterior deviations that are taken off where the engine corrects what a hint has learned.
+BEHIND_A_HINT = 1.0
 
 # Of a block: rounds, known outcomes, sums of d r and d^2, of the worst plausible -d r, of k and (k d)^2, pairs within
 # occasions of forecasts; and of known outcomes the sums of V at the base, of the log of 1 + lag, its square, and both.

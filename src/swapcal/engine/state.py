@@ -28,7 +28,7 @@ from swapcal.engine.pending import (
     HeldRounds,
     OpenRounds,
 )
-from swapcal.engine.share import CAUTION, LAST, MOST_BLOCKS, SPAN, SPAN_AT_FIRST, Losses, Share
+from swapcal.engine.share import BEHIND_A_HINT, LAST, MOST_BLOCKS, SPAN, SPAN_AT_FIRST, Losses, Share
 from swapcal.engine.values import ROOM, Grid, HintRecord, Values
 from swapcal.errors import InvalidInput, StateFileError, SwapcalError
 from swapcal.forecast import KINDS, SHORTEST, Identity
@@ -219,8 +219,9 @@ class State:
         self.pending = OpenRounds(rules.max_pending)
         budget = BUDGETS[rules.protect] if rules.budget is None else rules.budget
         losses, tolerance = Losses(rules.property), budget if rules.protect == "calibration" else 0.0
-        # Of the learning hint over the model's own number, and of the engine over that.
-        self.shares = tuple(Share(losses, caution, budget, tolerance, rules.blocks) for caution in CAUTION)
+        # Of the learning hint over the model's own number, and of the engine over that, or over the model.
+        cautions = (0.0, BEHIND_A_HINT if rules.hint is not None else 0.0)
+        self.shares = tuple(Share(losses, caution, budget, tolerance, rules.blocks) for caution in cautions)
         if "n_scores" not in rules.settled:
             answer = None if self.hint is None else self.hint.said(_NOTHING, np.zeros(rules.n_features), None)
             rules.settled["n_scores"] = 0 if answer is None else len(answer[1])
@@ -496,7 +497,7 @@ def _check_bounds(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> Non
         check_bounds("pending.rounds", rounds, max(issued - rules.max_pending, 0), issued - 1)
         check_bounds("pending.marks", arrays["pending.marks"], 1)
         sound = sound and bool((np.diff(rounds) > 0).all())
-    for k in range(len(CAUTION)):
+    for k in range(2):
         span, last = arrays[f"share{k}.totals"][[SPAN, LAST]].tolist()
         sound = sound and SPAN_AT_FIRST <= span < _MOST and math.log2(span) % 1.0 == 0.0
         sound = sound and counters[f"n_blocks{k}"] <= rules.blocks and 0.0 <= last < rules.blocks and last % 1.0 == 0.0
