@@ -1,19 +1,18 @@
 """More than two outcomes: probabilities of classes, the confidence in the likeliest, and sets of classes."""
 
-import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from swapcal import hypotheses, inputs, sparse
-from swapcal.engine.composite import Composite
+from swapcal.engine.composite import Composite, CompositeForecast, several
 from swapcal.engine.kernels import seed_for
 from swapcal.engine.pending import Asked
-from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
+from swapcal.errors import InvalidInput, StateFileError
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
@@ -77,7 +76,7 @@ def shared_out(p: Any) -> Float64Array:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassesForecast:
+class ClassesForecast(CompositeForecast):
     """Probabilities of the classes.
 
     Attributes
@@ -96,41 +95,21 @@ class ClassesForecast:
         Its number among all that were forecast, from 0.
     """
 
+    stored: ClassVar = {
+        "probabilities": several(float),
+        "top": int,
+        "confidence": float,
+        "parts": several(Forecast.from_dict),
+        "sure": Forecast.from_dict,
+        "round": int,
+    }
+
     probabilities: tuple[float, ...]
     top: int
     confidence: float
     parts: tuple[Forecast, ...]
     sure: Forecast
     round: int = -1
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        plain = {name: getattr(self, name) for name in ("probabilities", "top", "confidence", "round")}
-        return {**plain, "parts": [part.to_dict() for part in self.parts], "sure": self.sure.to_dict()}
-
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict())
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "ClassesForecast":
-        """The forecast that `to_json` wrote down."""
-        try:
-            return cls.from_dict(json.loads(text))
-        except ValueError as error:
-            raise UnknownForecast(f"this is not a stored forecast of classes ({error})") from None
-
-    @classmethod
-    def from_dict(cls, data: Any) -> "ClassesForecast":
-        """The forecast that `to_dict` wrote down."""
-        try:
-            parts = tuple(Forecast.from_dict(part) for part in data["parts"])
-            probabilities = tuple(float(p) for p in data["probabilities"])
-            sure = Forecast.from_dict(data["sure"])
-            top, confidence = int(data["top"]), float(data["confidence"])
-            return cls(probabilities, top, confidence, parts, sure, int(data["round"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise UnknownForecast(f"this is not a stored forecast of classes ({error})") from None
 
 
 class Classes(Composite[ClassesForecast]):
@@ -183,6 +162,7 @@ class Classes(Composite[ClassesForecast]):
     """
 
     kind = "classes"
+    forecast_type = ClassesForecast
 
     def __init__(
         self,
@@ -194,7 +174,7 @@ class Classes(Composite[ClassesForecast]):
         hint: LearningHint | None = None,
         max_pending: int = 65_536,
     ) -> None:
-        super().__init__(ClassesForecast, max_pending)
+        super().__init__(max_pending)
         self.n_classes, self.hypotheses = inputs.integer(n_classes, "n_classes", 2), hypotheses
         extended = getattr(hypotheses, "extended", None)
         if extended is None:
@@ -352,27 +332,20 @@ def _spread(score: Float64Array | float) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassSetForecast:
+class ClassSetForecast(CompositeForecast):
     """A set of classes: `members[k]` says whether class k is in it; `scores` are compared with the threshold."""
+
+    stored: ClassVar = {
+        "members": several(bool),
+        "scores": several(float),
+        "threshold": Forecast.from_dict,
+        "round": int,
+    }
 
     members: tuple[bool, ...]
     scores: tuple[float, ...]
     threshold: Forecast
     round: int = -1
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        plain = {name: getattr(self, name) for name in ("members", "scores", "round")}
-        return {**plain, "threshold": self.threshold.to_dict()}
-
-    @classmethod
-    def from_dict(cls, data: Any) -> "ClassSetForecast":
-        """The forecast that `to_dict` wrote down."""
-        try:
-            members, scores = tuple(map(bool, data["members"])), tuple(map(float, data["scores"]))
-            return cls(members, scores, Forecast.from_dict(data["threshold"]), int(data["round"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise UnknownForecast(f"this is not a stored set of classes ({error})") from None
 
     def __contains__(self, k: object) -> bool:
         return isinstance(k, int) and 0 <= k < len(self.members) and self.members[k]
@@ -422,6 +395,7 @@ class PredictionSet(Composite[ClassSetForecast]):
     """
 
     kind = "prediction set"
+    forecast_type = ClassSetForecast
 
     def __init__(
         self,
@@ -434,7 +408,7 @@ class PredictionSet(Composite[ClassSetForecast]):
         learn: bool = True,
         max_pending: int = 65_536,
     ) -> None:
-        super().__init__(ClassSetForecast, max_pending)
+        super().__init__(max_pending)
         self.coverage, self.n_classes = inputs.level(coverage), inputs.integer(n_classes, "n_classes", 2)
         self.seed = secrets.randbits(63) if seed is None else inputs.integer(seed, "seed", 0)
         self.threshold = Forecaster(

@@ -132,7 +132,7 @@ class MultiHorizon(Stateful, Generic[F]):
             forecaster: Any = self.forecasters[h - 1][turn]
             x = xs[h - 1]
             if shares is not None:
-                functions = getattr(forecaster, "played_by", forecaster).hypotheses
+                functions = forecaster.hypotheses
                 rows = functions.rows(sparse.weighted(functions, [x], shares[h - 1 : h], 1), 1)
                 x = Row(rows.indices, rows.values)
             forecast = forecaster.predict(x, None if hints is None else hints[h - 1])

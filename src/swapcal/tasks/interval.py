@@ -152,7 +152,7 @@ class IntervalTask(Task):
     @property
     def rounds(self) -> OpenRounds:
         """Those of its quantiles."""
-        return self.model.quantiles.rounds
+        return self.model.rounds
 
     def _reader(self, first: Sequence[Batch]) -> IntervalColumns:
         return IntervalColumns(self.config, first, self.source)
@@ -347,7 +347,7 @@ def _result(current: IntervalTask, asked: TaskConfig) -> Result:
     }
     section = Section("", before, after, counted.after.column.names, means=means)
     paired, asked_for = counted.losses.paired(), Quantile(coverage)
-    wording, seed = replace(asked_for.wording, loss=SCORE), current.model.quantiles.seed
+    wording, seed = replace(asked_for.wording, loss=SCORE), current.model.seed
     return Result(
         kind="run",
         task="interval",
