@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -112,7 +112,43 @@ class ClassesForecast(CompositeForecast):
     round: int = -1
 
 
-class Classes(Composite[ClassesForecast]):
+F = TypeVar("F", ClassesForecast, "ClassSetForecast")
+
+
+class _OfClasses(Composite[F]):
+    """What outcomes, forecasts and a model's probabilities of `n_classes` classes must be.
+
+    per_class: a field of a forecast that has an entry for each class. given: how the model's probabilities are called.
+    """
+
+    n_classes: int
+    per_class: ClassVar[str]
+    given: ClassVar[str]
+
+    def label(self, y: Any) -> int:
+        """A class, from 0 to K - 1."""
+        label = inputs.integer(int(y) if isinstance(y, float) and y.is_integer() else y, "y", 0)
+        if label >= self.n_classes:
+            raise InvalidInput(f"y must be a class from 0 to {self.n_classes - 1}; got {label}")
+        return label
+
+    def _check(self, forecast: Any, verb: str) -> None:
+        super()._check(forecast if len(getattr(forecast, self.per_class, ())) == self.n_classes else None, verb)
+
+    def _given(self, n: int, hints: Any, features: Any) -> tuple[Any, Any]:
+        """A row of numbers for each of `n` cases; one with a NaN is none."""
+        if hints is None:
+            return None, None
+        name, wanted = self.given, (n, self.n_classes)
+        table = inputs.floats(hints, name, "a row of probabilities for each round").astype(np.float64)
+        if table.shape != wanted:
+            raise InvalidInput(
+                f"{name} must have {wanted[1]} numbers for each of the {n} rounds; got shape {table.shape}"
+            )
+        return table, None
+
+
+class Classes(_OfClasses[ClassesForecast]):
     r"""Probabilities of K classes: one forecaster per class, and one for the confidence in the likeliest.
 
     What is guaranteed, and of which numbers:
@@ -162,7 +198,7 @@ class Classes(Composite[ClassesForecast]):
     """
 
     kind = "classes"
-    forecast_type = ClassesForecast
+    forecast_type, per_class, given = ClassesForecast, "parts", "hints"
 
     def __init__(
         self,
@@ -237,13 +273,6 @@ class Classes(Composite[ClassesForecast]):
         """These numbers."""
         return (*forecast.probabilities, forecast.top, forecast.confidence)
 
-    def label(self, y: Any) -> int:
-        """A class, from 0 to K - 1."""
-        return _class(y, self.n_classes)
-
-    def _check(self, forecast: Any, verb: str) -> None:
-        super()._check(forecast if len(getattr(forecast, "parts", ())) == self.n_classes else None, verb)
-
     def _learn(self, forecast: ClassesForecast, y: float) -> None:
         for k, (forecaster, part) in enumerate(zip(self.forecasters, forecast.parts, strict=True)):
             forecaster.update(part, float(y == k))
@@ -277,9 +306,6 @@ class Classes(Composite[ClassesForecast]):
     def run_in_full(self, X: Any, y: Any, hints: Any = None, **late: Any) -> Float64Array:
         """`run` with two columns more: the likeliest class, and the confidence in it."""
         return self._run(X, y, hints, **late)
-
-    def _given(self, n: int, hints: Any, features: Any) -> tuple[Any, Any]:
-        return _probabilities(hints, n, self.n_classes, "hints"), None
 
     def _case(self, asked: Asked, t: int) -> ClassesForecast:
         hints = None if asked.hints is None or np.isnan(asked.hints[t]).any() else asked.hints[t]
@@ -354,7 +380,7 @@ class ClassSetForecast(CompositeForecast):
         return sum(self.members)
 
 
-class PredictionSet(Composite[ClassSetForecast]):
+class PredictionSet(_OfClasses[ClassSetForecast]):
     r"""Sets of classes that contain the outcome in a share `coverage` of the rounds, in every group.
 
     The score of a class is the probability of all classes that your model holds for likelier, plus a uniform share of
@@ -395,7 +421,7 @@ class PredictionSet(Composite[ClassSetForecast]):
     """
 
     kind = "prediction set"
-    forecast_type = ClassSetForecast
+    forecast_type, per_class, given = ClassSetForecast, "scores", "probabilities"
 
     def __init__(
         self,
@@ -473,13 +499,6 @@ class PredictionSet(Composite[ClassSetForecast]):
         """These."""
         return forecast.members
 
-    def label(self, y: Any) -> int:
-        """A class, from 0 to K - 1."""
-        return _class(y, self.n_classes)
-
-    def _check(self, forecast: Any, verb: str) -> None:
-        super()._check(forecast if len(getattr(forecast, "scores", ())) == self.n_classes else None, verb)
-
     def _learn(self, forecast: ClassSetForecast, y: float) -> None:
         self.threshold.update(forecast.threshold, forecast.scores[int(y)])
 
@@ -502,9 +521,6 @@ class PredictionSet(Composite[ClassSetForecast]):
             Who is in each set.
         """
         return self._run(X, y, probabilities, **late).astype(np.bool_)
-
-    def _given(self, n: int, hints: Any, features: Any) -> tuple[Any, Any]:
-        return _probabilities(hints, n, self.n_classes, "probabilities"), None
 
     def _case(self, asked: Asked, t: int) -> ClassSetForecast:
         return self.predict(sparse.row(asked.rows, t), asked.hints[t])
@@ -529,20 +545,3 @@ class PredictionSet(Composite[ClassSetForecast]):
         if p.min() < 0.0 or not total > 0.0:
             raise InvalidInput(f"probabilities must be {self.n_classes} numbers, none below 0, not all 0; got {p!r}")
         return p / total
-
-
-def _class(y: Any, n_classes: int) -> int:
-    label = inputs.integer(int(y) if isinstance(y, float) and y.is_integer() else y, "y", 0)
-    if label >= n_classes:
-        raise InvalidInput(f"y must be a class from 0 to {n_classes - 1}; got {label}")
-    return label
-
-
-def _probabilities(values: Any, n: int, n_classes: int, name: str) -> Float64Array | None:
-    """A row of numbers for each of `n` cases; one with a NaN is none."""
-    if values is None:
-        return None
-    table = inputs.floats(values, name, "a row of probabilities for each round").astype(np.float64)
-    if table.shape != (n, n_classes):
-        raise InvalidInput(f"{name} must have {n_classes} numbers for each of the {n} rounds; got shape {table.shape}")
-    return table

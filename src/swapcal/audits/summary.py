@@ -209,8 +209,7 @@ def _chance(column: "Column", table: SumTable, r: float) -> ChanceLevel:
     n_slots = int(table.slot.max(initial=-1)) + 1
     count, squares = np.zeros(n_slots), np.zeros((n_slots, table.xv.shape[1]))
     count[table.slot], squares[table.slot] = table.count, table.xvxv
-    sample = column.sample.renumbered(n_own) if n_linear else column.sample
-    return null_level(sample, count, squares, r, n_linear=n_linear)
+    return null_level(column.sample, count, squares, r, n_linear=n_linear)
 
 
 def _worst(cells: Cells, sure: npt.NDArray[np.bool_]) -> tuple[Cell, ...]:

@@ -83,35 +83,36 @@ class Figure:
 
     def frame(self, backend: str | None = None) -> Any:
         """The numbers as a data frame: "pandas", "polars" or "pyarrow"; None takes the first that is installed."""
-        return _frame(self.columns, backend)
+        if backend is not None and backend not in BACKENDS:
+            raise InvalidInput(
+                f"backend must be one of {', '.join(BACKENDS)}, or None for whichever is there; got {backend!r}"
+            )
+        if find_spec("narwhals") is None:
+            raise MissingExtra("frames need narwhals: install with  pip install 'swapcal[report]'")
+        installed = [name for name in BACKENDS if find_spec(name) is not None]
+        chosen = backend if backend is not None else next(iter(installed), None)
+        if chosen is None:
+            raise MissingExtra(f"frames need one of {', '.join(BACKENDS)}: install with  pip install pandas")
+        if chosen not in installed:
+            raise MissingExtra(
+                f"{chosen} is not installed: install with  pip install {chosen}, or give another backend"
+            )
+        import narwhals as nw
+
+        return nw.from_dict(
+            dict(self.columns), backend=cast(Literal["pandas", "polars", "pyarrow"], chosen)
+        ).to_native()
 
 
-def _frame(columns: Mapping[str, Sequence[Any]], backend: str | None = None) -> Any:
-    """`columns` as a frame of `backend`: "pandas", "polars" or "pyarrow"; None takes the first that is installed."""
-    if backend is not None and backend not in BACKENDS:
-        raise InvalidInput(
-            f"backend must be one of {', '.join(BACKENDS)}, or None for whichever is there; got {backend!r}"
-        )
-    if find_spec("narwhals") is None:
-        raise MissingExtra("frames need narwhals: install with  pip install 'swapcal[report]'")
-    installed = [name for name in BACKENDS if find_spec(name) is not None]
-    chosen = backend if backend is not None else next(iter(installed), None)
-    if chosen is None:
-        raise MissingExtra(f"frames need one of {', '.join(BACKENDS)}: install with  pip install pandas")
-    if chosen not in installed:
-        raise MissingExtra(f"{chosen} is not installed: install with  pip install {chosen}, or give another backend")
-    import narwhals as nw
-
-    return nw.from_dict(dict(columns), backend=cast(Literal["pandas", "polars", "pyarrow"], chosen)).to_native()
-
-
-def _sides(columns: Mapping[str, Any], values: Callable[[Any], Mapping[str, Any]]) -> dict[str, list[Any]]:
+def _sides(
+    columns: Mapping[str, Any], values: Callable[[Any], Mapping[str, Any]], kind: str = "side"
+) -> dict[str, list[Any]]:
     """Columns of numbers of each side below each other, with its name beside them."""
     table: dict[str, list[Any]] = {}
     for which, side in columns.items():
         lists = {name: list(each) for name, each in values(side).items()}
         n = len(next(iter(lists.values())))
-        for name, each in ({"side": [which] * n} | lists).items():
+        for name, each in ({kind: [which] * n} | lists).items():
             table.setdefault(name, []).extend(each)
     return table
 
@@ -142,12 +143,9 @@ def bias_over_time(result: Result, which: str | None = None) -> Figure:
         name: (at, words.scale * mean)
         for name, (at, mean) in ((n, _stretches(history)) for n, history in list(histories.items())[:N_LINES])
     }
-    columns: dict[str, list[Any]] = {"group": [], "rows": [], "bias": []}
+    columns = _sides(lines, lambda line: {"rows": line[0].tolist(), "bias": line[1].tolist()}, "group")
     sentences = []
-    for name, (at, mean) in lines.items():
-        columns["group"] += [name] * len(at)
-        columns["rows"] += at.tolist()
-        columns["bias"] += mean.tolist()
+    for name, (_, mean) in lines.items():
         known, since = mean[np.isfinite(mean)] / words.scale, since_text(side, name)
         if len(known):
             off = f", off {since}" if since else ""

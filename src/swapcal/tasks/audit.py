@@ -13,7 +13,7 @@ import numpy as np
 
 from swapcal.audits import Audit
 from swapcal.audits.column import MERGED, USUAL, Column
-from swapcal.audits.discovery import N_VALUES, DiscoveryColumn, banded, discover, valued
+from swapcal.audits.discovery import N_VALUES, Discovery, DiscoveryColumn, banded, discover, valued
 from swapcal.audits.groups import ALPHA, ClusterSums, GroupSums, group_sums
 from swapcal.audits.histograms import N_BINS as N_OUTCOMES
 from swapcal.audits.histograms import root
@@ -41,7 +41,6 @@ from swapcal.tasks.result import (
     Clusters,
     Costs,
     Counts,
-    Discovery,
     History,
     LossDifference,
     Range,
@@ -93,7 +92,7 @@ def discovered(
     subgroups = tuple(
         one._replace(**{name: wording.scale * getattr(one, name) for name in biases}) for one in discovery.subgroups
     )
-    return Discovery(subgroups, discovery.leaks, discovery.explained, len(v), wording.unit or "outcome")
+    return replace(discovery, subgroups=subgroups, unit=wording.unit or "outcome")
 
 
 def _listed(column: Coded | Float64Array, rows: IntArray) -> list[Any]:
