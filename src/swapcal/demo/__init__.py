@@ -30,7 +30,6 @@ from swapcal.demo.flights import MODEL, Scene, Task
 from swapcal.errors import AtomsWarning, InvalidInput, MissingExtra
 from swapcal.properties import Mean, Quantile
 from swapcal.report import page
-from swapcal.report.figures import worst_order
 from swapcal.simulate import streams
 from swapcal.tasks import runner
 from swapcal.tasks.columns import RangeWarning
@@ -204,7 +203,7 @@ def _groups(answer: Answer) -> RenderableType:
     words = answer.result.wording
     table = _table("group", "rows", "the model", "swapcal", LEARNING)
     sides = [side.groups for _, side, _ in answer.sides]
-    for j in worst_order(answer.result, N_WORST):
+    for j in (0, *answer.result.first.leading.groups.ranked()[:N_WORST].tolist()):
         name = Text(group_name(answer.result.first.groups[j]))
         biases = [signed(round(words.scale * float(side.mean[j]), 2)) for side in sides]
         table.add_row(name, count(float(sides[0].rows[j])), *biases)

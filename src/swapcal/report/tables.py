@@ -8,8 +8,8 @@ import numpy as np
 from swapcal.audits.summary import ColumnSummary
 from swapcal.properties.base import Wording
 from swapcal.report.drawing import step, step_role
-from swapcal.report.figures import FEW, cell_finding, cell_order, cell_scale
-from swapcal.tasks.result import Result, group_rows, section_rows
+from swapcal.report.figures import FEW
+from swapcal.tasks.result import Result, Section, group_rows, section_rows
 from swapcal.text.numbers import (
     MINUS,
     MISSING,
@@ -27,6 +27,7 @@ from swapcal.text.numbers import (
     signed,
 )
 from swapcal.text.verdict import class_title, coverage_text, per_round
+from swapcal.typing import IntArray
 
 
 class Cell(NamedTuple):
@@ -371,8 +372,8 @@ class HeatMap(NamedTuple):
 
 def heat_maps(result: Result, limit: int = 40) -> list[HeatMap]:
     """Maps of the sides there are, with the same groups, bins and colors."""
-    sides, words, order = result.columns, result.wording, cell_order(result.first, limit)
-    scale = max(cell_scale(side) for side in sides.values())
+    sides, words, order = result.columns, result.wording, _cell_order(result.first, limit)
+    scale = max(_cell_scale(side) for side in sides.values())
     colors, maps = f"{number(scale * words.scale, 2)} {words.unit}".strip(), []
     for which, side in sides.items():
         at = range(*_used(list(sides.values())).indices(len(side.edges) - 1))
@@ -383,8 +384,39 @@ def heat_maps(result: Result, limit: int = 40) -> list[HeatMap]:
         ticks = tuple(ends[i] if k % every == 0 and len(at) - k > every // 2 else "" for k, i in enumerate(at))
         rows = tuple((result.first.groups[j], _heat_cells(side, j, at, bins, scale, words)) for j in order.tolist())
         end = ends[at[-1] + 1] if bins else ""
-        maps.append(HeatMap(which, bins, ticks, end, colors, rows, cell_finding(result, which)))
+        maps.append(HeatMap(which, bins, ticks, end, colors, rows, _cell_finding(result, which)))
     return maps
+
+
+def _cell_order(section: Section, limit: int) -> IntArray:
+    """Positions of the groups that are drawn: "all" first, then the worst first, then linear functions."""
+    groups = section.leading.groups
+    linear = range(len(groups.name), len(section.groups))
+    return np.array([0, *groups.ranked().tolist(), *linear], dtype=np.int64)[:limit]
+
+
+def _cell_scale(side: ColumnSummary) -> float:
+    """The bias at which colors end: the 0.98 quantile over cells with enough rows, as one cell must not decide."""
+    size = np.abs(side.bias[np.isfinite(side.bias) & (side.counts >= FEW)])
+    if not len(size):
+        size = np.abs(side.bias[np.isfinite(side.bias)])
+    return max(float(np.quantile(size, 0.98)), 1e-9) if len(size) else 1.0
+
+
+def _cell_finding(result: Result, which: str) -> str:
+    """The largest bias of a cell with enough rows, in a sentence."""
+    side = result.columns[which]
+    enough = np.isfinite(side.bias) & (side.counts >= FEW)
+    start = f"Bias by forecast and group, {side.label}: "
+    if not enough.any():
+        return f"{start}no cell has {FEW} rows or more."
+    i, j = np.unravel_index(int(np.argmax(np.where(enough, np.abs(side.bias), -1.0))), side.bias.shape)
+    low, high = number(float(side.edges[i])), number(float(side.edges[i + 1]))
+    where = f"{group_name(result.first.groups[j])} where {low} to {high} was forecast"
+    return (
+        f"{start}among cells with {FEW} rows or more ({count(float(enough.sum()))}), the largest bias is for {where}: "
+        f"{result.wording.bias(float(side.bias[i, j]))}."
+    )
 
 
 def _heat_cells(
