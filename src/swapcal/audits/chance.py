@@ -166,12 +166,7 @@ class ChanceLevel(NamedTuple):
 
 
 def null_level(
-    sample: StratifiedSample,
-    count: Float64Array,
-    squares: Float64Array,
-    r: float = 2.0,
-    *,
-    n_linear: int = 0,
+    sample: StratifiedSample, count: Float64Array, squares: Float64Array, r: float = 2.0, *, n_linear: int = 0
 ) -> ChanceLevel:
     r"""Chance of the swap error SMCal_r: the errors of the same rows with random signs.
 
@@ -323,8 +318,4 @@ def _merged(
     at = np.minimum((np.cumsum(count) - count) / count.sum() * MOST_PLACES, MOST_PLACES - 1).astype(np.int64)
     starts = np.flatnonzero(np.diff(at, prepend=-1))
     together = np.add.reduceat(count, starts)
-    return (
-        np.add.reduceat(histograms, starts, axis=0),
-        np.add.reduceat(value * count, starts) / together,
-        together,
-    )
+    return (np.add.reduceat(histograms, starts, axis=0), np.add.reduceat(value * count, starts) / together, together)

@@ -263,12 +263,7 @@ def _witness(column: "Column", cells: Cells, near: Float64Array, r: float) -> st
 
 
 def _curves(
-    column: "Column",
-    histograms: Histograms,
-    outcomes: OutcomeBins,
-    table: SumTable,
-    bins: IntArray,
-    groups: GroupBias,
+    column: "Column", histograms: Histograms, outcomes: OutcomeBins, table: SumTable, bins: IntArray, groups: GroupBias
 ) -> dict[str, Curve]:
     """Reliability curves: of all rounds, and of the worst groups and the largest."""
     names, n_bins = column.audit.function_names, len(histograms.forecasts)

@@ -292,9 +292,8 @@ class Quantiles(Composite[QuantilesForecast]):
             for node in self._nodes
         ]
         for forecaster in self._ends:
-            forecaster._round.state.ties.warned = (
-                True  # their labels are positions in cells; outcomes are looked at here
-            )
+            # Their labels are positions in cells; outcomes are looked at here.
+            forecaster._round.state.ties.warned = True
         self._ties = TieDetector(_HEAPS, "labels, measured from the hint where there is one, are")
 
     def __repr__(self) -> str:
