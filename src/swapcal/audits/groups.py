@@ -271,9 +271,9 @@ def group_sums(
         # Whole numbers, but for rounding of the sums.
         np.add.at(ones, bins, np.clip(np.round(forecasts - table.xv), 0.0, table.active))
         binary = BinarySums(counts, ones, forecasts.sum(axis=0))
-    by_group = (each.sum(axis=0) for each in (table.active, table.weight, table.xv, table.xvxv))
+    rows, size, total, squares = (each.sum(axis=0) for each in (table.active, table.weight, table.xv, table.xvxv))
     usual = float(table.vv.sum()) / max(float(table.rounds.sum()), 1.0)
-    return GroupSums(*by_group, usual, binary, None if clusters is None else clusters.first(n))
+    return GroupSums(rows, size, total, squares, usual, binary, None if clusters is None else clusters.first(n))
 
 
 def bias_of_group(sums: GroupSums, names: tuple[str, ...], error: Float64Array) -> GroupBias:

@@ -231,7 +231,7 @@ class MultiHorizon(Stateful, Generic[F]):
         """Make it again."""
         name, (steps, exact, by, settle, corrections, max_pending), lives = packed.plain
         kind = next(each for each in _KINDS if each.kind == name)
-        forecast = getattr(kind, "forecast_type", Forecast)
+        forecast: Any = getattr(kind, "forecast_type", Forecast)
 
         def make(h: int, k: int) -> Any:
             return kind.from_bytes(packed.parts[f"{h - 1}.{k}"])

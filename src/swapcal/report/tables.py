@@ -335,10 +335,6 @@ def _number(value: float | None) -> str:
     return "" if value is None else number(value)
 
 
-def _precise(value: float | None) -> str:
-    return "" if value is None else precise(value)
-
-
 def _points(bias: float) -> str:
     return f"{bias:+.2f}".replace("-", MINUS)
 
@@ -468,7 +464,8 @@ def cards(result: Result) -> list[Card]:
         return [_everybody(result), *_groups_off(result), *worst, _width(result), *_losses(result)]
     cards = [*_groups_off(result), *worst, _everybody(result), *_losses(result)]
     if result.costs is not None:
-        before, after = map(_precise, (result.costs.before, result.costs.after))
+        losses = [result.costs.before, result.costs.after]
+        before, after = ("" if loss is None else precise(loss) for loss in losses)
         cards.append(Card("Cost of decisions a row", before, after, result.costs.sentence))
     return [*cards, *_scores(result)]
 
@@ -499,16 +496,17 @@ def _groups_off(result: Result) -> list[Card]:
 
 def _worst_group(result: Result) -> Card:
     """The worst group of the model, or of swapcal's forecasts where there is no model, on both sides."""
-    row, words = group_rows(result)[1], result.wording
-    name, sides = (
-        f"{shortened(group_name(row['group']), 48)}, {counted(row['rows'])}",
-        [row.get("before"), row.get("after")],
-    )
-    if result.task == "interval":
-        texts = ("" if side is None else coverage_text(side["coverage"]) for side in sides)
+    row, words, covers = group_rows(result)[1], result.wording, result.task == "interval"
+
+    def told(which: str, _: ColumnSummary) -> str:
+        if which not in row:
+            return MISSING
+        return coverage_text(row[which]["coverage"]) if covers else signed(row[which]["bias"], 2)
+
+    name, texts = f"{shortened(group_name(row['group']), 48)}, {counted(row['rows'])}", _texts(result, told)
+    if covers:
         return Card("Coverage of the worst group", *texts, name)
-    texts = ("" if side is None else signed(side["bias"], 2) for side in sides)
-    doubt = "off beyond doubt" if next(side["off"] for side in sides if side is not None) else "may be chance"
+    doubt = "off beyond doubt" if row[next(iter(result.columns))]["off"] else "may be chance"
     about = ", ".join(part for part in (words.noun, words.unit, name) if part)
     return Card("Bias of the worst group", *texts, f"{about}; {doubt}")
 
@@ -551,15 +549,14 @@ def _scores(result: Result) -> list[Card]:
     if not known:
         return []
     last = list(known.values())[-1]
-    auc, logs = (
-        [getattr(known.get(which), name, None) for which in ("before", "after")] for name in ("auc", "log_loss")
-    )
+    auc = _texts(result, lambda which, _: _number(known[which].auc) if which in known else "")
+    logs = _texts(result, lambda which, _: precise(known[which].log_loss) if which in known else "")
     parts = (
         f"Brier score = miscalibration {number(last.miscalibration, 2)} {MINUS} discrimination "
         f"{number(last.discrimination, 2)} + uncertainty {number(last.uncertainty, 2)}"
     )
-    order = Card("AUC", *map(_number, auc), "0.5 is chance, 1 is perfect order")
-    return [order, Card("Log loss", *map(_precise, logs), parts)]
+    order = Card("AUC", *auc, "0.5 is chance, 1 is perfect order")
+    return [order, Card("Log loss", *logs, parts)]
 
 
 def error_cards(result: Result) -> list[Card]:
