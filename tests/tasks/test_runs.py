@@ -22,8 +22,8 @@ from swapcal.tables.records import read
 from swapcal.tasks import checkpoint, runner
 from swapcal.tasks.columns import RangeWarning
 from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.evaluation import binning
 from swapcal.tasks.result import from_json, group_rows, section_rows, to_json
-from swapcal.tasks.survey import binning
 
 Table = dict[str, Any]
 

@@ -2,31 +2,26 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from swapcal.audits.column import Column
-from swapcal.audits.scores import GroupMeans, PairedLosses
+from swapcal.audits.scores import Paired
 from swapcal.classes import Classes
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.hints import OnlineRegression
 from swapcal.properties import Probability
-from swapcal.protocols import Rows
-from swapcal.sparse import taken
-from swapcal.state import joined, take_over
 from swapcal.tables.batch import Batch, Coded, text
 from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.columns import ColumnReader, RangeWarning
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.evaluation import DELTA, ContextColumns
-from swapcal.tasks.result import Counts, Guarantee, Result, Section, versions
-from swapcal.tasks.survey import Binning, binning
+from swapcal.tasks.evaluation import DELTA, Binning, ContextColumns, ContextRows, Evaluation, binning
+from swapcal.tasks.result import Guarantee, Section
 from swapcal.tasks.task import Inputs, Task, numbers_of, weighted
-from swapcal.text.verdict import BRIER, TOP, class_verdict
-from swapcal.typing import Float64Array, IntArray
+from swapcal.text.verdict import BRIER, TOP, Verdict, class_verdict
+from swapcal.typing import Float64Array
 
 # --------
 # The columns of a run of classes: outcomes that name a class, and a model's probability of each.
@@ -132,7 +127,7 @@ class ClassColumns(ColumnReader):
         if strange.any():
             if not self.n_strange:
                 outcome = texts[column.codes[int(np.argmax(strange))]]
-                self._warn(
+                self.warn(
                     batch,
                     strange,
                     f"has the outcome {outcome!r}, which is none of the classes {_listed(self.classes)}; such rows are "
@@ -237,6 +232,8 @@ def _listed(names: Sequence[str]) -> str:
 N_FINE = 500
 # A class that came up is taken to have had at least this probability, so that the log loss is a number.
 _TINY = 1e-12
+# Of the likeliest class, in every group.
+_MEANS = ("right", "confidence", "brier", "log_loss")
 
 
 class ClassesTask(Task):
@@ -280,9 +277,11 @@ class ClassesTask(Task):
         settings: dict[str, Any] = {"waits": inputs.waits, "order": self.config.order, **inputs.more}
         return self.scored(inputs, self.model.run_in_full(rows, inputs.y, inputs.hints, **settings))
 
-    def score(self, inputs: Inputs, forecasts: Float64Array) -> None:
-        """Count rows that have an outcome."""
-        self.evaluation.add(inputs, forecasts)
+    def own(self, inputs: Inputs) -> Float64Array | None:
+        """The model's probabilities, its likeliest class, and how sure that is."""
+        if inputs.hints is None:
+            return None
+        return np.column_stack([inputs.hints, np.argmax(inputs.hints, axis=1), inputs.hints.max(axis=1)])
 
     def output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
         """The columns of the output but the first."""
@@ -290,9 +289,27 @@ class ClassesTask(Task):
         top = np.array(self.columns.classes, dtype=object)[forecasts[:, -2].astype(np.int64)]
         return {**columns, "top": top, "confidence": forecasts[:, -1]}
 
-    def result(self, asked: TaskConfig, time: str | None) -> Result:
-        """What the run has found."""
-        return _result(self, asked)
+    @property
+    def target(self) -> Probability:
+        """Every class is an event."""
+        return Probability()
+
+    def _sections(self) -> tuple[Section, ...]:
+        each_class = (self.evaluation.section(f"class{k}", name) for k, name in enumerate(self.columns.classes))
+        return (self.evaluation.section(TOP, TOP), *each_class)
+
+    def _counts(self) -> dict[str, int]:
+        strange, rescaled = self.columns.n_strange, self.columns.n_rescaled
+        return {"without_outcome": self.n_missing - strange, "of_no_class": strange, "rescaled": rescaled}
+
+    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
+        return class_verdict(sections, paired)
+
+    def _guarantee(self) -> Guarantee | None:
+        return None if self.config.by else Guarantee(self.model.guarantee(DELTA)[-1])
+
+    def _facts(self) -> dict[str, Any]:
+        return {"details": {"class_names": list(self.columns.classes)}}
 
     def _plain(self) -> dict[str, Any]:
         return {"classes": list(self.columns.classes)}
@@ -308,56 +325,8 @@ class ClassesTask(Task):
         return [binning(Probability(), np.clip(each, 0.0, 1.0), None) for each in samples]
 
 
-class ClassesEvaluation:
-    """The probabilities of the model and of swapcal beside each other, and their losses in pairs."""
-
-    def __init__(self, contexts: ContextColumns, binnings: list[Binning], *, hinted: bool) -> None:
-        self.after = ClassSide(contexts, binnings, "swapcal")
-        self.before = ClassSide(contexts, binnings, "the model") if hinted else None
-        self.brier, self.log = PairedLosses(), PairedLosses()
-
-    def add(self, inputs: Inputs, forecasts: Float64Array) -> None:
-        """Add rows; NaN is a missing outcome."""
-        at = np.flatnonzero(~np.isnan(inputs.y))
-        top, sure = forecasts[at, -2].astype(np.int64), forecasts[at, -1]
-        after = self._side(self.after, inputs, at, forecasts[at, :-2], top, sure)
-        if self.before is None or inputs.hints is None:
-            return
-        hinted = ~np.isnan(inputs.hints[at]).any(axis=1)
-        at = at[hinted]
-        hints = inputs.hints[at]
-        before = self._side(self.before, inputs, at, hints, np.argmax(hints, axis=1), hints.max(axis=1))
-        weights = None if inputs.weights is None else inputs.weights[at]
-        self.brier.add(before.brier, after.brier[hinted], weights)
-        self.log.add(before.log, after.log[hinted], weights)
-
-    @staticmethod
-    def _side(side: "ClassSide", inputs: Inputs, at: IntArray, p: Any, top: Any, sure: Any) -> "ClassLosses":
-        weights = None if inputs.weights is None else inputs.weights[at]
-        return side.add(inputs.y[at].astype(np.int64), p, top, sure, taken(inputs.rows.groups, at), weights)
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state."""
-        return joined(self._parts())
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        take_over(self._parts(), arrays)
-
-    def _parts(self) -> dict[str, "ClassSide | PairedLosses"]:
-        before: dict[str, Any] = {} if self.before is None else {"before": self.before}
-        return {"after": self.after, **before, "brier.losses": self.brier, "log.losses": self.log}
-
-
-class ClassLosses(NamedTuple):
-    """Of each row: the Brier score over all classes, and the log loss."""
-
-    brier: Float64Array
-    log: Float64Array
-
-
-class ClassSide:
-    """What is counted of probabilities of classes.
+class ClassesEvaluation(Evaluation):
+    """Probabilities of the model and of swapcal: a column for each class and for the likeliest, and losses in pairs.
 
     Parameters
     ----------
@@ -365,100 +334,36 @@ class ClassSide:
         For whom.
     binnings : sequence of Binning
         How the probabilities of each class are taken together, and last those of the likeliest.
-    label : str
-        Whose probabilities they are.
+    hinted : bool
+        Whether there is a model.
     """
 
-    def __init__(self, audience: ContextColumns, binnings: list[Binning], label: str) -> None:
+    def __init__(self, audience: ContextColumns, binnings: list[Binning], *, hinted: bool) -> None:
         fine = np.linspace(0.0, 1.0, N_FINE + 1)[1:-1]
-        options = {"first": np.array([0.0, 1.0]), "fine": fine}
+        options: dict[str, Any] = {"first": np.array([0.0, 1.0]), "fine": fine}
         *each_class, likeliest = binnings
-        self.classes: list[Column] = [
-            audience.column(Probability(), each, label, each.shown, **options) for each in each_class
-        ]
-        means = ("right", "confidence", "brier", "log_loss")
-        self.top: Column = audience.column(Probability(), likeliest, label, likeliest.shown, means=means, **options)
 
-    def add(
-        self,
-        labels: IntArray,
-        probabilities: Float64Array,
-        top: IntArray,
-        sure: Float64Array,
-        rows: Rows,
-        weights: Float64Array | None,
-    ) -> ClassLosses:
-        """Add rows, nothing missing: their class, the probabilities, the likeliest class and its probability."""
-        came = np.zeros_like(probabilities)
+        def columns(label: str) -> dict[str, Column]:
+            top = audience.column(Probability(), likeliest, label, likeliest.shown, means=_MEANS, **options)
+            each = [audience.column(Probability(), bins, label, bins.shown, **options) for bins in each_class]
+            return {TOP: top, **{f"class{k}": column for k, column in enumerate(each)}}
+
+        labels = {**({"before": "the model"} if hinted else {}), "after": "swapcal"}
+        super().__init__({which: columns(label) for which, label in labels.items()}, (BRIER, "log loss"))
+
+    def score(
+        self, columns: Mapping[str, Column], y: Any, p: Any, rows: ContextRows, weights: Any, **more: Any
+    ) -> tuple[Float64Array, ...]:
+        """Add rows, nothing missing: the Brier score over all classes, and the log loss."""
+        labels, came = y.astype(np.int64), np.zeros((len(y), p.shape[1] - 2))
+        probabilities, top, sure = p[:, :-2], p[:, -2].astype(np.int64), p[:, -1]
         came[np.arange(len(labels)), labels] = 1.0
-        for k, column in enumerate(self.classes):
-            column.add(came[:, k], np.clip(probabilities[:, k], 0.0, 1.0), rows, weights=weights)
+        for k in range(came.shape[1]):
+            column = columns[f"class{k}"]
+            column.add(came[:, k], np.clip(probabilities[:, k], 0.0, 1.0), rows.groups, weights=weights)
         right = (labels == top).astype(np.float64)
-        brier: Float64Array = ((probabilities - came) ** 2).sum(axis=1)
         probability = probabilities[np.arange(len(labels)), labels]
-        losses = ClassLosses(brier, -np.log(np.maximum(probability, _TINY)))
+        losses = ((probabilities - came) ** 2).sum(axis=1), -np.log(np.maximum(probability, _TINY))
         numbers = (right, sure, *losses)
-        self.top.add(right, np.clip(sure, 0.0, 1.0), rows, weights=weights, numbers=numbers)
+        columns[TOP].add(right, np.clip(sure, 0.0, 1.0), rows.groups, weights=weights, numbers=numbers)
         return losses
-
-    @property
-    def means(self) -> GroupMeans:
-        """How often the likeliest class was right, its probability, and losses of groups."""
-        assert self.top.means is not None
-        return self.top.means
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state."""
-        return joined(self._columns())
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        take_over(self._columns(), arrays)
-
-    def _columns(self) -> dict[str, Column]:
-        return {"top": self.top, **{f"class{k}": column for k, column in enumerate(self.classes)}}
-
-
-def _result(current: ClassesTask, asked: TaskConfig) -> Result:
-    columns, counted, source = current.columns, current.evaluation, current.source
-    if not counted.after.top.n_rounds:
-        raise DataError(
-            f"{source} has no row whose outcome in {current.config.y!r} is one of the classes; nothing can be scored"
-        )
-    sides = {"before": counted.before, "after": counted.after}
-    used = {which: side for which, side in sides.items() if side is not None and side.top.n_rounds}
-    means = {which: {name: side.means.of(name) for name in side.means.names} for which, side in used.items()}
-    paired = {BRIER: counted.brier.paired(), "log loss": counted.log.paired()}
-    losses = {name: pair for name, pair in paired.items() if pair is not None}
-
-    def section(title: str, at: int | None) -> Section:
-        summaries = {which: (side.top if at is None else side.classes[at]).summary() for which, side in used.items()}
-        own = means if at is None else {}
-        return Section(title, summaries.get("before"), summaries["after"], counted.after.top.names, means=own)
-
-    sections = (section(TOP, None), *(section(name, k) for k, name in enumerate(columns.classes)))
-    return Result(
-        kind="run",
-        task="classes",
-        source=source,
-        y=current.config.y,
-        property=repr(Probability()),
-        wording=Probability().wording,
-        counts=Counts(
-            scored=counted.after.top.n_rounds,
-            rows=current.n_rows,
-            without_outcome=current.n_missing - columns.n_strange,
-            without_hint=current.n_unhinted,
-            of_no_class=columns.n_strange,
-            rescaled=columns.n_rescaled,
-        ),
-        verdict=class_verdict(sections, losses),
-        sections=sections,
-        config=replace(asked, seed=current.model.seed),
-        details={"class_names": list(columns.classes)},
-        versions=versions(),
-        bands={name: tuple(edges) for name, edges in current.contexts.groups.edges.items()},
-        guarantee=None if current.config.by else Guarantee(current.model.guarantee(DELTA)[-1]),
-        seed=current.model.seed,
-        paired=losses,
-    )

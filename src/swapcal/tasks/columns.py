@@ -249,7 +249,8 @@ class ColumnReader:
             stacklevel=5,
         )
 
-    def _warn(self, batch: "Batch", rows: npt.NDArray[np.bool_], what: str) -> None:
+    def warn(self, batch: "Batch", rows: npt.NDArray[np.bool_], what: str) -> None:
+        """Say what is the matter with the first of some rows."""
         row = batch.first + int(np.argmax(rows)) + 1
         warnings.warn(f"row {row} of {self.source} {what}", RangeWarning, stacklevel=5)
 

@@ -21,6 +21,7 @@ from swapcal.audits.summary import ColumnSummary
 from swapcal.engine.lateness import Lateness
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.properties.base import Wording
+from swapcal.protocols import Elicitable
 from swapcal.tasks.config import TaskConfig
 from swapcal.text.numbers import counted, group_name, number
 from swapcal.text.sentences import since_text
@@ -205,6 +206,13 @@ class Result:
     costs: Costs | None = None
     discovery: Discovery | None = None
     details: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: TaskConfig, source: str, property: Elicitable, **own: Any) -> "Result":
+        """A result of a run, with what follows from the question and the property; `own` goes before that."""
+        usual = {"kind": "run", "task": config.task, "y": config.y, "r": config.r, "config": config}
+        usual |= {"property": repr(property), "wording": property.wording, "versions": versions()}
+        return cls(source=source, **{**usual, **own})
 
     @builtins.property  # `property` is a field here
     def first(self) -> Section:

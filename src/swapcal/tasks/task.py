@@ -16,17 +16,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from swapcal.audits.scores import Paired
 from swapcal.engine.pending import OpenRounds
-from swapcal.errors import StateFileError
-from swapcal.protocols import Rows
+from swapcal.errors import DataError, StateFileError
+from swapcal.protocols import Elicitable, Rows
 from swapcal.tables.batch import Batch, Fingerprint
 from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.columns import ColumnReader
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.evaluation import ContextColumns, ContextRows
+from swapcal.tasks.evaluation import ContextColumns, ContextRows, Evaluation, missing
 from swapcal.tasks.outcomes import OutcomeTable, WaitingRows
-from swapcal.tasks.result import Result
+from swapcal.tasks.result import Counts, Guarantee, Result, Section
 from swapcal.text.numbers import counted
+from swapcal.text.verdict import Verdict
 from swapcal.typing import Float64Array, IntArray
 
 LATER = " (where blank outcomes are to be filled in later, begin with --later)"
@@ -100,11 +102,12 @@ class Task(ABC):
         A second table of outcomes that were blank.
     """
 
-    # What a bar of progress says.
+    # What a bar of progress says, and what is to be said where nothing was scored.
     doing: ClassVar[str]
+    needs: ClassVar[str] = "forecasts can be made, but nothing can be learned"
     columns: ColumnReader
     model: Any
-    evaluation: Any
+    evaluation: Evaluation
 
     def __init__(
         self,
@@ -163,9 +166,13 @@ class Task(ABC):
     def play(self, inputs: Inputs) -> Float64Array:
         """Forecast rows, learn from them, and score them."""
 
-    @abstractmethod
     def score(self, inputs: Inputs, forecasts: Float64Array) -> None:
         """Count rows that have an outcome."""
+        self.evaluation.add(inputs.y, self.own(inputs), forecasts, inputs.rows, inputs.weights)
+
+    def own(self, inputs: Inputs) -> Float64Array | None:
+        """What the model itself says of the rows, in the form of the forecasts; None without a model."""
+        return inputs.hints
 
     def scored(self, inputs: Inputs, forecasts: Float64Array) -> Float64Array:
         """Count rows that somebody else has played; the forecasts as the output has them."""
@@ -176,9 +183,65 @@ class Task(ABC):
     def output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
         """The columns of the output but the first."""
 
+    # --------
+    # What the run has found.
+
+    @property
     @abstractmethod
+    def target(self) -> Elicitable:
+        """What is asked about."""
+
+    @property
+    def seed(self) -> int:
+        """Of the draws."""
+        return int(self.model.seed)
+
+    @abstractmethod
+    def _sections(self) -> tuple[Section, ...]:
+        """What is told of the columns, in their order."""
+
+    @abstractmethod
+    def _counts(self) -> dict[str, int]:
+        """Rows that were left out or changed in a way that only this kind of task has."""
+
+    @abstractmethod
+    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
+        """What to make of it."""
+
+    @abstractmethod
+    def _guarantee(self) -> Guarantee | None:
+        """What is promised."""
+
+    def _settings(self) -> dict[str, Any]:
+        """What was settled of the settings."""
+        return {"seed": self.seed}
+
+    def _facts(self) -> dict[str, Any]:
+        """Further fields of the result."""
+        return {}
+
     def result(self, asked: TaskConfig, time: str | None) -> Result:
         """What the run has found; `time` is a column that looks like one."""
+        found = self.evaluation
+        if not found.leading.weight > 0:
+            weighed = "" if asked.weight is None else f" and a weight above 0 in {asked.weight!r}"
+            rows = f"row with an outcome in {asked.y!r}{weighed} that can be scored"
+            raise DataError(f"{self.source} has no {rows}; {self.needs}")
+        sections, paired = self._sections(), found.paired()
+        own = {"without_outcome": self.n_missing, "without_hint": self.n_unhinted, **self._counts()}
+        return Result.of(
+            replace(asked, **self._settings()),
+            self.source,
+            self.target,
+            counts=Counts(scored=found.leading.n_rounds, rows=self.n_rows, **own),
+            verdict=self._verdict(sections, paired, time),
+            sections=sections,
+            bands={name: tuple(edges) for name, edges in self.contexts.groups.edges.items()},
+            guarantee=self._guarantee(),
+            seed=self.seed,
+            paired=paired,
+            **self._facts(),
+        )
 
     @property
     def rounds(self) -> OpenRounds:
@@ -269,10 +332,7 @@ class Task(ABC):
 
     def _unhinted(self, inputs: Inputs) -> int:
         """How many of the rows have no forecast of the model, where it has any."""
-        if inputs.hints is None:
-            return 0
-        missing = np.isnan(inputs.hints)
-        return int(np.count_nonzero(missing if missing.ndim == 1 else missing.any(axis=1)))
+        return 0 if inputs.hints is None else int(np.count_nonzero(missing(inputs.hints)))
 
     def _unhinted_late(self, inputs: Inputs) -> int:
         """How many of them were not counted as such before their outcomes came."""
@@ -306,7 +366,8 @@ class Task(ABC):
         self, asked: dict[str, Any], out: str | None, output: dict[str, Any] | None, *, finished: bool
     ) -> Checkpoint:
         """All that it takes to go on."""
-        plain = {"settled": self.settled, "head": self._head, "audience": self.contexts.spec(), **self._plain()}
+        plain = {"settled": self.settled, "head": self._head, "audience": self.contexts.spec()}
+        plain |= {"early": self.evaluation.n_early, **self._plain()}
         return Checkpoint(
             asked=asked,
             rows=self.n_rows,
@@ -324,6 +385,7 @@ class Task(ABC):
         if self.config.by is None and self.rounds.issued != saved.rows:
             raise ValueError(f"the model has forecast {self.rounds.issued} rows, and {saved.rows} are done")
         self.evaluation.restore(saved.arrays if self.waiting is None else WaitingRows.others(saved.arrays))
+        self.evaluation.n_early = int(saved.plain["early"])
 
     def _check_head(self, saved: Checkpoint | None) -> None:
         if saved is not None and saved.plain["head"] != self._head:
