@@ -28,10 +28,7 @@ def bench(context: typer.Context) -> None:
     Example: swapcal bench paper --out results
     """
     if find_spec("swapcal_benchmarks") is None:
-        stop(
-            "the benchmarks are a package beside swapcal and are not installed here: in a copy of the repository, run  "
-            "pip install ./benchmarks  (or make install)"
-        )
+        stop("the benchmarks are not installed: in a copy of the repository, run  pip install ./benchmarks")
     from swapcal_benchmarks.commands import bench as installed
 
     command = typer.main.get_command(installed)

@@ -248,9 +248,7 @@ def audit(
             if names := [f"--{name}" for name, value in {"discover": discover, **refused}.items() if value]:
                 raise InvalidInput(f"--merge goes without {', '.join(names)}: sums do not tell that, rows do")
             if several:
-                raise InvalidInput(
-                    f"--merge adds up audits of one model at a time; got {','.join(models)!r}, name one column in --p"
-                )
+                raise InvalidInput("--merge adds up audits of one model at a time: name one column in --p")
             total = auditing.merge_audits(files, question, save=save)
             source = files[0] if len(files) == 1 else counted(len(files), "file")
             result = auditing.merged_result(total, source=source, config=question)

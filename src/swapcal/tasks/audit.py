@@ -23,14 +23,13 @@ from swapcal.decisions import lost
 from swapcal.engine.kernels import row_keys
 from swapcal.errors import DataError, InvalidInput
 from swapcal.protocols import Elicitable, Hypotheses
-from swapcal.tables.batch import Batch, Coded, as_number, taken, text
+from swapcal.tables.batch import Batch, Coded, as_number, entries, taken, text
 from swapcal.tables.records import RereadableSource, opening, read
 from swapcal.tasks.columns import (
     ClusterNumbers,
     Columns,
     RangeWarning,
     day_of,
-    finite,
     known_outcomes,
     raw_weights,
     times_of,
@@ -72,7 +71,7 @@ def discovered(
         parts.append((np.stack([v, p[scored], weights]), ids))
         for name in batch.columns:
             if name not in own:
-                raw.setdefault(name, []).extend(_listed(batch.column(name), scored))
+                raw.setdefault(name, []).extend(_readable(batch.column(name), scored))
     v, p, w = np.concatenate([part[0] for part in parts], axis=1)
     ids = np.concatenate([part[1] for part in parts])
     columns = [banded("forecast", p), *(_column(name, each) for name, each in raw.items())]
@@ -85,11 +84,11 @@ def discovered(
     return Discovery(subgroups, discovery.leaks, discovery.explained, len(v), wording.unit or "outcome")
 
 
-def _listed(column: Coded | Float64Array, rows: IntArray) -> list[Any]:
+def _readable(column: Coded | Float64Array, rows: IntArray) -> list[Any]:
+    """Texts, or numbers; None where there is none."""
     if isinstance(column, Coded):
-        values = [*map(text, column.values), None]
-        return [values[code] for code in column.codes[rows].tolist()]
-    return [None if value != value else value for value in column[rows].tolist()]
+        column = Coded(column.codes, tuple(map(text, column.values)))
+    return [None if value != value else value for value in entries(taken(column, rows))]
 
 
 def _column(name: str, values: Sequence[Any]) -> DiscoveryColumn:
@@ -264,9 +263,8 @@ def surveyed(
     named = () if question.time is None else (question.time,)
     survey = Survey(tuple(dict.fromkeys((*question.grouping().columns, *named))))
     for batch in passes.batches():
-        weights = None if question.weight is None else raw_weights(batch, question.weight, passes.name)
-        p = finite(batch.numbers(p_column), batch, p_column, passes.name)
-        survey.add(batch, known_outcomes(question, batch, passes.name), p, weights)
+        weights = None if question.weight is None else raw_weights(batch, question.weight)
+        survey.add(batch, known_outcomes(question, batch), batch.numbers(p_column), weights)
         if progress is not None:
             progress(survey.n_rows)
     if not survey.n_rows:
@@ -423,12 +421,12 @@ def _losses(
     batch: Batch, question: TaskConfig, targets: Mapping[str, Elicitable]
 ) -> tuple[dict[str, Float64Array], Float64Array | None]:
     """Losses of each row, NaN where the outcome or the forecast is missing; and weights."""
-    y = known_outcomes(question, batch, batch.name)
+    y = known_outcomes(question, batch)
     losses = {}
     for model, target in targets.items():
-        p = np.clip(finite(batch.numbers(model), batch, model, batch.name), *target.domain)
+        p = np.clip(batch.numbers(model), *target.domain)
         losses[model] = np.asarray(target.loss(p, np.clip(y, target.low, target.high)), dtype=np.float64)
-    weights = None if question.weight is None else raw_weights(batch, question.weight, batch.name)
+    weights = None if question.weight is None else raw_weights(batch, question.weight)
     return losses, weights
 
 
@@ -545,7 +543,7 @@ def _settled(table: str, question: TaskConfig) -> Column:
         first, _ = opening(records, question.prefix)
         target = Columns(question, first, records.name).property
         groups = ContextColumns.fitted(question, first).groups
-        known = np.concatenate([known_outcomes(question, batch, records.name) for batch in first])
+        known = np.concatenate([known_outcomes(question, batch) for batch in first])
     return mergeable_column(target, groups, BINS if question.bins is None else question.bins, known)
 
 

@@ -1,6 +1,5 @@
 """Probabilities of classes: each row's from the rows before it, audited class by class."""
 
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,13 +12,13 @@ from swapcal.classes import Classes
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.hints import OnlineRegression
 from swapcal.properties import Probability
-from swapcal.tables.batch import Batch, Coded, text
-from swapcal.tasks.checkpoint import Checkpoint
-from swapcal.tasks.columns import ColumnReader, RangeWarning
+from swapcal.tables.batch import Batch, by_value, text
+from swapcal.tasks.checkpoint import START_OVER, Checkpoint
+from swapcal.tasks.columns import ColumnReader, wrong_row
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.evaluation import DELTA, Binning, ContextColumns, ContextRows, Evaluation, binning
 from swapcal.tasks.result import Guarantee, Section
-from swapcal.tasks.task import Inputs, Task, numbers_of, weighted
+from swapcal.tasks.task import Inputs, Task, weighted
 from swapcal.text.verdict import BRIER, TOP, Verdict, class_verdict
 from swapcal.typing import Float64Array
 
@@ -64,9 +63,8 @@ class ClassColumns(ColumnReader):
         pairs = [each.split("=", 1) for each in model]
         named = [len(pair) == 2 for pair in pairs]
         if any(named) and not all(named):
-            raise InvalidInput(
-                f"with --classes, --p names columns (p_a,p_b,p_c) or pairs (a=score1,b=score2), not both; got {model!r}"
-            )
+            forms = "columns (p_a,p_b,p_c) or pairs (a=score1,b=score2), not both"
+            raise InvalidInput(f"with --classes, --p names {forms}; got {model!r}")
         self.model = tuple(pair[-1].strip() for pair in pairs)
         self.classes: tuple[str, ...] = tuple(pair[0].strip() for pair in pairs) if all(named) else ()
         for what, names in (("column", self.model), ("class", self.classes)):
@@ -74,10 +72,8 @@ class ClassColumns(ColumnReader):
             if twice:
                 raise InvalidInput(f"--p names the {what} {twice[0]!r} twice; each class has a column of its own")
         if len(self.model) == 1:
-            raise InvalidInput(
-                f"--classes needs a column of probabilities for each class; got only {self.model[0]!r}, so name the "
-                "others too, or leave out --classes and give --positive"
-            )
+            way = "name the others too, or leave out --classes and give --positive"
+            raise InvalidInput(f"--classes needs a column for each class, and there is only {self.model[0]!r}; {way}")
         if len(self.model) > MOST:
             raise InvalidInput(f"--classes takes {MOST} classes at most; got {len(self.model)} columns")
         self.n_strange = self.n_rescaled = 0
@@ -100,10 +96,9 @@ class ClassColumns(ColumnReader):
             self.classes = _named_by(self.model, seen, y, source)
         strange = [value for value in seen if value not in self.classes]
         if 2 * sum(seen[value] for value in strange) > sum(seen.values()):
-            raise DataError(
-                f"most outcomes {y!r} of {source} ({_listed(strange)}) are none of the classes "
-                f"{_listed(self.classes)}; give pairs in --p, such as {strange[0]}={self.model[0]}"
-            )
+            most = f"most outcomes {y!r} of {source} ({_listed(strange)}) are none of the classes"
+            pair = f"give pairs in --p, such as {strange[0]}={self.model[0]}"
+            raise DataError(f"{most} {_listed(self.classes)}; {pair}")
 
     def labels(self, batch: Batch) -> Float64Array:
         """The number of each row's class; NaN where the outcome is missing, or none of the classes."""
@@ -116,10 +111,7 @@ class ClassColumns(ColumnReader):
     def raw(self, batch: Batch) -> Float64Array:
         """The number of each row's class: NaN where the outcome is missing, -2 where it is none of the classes."""
         place = {name: k for k, name in enumerate(self.classes)}
-        column = batch.column(self.config.y)
-        if not isinstance(column, Coded):
-            values, inverse = np.unique(column, return_inverse=True)
-            column = Coded(inverse.astype(np.int64), tuple(values.tolist()))
+        column = by_value(batch.column(self.config.y))
         texts = [text(value) for value in column.values]
         codes = [np.nan if each is None else float(place.get(each, STRANGE)) for each in texts]
         labels: Float64Array = np.array([*codes, np.nan])[column.codes]
@@ -127,12 +119,9 @@ class ClassColumns(ColumnReader):
         if strange.any():
             if not self.n_strange:
                 outcome = texts[column.codes[int(np.argmax(strange))]]
-                self.warn(
-                    batch,
-                    strange,
-                    f"has the outcome {outcome!r}, which is none of the classes {_listed(self.classes)}; such rows are "
-                    "forecast, and not learned from",
-                )
+                none = f"which is none of the classes {_listed(self.classes)}"
+                what = f"has the outcome {outcome!r}, {none}; such rows are forecast, and not learned from"
+                self.warn(batch, strange, what)
             self.n_strange += int(np.count_nonzero(strange))
         return labels
 
@@ -143,39 +132,26 @@ class ClassColumns(ColumnReader):
         forecasts = np.column_stack([batch.numbers(name) for name in self.model])
         below = (forecasts < 0).any(axis=1)
         if below.any():
-            at = int(np.argmax(below))
-            column = self.model[int(np.argmax(forecasts[at] < 0))]
-            raise DataError(
-                f"row {batch.first + at + 1} of {self.source} has {np.nanmin(forecasts[at]):g} in column {column!r}, "
-                "where probabilities must be 0 or more; correct it, or name another column"
-            )
+            row = forecasts[int(np.argmax(below))]
+            what = f"has {np.nanmin(row):g} in column {self.model[int(np.argmax(row < 0))]!r}"
+            raise wrong_row(batch, below, f"{what}, where probabilities must be 0 or more; correct it")
         total = forecasts.sum(axis=1)
         total[total <= 0] = np.nan
         # Numbers that were rounded to hundredths add up to 1 within this.
         rescaled = np.abs(total - 1.0) > 0.006 * len(self.model)
         if rescaled.any():
             if not self.n_rescaled:
-                at = int(np.argmax(rescaled))
-                warnings.warn(
-                    f"the probabilities in row {batch.first + at + 1} of {self.source} add up to {total[at]:g}; such "
-                    "rows are divided by their sum",
-                    RangeWarning,
-                    stacklevel=4,
-                )
+                sums = f"has probabilities that add up to {total[rescaled][0]:g}"
+                self.warn(batch, rescaled, f"{sums}; such rows are divided by their sum")
             self.n_rescaled += int(np.count_nonzero(rescaled))
         shares: Float64Array = forecasts / np.where(rescaled | np.isnan(total), total, 1.0)[:, None]
         return shares
 
     def _counts(self, batch: Batch) -> Counter[str]:
-        column = batch.column(self.config.y)
-        if isinstance(column, Coded):
-            counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values)).tolist()
-            values = column.values
-        else:
-            labels, numbers = np.unique(column[~np.isnan(column)], return_counts=True)
-            values, counts = tuple(labels.tolist()), numbers.tolist()
+        column = by_value(batch.column(self.config.y))
+        counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values)).tolist()
         seen: Counter[str] = Counter()
-        for value, count in zip(values, counts, strict=True):
+        for value, count in zip(column.values, counts, strict=True):
             name = text(value)
             if name is not None and count:
                 seen[name] += count
@@ -185,10 +161,8 @@ class ClassColumns(ColumnReader):
 def _all_of(seen: Counter[str], y: str, source: str) -> tuple[str, ...]:
     """The outcomes there are, as classes."""
     if len(seen) > MOST:
-        raise DataError(
-            f"column {y!r} of {source} has {len(seen):,} different outcomes ({_listed(list(seen))}), and --classes "
-            f"takes {MOST} at most; leave out --classes if they are numbers"
-        )
+        many = f"column {y!r} of {source} has {len(seen):,} different outcomes ({_listed(list(seen))})"
+        raise DataError(f"{many}, and --classes takes {MOST} at most; leave out --classes if they are numbers")
     if len(seen) < 2:
         raise DataError(f"all outcomes {y!r} of {source} so far are {next(iter(seen))!r}; classes need two or more")
     try:
@@ -215,10 +189,9 @@ def _named_by(columns: tuple[str, ...], seen: Counter[str], y: str, source: str)
                 at = column.find(value, at + 1)
     if not best[0]:
         shown = ",".join(f"{value}={column}" for value, column in zip(sorted(seen), columns, strict=False))
-        raise DataError(
-            f"the columns {_listed(columns)} do not say which class they are about: the outcomes {y!r} of {source} are "
-            f"{_listed(sorted(seen))}; give pairs, such as --p {shown}"
-        )
+        outcomes = f"the outcomes {y!r} of {source} are {_listed(sorted(seen))}"
+        what = f"the columns {_listed(columns)} do not say which class they are about: {outcomes}"
+        raise DataError(f"{what}; give pairs, such as --p {shown}")
     return best[1]
 
 
@@ -262,14 +235,12 @@ class ClassesTask(Task):
         else:
             self.model = Classes.from_bytes(saved.forecaster)
             if self.model.n_classes != len(classes) or saved.plain["classes"] != list(classes):
-                raise StateFileError(
-                    f"the state file is about the classes {saved.plain['classes']}, and those of {self.source} are "
-                    f"{list(classes)}; give the file it was made with, another --state, or --fresh"
-                )
+                others = f"the classes {saved.plain['classes']}, and those of {self.source} are {list(classes)}"
+                raise StateFileError(f"the state file is about {others}; {START_OVER}")
         self.evaluation = ClassesEvaluation(self.contexts, self._binnings(first), hinted=bool(self.columns.model))
 
     def _read(self, batch: Batch) -> Inputs:
-        return Inputs(numbers_of(batch), self.columns.labels(batch), self.columns.probabilities(batch))
+        return Inputs(batch.rows, self.columns.labels(batch), self.columns.probabilities(batch))
 
     def play(self, inputs: Inputs) -> Float64Array:
         """Forecast rows, learn from them, and score them."""

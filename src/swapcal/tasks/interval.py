@@ -17,11 +17,11 @@ from swapcal.properties import Quantile
 from swapcal.properties.base import Wording
 from swapcal.tables.batch import Batch
 from swapcal.tasks.checkpoint import Checkpoint
-from swapcal.tasks.columns import LARGEST, ColumnReader, finite, known_outcomes
+from swapcal.tasks.columns import LARGEST, ColumnReader, known_outcomes
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.evaluation import DELTA, ContextColumns, ContextRows, Evaluation
 from swapcal.tasks.result import Guarantee, Section
-from swapcal.tasks.task import Inputs, Task, numbers_of, weighted
+from swapcal.tasks.task import Inputs, Task, weighted
 from swapcal.text.verdict import SCORE, Verdict, interval_verdict
 from swapcal.typing import Float64Array
 
@@ -58,37 +58,30 @@ class IntervalColumns(ColumnReader):
         self.center = {1: 0, 3: 1}.get(len(model))
         self.ends = (0, len(model) - 1) if len(model) > 1 else None
         self.n_crossed = 0
-        self.low = -np.inf if config.low is None else config.low
-        self.high = np.inf if config.high is None else config.high
+        self.low = self.low if config.low is None else config.low
+        self.high = self.high if config.high is None else config.high
         self._check(first)
 
     def _check(self, first: Sequence[Batch]) -> None:
         """Refuse ends that are the wrong way round, and outcomes without numbers."""
         source = self.source
-        known = np.concatenate([known_outcomes(self.config, batch, source) for batch in first])
+        known = np.concatenate([known_outcomes(self.config, batch) for batch in first])
+        rows = f"the first {len(known):,} rows of {source}"
         if np.isnan(known).all():
-            raise DataError(
-                f"column {self.config.y!r} has no outcome in the first {len(known):,} rows of {source}; "
-                "give another column"
-            )
+            raise DataError(f"column {self.config.y!r} has no outcome in {rows}; give another column")
         if self.ends is None:
             return
         lower, upper = (np.concatenate([batch.numbers(self.model[at]) for batch in first]) for at in self.ends)
-        hinted = ~(np.isnan(lower) | np.isnan(upper))
+        hinted, names = ~(np.isnan(lower) | np.isnan(upper)), f"{self.model[0]!r} and {self.model[-1]!r}"
         if not hinted.any():
-            raise DataError(
-                f"the first {len(hinted):,} rows of {source} have no interval in {self.model[0]!r} and "
-                f"{self.model[-1]!r}; check the columns"
-            )
+            raise DataError(f"{rows} have no interval in {names}; check the columns")
         if 2 * np.count_nonzero(lower[hinted] > upper[hinted]) > np.count_nonzero(hinted):
-            raise DataError(
-                f"most rows of {source} have a larger number in {self.model[0]!r} than in {self.model[-1]!r}; "
-                f"name the lower end first: --p {','.join(reversed(self.model))}"
-            )
+            way = f"name the lower end first: --p {','.join(reversed(self.model))}"
+            raise DataError(f"most rows of {source} have the larger number first in {names}; {way}")
 
     def ends_of(self, batch: Batch) -> IntervalRows:
         """The model's forecast and the ends of its intervals in a batch."""
-        numbers = [finite(batch.numbers(name), batch, name, self.source) for name in self.model]
+        numbers = [batch.numbers(name) for name in self.model]
         lower, upper = (None, None) if self.ends is None else (numbers[at] for at in self.ends)
         center = None if self.center is None else numbers[self.center]
         if lower is not None and upper is not None:
@@ -101,28 +94,11 @@ class IntervalColumns(ColumnReader):
 
     def raw(self, batch: Batch) -> Float64Array:
         """Outcomes as the file has them; NaN where there is none."""
-        name = self.config.y
-        y = finite(batch.numbers(name), batch, name, self.source)
+        y = batch.numbers(self.config.y)
         if (np.abs(y) > LARGEST).any():
-            raise DataError(
-                f"outcomes {name!r} of {self.source} are larger than {LARGEST:g}; give them in larger units"
-            )
+            what = f"outcomes {self.config.y!r} of {self.source} are larger than {LARGEST:g}"
+            raise DataError(f"{what}; give them in larger units")
         return y
-
-    def labels(self, batch: Batch) -> Float64Array:
-        """Outcomes of a batch; those outside the range count as its ends, with one warning."""
-        y = self.raw(batch)
-        outside = (y < self.low) | (y > self.high)
-        if outside.any():
-            if not self.n_clipped:
-                what = f"has an outcome outside [{self.low:g}, {self.high:g}]; it counts as the end"
-                self.warn(batch, outside, what)
-            self.n_clipped += int(np.count_nonzero(outside))
-        return self.inside(y)
-
-    def inside(self, raw: Float64Array) -> Float64Array:
-        """Outcomes with those outside the range at its ends."""
-        return np.clip(raw, self.low, self.high)
 
 
 # Widths of the model count from a fiftieth to fifty times its usual one.
@@ -174,7 +150,7 @@ class IntervalTask(Task):
     def _read(self, batch: Batch) -> Inputs:
         y, (center, lower, upper) = self.columns.labels(batch), self.columns.ends_of(batch)
         own = {} if lower is None or upper is None else {"before_lower": lower, "before_upper": upper}
-        return Inputs(numbers_of(batch), y, center, own)
+        return Inputs(batch.rows, y, center, own)
 
     def more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
         """How uncertain the model is in each row; its usual width where it has none."""

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.errors import DataError
-from swapcal.tables.batch import Batch, text
+from swapcal.tables.batch import Batch, entries, text
 from swapcal.tables.records import read
 from swapcal.tasks.columns import ColumnReader
 from swapcal.tasks.config import TaskConfig
@@ -176,10 +176,9 @@ class OutcomeTable:
             if name is None:
                 raise DataError(f"row {batch.first + at + 1} of {self.name} has an outcome and nothing in {self._id!r}")
             if self._outcomes.setdefault(name, y) != y:
-                raise DataError(
-                    f"{self.name} has {name!r} twice in column {self._id!r}, with different outcomes: "
-                    f"{self._outcomes[name]:g}, and {y:g} in row {batch.first + at + 1}; leave the right one"
-                )
+                outcomes = f"{self._outcomes[name]:g}, and {y:g} in row {batch.first + at + 1}"
+                twice = f"{self.name} has {name!r} twice in column {self._id!r}"
+                raise DataError(f"{twice}, with different outcomes: {outcomes}; leave the right one")
 
     def found(self, batch: Batch) -> tuple[IntArray, Float64Array]:
         """The rows of a batch whose outcome is in the file, and the outcomes."""
@@ -187,11 +186,9 @@ class OutcomeTable:
         for at, name in enumerate(_names(batch, self._id)):
             if name is not None and name in self._outcomes:
                 if name in self._rows:
-                    rows_of = f"rows {self._rows[name] + 1:,} and {batch.first + at + 1:,} of {batch.name}"
-                    raise DataError(
-                        f"{rows_of} both have {name!r} in column {self._id!r}, so that nobody knows which of them "
-                        f"{self.name} means; nothing was learned"
-                    )
+                    both = f"rows {self._rows[name] + 1:,} and {batch.first + at + 1:,} of {batch.name} both have"
+                    which = f"nobody knows which of them {self.name} means; nothing was learned"
+                    raise DataError(f"{both} {name!r} in column {self._id!r}: {which}")
                 self._rows[name] = batch.first + at
                 rows.append(at)
                 outcomes.append(self._outcomes[name])
@@ -217,9 +214,5 @@ class OutcomeTable:
 
 def _names(batch: Batch, column: str) -> list[str | None]:
     """What rows are called: texts, without the spaces around them; None where there is nothing."""
-    stored = batch.stored(column)
-    listed = next(
-        (getattr(stored, name)() for name in ("to_pylist", "to_list", "tolist") if hasattr(stored, name)), stored
-    )
-    written = [text(value) for value in listed]
+    written = [text(value) for value in entries(batch.stored(column))]
     return [None if each is None else each.strip() or None for each in written]

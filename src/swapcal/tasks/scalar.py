@@ -17,7 +17,7 @@ from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.columns import Columns
 from swapcal.tasks.evaluation import DELTA, Binning, ContextColumns, ContextRows, Evaluation, binning
 from swapcal.tasks.result import Costs, Guarantee, Range, Section
-from swapcal.tasks.task import Inputs, Task, numbers_of, weighted
+from swapcal.tasks.task import Inputs, Task, weighted
 from swapcal.text.numbers import guarantee_sentence
 from swapcal.text.sentences import late_sentences
 from swapcal.text.verdict import Verdict, verdict
@@ -61,7 +61,7 @@ class ScalarTask(Task):
 
     def _read(self, batch: Batch) -> Inputs:
         y = self.columns.labels(batch)
-        return Inputs(numbers_of(batch), y, None if self.config.p is None else self.columns.hints(batch))
+        return Inputs(batch.rows, y, None if self.config.p is None else self.columns.hints(batch))
 
     def more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
         """What else the model takes of the rows of a batch, by name."""
@@ -171,10 +171,8 @@ class ScalarTask(Task):
 
     def _binning(self, hints: Float64Array) -> Binning:
         if not len(hints):
-            raise DataError(
-                f"the hint {self.config.p!r} is missing in all of the first {self.settled:,} rows of "
-                f"{self.source}; check the column"
-            )
+            rows = f"all of the first {self.settled:,} rows of {self.source}"
+            raise DataError(f"the hint {self.config.p!r} is missing in {rows}; check the column")
         return binning(self.columns.property, hints, None)
 
     def _contexts(self, first: Sequence[Batch], saved: Checkpoint | None) -> ContextColumns:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from swapcal.engine.kernels import row_keys
-from swapcal.tables.batch import Batch, Coded
-from swapcal.typing import Float64Array
+from swapcal.tables.batch import Batch, Coded, entries, taken
+from swapcal.typing import Float64Array, IntArray
 
 # Rows of the sample.
 MOST_ROWS = 50_000
@@ -107,7 +107,7 @@ class Survey:
             columns[name] = (
                 np.concatenate(floats)
                 if len(floats) == len(parts)
-                else [each for part in parts for each in _list(part)]
+                else [each for part in parts for each in entries(part)]
             )
         if numbers.shape[1] > MOST_ROWS:
             self._limit = float(np.partition(numbers[0], MOST_ROWS)[MOST_ROWS])
@@ -120,15 +120,6 @@ class Survey:
         self._parts, self._n_kept = [(numbers, columns)], numbers.shape[1]
 
 
-def _taken(column: Coded | Float64Array, rows: Any) -> list[Any] | Float64Array:
-    if not isinstance(column, Coded):
-        floats: Float64Array = column[rows]
-        return floats
-    values = [*column.values, None]
-    return [values[code] for code in column.codes[rows].tolist()]
-
-
-def _list(column: list[Any] | Float64Array) -> list[Any]:
-    return (
-        [None if value != value else value for value in column.tolist()] if isinstance(column, np.ndarray) else column
-    )
+def _taken(column: Coded | Float64Array, rows: IntArray) -> list[Any] | Float64Array:
+    some = taken(column, rows)
+    return entries(some) if isinstance(some, Coded) else some

@@ -21,7 +21,7 @@ from swapcal.engine.pending import OpenRounds
 from swapcal.errors import DataError, StateFileError
 from swapcal.protocols import Elicitable, Rows
 from swapcal.tables.batch import Batch, Fingerprint
-from swapcal.tasks.checkpoint import Checkpoint
+from swapcal.tasks.checkpoint import START_OVER, Checkpoint
 from swapcal.tasks.columns import ColumnReader
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.evaluation import ContextColumns, ContextRows, Evaluation, missing
@@ -389,10 +389,9 @@ class Task(ABC):
 
     def _check_head(self, saved: Checkpoint | None) -> None:
         if saved is not None and saved.plain["head"] != self._head:
-            raise StateFileError(
-                f"{self.source} does not begin with the rows that the state file has seen; give the file it was made "
-                f"with, another --state, or --fresh to start over{LATER if self.waiting is None else ''}"
-            )
+            hint = LATER if self.waiting is None else ""
+            rows = f"{self.source} does not begin with the rows that the state file has seen"
+            raise StateFileError(f"{rows}; {START_OVER}{hint}")
 
     def _contexts(self, first: Sequence[Batch], saved: Checkpoint | None) -> ContextColumns:
         """For whom. The fewer positions there are, the smaller the guarantee."""
@@ -420,11 +419,6 @@ class Task(ABC):
         """Outcomes as the file has them; those of rows without weight do not matter."""
         raw = self.columns.raw(batch)
         return raw if weights is None else np.where(weights > 0.0, raw, np.nan)
-
-
-def numbers_of(batch: Batch) -> IntArray:
-    """The numbers of a batch's rows, from 0."""
-    return np.arange(batch.first, batch.first + batch.n)
 
 
 def weighted(rows: Rows, weights: Float64Array | None) -> Rows:
