@@ -615,7 +615,7 @@ def merged_result(
         kind="audit" if after is None else "run",
         counts=Counts(scored=column.n_rounds, rows=column.n_rounds, keys=keys),
         verdict=replace(outcome, sentences=(*outcome.sentences, "; ".join(left_out) + ".")),
-        sections=(Section("", *sides, column.names, binning=stated),),
+        sections=(Section("", sides[0], sides[1], column.names, binning=stated),),
         range=Range(target.low, target.high, "as the parts of the audit have it"),
         bands={name: tuple(cuts) for name, cuts in edges.items()},
     )

@@ -569,7 +569,7 @@ class _Job:
             output = open_output(out, self.task.outputs, position, self.done, replace=overwrite, claimed=claimed)
             if begun is not None and begun["finished"]:
                 plain = {**begun, "output": output.reopened(), "finished": False}
-                self.kept.commit([], plain, cast(tuple[bytes, bytes], tuple(self.kept.audits())))
+                self.kept.commit([], plain, self.kept.audits())
         try:
             last, committed, more, pressed = time.monotonic(), self.done, True, False
             waiting: deque[_Asked] = deque()
@@ -657,9 +657,8 @@ class _Job:
             return
         plain = {"asked": self.asked.settings(), "rows": self.done, "digest": self.task.digest(), "output": position}
         plain |= {"finished": last, "models": self.models._asdict()}
-        blobs = b"", b""
         if self.models.task == "scalar":
-            blobs = self.columns[0].to_bytes(), self.columns[1].to_bytes()
+            audits = self.columns[0].to_bytes(), self.columns[1].to_bytes()
         else:
-            blobs = b"", self.task.save(self.asked.settings(), None, position, finished=last).to_bytes()
-        self.kept.commit(states, plain, blobs)
+            audits = b"", self.task.save(self.asked.settings(), None, position, finished=last).to_bytes()
+        self.kept.commit(states, plain, audits)

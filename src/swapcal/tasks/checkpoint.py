@@ -404,9 +404,9 @@ class RunFiles:
         mine = self._replace or self._claimed
         if self.begun is None and self.out is not None and not mine and os.path.lexists(self.out):
             raise there_already(self.out)  # said now, and not after the first rows were read
-        moved = self.begun is not None and self.out is not None and self.begun.out != self._where
-        if moved and not self._made(self.begun):
-            theirs = f"the state file {self.state} belongs to the output {self.begun.out}, and {self.out} is not that"
+        theirs = self._where if self.begun is None or self.out is None else self.begun.out
+        if theirs != self._where and not self._made(self.begun):
+            theirs = f"the state file {self.state} belongs to the output {theirs}, and {self.out} is not that"
             raise StateFileError(f"{theirs}; give the same --out, or another --state")
 
     def _made(self, saved: Checkpoint | None) -> bool:

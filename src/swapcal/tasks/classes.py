@@ -130,7 +130,7 @@ class ClassColumns(ColumnReader):
         if not self.model:
             return None
         forecasts = np.column_stack([batch.numbers(name) for name in self.model])
-        below = (forecasts < 0).any(axis=1)
+        below = np.asarray((forecasts < 0).any(axis=1))
         if below.any():
             row = forecasts[int(np.argmax(below))]
             what = f"has {np.nanmin(row):g} in column {self.model[int(np.argmax(row < 0))]!r}"

@@ -289,8 +289,8 @@ class Columns(ColumnReader):
                 seen = seen._replace(least=ends[0], most=ends[1], forecasts=ends != (survey.low, survey.high))
         self.low, self.high, self.stated = self._range(seen)
         if max(abs(self.low), abs(self.high)) > LARGEST:
-            ends = f"go from {self.low:g} to {self.high:g}, whose squares are no numbers any more"
-            raise DataError(f"the outcomes {question.y!r} of {source} {ends}; give the column in larger units")
+            what = f"go from {self.low:g} to {self.high:g}, whose squares are no numbers any more"
+            raise DataError(f"the outcomes {question.y!r} of {source} {what}; give the column in larger units")
         self.property: Elicitable = question.property_on(self.low, self.high)
         self.low, self.high = self.property.low, self.property.high
         self.heap = self.spacing = 0.0

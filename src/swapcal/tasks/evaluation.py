@@ -266,7 +266,8 @@ class Evaluation:
             self.acted[which].update_many(y[both], shown[which][both], w)
         if len(shown) == 2:
             for k, pairs in enumerate(self.losses.values()):
-                pairs.add(*(losses[which][k][both[there[which]]] for which in ("before", "after")), w)
+                model, ours = (losses[which][k][both[there[which]]] for which in ("before", "after"))
+                pairs.add(model, ours, w)
 
     def paired(self) -> dict[str, Paired]:
         """Losses before and after on the same rows, by name; those of which there are both."""
@@ -330,8 +331,8 @@ class Evaluation:
 
 def missing(forecasts: Float64Array) -> npt.NDArray[np.bool_]:
     """Which rows have no forecast, or not all of it."""
-    nowhere = np.isnan(forecasts)
-    return nowhere if nowhere.ndim == 1 else nowhere.any(axis=1)
+    nowhere: npt.NDArray[np.bool_] = np.isnan(forecasts)
+    return nowhere if nowhere.ndim == 1 else np.asarray(nowhere.any(axis=1))
 
 
 def _times_at(time: Times, rows: IntArray) -> Times:

@@ -210,7 +210,7 @@ class Result:
     @classmethod
     def of(cls, config: TaskConfig, source: str, property: Elicitable, **own: Any) -> "Result":
         """A result of a run, with what follows from the question and the property; `own` goes before that."""
-        usual = {"kind": "run", "task": config.task, "y": config.y, "r": config.r, "config": config}
+        usual: dict[str, Any] = {"kind": "run", "task": config.task, "y": config.y, "r": config.r, "config": config}
         usual |= {"property": repr(property), "wording": property.wording, "versions": versions()}
         return cls(source=source, **{**usual, **own})
 

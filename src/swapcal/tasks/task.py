@@ -27,7 +27,6 @@ from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.evaluation import ContextColumns, ContextRows, Evaluation, missing
 from swapcal.tasks.outcomes import OutcomeTable, WaitingRows
 from swapcal.tasks.result import Counts, Guarantee, Result, Section
-from swapcal.text.numbers import counted
 from swapcal.text.verdict import Verdict
 from swapcal.typing import Float64Array, IntArray
 
@@ -135,9 +134,9 @@ class Task(ABC):
             self._check_head(saved)
             if saved is None:
                 self.waiting.early = np.flatnonzero(np.isnan(labels))
-        self.told = None if outcomes is None else OutcomeTable(outcomes, config, self.columns)
-        self._come: list[tuple[Inputs, bool]] = []
-        self._contradicted = self._too_late = np.zeros(0, dtype=np.int64)
+        if self.waiting is not None and outcomes is not None:
+            self.waiting.table = OutcomeTable(outcomes, config, self.columns)
+        self._come: list[Inputs] = []
         self.fingerprint = Fingerprint(config.columns, without)
         self.n_rows = self.n_missing = self.n_unhinted = 0
         self.contexts = self._contexts(first, saved)
@@ -284,47 +283,28 @@ class Task(ABC):
         if self.waiting is None:
             return
         raw = self._outcomes(batch, inputs.weights)
-        others, late = self.waiting.contradicted(batch, raw)
-        come = self.waiting.passed(batch, raw)
-        come = come[~np.isnan(self.columns.inside(raw[come]))]
-        learned = [(come, raw[come], False)]
-        if self.told is not None:
-            named, outcomes = self.told.found(batch)
-            numbers = batch.first + named
-            waits = np.isin(numbers, self.waiting.waiting) & ~np.isin(named, come)
-            before, known = raw[named], np.isin(numbers, self.waiting.told)
-            before[np.isin(numbers, self.waiting.expired)] = np.nan
-            before[known] = self.waiting.outcomes[np.searchsorted(self.waiting.told, numbers[known])]
-            others = np.concatenate([others, named[~np.isnan(before) & (before != outcomes)]])
-            late = np.union1d(late, named[np.isin(numbers, self.waiting.expired)])
-            learned.append((named[waits], outcomes[waits], True))
-        self._contradicted = np.union1d(self._contradicted, batch.first + others)
-        self._too_late = np.union1d(self._too_late, batch.first + late)
-        for rows, y, by_name in learned:
-            if len(rows):
-                groups = ContextRows(self.contexts.groups.rows(batch, batch.n), None)
-                self._come.append((inputs._replace(contexts=groups).taken(rows)._replace(y=y), by_name))
+        rows = self.waiting.passed(batch, raw, lambda y: np.isnan(self.columns.inside(y)))
+        if len(rows):
+            groups = ContextRows(self.contexts.groups.rows(batch, batch.n), None)
+            y = np.array([self.waiting.new[row] for row in batch.rows[rows].tolist()])
+            self._come.append(inputs._replace(contexts=groups).taken(rows)._replace(y=y))
 
     def fill_in(self) -> tuple[int, tuple[str, ...]]:
         """Learn and score the outcomes that have come since: how many, and what there is to say about others."""
         if self.waiting is None:
             return 0, ()
-        here, by_id = ([come for come, by_name in self._come if by_name is which] for which in (False, True))
-        n_here, parts = sum(len(come.y) for come in here), [*here, *by_id]
-        rows, raw = np.zeros(0, dtype=np.int64), np.zeros(0)
-        if parts:
-            inputs = Inputs.joined(parts)
-            if by_id and self.told is not None:
-                named = n_here + self.told.order(inputs.numbers[n_here:])
-                inputs = inputs.taken(np.concatenate([np.arange(n_here), named]))
-            rows, raw = inputs.numbers, inputs.y
+        n = len(self.waiting.new)
+        if n:
+            inputs = Inputs.joined(self._come)
+            inputs = inputs.taken(self.waiting.order(inputs.numbers))
+            rows, raw, here = inputs.numbers, inputs.y, slice(0, n - len(self.waiting.named))
             inputs = self._as_held(inputs._replace(y=self.columns.inside(raw)))
             self.score(inputs, self.model.fill_in(rows, inputs.y, known=inputs.more.get("known")))
-            self.n_missing -= n_here
-            self.columns.clipped(rows[:n_here], raw[:n_here])
-            self.n_unhinted += self._unhinted_late(inputs.part(slice(0, n_here)))
-        self.waiting.learned(rows[:n_here], rows[n_here:], raw[n_here:], self._too_late)
-        return len(raw), self._sentences()
+            self.n_missing -= here.stop
+            self.columns.clipped(rows[here], raw[here])
+            self.n_unhinted += self._unhinted_late(inputs.part(here))
+        self.waiting.learned()
+        return n, self.waiting.sentences(self.window, self.source)
 
     def _as_held(self, inputs: Inputs) -> Inputs:
         """Rows that wait, with their contexts as they were when they were forecast."""
@@ -337,26 +317,6 @@ class Task(ABC):
     def _unhinted_late(self, inputs: Inputs) -> int:
         """How many of them were not counted as such before their outcomes came."""
         return 0
-
-    def _sentences(self) -> tuple[str, ...]:
-        """What there is to say about outcomes that were not learned from."""
-        sentences = []
-        if n := len(self._contradicted):
-            one = n == 1
-            sentences.append(
-                f"{counted(n, 'outcome')} {'is not the one' if one else 'are not those'} that "
-                f"{'was' if one else 'were'} learned before, which {'stays' if one else 'stay'} (the first: row "
-                f"{int(self._contradicted[0]) + 1:,} of {self.source})"
-            )
-        if n := len(self._too_late):
-            one = n == 1
-            sentences.append(
-                f"{counted(n, 'outcome')} came after {counted(self.window, 'later row')}, when "
-                f"{'its forecast' if one else 'their forecasts'} had expired, and {'was' if one else 'were'} not "
-                f"learned from (first: row {int(self._too_late[0]) + 1:,})"
-            )
-        strangers = None if self.told is None else self.told.strangers()
-        return tuple(sentences) if strangers is None else (*sentences, strangers)
 
     def digest(self, *, then: bool = False) -> str:
         """Of all cells so far that are used; `then`: as they were when they were seen first."""
