@@ -364,18 +364,13 @@ def test_the_verdict_of_a_sum_is_that_of_all_rows(tmp_path: Path, whole_numbers:
         x = {name: [row[name] for row in some] for name in ("city", "age")}
         parts.append(filled(empty, x, *(np.array([row[name] for row in some]) for name in ("score", "late"))))
     two = merged_result(added_up(parts, "as they are"), source="3 parts", config=question)
-    assert two.verdict.kind == one.verdict.kind
-    assert two.verdict.headline == one.verdict.headline
-    assert two.verdict.sentences[0] == one.verdict.sentences[0]
+    said = [(each.verdict.kind, each.verdict.headline, each.verdict.sentences[0]) for each in (one, two)]
+    assert said[0] == said[1]
     mine, theirs = two.sections[0].before, one.sections[0].before
     for name in ("swap_error", "overall_error", "group_error", "typical", "constant_loss", "ideal_loss", "slope"):
         assert getattr(mine, name) == pytest.approx(getattr(theirs, name), rel=1e-9), name
-    assert (mine.n_cells, mine.n_biased, mine.n_worth_correcting) == (
-        theirs.n_cells,
-        theirs.n_biased,
-        theirs.n_worth_correcting,
-    )
-    assert mine.witness == theirs.witness
+    for name in ("n_cells", "n_biased", "n_worth_correcting", "witness"):
+        assert getattr(mine, name) == getattr(theirs, name), name
     assert mine.histogram == pytest.approx(theirs.histogram)
     assert mine.loss == pytest.approx(theirs.loss, abs=0.25 / 32**2)
     assert mine.groups.low == pytest.approx(theirs.groups.low[: len(mine.groups.low)], abs=1e-9)
