@@ -217,23 +217,6 @@ def test_cases_expire_by_rounds_or_by_word(name: str) -> None:
     assert len(cases.book.closed) == 4
 
 
-def test_in_the_order_of_forecasts_a_forgotten_case_holds_up_nobody() -> None:
-    some = stream("forecaster", n=4)
-    cases = Cases(model("forecaster"), order="forecast")
-    cases.play(Events(["a", "b", "c", "d"], np.full(4, np.nan), some.x, some.hints))
-    assert cases.learn(["c", "b"], [0.1, 0.2]).status == ["held", "held"]
-    assert cases.model.n_rounds == 0  # type: ignore[attr-defined]
-    cases = Cases.from_bytes(cases.to_bytes())
-    assert cases.forget(["a"]).status == ["forgotten"]
-    assert cases.model.n_rounds == 2  # type: ignore[attr-defined]
-    assert cases.learn(["b", "c", "c", "d"], [0.2, 0.1, 0.3, 0.4]).status == [
-        "repeated",
-        "repeated",
-        "contradicted",
-        "learned",
-    ]
-
-
 def test_what_events_cannot_be() -> None:
     cases = Cases(model("forecaster"))
     with pytest.raises(sc.InvalidInput, match="one id and one y"):

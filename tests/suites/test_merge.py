@@ -24,7 +24,6 @@ from swapcal.typing import Float64Array, IntArray
 
 N, N_PARTS = 1600, 8
 QUESTION = TaskConfig("late", "score", ["city", "age"], low=0.0, high=1.0)
-ORDERS = ("as they are", "backwards", "by tree", "shuffled")
 
 
 def groups() -> sc.Groups:
@@ -63,37 +62,12 @@ def added_up(parts: list[Any], order: str) -> Any:
 # Audits.
 
 
-def audited(property: Any, bins: Any, x: dict[str, list[Any]], p: Float64Array, y: Float64Array) -> sc.Audit:
-    audit = sc.Audit(property, groups(), bins=bins)
-    audit.update_many(y, p, x)
-    return audit
-
-
 def by_name(audit: sc.Audit) -> dict[str, Any]:
     table = audit.table()
     return {
         name: [table.value.tolist(), *(getattr(table, s)[:, j].tolist() for s in ("xv", "active", "weight", "xvxv"))]
         for j, name in enumerate(audit.function_names)
     }
-
-
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("exact", [True, False])
-def test_audits_of_parts_are_that_of_the_whole(order: str, exact: bool) -> None:
-    x, p, y = stream(exact)
-    bins = None if exact else [0.0, 0.2, 0.5, 1.0]
-    whole = audited(sc.Probability(), bins, x, p, y)
-    cuts = [np.arange(k, N, N_PARTS) for k in range(N_PARTS)]
-    total = added_up([audited(sc.Probability(), bins, rows_at(x, at), p[at], y[at]) for at in cuts], order)
-    mine, theirs = by_name(total), by_name(whole)
-    assert mine.keys() == theirs.keys()
-    if exact:
-        assert mine == theirs
-    for name, sums in mine.items():
-        np.testing.assert_allclose(sums[1:], theirs[name][1:], rtol=1e-9, atol=1e-9)
-    assert total.n_rounds == N
-    assert total.swap_multicalibration() == pytest.approx(whole.swap_multicalibration(), rel=1e-12)
-    assert total.witness().name == whole.witness().name
 
 
 def test_adding_changes_neither_part_and_room_is_made() -> None:
