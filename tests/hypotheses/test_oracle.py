@@ -177,7 +177,7 @@ def test_a_learner_of_your_own_is_passed_to_load_again() -> None:
     forecaster = sc.Forecaster(sc.Mean(), Oracle(Sound()), horizon=800, seed=6)
     forecaster.run(X, y)
     data = forecaster.to_bytes()
-    with pytest.raises(StateFileError, match="pass hypotheses=Oracle"):
+    with pytest.raises(StateFileError, match="pass it as hypotheses=Oracle"):
         sc.Forecaster.from_bytes(data)
     with pytest.raises(StateFileError, match="is not the one that was stored"):
         sc.Forecaster.from_bytes(data, hypotheses=Oracle(GradientDescent(2)))
