@@ -159,7 +159,6 @@ def restored_without_copy(true: Any) -> Callable[[Any], None]:
     return restore
 
 
-shared_start = finite.start(5)
 BROKEN_HYPOTHESES: list[tuple[str, Any]] = [
     ("has_the_role", Wrapped(finite, n="three")),
     ("has_the_role", Wrapped(finite, start=lambda n_bins: object())),

