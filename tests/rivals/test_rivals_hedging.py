@@ -210,8 +210,6 @@ class TestGhuge2025:
         assert np.allclose(method.weights(), raw / raw.sum())
 
 
-
-
 class TestOkoroafor2025:
     @pytest.mark.parametrize("seed", [0, 1])
     def test_small_regret_under_every_proper_loss(self, seed: int) -> None:
