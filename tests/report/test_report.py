@@ -94,14 +94,6 @@ def test_a_figure_draws_where_it_is_told_and_says_what_it_shows(name: str) -> No
     assert (finding[-1], "nan" in finding) == (".", False)
 
 
-@pytest.mark.parametrize("backend", figures.BACKENDS)
-@pytest.mark.parametrize("name", FIGURES)
-def test_frames_exist_in_every_backend(name: str, backend: str) -> None:
-    native = FIGURES[name](RUN).frame(backend)
-    assert type(native).__module__.split(".")[0] == backend
-    assert len(nw.from_native(native, eager_only=True)) > 0
-
-
 @pytest.mark.parametrize("backend", [*figures.BACKENDS, None])
 def test_frames_hold_the_numbers(backend: str | None) -> None:
     group = RUN.first.groups[3]

@@ -37,7 +37,7 @@ def start(
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="And at this port; 0 for any.")] = None,
     rate: Annotated[int, typer.Option(min=1, help="With --demo: flights a second.")] = 300,
 ) -> None:
-    """Serve forecasts: one store, any number of streams, a live page.
+    """Serve forecasts: one store, any number of streams.
 
     What was stored is there again after a crash. Stop it with Ctrl-C or SIGTERM; it finishes what it has taken.
 
@@ -76,8 +76,10 @@ def _demo(port: int | None, rate: int) -> None:
     settings = demo_config(Service().port if port is None else port)
 
     def started(at: int) -> None:
-        typer.echo(f"the flights of 2013 are being replayed: open http://127.0.0.1:{at}/ ; Ctrl-C ends it")
-        Replay(f"http://127.0.0.1:{at}", rate, say=typer.echo).start()
+        url = f"http://127.0.0.1:{at}"
+        page = f"{url}/v1/streams/arrives-late/report"
+        typer.echo(f"the flights of 2013 are being replayed: open {page} ; Ctrl-C ends it")
+        Replay(url, rate, say=typer.echo).start()
 
     try:
         code = serving.run(settings, started=started)

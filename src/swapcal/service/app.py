@@ -89,7 +89,7 @@ class Application:
         except Problem as problem:
             self.server.metrics.served("(no token)", problem.status, 0.0)
             response = refusal(problem)
-            response.headers["WWW-Authenticate"] = BASIC if scope["path"] == "/" else "Bearer"
+            response.headers["WWW-Authenticate"] = BASIC if scope["path"].endswith("/report") else "Bearer"
             await response(scope, receive, send)
         except HTTPException as error:
             # What the router itself refuses.
@@ -154,8 +154,6 @@ async def pass_on(server: Server, request: Request, refusal: NotOwner) -> Respon
     address = refusal.address
     if address is None or address == server.config.service.advertise or PASSED_ON in request.headers:
         raise retry
-    if request.url.path.endswith("/events"):
-        raise Problem(503, f"this stream is served by another worker; listen to it at {address}", retry_after=10)
     names = ("authorization", "content-type", "accept")
     headers = {name: request.headers[name] for name in names if name in request.headers} | {PASSED_ON: "1"}
     target = address.rstrip("/") + request.scope["raw_path"].decode("latin-1")

@@ -41,7 +41,6 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     streams: Annotated[int, Meta(ge=1, le=10_000)] = 100
     queue: Annotated[int, Meta(ge=1, le=10_000_000)] = 20_000
     rate: Annotated[float, Meta(ge=0.001, le=1e9)] = 20_000.0
-    listeners: Annotated[int, Meta(ge=0, le=10_000)] = 100
 
 
 class Upstream(Struct, frozen=True, forbid_unknown_fields=True):

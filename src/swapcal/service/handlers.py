@@ -2,16 +2,14 @@
 
 import asyncio
 import re
-import secrets
 import time
-from collections.abc import AsyncIterator, Collection, Sequence
-from importlib.resources import files
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import httpx
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 import swapcal as sc
 from swapcal.forecast import Forecast
@@ -42,7 +40,7 @@ from swapcal.service.schemas import (
 from swapcal.service.server import Server
 from swapcal.service.spec import StreamAnswer, StreamSpec
 from swapcal.service.store import CaseRow
-from swapcal.service.stream import Stream, check
+from swapcal.service.stream import Stream, audit_view, check
 from swapcal.text.numbers import counted
 
 # --------
@@ -50,9 +48,8 @@ from swapcal.text.numbers import counted
 
 _SPEC = msgspec.json.Decoder(StreamSpec)
 _SCRIPT = re.compile(r"'(sha256-[A-Za-z0-9+/=]{44})'")
-KEEP_ALIVE = 15.0
 SECURITY = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; {script}connect-src 'self'; "
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; {script}"
     "img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -62,16 +59,19 @@ SECURITY = {
 
 async def audit(server: Server, request: Request) -> Response:
     """The errors of hints and forecasts, and every group's bias."""
-    return json(await server.audit(request.path_params["stream"]))
+    name: str = request.path_params["stream"]
+    before, after = await server.query(lambda registry: registry.get(name).scores.audits())
+    return json(await asyncio.to_thread(audit_view, name, before, after))
 
 
 async def report(server: Server, request: Request) -> Response:
     """The verdict on the latest cases, as a page that can be kept: the one that `swapcal run` writes."""
     name, store = request.path_params["stream"], server.config.service.store
     page = await server.pages.page(await server.query(lambda registry: page_request(registry.get(name), store)))
-    # The page says by its hash which script is its own.
+    # The page says by its hash which script is its own; it loads nothing from elsewhere and runs no other.
     own = _SCRIPT.search(page)
-    return _page(page, f"script-src '{own[1]}'; " if own else "")
+    policy = SECURITY["Content-Security-Policy"].replace("{script}", f"script-src '{own[1]}'; " if own else "")
+    return Response(page, headers=SECURITY | {"Content-Security-Policy": policy}, media_type="text/html; charset=utf-8")
 
 
 async def alarms(server: Server, request: Request) -> Response:
@@ -93,41 +93,6 @@ async def alarms(server: Server, request: Request) -> Response:
     return json(await server.query(read))
 
 
-async def events(server: Server, request: Request) -> Response:
-    """Server-sent events: the last minutes at once, and then a pulse every second."""
-    name: str = request.path_params["stream"]
-    await server.query(lambda registry: registry.get(name).name)
-    if server.live.n_listeners >= server.config.limits.listeners:
-        raise Problem(503, "too many listen already; close a page, or raise `listeners` under [limits]", retry_after=10)
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_events(server, name), media_type="text/event-stream", headers=headers)
-
-
-async def _events(server: Server, name: str) -> AsyncIterator[bytes]:
-    with server.live.listen(name) as listener:
-        stopping = asyncio.create_task(server.stopping.wait())
-        line: asyncio.Task[Any] | None = None
-        try:
-            yield _event("history", server.live.history(name))
-            while not stopping.done():
-                line = asyncio.create_task(listener.get())
-                done, _ = await asyncio.wait({line, stopping}, timeout=KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)
-                if line in done:
-                    yield _event("pulse", line.result())
-                else:
-                    line.cancel()
-                    yield b": still here\n\n"
-        finally:
-            # The listener may leave at any of the points above.
-            for task in (stopping, line):
-                if task is not None:
-                    task.cancel()
-
-
-def _event(kind: str, data: Any) -> bytes:
-    return b"event: %s\ndata: %s\n\n" % (kind.encode(), msgspec.json.encode(data))
-
-
 async def metrics(server: Server, request: Request) -> Response:
     """Counters and gauges for Prometheus."""
     try:
@@ -138,19 +103,6 @@ async def metrics(server: Server, request: Request) -> Response:
     seen = [status for status in statuses if request.scope["token"].may("read", status.name)]
     text = await asyncio.to_thread(server.metrics.text, seen, queued=server.writer.queued, ready=server.writer.ready)
     return Response(text, media_type=CONTENT_TYPE)
-
-
-async def live_page(server: Server, request: Request) -> Response:
-    """The live page: rate, pending, error against the model's, groups off, alarms."""
-    nonce = secrets.token_urlsafe(16)
-    page = files("swapcal.service").joinpath("live.html").read_text(encoding="utf-8")
-    return _page(page.replace("{{nonce}}", nonce), f"script-src 'nonce-{nonce}'; ")
-
-
-def _page(html: str, script: str) -> Response:
-    """A page that loads nothing from elsewhere and runs no script but the one that `script` allows."""
-    headers = {name: value.replace("{script}", script) for name, value in SECURITY.items()}
-    return Response(html, media_type="text/html; charset=utf-8", headers=headers)
 
 
 async def list_streams(server: Server, request: Request) -> Response:
@@ -197,7 +149,7 @@ async def live(server: Server, request: Request) -> Response:
 
 async def ready(server: Server, request: Request) -> Response:
     """Whether the store works and streams are loaded."""
-    good = server.writer.ready and not server.stopping.is_set()
+    good = server.writer.ready and not server.stop_at
     return json(Health(live=True, ready=good), 200 if good else 503)
 
 

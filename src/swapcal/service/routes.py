@@ -72,7 +72,6 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("GET", f"{_S}/audit", "read", "Errors and groups", handlers.audit, (schemas.AuditView,)),
     Operation("GET", f"{_S}/report", "read", "The audit as a page", handlers.report, "text/html"),
     Operation("GET", f"{_S}/alarms", "read", "Alarms", handlers.alarms, (schemas.Alarms,)),
-    Operation("GET", f"{_S}/events", "read", "Pulses as they come", handlers.events, "text/event-stream"),
     Operation("GET", "/v1/streams", "read", "The streams", handlers.list_streams, (schemas.StreamList,)),
     Operation(
         "PUT", _S, "admin", "Make a stream", handlers.put_stream, (StreamAnswer,), (StreamSpec,), (409,), (200, 201),
@@ -84,7 +83,6 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("GET", "/v2/health/ready", None, "Ready", handlers.ready, **_HEALTH),
     Operation("GET", "/ping", None, "Ready, MLflow", handlers.ping, **_HEALTH),
     Operation("GET", "/metrics", "read", "Prometheus metrics", handlers.metrics, "text/plain", tags=("operation",)),
-    Operation("GET", "/", "read", "The live page", handlers.live_page, "text/html", tags=("operation",)),
 )  # fmt: skip
 
 _REF = "#/components/schemas/{name}"

@@ -6,7 +6,6 @@ one by one, in batches, or from the store after a crash. Only the writer's threa
 
 import hmac
 import math
-from collections import deque
 from collections.abc import Sequence
 from hashlib import sha256
 from itertools import pairwise
@@ -136,7 +135,7 @@ def unweighted(rows: Rows) -> tuple[Rows, Float64Array | None]:
 
 
 # --------
-# What the audits say, in numbers for the page, for JSON and for the report alike.
+# What the audits say, in numbers for JSON.
 
 GROUPS_SHOWN = 1000
 EVERYBODY = "all"
@@ -197,8 +196,6 @@ def _errors(column: Column, groups: _Sides) -> SideErrors:
 # The values of its first grids are mid-points of these bins too, so that auditing does not move them.
 AUDIT_BINS = 33
 SETTLE_EVERY = 1000
-# Losses on the live page are means over so many outcomes.
-RECENT = 1000
 
 
 class Totals(msgspec.Struct):
@@ -213,7 +210,7 @@ class Totals(msgspec.Struct):
 
 
 class StreamEvaluation(Stateful):
-    """Audits before and after, totals, and recent losses.
+    """Audits before and after, and totals.
 
     Parameters
     ----------
@@ -226,8 +223,6 @@ class StreamEvaluation(Stateful):
     def __init__(self, property: Any, groups: sc.Groups, bins: int | None) -> None:
         self.property, self.groups, self.bins = property, groups, bins or AUDIT_BINS
         self.before, self.after, self.totals = self._column(), self._column(), Totals()
-        # For the eye only: they start empty after a restart.
-        self.recent_before, self.recent_after = deque[float](maxlen=RECENT), deque[float](maxlen=RECENT)
         self._waiting: list[tuple[float, float | None, float, Row]] = []
 
     def add(self, y: float, hint: float | None, forecast: float, row: Row) -> None:
@@ -238,13 +233,10 @@ class StreamEvaluation(Stateful):
         totals = self.totals
         totals.outcomes += 1
         if hint is not None:
-            before, after = float(self.property.loss(hint, y)), float(self.property.loss(forecast, y))
             weight = float(row.values[0])
             totals.compared += weight
-            totals.loss_before += weight * before
-            totals.loss_after += weight * after
-            self.recent_before.append(before)
-            self.recent_after.append(after)
+            totals.loss_before += weight * float(self.property.loss(hint, y))
+            totals.loss_after += weight * float(self.property.loss(forecast, y))
 
     def bring_up_to_date(self) -> None:
         """Add what waits to the audits: many rounds at once cost a tenth, and give the same bits."""
@@ -268,7 +260,7 @@ class StreamEvaluation(Stateful):
         return Column(sc.Audit(self.property, self.groups, bins=self.bins), label="", parts=())
 
     def to_state(self) -> Saved:
-        """What it is made of, but for the recent losses."""
+        """What it is made of."""
         self.bring_up_to_date()
         plain = {"bins": self.bins, "totals": msgspec.to_builtins(self.totals)}
         return Saved(plain, {}, {"before": self.before.to_bytes(), "after": self.after.to_bytes()})

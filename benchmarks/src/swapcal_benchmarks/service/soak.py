@@ -1,4 +1,4 @@
-"""A service under steady load: forecasts, outcomes, a page that is open, and the memory of the server all the while."""
+"""A service under steady load: forecasts, outcomes, and the memory of the server all the while."""
 
 import asyncio
 import time
@@ -30,7 +30,6 @@ async def soak(store: str | None, minutes: float, rate: int) -> str:
     sent = refused = k = batch = 0
     singles, batches = max(1, rate // SINGLES), max(1, rate * (SINGLES - 1) // SINGLES // BATCH)
     with servers(store) as (_, (port, pid)):
-        watching = asyncio.create_task(_watch(port))
         started, used = time.monotonic(), cpu_seconds(pid)
         while time.monotonic() - started < 60.0 * minutes:
             turn = time.monotonic()
@@ -49,31 +48,14 @@ async def soak(store: str | None, minutes: float, rate: int) -> str:
             latencies = latencies[-200_000:]
             await asyncio.sleep(max(0.0, 1.0 - (time.monotonic() - turn)))
         took, used = time.monotonic() - started, cpu_seconds(pid) - used
-        pulses = watching.result() if watching.done() else None
-        watching.cancel()
-    if pulses is not None:
-        raise RuntimeError(f"the open page lost its connection after {pulses} bytes")
     marks = [samples[min(len(samples) - 1, len(samples) * part // 100)] for part in MARKS]
     half = len(samples) // 2
     later, before = samples[half:], samples[half // 2 : half] or samples
     p99 = 1e3 * sorted(latencies)[int(0.99 * len(latencies))]
     return (
-        f"Soak of {took / 60.0:.1f} minutes with a page open: {k + BATCH * batch:,} forecasts and as many outcomes in "
+        f"Soak of {took / 60.0:.1f} minutes: {k + BATCH * batch:,} forecasts and as many outcomes in "
         f"{sent:,} requests, {refused} refused; p99 {p99:.0f} ms; {100.0 * used / took:.0f} % of a core. Resident "
         f"memory in MB at the start and after {', '.join(map(str, MARKS[1:-1]))} and {MARKS[-1]} % of the time: "
         f"{', '.join(f'{size:.0f}' for size in marks)}; the second half's mean against that of the quarter before it: "
         f"{sum(later) / len(later) - sum(before) / len(before):+.1f} MB."
     )
-
-
-async def _watch(port: int) -> int:
-    """Read the events as an open page does, until the connection ends; says how many bytes there were."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"GET /v1/streams/late/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
-    seen = 0
-    try:
-        while data := await reader.read(65_536):
-            seen += len(data)
-    finally:
-        writer.close()
-    return seen
