@@ -96,7 +96,7 @@ def recorded_result(
         counts=Counts(scored=both.after.n_rounds, rows=both.after.n_rounds + missing, without_outcome=missing),
         verdict=verdict(before, after, wording=kind.wording, paired=paired),
         sections=(Section("", before, after, both.after.names, history=history_of_errors),),
-        config=TaskConfig("the outcome", property=kind, groups=[_group(one) for one in spec.groups]),
+        config=TaskConfig("the outcome", property=kind, groups=spec.config().groups),
         details=dict(_details(spec, cases, status)),
         versions=versions(),
         range=Range(kind.low, kind.high),
@@ -107,10 +107,6 @@ def recorded_result(
 def _errors(both: Evaluation) -> tuple[float, float]:
     before = 0.0 if both.before is None or not both.before.n_rounds else both.before.swap_error(2.0)
     return before, both.after.swap_error(2.0)
-
-
-def _group(one: str | list[str]) -> str | tuple[str, ...]:
-    return one if isinstance(one, str) else tuple(one)
 
 
 def _details(spec: StreamSpec, cases: LearnedCases, status: dict[str, Any]) -> Iterator[tuple[str, Any]]:
