@@ -180,21 +180,6 @@ def test_errors_are_ordered(stream: Stream, linear: bool) -> None:
     assert swap_2 - tiny <= swap_1 <= math.sqrt(len(y) * swap_2) + tiny
 
 
-def test_permuting_functions_permutes_cells() -> None:
-    y, p, x = simulated(300, 4, seed=1)
-    x[:, 2] *= -0.5
-    order = [2, 0, 3, 1]
-    one, two = Audit(names=list("abcd")), Audit(names=[list("abcd")[j] for j in order])
-    one.update_many(y, p, x)
-    two.update_many(y, p, x[:, order])
-
-    def table(audit: Audit) -> dict[tuple[str, float], tuple[float, ...]]:
-        return {(c.name, c.value): (c.count, c.weight, c.mean, c.low, c.high, c.contribution) for c in audit.cells()}
-
-    assert table(one) == table(two)
-    assert one.witness().name == two.witness().name
-
-
 def test_bins_round_before_v_is_taken() -> None:
     y, x = np.array([0.0, 1.0, 1.0]), np.ones((3, 1))
     audit = Audit(Mean(low=0, high=2), bins=2)

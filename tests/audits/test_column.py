@@ -12,9 +12,9 @@ from swapcal.audits.histograms import OutcomeBins, root
 from swapcal.audits.summary import summarize
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.protocols import Elicitable, Rows
-from swapcal.sparse import sliced, taken
+from swapcal.sparse import sliced
 from swapcal.state import pack
-from swapcal.tasks.survey import binning
+from swapcal.tasks.evaluation import binning
 from swapcal.text.verdict import biased
 
 NAMES = ("all", "one", "two", "three")
@@ -76,21 +76,6 @@ def test_a_linear_class_beside_groups_takes_the_larger_of_both() -> None:
     assert side.bias.shape == (20, 7)
     assert "linear" not in side.curves
     assert list(side.curves) == list(NAMES)
-
-
-def test_weights_count_as_rounds() -> None:
-    """A weight of 1/2 twice is a round; a weight of 0 is none."""
-    y, p, x = stream(300)
-    double, single = (column(sc.Mean(low=-1.0, high=3.0)) for _ in range(2))
-    single.add(y, p, rows_of(x))
-    twice = np.repeat(np.arange(300), 3)
-    halves = np.tile([0.5, 0.5, 0.0], 300)
-    double.add(y[twice], p[twice], taken(rows_of(x), twice), None, halves)
-    for name in ("swap_error", "group_error", "overall_error"):
-        assert getattr(double, name)() == pytest.approx(getattr(single, name)())
-    assert double.loss == pytest.approx(single.loss)
-    assert double.weight == 300
-    assert double.typical == pytest.approx(single.typical)
 
 
 def test_memory_does_not_grow_with_groups_without_end() -> None:

@@ -1,13 +1,12 @@
-"""Odd inputs for the error functions and the audit."""
+"""Odd inputs for the error functions: refused by name, or the error that loops give."""
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import naive_audit
 import swapcal as sc
-from fuzzing import PLAN, Faults, Meaning, N, Rng, all_mean, attempt, cases, context, scalar, shape_of, table, vector
+from fuzzing import PLAN, Faults, Meaning, all_mean, attempt, cases, scalar, shape_of, table, vector
 from swapcal.typing import Float64Array
 
 
@@ -72,52 +71,6 @@ def test_errors() -> None:
             if not math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-12):
                 faults.note(seed, (name, y.given, p.given, arguments), f"the error {found!r} and not {expected!r}")
     faults.verdict(PLAN["errors"])
-
-
-def odd_audit_call(audit: sc.Audit, rng: Rng, n_rows: int) -> tuple[Callable[[], Any], Any, bool | None]:
-    """A call, its arguments, and whether it should be taken."""
-    kind = rng.random()
-    x = rng.uniform(-0.5, 0.5, (n_rows, N))
-    if kind < 0.35:
-        y, p, c = scalar(rng, 0.0, 1.0), scalar(rng, 0.0, 1.0), context(rng, N, tiny=False)
-        y, p = (one if rng.random() < 0.5 else Meaning(0.5, 0.5) for one in (y, p))
-        given = (y.given, p.given, c.given)
-        meant = all_mean(y, p, c)
-        # The columns of an audit read vectors and sparse rows, not mappings or pairs.
-        return functools.partial(audit.update, *given), given, None if meant else meant
-    if kind < 0.65:
-        labels, forecasts = rng.random(n_rows), rng.random(n_rows)
-        ys = vector(rng, labels) if rng.random() < 0.4 else Meaning(labels, labels)
-        ps = vector(rng, forecasts) if rng.random() < 0.4 else Meaning(forecasts, forecasts)
-        X = table(rng, x) if rng.random() < 0.6 else Meaning(x, x)
-        many = (ys.given, ps.given, X.given)
-        return functools.partial(audit.update_many, *many), many, all_mean(ys, ps, X)
-    asked = scalar(rng, 0.0, 1.0)
-    name = ["calibration", "multicalibration", "swap_multicalibration", "cells", "worst", "witness"][
-        int(rng.integers(6))
-    ]
-    named = {"r": asked.given} if rng.random() < 0.5 or name.endswith("calibration") else {"confidence": asked.given}
-    return lambda: getattr(audit, name)(**named) is not None, (name, named), None
-
-
-def stored(audit: sc.Audit) -> bytes:
-    return audit.to_bytes()
-
-
-def test_audit() -> None:
-    faults = Faults()
-    audits = [sc.Audit(n=N), sc.Audit(n=N, bins=3), sc.Audit(sc.Mean(), sc.Finite(N), bins=5)]
-    for seed, rng in cases("audit"):
-        at = seed % len(audits)
-        if seed % 300 < 3:
-            old = audits[at]
-            audits[at] = sc.Audit(old.property, old.hypotheses, n=old.n, bins=old.bins)
-        audit = audits[at]
-        call, given, meant = odd_audit_call(audit, rng, int(rng.integers(1, 4)))
-        attempt(faults, seed, given, functools.partial(stored, audit), call, meant=meant)
-        if not math.isfinite(audit.swap_multicalibration()):
-            faults.note(seed, given, "the audit is no longer finite")
-    faults.verdict(PLAN["audit"])
 
 
 def test_a_radius_over_a_tiny_weight_is_finite() -> None:

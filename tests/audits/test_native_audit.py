@@ -15,8 +15,6 @@ from swapcal.audits import Audit
 from swapcal.audits.audit import first_bad
 from swapcal.audits.sums import Sums, SumTable
 from swapcal.engine import kernels
-from swapcal.errors import InvalidInput
-from swapcal.hypotheses import Finite
 from swapcal.protocols import Row, Rows
 from swapcal.typing import Float64Array
 
@@ -188,34 +186,6 @@ def test_the_first_bad_entry_is_found(
             assert first_bad(np.asfortranarray(x) if fortran else x, limit) == (wrong[0] if wrong.size else -1)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_dense_audit_is_a_sparse_audit(backend: str) -> None:
-    rng = np.random.default_rng(2)
-    y, p, x = rng.random(400), rng.choice([0.2, 0.7], 400), rng.choice([0.0, 0.0, 1.0, -0.5], (400, 5))
-    stored = []
-    for contexts in (x, np.asfortranarray(x), x.tolist(), sparse.csr_matrix(x), x.astype(np.float32)):
-        for hypotheses in (None, Finite(5)):
-            with kernels.using(backend):
-                audit = Audit(hypotheses=hypotheses)
-                audit.update_many(y, p, contexts)
-                stored.append({name: array.tolist() for name, array in audit.to_state().arrays.items()})
-    assert all(sums == stored[0] for sums in stored)
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 1.5])
-@pytest.mark.parametrize("hypotheses", [None, Finite(3)])
-def test_a_bad_dense_entry_is_named_and_leaves_no_trace(backend: str, bad: float, hypotheses: Finite | None) -> None:
-    x = np.zeros((4, 3))
-    x[2, 1] = bad
-    with kernels.using(backend):
-        audit = Audit(hypotheses=hypotheses)
-        for contexts in (x, x.tolist()):
-            with pytest.raises(InvalidInput, match=f"{bad:g}"):
-                audit.update_many(np.zeros(4), np.zeros(4), contexts)
-        assert audit.n_rounds == 0
-
-
 @native_only
 def test_a_dense_audit_copies_no_contexts() -> None:
     rng = np.random.default_rng(3)
@@ -245,24 +215,6 @@ def test_functions_take_room_when_they_come_up(backend: str) -> None:
     assert (few.n_used, many.n_used, many.n_rounds) == (6, 6, 3)
     for name in COLUMNS:
         np.testing.assert_array_equal(getattr(many.table(6), name), getattr(few.table(), name))
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_sums_go_on_from_their_arrays_and_add_up(weighted: bool) -> None:
-    stream = large(600, 9, 50, weighted=weighted)
-    whole, again, second = (Sums(9, edges=stream.edges) for _ in range(3))
-    first = Sums(9, edges=stream.edges)
-    for sums, part in ((whole, slice(600)), (first, slice(250)), (second, slice(250, 600))):
-        piece = stream.part(part)
-        sums.add_many(piece.p, piece.v, piece.rows, piece.w)
-    again.restore({name: array.copy() for name, array in first.arrays().items()})
-    rest = stream.part(slice(250, 600))
-    again.add_many(rest.p, rest.v, rest.rows, rest.w)
-    assert bits(again) == bits(whole)
-    first.merge(second)
-    for name in COLUMNS:
-        if name != "slot":  # the order in which values came up
-            np.testing.assert_allclose(getattr(first.table(), name), getattr(whole.table(), name), atol=1e-12)
 
 
 @native_only

@@ -12,9 +12,8 @@ from swapcal import cli
 from swapcal_benchmarks.grid import GridRow, GridScores, Recipe, kept, measuring
 from swapcal_benchmarks.grid.grid_playing import hints_of, play, score
 from swapcal_benchmarks.grid.grid_verdicts import verdicts
-from swapcal_benchmarks.grid.hostile import Game, games
+from swapcal_benchmarks.grid.hostile import Game
 from swapcal_benchmarks.grid.measuring import GridResult, PlayedGame
-from swapcal_benchmarks.grid.recipes import KINDS
 
 SHORT = [recipe for recipe in kept.recipes_of(kept.FRESH) if recipe.n_rounds == 10_000]
 
@@ -27,23 +26,6 @@ def test_the_kept_numbers_are_of_the_streams_that_the_recipes_make(recipe: Recip
     for kind, p in (("frozen", stream.frozen), ("truth", stream.truth)):
         assert old[kind].hint_loss == pytest.approx(np.mean(stream.property.loss(p, stream.y)), rel=1e-6)
     assert old["none"].rate == pytest.approx(stream.y.mean(), rel=1e-6)
-
-
-def test_every_kind_is_kept_in_every_set_and_every_game_has_its_number() -> None:
-    for group in (kept.TUNED, kept.FRESH):
-        assert {recipe.kind for recipe in kept.recipes_of(group)} == KINDS.keys()
-    assert {recipe.n_rounds for recipe in kept.recipes_of(kept.LONG)} == {1_000_000}
-    assert all(kept.game(game.name).values > 0 for game in games())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_streams_lie_in_the_unit_interval(kind: str) -> None:
-    stream = Recipe(kind, {"rare": 0.05, "noise": 0.1, "density": 4.0}.get(kind, 0.0), 500, 3).stream()
-    assert stream.truth is not None
-    for each in (stream.y, stream.frozen, stream.truth):
-        assert each.shape == (500,)
-        assert ((each >= 0.0) & (each <= 1.0)).all()
-    assert not np.array_equal(stream.frozen, stream.truth)
 
 
 def test_scores_are_what_they_are_called() -> None:

@@ -83,14 +83,6 @@ def test_against_far_the_functions_matter_and_the_bounds_hold(report: paper.Repo
     assert slopes["groups"] < 0.6 < slopes["signs"]
 
 
-@pytest.mark.parametrize("text", ["", "[1]", '[{"claim": "x"}]', "{"])
-def test_foreign_tables_are_refused(text: str) -> None:
-    with pytest.raises(InvalidInput):
-        claim_tables.from_json(text)
-    with pytest.raises(InvalidInput):
-        claim_tables.from_csv(text)
-
-
 def test_the_command_says_the_same_again_and_in_other_processes(
     report: paper.Report, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -19,18 +19,14 @@ from swapcal.protocols import Elicitable, Row
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.exponents import exponent, exponents, student_interval
 from swapcal_benchmarks.paper import (
-    against_far,
-    class_growth,
     examples,
     inequalities,
     rates,
     regrets,
     slow_learners,
 )
-from swapcal_benchmarks.paper.cases import PaperCase, all_cases, finite, gradient, weights
-from swapcal_benchmarks.paper.deviation import bins_of, explicit_bound
-from swapcal_benchmarks.paper.known_laws import binary_scene, narrow_scene, wide_scene
-from swapcal_benchmarks.paper.one_run import Outcome, Run
+from swapcal_benchmarks.paper.cases import PaperCase, all_cases
+from swapcal_benchmarks.paper.known_laws import narrow_scene, wide_scene
 
 
 class Stubborn(Algorithm1):
@@ -81,14 +77,6 @@ def broken(kind: type[Algorithm1] = Algorithm1) -> PaperCase:
     return replace(case, make=make)
 
 
-def test_a_bound_that_is_not_kept_against_far_is_told() -> None:
-    jobs = [against_far.Duel("Alg. 1, finite", "groups", n, seed) for n in (27, 64) for seed in (0, 1)]
-    found = [against_far.DuelOutcome({1.0: n, 1.5: n, 2.0: n}, 1.5) for n in (27.0, 27.0, 64.0, 64.0)]
-    rows = against_far.duel_rows(jobs, found)
-    assert [row.holds for row in rows] == [False] * 4
-    assert all(math.isclose(row.measured, 1.0) for row in rows[:3])
-
-
 def test_the_exponents_of_theorem_3() -> None:
     for r in (1.0, 1.25, 1.5, 2.0, 3.0, 4.0):
         assert slow_learners.exponent_with(r, 0.5) == rates.claimed_exponent(r) == slow_learners.exponent_with(r, 0.0)
@@ -115,18 +103,6 @@ def test_slow_learners_are_as_slow_as_they_declare() -> None:
         usual.update(a, row, kappa)
         slow.update(b, row, kappa)
         assert np.allclose(a, b, rtol=1e-12, atol=0.0)
-
-
-def test_the_engine_with_a_slow_learner_keeps_its_guarantee() -> None:
-    stage = binary_scene(1000, n=4, seed=5)
-    for alpha in slow_learners.ALPHAS:
-        oracle = sc.Oracle(slow_learners.SlowWeights(4, alpha))
-        forecaster = sc.Forecaster(sc.Mean(), oracle, horizon=1000, seed=1)
-        forecaster.run(stage.x, stage.y)
-        usual = sc.Forecaster(sc.Mean(), sc.Oracle(MultiplicativeWeights(4)), horizon=1000, seed=1)
-        usual.run(stage.x, stage.y)
-        assert forecaster.error() < forecaster.guarantee(0.05)
-        assert usual.guarantee(0.05) < forecaster.guarantee(0.05)
 
 
 def test_an_algorithm_that_does_not_learn_fails_the_rates_and_the_lemma() -> None:
@@ -159,32 +135,10 @@ def test_proposition_1_for_quantiles_holds_in_the_mean_and_not_for_the_worst_lab
     assert mean.measured <= 1.0 < worst.measured
 
 
-def test_runs_above_the_bound_are_counted() -> None:
-    runs = rates.rate_runs([broken()], {2.0: (3, 4)}, 2)
-    ratios = [0.5, 0.5, 0.5, 1.5]
-    outcomes = [Outcome({1.0: 1.0, 1.5: 1.0, 2.0: 1.0}, 0.5, ratio, 0.1) for ratio in ratios]
-    remark = Outcome({1.0: 1.0, 1.5: 1.0, 2.0: 1.0}, 1.01, 0.1, 0.1)
-    assert rates.remark_rows([Run(broken(), 27, 2.0, 0)], [remark], [])[0].holds is False
-    worst, share, _ = inequalities.lemma_rows(runs, outcomes)
-    assert (share.measured, share.holds, worst.holds) == (0.25, False, False)
-
-
 def test_a_learner_that_does_not_learn_fails_its_bound_and_its_rate() -> None:
     contests = [regrets.LearnerGame("deaf", Deaf(), "contrary", (16, 64, 256), seed) for seed in (0, 1)]
     rows = regrets.regret_rows(contests, [contest() for contest in contests])
     assert [row.holds for row in rows] == [False, False]
-
-
-def test_growth_beyond_the_claim_is_seen() -> None:
-    sizes = (2, 16, 256)
-    classes = [class_growth.ClassSize("Alg. 1, finite", finite, n, 27, seed) for n in sizes for seed in (0, 1)]
-    assert class_growth.class_rows(classes, [math.log(c.n_functions) ** 2 for c in classes])[0].holds is False
-    assert class_growth.class_rows(classes, [math.log(c.n_functions) for c in classes])[0].holds is True
-    densities = [
-        class_growth.Density("Alg. 1, finite", finite, rho, 27, seed) for rho in (1.0, 2.0, 4.0) for seed in (0, 1)
-    ]
-    assert class_growth.density_rows(densities, [d.rho**3 for d in densities])[0].holds is False
-    assert class_growth.density_rows(densities, [d.rho**1.5 for d in densities])[0].holds is True
 
 
 def test_swap_regret_demonstration_against_the_definition() -> None:
@@ -209,21 +163,6 @@ def test_mean_identification_is_the_mean_over_many_draws(stage: Any) -> None:
         for p in (0.0, 0.3, float(middle), 0.9):
             expected = float(np.mean(elicitable.identification(p, y)))
             assert abs(stage.mean_identification(elicitable, 17, p) - expected) < 0.005
-
-
-@pytest.mark.parametrize("make", [finite, weights, gradient])
-def test_bins_add_up_to_the_error_and_the_bound_grows(make: Any) -> None:
-    stage = binary_scene(216, n=4, seed=3, linear=make is gradient)
-    method = make(sc.Mean(), 4, 216, 2.0, 3)
-    p = method.run(stage.x, stage.y)
-    counts, deviations = bins_of(method, stage.x, stage.y, p)
-    assert counts.sum() == 216
-    error = sc.swap_multicalibration_error(stage.y, p, stage.x, hypotheses=method.hypotheses)
-    seen = counts > 0
-    assert math.isclose(float(np.sum(deviations[seen] ** 2 / counts[seen])), error)
-    tight = explicit_bound(method, counts, rho=1.0, lipschitz=True, delta=0.05)
-    assert (tight < explicit_bound(method, counts, rho=1.0, lipschitz=True, delta=0.001)).all()
-    assert (tight < explicit_bound(method, counts + 10.0, rho=1.0, lipschitz=True, delta=0.05)).all()
 
 
 def test_fitting() -> None:

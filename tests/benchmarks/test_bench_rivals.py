@@ -136,20 +136,6 @@ def test_resuming_skips_finished_runs(tmp_path: Path, monkeypatch: pytest.Monkey
         finished(tmp_path / LOG)
 
 
-def test_other_settings_are_other_runs_and_slow_methods_get_the_smaller_horizons(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = Settings(only=("raw model",), streams=("iid",), horizons=(41,), seeds=1)
-    assert len(prepare(settings, tmp_path).remaining) == 4
-    monkeypatch.setattr("swapcal_benchmarks.rivals.fixtures.SLOW", 0.0)
-    settings = Settings(only=("raw model",), streams=("iid",), boards=("quantile",), horizons=(40, 60, 80), seeds=1)
-    contest = prepare(settings, None)
-    assert [match.horizon for match in contest.plan.matches] == [40, 60]
-    table = board_tables.streams_table(contest.play(workers=1)[0], "quantile")
-    assert table.rows[0][0] == "raw model*"
-    assert "* slow" in table.note
-
-
 @pytest.mark.usefixtures("no_figures")
 def test_an_interrupt_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(only=("raw model",), streams=("iid",), boards=("quantile",), horizons=(40,), seeds=3)

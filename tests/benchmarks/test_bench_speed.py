@@ -19,13 +19,11 @@ from swapcal_benchmarks.speed import (
     driver,
     events,
     instructions,
-    long_file,
     long_streams,
     memory,
     peers,
     sections,
     speed_command,
-    speed_tables,
     threads,
 )
 from swapcal_benchmarks.speed import whole_streams as runs
@@ -100,24 +98,6 @@ def test_the_bare_loop_searches_and_updates_as_the_page_says(n_rows: int) -> Non
 
 
 @needs_kernels
-def test_the_stricter_loops_visit_the_rows_that_they_are_told() -> None:
-    rng = np.random.default_rng(4)
-    X, rows, trail = rng.uniform(-1, 1, (50, 7)), rng.uniform(-1, 1, (9, 7)), runs.trails(50, 9)
-    expected, total = rows.copy(), 0.0
-    for x, visited in zip(X, trail, strict=True):
-        products = [np.cumsum(expected[i] * x)[-1] for i in visited]
-        total += sum(products)
-        expected[visited[-1]] += x * (-0.125 if products[-1] > 0.0 else 0.125)
-    for loop in (compiled.bare_known, compiled.bare_known_any_order):
-        own = rows.copy()
-        assert loop(X, own, trail) == pytest.approx(total, rel=1e-12)
-        np.testing.assert_allclose(own, expected, rtol=1e-12)
-        for wrong in (trail[:-1], trail + 1, trail - 1):
-            with pytest.raises(ValueError, match="bare loop"):
-                loop(X, own, np.ascontiguousarray(wrong))
-
-
-@needs_kernels
 def test_empty_calls_have_the_engines_signatures() -> None:
     native = kernels.native
     for name in ("predict", "update"):
@@ -145,14 +125,6 @@ def test_questions_have_their_rows_and_targets(measure: Any, n_rows: int, target
     assert all(row.measured > 0.0 for row in rows)
 
 
-@pytest.mark.slow
-def test_a_file_passes_both_commands() -> None:
-    rows = long_file.measure(TINY)
-    assert [row.target for row in rows] == [300_000.0, 500.0, 300_000.0, 500.0]
-    assert all(row.measured is not None and row.measured > 0.0 for row in rows)
-    assert [row.least for row in rows] == [True, False, True, False]
-
-
 @pytest.mark.parametrize("kind", memory.KINDS)
 def test_peak_memory_is_that_of_a_process_that_held_its_inputs(kind: str) -> None:
     found = memory.play(kind, 2_000)
@@ -165,15 +137,6 @@ def test_a_peer_that_is_not_installed_is_named_and_not_judged(monkeypatch: pytes
     rows = peers.measure(TINY)
     assert [row.met for row in rows] == [None] * 3
     assert {row.note for row in rows} == {"river is not installed", "online-cp is not installed"}
-
-
-@needs_kernels
-def test_a_peer_that_is_installed_is_measured_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("river")
-    monkeypatch.setattr(peers, "_PEERS", peers._PEERS[:2])
-    rows = peers.measure(TINY)
-    assert [row.against for row in rows] == ["predict + update", "run"] * 2
-    assert all(row.least and row.target == 10.0 and row.measured is not None for row in rows)
 
 
 def driver_stream(workload: str) -> tuple[Any, Any, Any]:
@@ -221,22 +184,6 @@ def test_the_driver_plays_the_rounds_that_the_package_plays(workload: str, progr
     assert program.play(workload, 1)[0] == total
 
 
-@needs_driver
-@pytest.mark.slow
-def test_the_driver_says_what_float32_would_gain_and_refuses_the_rest(program: driver.Driver) -> None:
-    assert all(gain > 0.0 for gain in program.single_precision_gain(1))
-    with pytest.raises(Exception, match="exit status 2"):
-        program.play("nonsense", 1)
-
-
-@pytest.mark.skipif(driver.missing(counting=True) is not None, reason="there is no valgrind")
-@pytest.mark.slow
-def test_instructions_are_counted_and_the_same_twice(program: driver.Driver) -> None:
-    first = program.instructions("linear")
-    assert 100.0 < first < 100_000.0
-    assert program.instructions("linear") == first
-
-
 def test_the_driver_is_compiled_as_the_package_is() -> None:
     text = (driver.SOURCES.parent / "CMakeLists.txt").read_text(encoding="utf-8")
     line = next(line for line in text.splitlines() if "-ffp-contract" in line)
@@ -266,13 +213,6 @@ def test_a_change_of_instructions_is_judged_only_like_with_like(before: Any, met
         assert word in row.note
 
 
-def test_tables_show_what_was_missed_and_what_was_left_out() -> None:
-    text = speed_tables.text([MET, MISSED, SKIPPED])
-    assert "MISSED" in text
-    assert "1 of 2 targets met. Missed: a peer (3.00 x, at least 10 x). Not measured: no peer" in " ".join(text.split())
-    assert "MISSED" not in speed_tables.text([MET])
-
-
 def answered(monkeypatch: pytest.MonkeyPatch, *rows: TargetRow) -> None:
     section = sections.Section("run", "Run", lambda sizes: list(rows), 1.0)
     monkeypatch.setattr(sections, "SECTIONS", (section,))
@@ -299,10 +239,3 @@ def test_the_command_fails_where_a_target_is_missed(
         assert (wrong.exit_code, sentence in wrong.stderr) == (2, True)
     with kernels.using("python"), pytest.raises(sc.InvalidInput, match="without the compiled kernels"):
         speed_command.speed_report()
-
-
-def test_a_round_is_compared_with_one_of_equal_bins_only_like_with_like() -> None:
-    here = instructions.grown({**COUNTS, "compiler": "c++ (Debian 12.2.0-14+deb12u1) 12.2.0"})
-    assert [row.met for row in here] == [True] * len(driver.WORKLOADS)
-    twice = instructions.grown({**COUNTS, "instructions_per_round": dict.fromkeys(driver.WORKLOADS, 9_000.0)})
-    assert all(row.met is None and row.measured is not None and row.measured > 1.5 for row in twice)

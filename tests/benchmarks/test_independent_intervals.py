@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from naive_intervals import clopper_pearson
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.independent_intervals import independent_bias
 
@@ -37,17 +36,3 @@ def test_different_means_change_nothing() -> None:
                 probability = np.convolve(probability, [1 - mean, mean])
             assert probability[low > means.mean() + 1e-12].sum() <= 0.05 + 1e-12
             assert probability[high < means.mean() - 1e-12].sum() <= 0.05 + 1e-12
-
-
-@pytest.mark.parametrize(("n", "most"), [(30, 1.13), (200, 1.06), (2000, 1.02), (20000, 1.01)])
-def test_half_widths_beside_clopper_and_pearson(n: int, most: float) -> None:
-    for share in (0.5, 0.25):
-        ones = round(n * share)
-        found = independent_bias(np.array([float(n)]), np.array([float(ones)]), np.zeros(1), 0.05 / 1000)
-        low, high = clopper_pearson(n, ones, 0.05 / 1000)
-        assert 0.99 < (found.high[0] - found.low[0]) / (high - low) < most
-
-
-def test_a_cell_without_rows_knows_nothing() -> None:
-    found = independent_bias(np.zeros(1), np.zeros(1), np.zeros(1), 0.05)
-    assert (found.low[0], found.high[0]) == (-1.0, 1.0)

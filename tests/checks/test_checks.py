@@ -32,9 +32,8 @@ from swapcal.checks.properties import PotentialRules, PropertyRules
 from swapcal.checks.rules import Rules
 from swapcal.errors import InvalidInput
 from swapcal.learners import Learner
-from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential, Squint
+from swapcal.potentials import AdaNormalHedge, Exponential, Potential, Squint
 from swapcal.protocols import Elicitable, Hypotheses, LearningHint
-from swapcal.typing import Float64Array
 
 
 @pytest.mark.parametrize("part", halved([*PROPERTIES, *POTENTIALS, *HYPOTHESES, *HINTS, *LEARNERS]), ids=repr)
@@ -42,7 +41,7 @@ def test_parts(part: Elicitable | Potential | Hypotheses | LearningHint | Learne
     check(part)
 
 
-@pytest.mark.parametrize("name", halved(FORECASTERS))
+@pytest.mark.parametrize("name", FORECASTERS)
 def test_forecasters(name: str) -> None:
     check_forecaster(FORECASTERS[name], load=LOADERS.get(name))
 
@@ -74,7 +73,7 @@ def test_every_public_class_is_in_the_list_of_instances() -> None:
     assert seen > {sc.Mean, sc.Log, sc.Finite, sc.OnlineRegression, AdaNormalHedge}
     for module in (sc, properties, potentials, hypotheses, hints, learners):
         own = [name for name, each in vars(module).items() if getattr(each, "__module__", "") == module.__name__]
-        for name in getattr(module, "__all__", own):
+        for name in getattr(module, "__all__", (name for name in own if not name.startswith("_"))):
             each = getattr(module, name)
             if not inspect.isclass(each) or issubclass(each, Exception) or getattr(each, "_is_protocol", False):
                 continue
@@ -123,21 +122,6 @@ def test_potential_inequality(potential: Potential) -> None:
             assert room >= -1e-9 * (1.0 + abs(before)), f"s={s}, c={c}, g={g}"
             closest = min(closest, room if abs(g) > 0.5 else math.inf)
     assert closest < 0.5  # the weights are not just small enough, they are about right
-
-
-@pytest.mark.parametrize("potential", [PNorm(), PNorm(p=3.0), PNorm(p=9.0)], ids=repr)
-def test_quadratic_potential_inequality(potential: PNorm) -> None:
-    rng, p = np.random.default_rng(0), potential.exponent
-
-    def norm(vector: Float64Array) -> float:
-        return float(np.sum(np.abs(vector) ** p) ** (1.0 / p))
-
-    for n in (1, 2, 5, 40, 1000):
-        for _ in range(40):
-            sums, g = rng.uniform(-1.0, 1.0, (2, 6)) * np.array([[rng.uniform(0.0, n)], [1.0]])
-            weights = potential.row_weights(sums, n)
-            after = norm(sums + g) ** 2 / (n + 1)
-            assert after <= norm(sums) ** 2 / n + 2.0 * weights @ g + (p - 1.0) * norm(g) ** 2 / (n + 1) + 1e-9
 
 
 # Every rule catches a part that breaks it.

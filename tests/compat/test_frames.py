@@ -47,11 +47,3 @@ def test_the_next_row_comes_from_a_forecaster_that_has_seen_the_frame() -> None:
         sc.forecaster_for(frame, y="nobody")
     with pytest.raises(sc.InvalidInput, match="no outcome"):
         sc.forecaster_for(frame.assign(left=np.nan), y="left")
-
-
-def test_the_verdict_before_and_after() -> None:
-    frame = sc.recalibrate(pd.DataFrame(table()), y="left", hint="score", groups=["plan"], seed=1)
-    before = sc.audit(frame, y="left", p="score", groups=["plan"])
-    after = sc.audit(frame, y="left", p="forecast", groups=["plan"])
-    assert before.verdict.kind == "recalibrate"
-    assert after.before.swap_error < before.before.swap_error / 3

@@ -39,7 +39,7 @@ def served_as_it_should(served: Any, forecaster: sc.Forecaster, rows: pd.DataFra
     assert np.array_equal(numbers, served.predict(rows))  # nothing is learned
 
 
-def test_saved_models_are_loaded_as_forecasters_and_as_functions(tmp_path: Path) -> None:
+def test_saved_models_are_loaded_as_forecasters_and_as_functions_and_served(tmp_path: Path) -> None:
     forecaster, frame = trained()
     home = tmp_path / "model"
     result = sc.audit(frame, y="left", p="score", groups=["plan"])
@@ -47,7 +47,14 @@ def test_saved_models_are_loaded_as_forecasters_and_as_functions(tmp_path: Path)
     assert "plan" in (home / "audit.html").read_text(encoding="utf-8")
     assert not list(home.glob("*.pkl"))
     rows = frame[["plan", "score"]][:20]
-    served_as_it_should(mlflow.pyfunc.load_model(str(home)), forecaster, rows)
+    served = mlflow.pyfunc.load_model(str(home))
+    served_as_it_should(served, forecaster, rows)
+    # The application behind `mlflow models serve`, called without a network.
+    scoring = pytest.importorskip("mlflow.pyfunc.scoring_server")
+    client = pytest.importorskip("starlette.testclient").TestClient(scoring.init(served))
+    answer = client.post("/invocations", json={"dataframe_split": json.loads(rows.to_json(orient="split"))})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["predictions"] == pytest.approx(served.predict(rows).tolist())
     loaded = flavor.load_model(str(home))
     again, there = (f.run(frame[["plan"]], frame["left"], frame["score"]) for f in (loaded, forecaster))
     assert np.array_equal(again, there)  # it goes on bit for bit
@@ -65,20 +72,6 @@ def test_logged_models_come_back_with_their_page(store: Path) -> None:
     pages = list(store.rglob("audit.html"))
     assert pages
     assert pages[0].stat().st_size > 10_000
-
-
-def test_the_scoring_server_answers(tmp_path: Path) -> None:
-    """The application behind `mlflow models serve`, called without a network."""
-    scoring = pytest.importorskip("mlflow.pyfunc.scoring_server")
-    testing = pytest.importorskip("starlette.testclient")
-    forecaster, frame = trained()
-    flavor.save_model(forecaster, tmp_path / "model", hint="score")
-    model = mlflow.pyfunc.load_model(str(tmp_path / "model"))
-    client = testing.TestClient(scoring.init(model))
-    rows = frame[["plan", "score"]][:5]
-    answer = client.post("/invocations", json={"dataframe_split": json.loads(rows.to_json(orient="split"))})
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["predictions"] == pytest.approx(model.predict(rows).tolist())
 
 
 def test_a_class_of_numbers_takes_the_columns_in_their_order(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 import spark_sessions
 import swapcal as sc
+from effort import part
 from swapcal.errors import InvalidInput
 from swapcal.keyed import forecaster_for_key, key_text
 from swapcal.protocols import Row
@@ -56,7 +57,7 @@ def rows(n_keys: int, n: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("n_keys", "n"), [(7, 60), (1000, 1000)], ids=["few", "many"])
+@pytest.mark.parametrize(("n_keys", "n"), [(7, 60), (part(1000, 150), part(1000, 100))], ids=["few", "many"])
 def test_keys_are_the_loop_over_keys_and_the_audit_is_that_of_one_machine(
     spark: Any, tmp_path: Path, n_keys: int, n: int
 ) -> None:
@@ -78,7 +79,7 @@ def test_keys_are_the_loop_over_keys_and_the_audit_is_that_of_one_machine(
         expected[part] = forecaster_for_key(template(), "key", key_text(k)).run(x, data["y"][part], data["p"][part])
     assert (table["forecast"].to_numpy() == expected).all()
 
-    n_parts = 40 if n_keys == 1000 else 3
+    n_parts = 3 if n_keys == 7 else 40
     judged = on_spark.audit(found.repartition(n_parts), forecast="forecast", y="y", groups=["sex", "age"], bins=20)
     alone = mergeable_column(sc.Probability(), sc.Groups(["sex", "age"]), 20)
     groups = alone.functions.rows({name: data[name] for name in ("sex", "age")}, len(expected))
@@ -171,17 +172,6 @@ def killed(tmp_path: Path, commits: int, *, wait: float = 0.0) -> bool:
     return alive
 
 
-def test_a_stream_goes_on_after_a_kill(spark: Any, tmp_path: Path) -> None:
-    source = tmp_path / "events"
-    spark_sessions.events(source, 3, n_keys=5, n=24)
-    assert killed(tmp_path, 1)
-    spark_sessions.stream(spark, source, tmp_path / "wild", tmp_path / "wild check").awaitTermination()
-    found = played(tmp_path / "wild")
-    assert {row[3] for row in found} <= {"forecast", "learned", "repeated", "unknown", "forgotten"}
-    assert {row[1]: row[4] for row in found if row[3] == "forecast"} == expected(source)
-    assert len(found) == sum(len(path.read_text().splitlines()) for path in source.iterdir())
-
-
 def test_keys_that_are_idle_leave_by_a_timer(spark: Any, tmp_path: Path) -> None:
     source = tmp_path / "events"
     spark_sessions.events(source, 1, n_keys=3, n=3)
@@ -202,7 +192,7 @@ def test_keys_that_are_idle_leave_by_a_timer(spark: Any, tmp_path: Path) -> None
 
 def test_a_stream_is_the_loop_also_when_the_driver_is_killed(spark: Any, tmp_path: Path) -> None:
     source = tmp_path / "events"
-    spark_sessions.events(source, 12)
+    spark_sessions.events(source, part(12, 7))
     query = spark_sessions.stream(spark, source, tmp_path / "calm", tmp_path / "calm checkpoint")
     query.awaitTermination()
     calm = played(tmp_path / "calm")
@@ -213,7 +203,7 @@ def test_a_stream_is_the_loop_also_when_the_driver_is_killed(spark: Any, tmp_pat
     draw, kills, done = random.Random(0), 0, False
     while not done and kills < 8:
         commits = len(list((tmp_path / "wild check" / "commits").glob("[0-9]*")))
-        done = not killed(tmp_path, commits + draw.randint(2, 4), wait=draw.random() * 0.3)
+        done = not killed(tmp_path, commits + draw.randint(2, part(4, 3)), wait=draw.random() * 0.3)
         kills += not done
     assert done
     assert kills >= 2

@@ -4,6 +4,7 @@ import datetime as dt
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import swapcal as sc
@@ -71,35 +72,6 @@ def test_outcomes_known_later() -> None:
     assert (found == own.run(x, part["y"].to_numpy(), part["p"].to_numpy(), known=due)).all()
 
 
-@pytest.mark.parametrize("cuts", [1, 4, 37])
-def test_a_bucket_is_the_loop_however_events_are_cut(cuts: int) -> None:
-    table = rows(4, 60)
-    cases = table.set_column(3, "y", pa.nulls(table.num_rows, pa.float64()))
-    name = pa.array([f"{s}/{t}" for s, t in zip(table["store"].to_pylist(), table["t"].to_pylist(), strict=True)])
-    cases = cases.append_column("case", name).append_column("at", pa.array(table["t"].to_numpy() * 1.0))
-    empty = pa.nulls(table.num_rows, pa.string())
-    outcomes = table.append_column("case", name).append_column("at", pa.array(table["t"].to_numpy() + 0.5))
-    outcomes = outcomes.set_column(4, "sex", empty).set_column(5, "age", empty)
-    again = outcomes.slice(0, 10).set_column(7, "at", pa.array(outcomes["at"].to_numpy()[:10] + 0.1))
-    events = pa.concat_tables([cases, outcomes, again]).sort_by([("at", "ascending"), ("store", "ascending")])
-    columns = SparkColumns("store", "y", "p", ("sex", "age"), ("at",), None, "case")
-    state, parts = None, []
-    for k in range(cuts):
-        bucket = KeyBucket(template())
-        if state is not None:
-            bucket.filled(state)
-        size = -(-events.num_rows // cuts)
-        part = events.slice(k * size, size)
-        parts.append(play_bucket(bucket, part.take(np.random.default_rng(k).permutation(part.num_rows)), columns))
-        state = bucket.to_bytes()
-    played = pa.concat_tables(parts).to_pylist()
-    counts = {word: sum(row["status"] == word for row in played) for word in ("forecast", "learned", "repeated")}
-    assert counts == {"forecast": 240, "learned": 240, "repeated": 10}
-    for name in ("store 0", "store 3"):
-        own = sorted((r["at"], r["forecast"]) for r in played if r["store"] == name and r["status"] == "forecast")
-        assert [value for _, value in own] == loop(table, name).tolist()
-
-
 def test_idle_keys_start_anew_and_unknown_outcomes_are_told() -> None:
     columns = SparkColumns("store", "y", None, (), ("t",), None, "case")
 
@@ -121,52 +93,46 @@ def test_idle_keys_start_anew_and_unknown_outcomes_are_told() -> None:
 
 
 @pytest.mark.parametrize("order", ["arrival", "forecast"])
-def test_weights_known_times_and_outcomes_that_never_come(order: str) -> None:
-    """A bucket that is saved between any two pieces plays what the cases of its keys play at once."""
+@pytest.mark.parametrize("size", [9, 1000])
+def test_a_bucket_is_the_cases_of_its_keys_however_events_are_cut(order: str, size: int) -> None:
+    """With weights, moments at which outcomes are known, and some that never come; saved between any two pieces."""
     rng, nan = np.random.default_rng(5), np.nan
-    events: list[tuple[Any, ...]] = []
-    for t in range(80):
-        p, w = round(float(rng.random()), 2), (1.0, 0.25, 0.0, 0.6)[t % 4]
-        events.append((t + 0.0, "store 0", f"c{t}", nan, p, w, None, nan))
+    rows: list[tuple[Any, ...]] = []
+    for t in range(120):
+        name, p, w = f"store {t % 2}", round(float(rng.random()), 2), (1.0, 0.25, 0.0, 0.6)[t // 2 % 4]
+        rows.append((t + 0.0, name, f"c{t}", nan, p, w, None, nan))
         no_more, label = t % 7 == 3, float(rng.random() < 0.4)
         came = t + float(rng.choice([0.5, 4.5, 11.5]))
-        due = nan if t % 3 else came + 6.0
-        events.append(
-            (came, "store 0", f"c{t}", nan if no_more else label, nan, nan, no_more or None, nan if no_more else due)
-        )
+        due = nan if t % 3 or no_more else came + 6.0
+        rows.append((came, name, f"c{t}", nan if no_more else label, nan, nan, no_more or None, due))
     names = ("at", "store", "case", "y", "p", "w", "never", "known")
-    kinds = (pa.float64(), pa.string(), pa.string(), *[pa.float64()] * 3, pa.bool_(), pa.float64())
-    events.sort(key=lambda event: (event[0], event[2]))
-    made = dict(zip(names, zip(*events, strict=True), strict=True))
-    arrays = [pa.array(made[name], kind, from_pandas=True) for name, kind in zip(names, kinds, strict=True)]
-    table = pa.Table.from_arrays(arrays, list(names))
+    table = pd.DataFrame(sorted(rows, key=lambda row: (row[0], row[2])), columns=names)
     columns = SparkColumns("store", "y", "p", (), ("at",), "known", "case", weight="w", never="never")
     own = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=2, max_pending=64)
-    whole = Cases(forecaster_for_key(own, "key", key_text("store 0")), order=order)
-    y, never = np.array(made["y"]), np.array([each is True for each in made["never"]])
-    cases = np.flatnonzero(np.isnan(y) & ~never)
-    at_once = whole.play(
-        Events(
-            made["case"],
-            y,
-            np.ones((len(cases), 1)),
-            np.array(made["p"])[cases],
-            weights=np.array(made["w"])[cases],
-            times=np.array(made["at"]),
-            known=np.array(made["known"]),
-            never=never,
-        )
-    )
-    assert {"forecast", "learned", "held", "forgotten", "contradicted"} <= set(at_once.status)
     bucket, parts = KeyBucket(own, order=order), []
-    for start in range(0, table.num_rows, 9):
-        # As Spark hands them over: a column without a value has lost its type.
-        part = pa.Table.from_pandas(table.slice(start, 9).to_pandas(), preserve_index=False)
-        parts.append(play_bucket(bucket, part, columns))
+    for start in range(0, len(table), size):
+        # As Spark hands them over: in any order, and a column without a value has lost its type.
+        part = table[start : start + size].sample(frac=1.0, random_state=start)
+        parts.append(play_bucket(bucket, pa.Table.from_pandas(part, preserve_index=False), columns))
         bucket = KeyBucket(own, order=order).filled(bucket.to_bytes())
-    played = pa.concat_tables(parts)
-    assert played["status"].to_pylist() == at_once.status
-    np.testing.assert_array_equal(played["forecast"].to_numpy(), at_once.forecast)
+    played = pa.concat_tables(parts).to_pandas().sort_values(["at", "case"])
+    for name, mine in table.groupby("store"):
+        whole = Cases(forecaster_for_key(own, "key", key_text(name)), order=order)
+        never = (mine["never"] == True).to_numpy()  # noqa: E712
+        cases = mine[mine["y"].isna() & ~never]
+        more = {"times": mine["at"].to_numpy(), "known": mine["known"].to_numpy(), "never": never}
+        events = Events(
+            mine["case"].tolist(),
+            mine["y"].to_numpy(),
+            np.ones((len(cases), 1)),
+            cases["p"],
+            weights=cases["w"],
+            **more,
+        )
+        at_once, found = whole.play(events), played[played["store"] == name]
+        assert {"forecast", "learned", "held", "forgotten", "contradicted"} <= set(at_once.status)
+        assert found["status"].tolist() == at_once.status
+        np.testing.assert_array_equal(found["forecast"], at_once.forecast)
 
 
 def test_audits_of_parts_are_those_of_all_rows() -> None:

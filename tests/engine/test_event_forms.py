@@ -55,28 +55,9 @@ def test_every_form_gives_the_forecasts_of_an_array(form: Form, hypotheses: Any)
     assert played(hypotheses, form, np.float64) == of_an_array(hypotheses)
 
 
-@pytest.mark.parametrize(
-    "form", [np.ndarray.tolist, scipy.sparse.csr_matrix, scipy.sparse.coo_matrix, scipy.sparse.csc_array]
-)
-def test_every_form_of_many_contexts_is_that_of_an_array(form: Form) -> None:
-    X, y, hints = stream()
-    one, other = (sc.Forecaster(sc.Probability(), sc.Linear(4, radius=3.0), seed=1) for _ in range(2))
-    assert one.run(form(X), y, hints).tolist() == other.run(X, y, hints).tolist()
-
-
 @cache
 def of_an_array(hypotheses: Any) -> list[Any]:
     return played(hypotheses, lambda x: x)
-
-
-@pytest.mark.parametrize(
-    "bad", [[1, 0], [1, 0, 0, "a"], [1, 0, 0, np.nan], {4: 1.0}, {-1: 1.0}, {0: 2.0}, {0: None}, {2**70: 1.0}, (0, 1)]
-)
-def test_what_no_form_allows_is_an_error_that_leaves_no_trace(bad: Any) -> None:
-    forecaster = sc.Forecaster(sc.Probability(), sc.Finite(4), seed=1)
-    with pytest.raises(sc.InvalidInput):
-        forecaster.predict(bad)
-    assert forecaster.n_pending == 0
 
 
 @pytest.mark.filterwarnings("ignore::swapcal.GroupsWarning")

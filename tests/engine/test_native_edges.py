@@ -306,13 +306,6 @@ def test_slots_and_rounds_that_are_not_there_are_refused_by_learn(slot: int, t: 
     refused(lambda: engine.learn(*row, 3, *LEARNED[1:], 0, None), forecaster)
 
 
-def test_rows_of_narrow_whole_numbers_are_read() -> None:
-    """Rows that somebody's own class makes may have any type of whole number."""
-    _, engine = engine_of()
-    wide = engine.play(np.array([0, 3]), np.ones(2), 0.3)
-    assert engine.play(np.array([0, 3], dtype=np.int32), np.ones(2, dtype=np.float32), 0.3) == wide
-
-
 def test_scaling_refuses_rows_that_do_not_fit() -> None:
     for indptr in ([0, 4], [0, 2, 1], [1, 2], [-1, 2], []):
         values = np.ones(3)

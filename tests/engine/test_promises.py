@@ -16,7 +16,6 @@ import swapcal as sc
 from commands import run
 from swapcal.engine.ledger import LATEST, LUCK, VARIANCE
 from swapcal.engine.theorems import most_luck, shared
-from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig
 
 
@@ -98,23 +97,6 @@ def test_weights_have_no_guarantee_and_a_chance_level_that_is_right(tmp_path: Pa
     assert biased.before.chance_high is not None
     assert biased.before.swap_error > biased.before.chance_high
     assert "Nothing to correct" not in json.dumps([str(biased.verdict)])
-
-
-def test_the_chance_level_of_weights_against_simulation() -> None:
-    """The mean swap error of calibrated weighted rows, simulated in plain NumPy, beside the level of one stream."""
-    rng = np.random.default_rng(1)
-    n, places = 4000, np.array([0.3, 0.6])
-    k, w = rng.integers(2, size=n), rng.choice([0.05, 1.0], n)
-    p = places[k]
-    simulated = []
-    for _ in range(300):
-        v = p - (rng.random(n) < p)
-        parts = [np.sum((w * v)[k == j]) ** 2 / np.sum(w[k == j]) for j in range(2)]
-        simulated.append(sum(parts))
-    table = {"y": (rng.random(n) < p).astype(float), "p": p, "w": w}
-    found = audit(table, TaskConfig("y", "p", (), weight="w")).before
-    assert found is not None
-    assert found.chance_mean == pytest.approx(np.mean(simulated), rel=0.2)
 
 
 def step(p: Any, y: Any) -> Any:

@@ -14,7 +14,7 @@ from swapcal.engine.theorems import most_luck
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Linear
-from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Squint
+from swapcal.potentials import Exponential, PNorm, Squint
 from swapcal.properties import Expectile, Log, Mean, Moment, Probability, Quantile
 from swapcal.protocols import Elicitable, Hypotheses, Row
 from swapcal.simulate.adversaries import (
@@ -24,7 +24,6 @@ from swapcal.simulate.adversaries import (
     Far,
     Greedy,
     GroupTargeted,
-    Sine,
     Sweep,
     ball,
     groups,
@@ -60,14 +59,13 @@ CLASSES: dict[str, tuple[Hypotheses, Float64Array]] = {
 }
 """For whom, and the contexts to choose from."""
 
-POTENTIALS = (AdaNormalHedge(), Exponential(), Squint(), PNorm())
 
 STRATEGIES: dict[str, Callable[[Arena, int], Adversary]] = {
     "greedy": lambda arena, n_rounds: Greedy(arena),
     "far": lambda arena, n_rounds: Far(arena),
     "group-targeted": lambda arena, n_rounds: GroupTargeted(arena),
     "sweep": lambda arena, n_rounds: Sweep(arena, period=n_rounds / 2),
-    "sine": lambda arena, n_rounds: Sine(arena, period=n_rounds / 5),
+    "fast sweep": lambda arena, n_rounds: Sweep(arena, period=n_rounds / 10),
     "anti-hint": lambda arena, n_rounds: AntiHint(arena),
 }
 

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 import swapcal as sc
-from swapcal.audits import Audit
 from swapcal.protocols import Elicitable, Rows
 from swapcal.typing import Float64Array
 
@@ -47,10 +46,3 @@ def simulated(n_rounds: int, n: int, seed: int, *, n_bins: int = 5) -> Stream:
     rng = np.random.default_rng(seed)
     p = (rng.integers(0, n_bins, n_rounds) + 0.5) / n_bins
     return (rng.random(n_rounds) < p).astype(float), p, (rng.random((n_rounds, n)) < 0.5).astype(float)
-
-
-def same_sums(one: Audit, two: Audit) -> bool:
-    """Equal up to the rounding of another order of addition."""
-    first, second = one.to_state(), two.to_state()
-    near = (np.allclose(first.arrays[k], second.arrays[k], rtol=0, atol=1e-12) for k in first.arrays)
-    return bool(first.plain == second.plain) and all(near)

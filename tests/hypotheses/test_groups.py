@@ -94,16 +94,6 @@ def test_counts_are_bounded_and_the_bound_is_the_same_row_by_row() -> None:
     assert sum(map(len, one.spec()["vocabulary"]["counts"])) == 990
 
 
-def test_the_groups_of_the_readme() -> None:
-    groups = Groups(["sex", ("sex", "race"), "age >= 60", ("half", lambda x: 0.5)])
-    row = groups.row({"sex": "Male", "race": "White", "age": 61})
-    assert groups.names == ("all", "age >= 60", "half", "sex=Male", "sex=Male & race=White")
-    assert row.indices.tolist() == [0, 1, 2, 3, 4]
-    assert row.values.tolist() == [1.0, 1.0, 0.5, 1.0, 1.0]
-    groups.row({"race": "White"})
-    assert list(groups.names)[5:] == ["sex=missing", "sex=missing & race=White"]
-
-
 def test_rare_values_share_a_group_until_they_are_frequent() -> None:
     groups = Groups(["city"], rare=3)
     rows = groups.rows({"city": ["Oslo", "Rome", "Oslo", "Oslo", "Oslo", None]}, 6)
@@ -322,27 +312,6 @@ def test_functions_are_stored_by_name_and_given_again() -> None:
     assert make().resumed(stored).names == ("all", "even", "n=3", "n=4", "n=5")
     with pytest.raises(StateFileError, match="are not the ones in the file"):
         Groups(["n"]).resumed(stored)
-
-
-def test_level_sets_join_groups_and_a_forecaster_calibrates_them() -> None:
-    groups = Groups(["city"], limit=9)
-    assert sc.Forecaster(sc.Mean(), groups, levels=10).rules.functions.n == 20
-    rng = np.random.default_rng(0)
-    city = rng.choice(["Oslo", "Rome"], 3000)
-    y = (rng.random(3000) < np.where(city == "Oslo", 0.2, 0.7)).astype(float)
-    forecaster = sc.Forecaster(sc.Mean(), groups, horizon=3000, seed=1)
-    p = forecaster.run({"city": city}, y, np.full(3000, 0.45))
-    looping = sc.Forecaster(sc.Mean(), Groups(["city"], limit=9), horizon=3000, seed=1)
-    for t in range(200):
-        forecast = looping.predict({"city": city[t]}, hint=0.45)
-        looping.update(forecast, y[t])
-        assert float(forecast) == p[t]
-    for name in ("Oslo", "Rome"):
-        assert abs(float(np.mean(y[city == name] - p[city == name]))) < 0.05
-    assert forecaster.error() < forecaster.guarantee(0.05)
-    audit = sc.Audit(sc.Mean(), groups, bins=10)
-    audit.update_many(y, np.full(3000, 0.45), {"city": city})
-    assert audit.worst(1)[0].name in ("city=Oslo", "city=Rome")
 
 
 def test_texts() -> None:

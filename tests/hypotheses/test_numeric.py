@@ -9,11 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import swapcal as sc
 from effort import some
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Numeric, from_spec
-from swapcal.protocols import Row, Rows
+from swapcal.protocols import Rows
 from swapcal.tables.records import read
 
 pd = pytest.importorskip("pandas")
@@ -127,18 +126,3 @@ def test_text_that_spells_numbers_and_batches_of_records_are_read() -> None:
     found = [Numeric(["x"]).rows(table, 5) for table in tables]
     assert all(rows.values.tobytes() == found[0].values.tobytes() for rows in found)
     assert all(np.array_equal(rows.indptr, found[0].indptr) for rows in found)
-
-
-def test_a_forecaster_learns_a_slope() -> None:
-    rng = np.random.default_rng(0)
-    x = 1000.0 + 5.0 * rng.standard_normal(4000)
-    y = np.clip(0.5 + 0.08 * (x - 1000.0) / 5.0, 0.0, 1.0)
-    numeric = Numeric(["x"])
-    forecaster = sc.Forecaster(sc.Mean(), numeric, horizon=4000, seed=1)
-    assert forecaster.rules.functions is numeric
-    p = forecaster.run({"x": x}, y)
-    assert forecaster.error() < forecaster.guarantee(0.05)
-    assert abs(float(np.corrcoef(x, p)[0, 1])) > 0.5
-    row = numeric.row({"x": 1000.0})
-    assert isinstance(row, Row)
-    assert numeric.row(row).indices.tolist() == row.indices.tolist()

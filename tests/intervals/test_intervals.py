@@ -129,22 +129,6 @@ def test_the_map_goes_there_and_back(y: float, center: float, scale: float) -> N
         assert unit_back(u, center, scale) == pytest.approx(y, abs=1e-6 * (scale + abs(center)))
 
 
-def test_late_outcomes_and_stored_forecasts() -> None:
-    X, y, hints = noisy(300)
-    interval = Interval(0.9, sc.Finite(3), seed=1, spread=5.0)
-    waiting = [interval.predict(x, h).to_json() for x, h in zip(X, hints, strict=True)]
-    for line, label in reversed(list(zip(waiting, y, strict=True))):
-        interval.update(IntervalForecast.from_json(line), label)
-    assert interval.n_rounds == 300
-    with pytest.raises(sc.AlreadyUpdated):
-        interval.update(IntervalForecast.from_json(waiting[0]), y[0])
-    for bad in ("", "{}", "[1]", '{"lower": 1}'):
-        with pytest.raises(sc.UnknownForecast):
-            IntervalForecast.from_json(bad)
-        with pytest.raises(sc.UnknownForecast):
-            QuantilesForecast.from_json(bad)
-
-
 def test_the_first_outcomes_teach_the_spread() -> None:
     interval = Interval(0.9, sc.Finite(1), seed=1)
     for t in range(20):
@@ -219,6 +203,10 @@ def test_scores_and_wrong_arguments() -> None:
             call()
     with pytest.raises(sc.UnknownForecast):
         interval.update(0.3, 1.0)  # type: ignore[arg-type]
+    for bad in ("", "{}", "[1]", '{"lower": 1}'):
+        for kind in (IntervalForecast, QuantilesForecast):
+            with pytest.raises(sc.UnknownForecast):
+                kind.from_json(bad)
 
 
 @pytest.mark.parametrize("known", [None, 9.0])

@@ -73,36 +73,11 @@ def test_regret_against_adaptive_sequences(learner: Learner, plan: list[tuple[in
         assert best - gained <= float(learner.regret(np.array(float(t)))) + 1e-9
 
 
-@pytest.mark.parametrize("learner", [MultiplicativeWeights(2), GradientDescent(2)], ids=repr)
-def test_declared_regret_is_not_idle(learner: Learner) -> None:
-    """An adversary that contradicts every answer gets a regret of the declared order."""
-    state, sums, gained, n_rounds = learner.start(), np.zeros(2), 0.0, 400
-    for t in range(n_rounds):
-        x = np.array([1.0, 0.0]) if learner.dual == "euclidean" else np.array([1.0, -1.0])
-        q = learner.predict(state, row_of(x))
-        kappa = -1.0 if q > 0.0 or (q == 0.0 and t % 2) else 1.0
-        learner.update(state, row_of(x), kappa)
-        sums += kappa * x
-        gained += q * kappa
-    best = float(np.linalg.norm(sums)) if learner.dual == "euclidean" else float(sums.max())
-    assert best - gained > 0.15 * float(learner.regret(np.array(float(n_rounds))))
-
-
 def test_regret_in_numbers() -> None:
     assert MultiplicativeWeights(7).regret(np.array([0.0, 25.0])).tolist() == pytest.approx(
         [0.0, 10.0 * math.sqrt(math.log(7.0))]
     )
     assert GradientDescent(7).regret(np.array([0.0, 1.0, 400.0])).tolist() == [0.0, 1.25, 58.25]
-
-
-def test_the_steps_of_the_proofs() -> None:
-    """The sums behind 2 sqrt(m ln n) and 3 sqrt(m) - 7/4, with the rates as they are."""
-    for m in range(1, 2000):
-        rates = [1.0] + [1.0 / math.sqrt(t) for t in range(1, m)]  # those of weights, over sqrt(ln n)
-        assert 1.0 / rates[-1] + 0.5 * math.fsum(rates) <= 2.0 * math.sqrt(m)
-        steps = [2.0 / math.sqrt(t) for t in range(1, m + 1)]
-        distances = 0.5 / steps[0] + 4.0 * (0.5 / steps[-1] - 0.5 / steps[0])
-        assert distances + 0.5 * math.fsum(steps) <= 3.0 * math.sqrt(m) - 1.75 + 1e-9
 
 
 def test_weights_survive_huge_sums() -> None:
@@ -126,7 +101,7 @@ def test_specs_and_sizes() -> None:
     with pytest.raises(StateFileError, match="hypotheses=Oracle"):
         learners.from_spec({"kind": "Mine"})
     for bad in ({"kind": "GradientDescent"}, {"kind": "GradientDescent", "n": -1}, {"kind": "GradientDescent", "m": 1}):
-        with pytest.raises(StateFileError, match="cannot be rebuilt"):
+        with pytest.raises(StateFileError, match="damaged"):
             learners.from_spec(bad)
 
 

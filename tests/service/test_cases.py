@@ -21,13 +21,7 @@ LIVES: dict[str, list[tuple[str, str, str, Any, int, dict[str, Any] | str]]] = {
         ("late", "forecast", "same", 0.4, 409, "new id"),
         ("late", "forecast", "same", None, 409, "new id"),
     ],
-    "ids stay in their stream": [
-        ("late", "forecast", "mine", 0.3, 200, {}),
-        ("small", "outcome", "mine", 1.0, 404, "no such case"),
-        ("small", "forecast", "mine", 0.3, 200, {"replayed": False}),
-    ],
     "learned once and for good": [
-        ("late", "outcome", "known", 1.0, 404, "no such case"),
         ("late", "forecast", "known", 0.3, 200, {}),
         ("late", "state", "known", None, 200, {"state": "pending", "y": None}),
         ("late", "outcome", "known", 2.0, 422, "neither 0 nor 1"),
@@ -38,22 +32,19 @@ LIVES: dict[str, list[tuple[str, str, str, Any, int, dict[str, Any] | str]]] = {
         ("late", "state", "known", None, 200, {"state": "learned", "y": 1.0}),
         ("late", "forecast", "known", 0.3, 200, {"replayed": True}),
     ],
-    "forgotten once and for good": [
-        ("late", "outcome", "gone", None, 404, "no such case"),
+    "forgotten once and for good, in its stream alone": [
         ("late", "forecast", "gone", 0.3, 200, {}),
         ("late", "outcome", "gone", None, 200, {"result": "forgotten", "replayed": False}),
-        ("late", "outcome", "gone", None, 200, {"result": "forgotten", "replayed": True}),
         ("late", "outcome", "gone", 1.0, 409, "forgotten"),
         ("late", "state", "gone", None, 200, {"state": "forgotten", "y": None}),
-        ("late", "forecast", "gone", 0.3, 200, {"replayed": True}),
+        ("small", "outcome", "gone", 1.0, 404, "no such case"),
+        ("small", "forecast", "gone", 0.3, 200, {"replayed": False}),
     ],
     "held until those before it": [
         ("ordered", "forecast", "first", 0.3, 200, {}),
         ("ordered", "forecast", "second", 0.3, 200, {}),
         ("ordered", "outcome", "second", 1.0, 200, {"result": "learned"}),
         ("ordered", "state", "second", None, 200, {"state": "held"}),
-        ("ordered", "outcome", "second", None, 409, "cannot be forgotten"),
-        ("ordered", "outcome", "second", 0.0, 409, "learned for good"),
         ("ordered", "outcome", "first", None, 200, {"result": "forgotten"}),
         ("ordered", "state", "second", None, 200, {"state": "learned"}),
     ],
@@ -106,21 +97,6 @@ def test_the_life_of_a_case(server: Running, life: str) -> None:
             assert body | {"replayed": False} == first
             low, high = (-60.0, 300.0) if stream == "minutes" else (0.0, 1.0)
             assert low <= body["forecast"] <= high
-
-
-def test_counts_of_what_was_learned_and_forgotten(server: Running) -> None:
-    before, rounds = server.status(), server.http.get("/v1/streams/late/audit").json()["after"]["rounds"]
-    ids = [f"order-{k}" for k in range(20)]
-    for one in ids:
-        assert server.forecast(one).status_code == 200
-    for k, one in enumerate(reversed(ids)):
-        assert server.outcome(one, 1.0 if k % 4 else None).status_code == 200
-    after = server.status()
-    counts = ("forecasts", "forgotten", "outcomes", "pending", "expired")
-    assert [after[one] - before[one] for one in counts] == [20, 5, 15, 0, 0]
-    assert server.http.get("/v1/streams/late/audit").json()["after"]["rounds"] == rounds + 15
-    text = server.http.get("/metrics").text
-    assert f'swapcal_stream_forgotten{{stream="late"}} {float(after["forgotten"])}' in text
 
 
 def test_held_outcomes_are_told(server: Running) -> None:
@@ -193,6 +169,30 @@ def test_null_alone_forgets(server: Running) -> None:
             with pytest.raises(sc.InvalidInput, match="finite number"):
                 client.outcome("late", "client-1", y)
         assert client.case("late", "client-1").state == "forgotten"
+
+
+def test_a_weight_is_part_of_what_was_asked(server: Running) -> None:
+    assert server.http.put("/v1/streams/weighted", json={"groups": ["carrier"], "seed": 4}).status_code == 201
+    with Client(server.url) as client:
+        first = client.forecast("weighted", "a", {"carrier": "A"}, hint=0.3, weight=0.5)
+        assert client.forecast("weighted", "a", {"carrier": "A"}, hint=0.3, weight=0.5).replayed
+        assert (client.case("weighted", "a").weight, client.case("weighted", "a").forecast) == (0.5, first.forecast)
+        client.forecast("weighted", "b", {"carrier": "A"}, hint=0.3, weight=0.0)
+        assert client.case("weighted", "b").state == "forgotten"
+        assert client.forget("weighted", "b").replayed
+    other = {"id": "a", "context": {"carrier": "A"}, "hint": 0.3}
+    assert server.post("/v1/streams/weighted/forecasts", other).status_code == 409
+    for weight in (-0.1, 1.5, "much"):
+        assert server.post("/v1/streams/weighted/forecasts", other | {"id": "c", "weight": weight}).status_code == 422
+    second = server.forecast("d", hint=0.6, stream="weighted").json()["forecast"]
+    assert server.outcome("b", 1.0, stream="weighted").status_code == 409
+    server.outcome("a", 1.0, stream="weighted")
+    server.outcome("d", 0.0, stream="weighted")
+    loss = sc.Probability().loss
+    mean = (0.5 * loss(first.forecast, 1.0) + loss(second, 0.0)) / 1.5
+    assert server.status("weighted")["loss_after"] == pytest.approx(mean, rel=1e-12)
+    assert "2 rows" in server.http.get("/v1/streams/weighted/report").text
+    assert server.http.delete("/v1/streams/weighted").status_code == 204
 
 
 def test_bodies_and_batches_have_limits(server: Running) -> None:
@@ -278,7 +278,10 @@ def test_what_there_is_to_read(server: Running) -> None:
     alarms = server.http.get("/v1/streams/late/alarms").json()
     assert "tolerated is a bias of 0.02 in any group" in alarms["note"]
     assert all(one["group"] in one["alarm"] and one["side"] in ("too high", "too low") for one in alarms["alarms"])
-    assert len(alarms["alarms"]) == server.status()["alarms"]
+    assert ("carrier=<b>&", "too high") in {(one["group"], one["side"]) for one in alarms["model"]}
     metrics = server.http.get("/metrics").text
+    for name, list_of in (("alarms", "alarms"), ("model_alarms", "model")):
+        assert len(alarms[list_of]) == server.status()[name]
+        assert f'swapcal_stream_{name}{{stream="late"}} {float(len(alarms[list_of]))}' in metrics
     assert 'swapcal_cases_total{result="new",stream="late",what="forecast"}' in metrics
     assert "carrier" not in metrics

@@ -405,6 +405,12 @@ def test_options_of_a_wrong_kind_are_refused_by_their_name(value: Any) -> None:
     for name in {each.name for each in fields(TaskConfig)} - {"groups", "linear", "categories"}:
         with pytest.raises(InvalidInput, match=f"^{name} must"):
             TaskConfig.from_mapping({"y": "y", name: value})
-    for name, wrong in (("bins", 0), ("seed", -1), ("jitter", -0.5), ("interval", 1.5), ("classes", 1), ("delay", 5)):
+    more = {"bins": 0, "seed": -1, "jitter": -0.5, "interval": 1.5, "classes": 1, "delay": 5, "groups": 5, "prefix": 0}
+    for name, wrong in more.items():
         with pytest.raises(InvalidInput, match=f"^{name} must"):
             TaskConfig.from_mapping({"y": "y", name: wrong})
+    for name, part in {"quantile": "quantile:0.9", "quantile:high": "'high' is no", "moment:1.5": "moment:2"}.items():
+        with pytest.raises(InvalidInput, match=part):
+            TaskConfig("y", property=name)
+    with pytest.raises(InvalidInput, match="linear must be names"):
+        TaskConfig("y", linear=[3])  # type: ignore[list-item]

@@ -4,12 +4,10 @@ import copy
 import io
 import json
 import pickle
-import time
 import tracemalloc
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +140,7 @@ def test_room_grows_after_loading(name: str) -> None:
 def test_bytes_that_share_their_rules_share_nothing_that_changes() -> None:
     fresh, used = FORECASTERS["groups"].make(), played("groups")
     again = [sc.Forecaster.from_bytes(each.to_bytes()) for each in (used, fresh, used)]
+    assert len(FORECASTERS["finite"].make().to_bytes()) < 1000
     again[0].predict({"a": "new", "b": 7, "z": 0.0})
     assert again[1].to_bytes() == fresh.to_bytes()
     assert again[2].to_bytes() == used.to_bytes() != again[0].to_bytes()
@@ -154,27 +153,6 @@ def test_new_cases_begin_with_a_forecaster_that_was_saved() -> None:
     cases = Cases.from_bytes(forecaster.to_bytes(), remember=3)
     assert (cases.book.remember, cases.n_waiting) == (3, 0)
     assert THINGS["cases"].play(cases, 0, 20)[0] == THINGS["cases"].play(Cases(forecaster), 0, 20)[0]
-
-
-def test_it_is_small_and_fast() -> None:
-    """In units of a constructor, 45 to 75 microseconds where a third of a millisecond is asked; machines are noisy."""
-
-    def best(call: Callable[[], Any]) -> float:
-        times = []
-        for _ in range(40):
-            start = time.perf_counter()
-            call()
-            times.append(time.perf_counter() - start)
-        return min(times)
-
-    make = FORECASTERS["finite"].make
-    assert len(make().to_bytes()) < 1000
-    unit, most = best(make), 8.0 if kernels.native is not None else 16.0
-    for name in ("finite", "audit", "monitor"):
-        thing = played(name)
-        stored = thing.to_bytes()
-        assert best(thing.to_bytes) < 0.6 * most * unit, name
-        assert best(partial(type(thing).from_bytes, stored)) < most * unit, name
 
 
 # What is not taken

@@ -22,8 +22,7 @@ from swapcal.errors import DataError, InvalidInput, MissingExtra
 from swapcal.hypotheses import Groups
 from swapcal.tables import sources
 from swapcal.tables.batch import Batch, Coded
-from swapcal.tables.records import Records, RereadableSource, read
-from swapcal.tables.sources import Piece
+from swapcal.tables.records import RereadableSource, read
 from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig
 
@@ -170,30 +169,6 @@ def test_memory_does_not_grow_with_the_file(packed: bool, tmp_path: Path, monkey
     assert total == 200_000 * 199_999 / 2
     # The whole file would be 160 blocks.
     assert peak < 8 * sources.BLOCK
-
-
-def test_one_batch_is_alive_at_a_time() -> None:
-    alive, most = 0, 0
-
-    class Column(list[Any]):
-        def __init__(self, *values: Any) -> None:
-            nonlocal alive, most
-            super().__init__(*values)
-            alive += 1
-            most = max(most, alive)
-
-        def __del__(self) -> None:
-            nonlocal alive
-            alive -= 1
-
-    pieces = map(lambda k: Piece(10, {"x": Column(range(10))}), range(50))  # noqa: C417 - a generator would keep one
-    table = read({"x": [1]})._table._replace(pieces=pieces)
-    n = 0
-    for batch in Records(table, 0, 10):
-        n += int(batch.numbers("x").size)
-        del batch
-    assert n == 500
-    assert most == 1
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

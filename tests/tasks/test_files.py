@@ -129,21 +129,6 @@ def test_what_was_changed_is_not_cut(folder: Path, ending: str) -> None:
         run(folder / "in.csv", QUESTION, out=out, state=folder / "s")
 
 
-def test_an_output_is_not_overwritten_by_mistake(folder: Path) -> None:
-    out, asked = folder / "out.csv", {"out": folder / "out.csv", "state": folder / "run.state"}
-    out.write_text("dear diary\n")
-    with pytest.raises(InvalidInput, match=r"out\.csv is there already; give another --out, or --overwrite"):
-        run("in.csv", QUESTION, out=out)
-    with pytest.raises(InvalidInput, match="is there already"):
-        run("in.csv", QUESTION, **asked, fresh=True)
-    assert out.read_text() == "dear diary\n"
-    assert not (folder / "run.state").exists()
-    run("in.csv", QUESTION, **asked, overwrite=True, seed=1)
-    first = out.read_bytes()
-    run("in.csv", QUESTION, **asked, fresh=True, seed=1)
-    assert out.read_bytes() == first
-
-
 # No file is taken for another
 
 

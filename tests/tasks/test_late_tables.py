@@ -31,20 +31,8 @@ def timed(seed: int = 1) -> dict[str, Any]:
     }
 
 
-def test_a_delay_in_rows_is_that_of_the_forecaster(tmp_path: Path) -> None:
-    columns = timed()
-    result = run(columns, TaskConfig("y", "p", delay="50"), seed=4, out=None)
-    forecaster = sc.Forecaster(sc.Mean(), sc.Groups([]), seed=4)
-    shown = forecaster.run(columns, columns["y"], columns["p"], known=np.arange(TIMED) + 50.0)
-    assert result.after.loss == pytest.approx(np.mean((shown - columns["y"]) ** 2))
-    assert (result.lateness.n_pending, result.lateness.n_late) == (50, TIMED - 50)
-    pd.DataFrame(columns).to_csv(tmp_path / "in.csv", index=False)
-    at_once = run(tmp_path / "in.csv", TaskConfig("y", "p"), seed=4)
-    assert "--time day and --delay 2d" in at_once.verdict.sentences[-1], "a column of times is named"
-
-
 def test_a_delay_and_a_column_are_one_thing(tmp_path: Path) -> None:
-    """A day later by --delay 1d, and by a column that says so."""
+    """A day later by --delay 1d, and by a column that says so; without either, the column of times is named."""
     columns = timed()
     columns["known"] = (columns["day"].astype("datetime64[D]") + np.timedelta64(1, "D")).astype(str)
     written, asked = [], list[dict[str, Any]]([{"delay": "1d"}, {"known": "known"}])
@@ -52,14 +40,14 @@ def test_a_delay_and_a_column_are_one_thing(tmp_path: Path) -> None:
         run(columns, TaskConfig("y", "p", time="day", **late), seed=4, out=tmp_path / "out.csv", overwrite=True)
         written.append((tmp_path / "out.csv").read_bytes())
     assert written[0] == written[1]
+    pd.DataFrame(columns).to_csv(tmp_path / "in.csv", index=False)
+    at_once = run(tmp_path / "in.csv", TaskConfig("y", "p"), seed=4)
+    assert "--time day and --delay 2d" in at_once.verdict.sentences[-1]
 
 
-def test_delays_that_depend_on_outcomes_and_times_that_are_unknown_are_counted() -> None:
-    columns = timed()
-    known = np.arange(1, TIMED + 1) + np.where(columns["y"] > 0.5, 2.0, 120.0)
-    assert run({**columns, "k": known}, TaskConfig("y", "p", known="k"), seed=1).lateness.dependent_since is not None
+def test_times_that_are_unknown_are_counted() -> None:
     known = np.where(np.arange(TIMED) % 7 == 0, np.nan, np.arange(1, TIMED + 1) + 3.0)
-    lateness = run({**columns, "k": known}, TaskConfig("y", "p", known="k"), seed=1).lateness
+    lateness = run({**timed(), "k": known}, TaskConfig("y", "p", known="k"), seed=1).lateness
     assert (lateness.n_pending, lateness.n_expired) == (np.isnan(known).sum() + np.count_nonzero(known > TIMED), 0)
 
 
@@ -83,8 +71,8 @@ def test_impossible_times_get_a_sentence(change: dict[str, Any], question: dict[
         run({**timed(), **change}, TaskConfig("y", "p", **question), seed=1)
 
 
-def test_outcomes_are_learned_in_the_order_of_the_forecasts_if_asked(tmp_path: Path) -> None:
-    """By row numbers from 1 on, as `Forecaster.run(order="forecast")` does, and not as by arrival."""
+def test_outcomes_are_learned_as_the_forecaster_does_by_arrival_or_in_order(tmp_path: Path) -> None:
+    """Moments are row numbers from 1 on, or a delay in rows."""
     rng, n = np.random.default_rng(4), 1_500
     x, y = rng.random(n) < 0.4, rng.random(n) < 0.5
     columns = {"y": y.astype(float), "g": x, "known": np.arange(n) + 1 + np.where(y, 300, 5)}
@@ -97,6 +85,10 @@ def test_outcomes_are_learned_in_the_order_of_the_forecasts_if_asked(tmp_path: P
         alone = forecaster.run(contexts, columns["y"], known=columns["known"] - 1.0, order=order)
         np.testing.assert_array_equal(forecasts[-1], alone)
     assert not np.array_equal(forecasts[0], forecasts[1])
+    late = run(columns, TaskConfig("y", groups=["g"], low=0.0, high=1.0, delay="50", learn=False, seed=3))
+    alone = sc.Forecaster(sc.Mean(), sc.Finite(3), seed=3).run(contexts, columns["y"], known=np.arange(n) + 50.0)
+    assert late.after.loss == pytest.approx(np.mean((alone - columns["y"]) ** 2))
+    assert (late.lateness.n_pending, late.lateness.n_late) == (50, n - 50)
 
 
 # Filled in later
@@ -201,17 +193,6 @@ def test_a_second_file_is_update_in_its_order(desk: Desk) -> None:
         assert desk.said == [f"nothing to do: all {N + MORE} rows of in.csv are done"]
         assert again.counts.scored == result.counts.scored
         assert (again.after.loss, again.after.swap_error) == (result.after.loss, result.after.swap_error)
-
-
-def test_what_was_done_without_blanks_is_the_same_with_later(desk: Desk, tmp_path: Path) -> None:
-    """No blank, no difference to the forecasts."""
-    path = desk.write(np.ones(N, dtype=bool))
-    desk.run(path)
-    later = desk.forecasts()
-    for name in ("out.csv", "run.state"):
-        (tmp_path / name).unlink()
-    desk.run(path, later=False)
-    assert desk.forecasts() == later
 
 
 @pytest.mark.parametrize("change", ["known to another", "known to blank", "a hint"])

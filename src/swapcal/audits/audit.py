@@ -19,7 +19,7 @@ from swapcal.hypotheses import Finite, from_spec
 from swapcal.inputs import integer
 from swapcal.properties import Mean
 from swapcal.protocols import Elicitable, Hypotheses, Row, Rows
-from swapcal.sparse import check_rows
+from swapcal.sparse import checked_rows
 from swapcal.state import Packed, Saved, Shape, Stateful
 from swapcal.typing import Float64Array, IntArray, Spec
 
@@ -144,10 +144,7 @@ class RoundReader:
     def _contexts(self, x: Any, n_rounds: int) -> tuple[Hypotheses, Rows | Float64Array]:
         """The functions and their values; the array itself where it holds the values of a finite class."""
         if isinstance(x, Rows) and self.functions is not None:
-            if len(x.indptr) != n_rounds + 1:
-                raise InvalidInput(f"these are {len(x.indptr) - 1} rows of contexts and must be {n_rounds}")
-            check_rows(x, self.functions.n)
-            return self.functions, x
+            return self.functions, checked_rows(x, self.functions.n, n_rounds)
         dense = type(x) is np.ndarray and x.dtype == np.float64 and x.ndim == 2 and len(x) == n_rounds and x.size > 0
         if dense and (self.functions is None or type(self.functions) is Finite):
             finite = Finite(x.shape[1]) if self.functions is None else self.functions

@@ -12,7 +12,6 @@ from swapcal.audits.histograms import Histograms
 from swapcal.audits.scores import GroupMeans, ScoreSums, Timeline
 from swapcal.audits.summary import ColumnSummary, summarize
 from swapcal.audits.sums import PER_CELL, Part, Positions, Scored, SumTable, Times, added, counted, grown
-from swapcal.decisions import Decisions
 from swapcal.errors import InvalidInput
 from swapcal.protocols import Elicitable, Hypotheses, Rows
 from swapcal.state import Packed, Saved, Shape, Stateful, joined, part_of, take_over
@@ -100,8 +99,6 @@ class Column(Stateful):
         self.clusters = ClusterSums(n) if "clusters" in parts else None
         self.forecasts = CellForecasts() if events and self.slot_edges is not None else None
         self.means = GroupMeans(n, means) if means else None
-        # What somebody who acts on the column loses, where that is asked; not part of the state.
-        self.decisions: Decisions | None = None
         self._binary = events or self._steps
         # Weight, loss, V squared, y, y squared, and the constant's loss, summed.
         self._totals = np.zeros(6)
@@ -146,8 +143,6 @@ class Column(Stateful):
         terms = np.column_stack([w, w * losses, w * v * v, w * y, w * y * y, still])
         # From left to right, so that the last digit depends neither on threads nor on where rounds are cut into calls.
         self._totals = np.cumsum(np.vstack([self._totals, terms]), axis=0)[-1]
-        if self.decisions is not None:
-            self.decisions.update_many(y, p, weights)
         scored = Scored(y, p, v, self.audit.slots(p), rows, linear, weights, clusters, time, numbers)
         events = self._steps or bool(((y == 0.0) | (y == 1.0)).all())
         self._binary = self._binary and events and scored.once

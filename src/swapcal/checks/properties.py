@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from swapcal import properties
-from swapcal.checks.rules import Rules, expect, expect_bound, expect_plain, expect_role
+from swapcal.checks.rules import Rules, expect, expect_bound, expect_plain, expect_role, members
 from swapcal.potentials import Potential
 from swapcal.protocols import Elicitable, Tally
 from swapcal.typing import Float64Array
@@ -69,12 +69,13 @@ class PotentialRules(Rules[Potential]):
     """What every potential must be: odd and increasing weights, finite everywhere, and a bound that its game obeys."""
 
     def has_the_role(self) -> None:
-        """A potential has every member of `potentials.Potential`, and says where it comes from.
+        """A potential has every member of `potentials.Potential`, and all of them can be called.
 
-        A finite class uses all of them; the guarantee cites the reference.
+        A finite class uses all of them.
         """
         expect_role(self.part, Potential)
-        expect(isinstance(self.part.reference, str) and self.part.reference, "its reference is not said in words")
+        wrong = [name for name in members(Potential) if not callable(getattr(self.part, name))]
+        expect(not wrong, f"its {', '.join(wrong)} cannot be called")
 
     def weight_is_odd(self) -> None:
         """The weight of -s is minus the weight of s, to the last bit, and zero at zero.
