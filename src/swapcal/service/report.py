@@ -94,10 +94,6 @@ def recorded_result(
     )
 
 
-def _group(one: str | list[str]) -> str | tuple[str, ...]:
-    return one if isinstance(one, str) else tuple(one)
-
-
 def _details(spec: StreamSpec, cases: LearnedCases, status: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """What it takes to know which cases these are."""
     moment = "%Y-%m-%d %H:%M:%S"
