@@ -24,8 +24,7 @@ from swapcal.typing import Float64Array, IntArray
 class Grid:
     """`n` equal bins of the interval [low, high], numbered from 0; a bin forecasts its mid-point.
 
-    Bin i is [border(i), border(i + 1)), the last one closed. Cutting every bin into three keeps the old mid-points:
-    `refined(3)` is how a forecaster without a horizon gets finer and forgets nothing.
+    Bin i is [border(i), border(i + 1)), the last one closed.
 
     Parameters
     ----------
@@ -86,7 +85,6 @@ class Grid:
         float
             In the domain.
         """
-        # (2i + 1) / 2n is the same rational number after `refined`, so it rounds to the same float.
         return self.low + (self.high - self.low) * ((2 * i + 1) / (2 * self.n))
 
     @property
@@ -144,21 +142,6 @@ class Grid:
             Of the same shape.
         """
         return self.midpoints[self.bins(values)]
-
-    def refined(self, factor: int) -> "Grid":
-        """The grid with every bin cut into `factor` bins; an odd factor keeps the mid-points.
-
-        Parameters
-        ----------
-        factor : int
-            1 or more.
-
-        Returns
-        -------
-        Grid
-            With n * factor bins.
-        """
-        return Grid(self.low, self.high, self.n * factor)
 
 
 # For how many values there is room at first.
