@@ -152,8 +152,8 @@ class KeyModels(NamedTuple):
             groups = forecaster_for_key(one, "audit").hypotheses
             column = mergeable_column(one.property, groups, BINS, known).to_bytes().hex()
         elif isinstance(task, IntervalTask):
-            quantiles, seed = task.model.quantiles, task.model.quantiles.seed
-            plain |= {"coverage": task.model.coverage, "spread": quantiles.spread, "learn": config.learns}
+            seed = task.model.seed
+            plain |= {"coverage": task.model.coverage, "spread": task.model.spread, "learn": config.learns}
             plain |= {"low": config.low, "high": config.high}
         elif isinstance(task, ClassesTask):
             seed = task.model.seed

@@ -128,7 +128,7 @@ class IntervalTask(Task):
     @property
     def rounds(self) -> OpenRounds:
         """Those of its quantiles."""
-        return self.model.quantiles.rounds
+        return self.model.rounds
 
     def _reader(self, first: Sequence[Batch]) -> IntervalColumns:
         return IntervalColumns(self.config, first, self.source)
@@ -191,7 +191,7 @@ class IntervalTask(Task):
     @property
     def seed(self) -> int:
         """Of the draws."""
-        return self.model.quantiles.seed
+        return self.model.seed
 
     def _sections(self) -> tuple[Section, ...]:
         return (self.evaluation.section(),)
