@@ -76,8 +76,8 @@ struct EngineOf final : AnyEngine {
         double phi = lower ? play.phi_lower : play.phi_upper;
         engine.books.draw(engine.evidence, phi, lower ? play.phi_upper : play.phi_lower);
         int64_t slot = lower ? play.lower : play.upper;
-        double value = engine.values.born[slot];
-        Learned played{slot, engine.values.born[play.lower + play.upper - slot], play.point(value), play.kind, phi, 0.0, 0.0};
+        double value = engine.values.by_slot[slot];
+        Learned played{slot, engine.values.by_slot[play.lower + play.upper - slot], play.point(value), play.kind, phi, 0.0, 0.0};
         engine.show(played, t, hinted, hint, model != nullptr, based, base);
         return {play, t, played};
     }

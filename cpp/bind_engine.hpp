@@ -372,7 +372,7 @@ class Handle {
         Drawn found = engine_->predict(row, hinted, guide, based, model);
         const Play &play = found.play;
         const Learned &played = found.played;
-        double value = engine_->values().born[played.slot], other = played.other;
+        double value = engine_->values().by_slot[played.slot], other = played.other;
         Mark mark;
         for (double x : {value, other, played.evidence_at, played.phi}) mark.number(x);
         hinted ? mark.number(guide) : mark.nothing();

@@ -30,7 +30,7 @@ struct Books {
     static constexpr double kMost = 1e300;
 
     double *sums, *rounding;
-    double *apart, *moved;  // what shares have moved
+    double *moved_sums, *moved_counts;  // what shares have moved
     double *drift, *totals;
     int64_t *rounds;   // n_rounds, n_late, n_expired
     uint32_t *flags;  // 0, or the mark of a round that waits
@@ -80,11 +80,11 @@ struct Books {
 
     // What was shown, in the cell of its nearest value, was not what was said.
     void move(int64_t slot, int64_t cell, const Row &row, double v, double v_shown) {
-        double *from = apart + slot * n, *to = apart + cell * n;
+        double *from = moved_sums + slot * n, *to = moved_sums + cell * n;
         for (int64_t k = 0; k < row.n; ++k) from[row.index[k]] -= row.value[k] * v;
         for (int64_t k = 0; k < row.n; ++k) to[row.index[k]] += row.value[k] * v_shown;
-        moved[slot] -= 1.0;
-        moved[cell] += 1.0;
+        moved_counts[slot] -= 1.0;
+        moved_counts[cell] += 1.0;
     }
 
     void look() {
@@ -155,7 +155,7 @@ struct Engine {
 
     // Twin of Round._show: `guided` and `shown` of a round. A hint is there if it learns, or was given.
     void show(Learned &played, int64_t t, bool hinted, double hint, bool learning, bool based, double base) {
-        played.shown = values.born[played.slot];
+        played.shown = values.by_slot[played.slot];
         played.guided = std::numeric_limits<double>::quiet_NaN();
         if (!protects || !hinted) return;
         if (learning) played.guided = based ? shares[0].show(t, hint, base) : hint;
@@ -168,7 +168,7 @@ struct Engine {
         if (!protects || !hinted) return;
         bool guided = !std::isnan(played.guided);
         if (guided && based) each(shares[0], hint, base, played.guided);
-        if (guided || based) each(shares[1], values.born[played.slot], guided ? played.guided : base, played.shown);
+        if (guided || based) each(shares[1], values.by_slot[played.slot], guided ? played.guided : base, played.shown);
     }
 
     // A round has no outcome, and will have none.
@@ -184,7 +184,7 @@ struct Engine {
         rungs(played, hinted, hint, based, base, [&](Share &share, double said, double from, double shown) {
             share.learn(t, said, from, shown, label, lag);
         });
-        if (played.shown == values.born[played.slot]) return;
+        if (played.shown == values.by_slot[played.slot]) return;
         double v = settings.property.identification(played.shown, jittered(label, t));
         books.move(played.slot, values.slot(values.nearest(played.shown)), row, e.v, v);
     }
@@ -246,7 +246,7 @@ struct Engine {
 
     Errors errors(const Learned &played, double label, int64_t t, bool hinted, double hint) const {
         const Property &property = settings.property;
-        double value = values.born[played.slot], spread = jittered(label, t);
+        double value = values.by_slot[played.slot], spread = jittered(label, t);
         double v = property.identification(value, spread);
         double v_evidence = played.evidence_at == value ? v : property.identification(played.evidence_at, spread);
         if (played.kind == kLow) v_evidence = v_evidence < 0.0 ? v_evidence : 0.0;
@@ -259,7 +259,7 @@ struct Engine {
     // `now`: no outcome was learned since the draw, so that Phi is what it was there. `latest`: no forecast was made.
     void learn(const Row &row, const Learned &played, const Errors &e, bool hinted, double hint, bool now, bool latest) {
         int64_t slot = played.slot;
-        double value = values.born[slot];
+        double value = values.by_slot[slot];
         bool known = now && (played.kind == kPair || played.kind == kZero);
         double phi = known ? played.phi : evidence.size(slot, evidence.sign(slot, row));
         books.drift[Books::kDrift] += evidence.drift(slot, phi, played.phi, e.v_evidence);

@@ -49,7 +49,7 @@ struct Parts {
 
     Values values() const {
         int64_t m = whole("capacity");
-        return {number("low"), number("high"), array("values.born", m), array<int64_t>("values.order", m),
+        return {number("low"), number("high"), array("values.by_slot", m), array<int64_t>("values.order", m),
                 array("values.ranked", m), array<int64_t>("values.numbers", 1), array("values.gaps", 3 * (m + 1)), m};
     }
 
@@ -72,8 +72,8 @@ struct Parts {
 
     Books books() const {
         int64_t m = whole("capacity"), n = whole("n"), size = whole("flags");
-        return {array("ledger.sums", m * n), array("ledger.rounding", m * n), array("ledger.apart", m * n),
-                array("ledger.moved", m), array("ledger.drift", 3),
+        return {array("ledger.sums", m * n), array("ledger.rounding", m * n), array("ledger.moved_sums", m * n),
+                array("ledger.moved_counts", m), array("ledger.drift", 3),
                 array("ledger.totals", 4), array<int64_t>("ledger.rounds", 3), array<uint32_t>("pending.flags", size),
                 array<int64_t>("pending.numbers", 2), n, size, whole("window")};
     }

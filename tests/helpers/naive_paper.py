@@ -21,6 +21,7 @@ import numpy as np
 
 from naive import Quadratic, Weights, total
 from swapcal.engine.kernels import uniform
+from swapcal.paper.projection import Step
 from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 
@@ -111,15 +112,12 @@ def naive_projection(w: Sequence[float], b: Sequence[float], e: Sequence[float],
 class NaiveMsMwC:
     """Theorem 2 of Chen, Luo and Wei with hint zero, one expert after the other."""
 
-    def __init__(
-        self, d: int, T: int, prior: Sequence[float] | None = None, cap: float = 1.0 / 64.0, c: float = 32.0
-    ) -> None:
-        prior = [1.0 / d] * d if prior is None else list(prior)
+    def __init__(self, d: int, T: int, cap: float = 1.0 / 64.0, c: float = 32.0) -> None:
         self.cap, self.c = cap, c
         self.floor = 1.0 / (d * T)
         self.log_term = max(math.log(d * T), math.log(2.0))
-        # The prior, pulled toward uniform just enough to lie above the floor.
-        self.w = [self.floor + (1.0 - d * self.floor) * q for q in prior]
+        # Uniform, pulled just enough to lie above the floor.
+        self.w = [self.floor + (1.0 - d * self.floor) / d] * d
         self.v = [0.0] * d
 
     def update(self, gains: Sequence[float]) -> None:
@@ -133,12 +131,12 @@ class NaiveMsMwC:
 class NaiveMaster:
     """Algorithm 2 of Chen, Luo and Wei with the expert-problem set of equation (3), hint zero."""
 
-    def __init__(self, d: int, T: int, prior: Sequence[float] | None = None) -> None:
+    def __init__(self, d: int, T: int) -> None:
         n_bases = max(1, math.ceil(math.log2(T)))
         self.rates = [1.0 / (32.0 * 2.0**k) for k in range(1, n_bases + 1)]
         total = sum(rate**2 for rate in self.rates)
         self.p = [rate**2 / total for rate in self.rates]
-        self.bases = [[1.0 / d] * d if prior is None else list(prior) for _ in self.rates]
+        self.bases = [[1.0 / d] * d for _ in self.rates]
 
     @property
     def w(self) -> list[float]:
@@ -327,3 +325,17 @@ class NaiveAlgorithm2(Setting):
         for s in SIGNS:
             kappa = s * self.v(played.forecast, y)
             self.fed[played.i, s].append([kappa * each for each in played.x])
+
+
+def kkt_residual(
+    log_weights: Float64Array, gradient: Float64Array, rates: Float64Array, floor: float, step: Step
+) -> float:
+    """By how much `step`, taken from exp(log_weights), misses the conditions of a minimizer: the largest of the misses.
+
+    They are ln(u_i / w_i) + eta_i (b_i + lam) = 0 for weights above the floor and >= 0 at it, sum u = 1, u >= floor.
+    The derivative is multiplied by eta_i, so that a miss is a relative error of a weight.
+    """
+    derivative = step.log_weights - log_weights + rates * (gradient + step.multiplier)
+    misses = np.where(step.weights > floor, np.abs(derivative), np.maximum(-derivative, 0.0))
+    outside = max(floor - float(step.weights.min()), 0.0)
+    return max(float(misses.max()), abs(float(step.weights.sum()) - 1.0), outside)

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from swapcal import inputs
 from swapcal.errors import InvalidInput
+from swapcal.state import Described
 from swapcal.text.numbers import interval, number, signed
-from swapcal.typing import Float64Array, FloatLike, Spec
+from swapcal.typing import Float64Array, FloatLike
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,26 +95,6 @@ def own_unit(domain: tuple[float, float]) -> dict[str, Any]:
     """Units of what is told in its own."""
     meaning = "A bias is in units of what is forecast: positive says that forecasts were too high, on average."
     return {"scale": domain[1] - domain[0], "unit": "", "heading": "bias", "meaning": meaning}
-
-
-class Described:
-    """A dataclass that prints as the constructor call which makes it, and is saved as the arguments of that."""
-
-    __slots__ = ()
-
-    def _arguments(self) -> list[tuple[dataclasses.Field[Any], Any]]:
-        """Those with a place first."""
-        arguments = [each for each in dataclasses.fields(self) if each.init]  # type: ignore[arg-type]
-        arguments.sort(key=lambda each: bool(each.kw_only))
-        return [(each, getattr(self, each.name)) for each in arguments]
-
-    def __repr__(self) -> str:
-        own = [(each, value) for each, value in self._arguments() if value != each.default]
-        return f"{type(self).__name__}({', '.join(f'{f.name}={v!r}' if f.kw_only else repr(v) for f, v in own)})"
-
-    def spec(self) -> Spec:
-        """Plain data for `from_spec`: the arguments, with the class under "kind"."""
-        return {"kind": type(self).__name__} | {each.name: value for each, value in self._arguments()}
 
 
 class PropertyBase:
@@ -220,23 +201,21 @@ def _plain(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
-def _clause(y: Float64Array, allowed: npt.NDArray[np.bool_], requirement: str) -> str | None:
-    """The sentence part about the first label that is not allowed; one pass over `allowed`."""
-    if allowed.all():
+def _clause(y: FloatLike, allowed: Callable[[Float64Array], npt.NDArray[np.bool_]], requirement: str) -> str | None:
+    """The sentence part about the first label that is not allowed."""
+    try:
+        array = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        return "the labels are not all numbers"
+    good = allowed(array)
+    if good.all():
         return None
-    at = int(np.argmin(allowed))
-    value = float(y.reshape(-1)[at])
-    where = f" at position {at}" if y.size > 1 else ""
+    at = int(np.argmin(good))
+    value = float(array.reshape(-1)[at])
+    where = f" at position {at}" if array.size > 1 else ""
     if math.isnan(value):
         return f"label nan{where} is not a number"
     return f"label {_plain(value)}{where} {requirement}"
-
-
-def _array(y: FloatLike) -> Float64Array | None:
-    try:
-        return np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
 
 
 def outside(y: FloatLike, low: float, high: float) -> str | None:
@@ -249,20 +228,14 @@ def outside(y: FloatLike, low: float, high: float) -> str | None:
     """
     if isinstance(y, float) and low <= y <= high:
         return None
-    array = _array(y)
-    if array is None:
-        return "the labels are not all numbers"
-    return _clause(array, (array >= low) & (array <= high), f"is outside [{_plain(low)}, {_plain(high)}]")
+    return _clause(y, lambda a: (a >= low) & (a <= high), f"is outside [{_plain(low)}, {_plain(high)}]")
 
 
 def neither_zero_nor_one(y: FloatLike) -> str | None:
     """Which label of `y` is neither 0 nor 1, as a clause for an error message; None if all are."""
     if isinstance(y, float) and (y == 0.0 or y == 1.0):
         return None
-    array = _array(y)
-    if array is None:
-        return "the labels are not all numbers"
-    return _clause(array, (array == 0.0) | (array == 1.0), "is neither 0 nor 1")
+    return _clause(y, lambda a: (a == 0.0) | (a == 1.0), "is neither 0 nor 1")
 
 
 def sample(y: Float64Array, invalid: Callable[[Float64Array], str | None]) -> Float64Array:
