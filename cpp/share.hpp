@@ -137,11 +137,12 @@ struct Share {
         totals[kLag] += double(lag);
         double q = p.kind == PropertyKind::Quantile ? 1.0 - p.level : (base - low) / width;
         q = q < 0.0 ? 0.0 : q > 1.0 ? 1.0 : q;
+        double hit = q + r < 0.0 ? 0.0 : q + r > 1.0 ? 1.0 : q + r;
         totals[kVariance] += binary() ? q * (1.0 - q) : r * r;
         if (totals[kRows] == 0.0) totals[kOccasions] += 1.0;
         totals[kArrived] = 1.0;
         totals[kRows] += 1.0;
-        totals[kHits] += q + r;
+        totals[kHits] += hit;
         totals[kExpected] += q;
         totals[kBiasNow] += r;
         totals[kSquareNow] += r * r;

@@ -284,11 +284,13 @@ class Share:
         block[VS:] += (v, far, far * far, v * far)
         q = 1.0 - target.kernel["level"] if losses.binary else (base - losses.low) / losses.width
         q = min(max(q, 0.0), 1.0)
+        # A V of the user's own may go beyond what a hit can be.
+        hit = min(max(q + r, 0.0), 1.0)
         totals[VARIANCE] += q * (1.0 - q) if self._binary else r * r
         if totals[ROWS] == 0.0:
             totals[OCCASIONS] += 1.0
         totals[ARRIVED] = 1.0
-        totals[ROWS : LOSS_NOW + 1] += (1.0, q + r, q, r, r * r, -v_said, over)
+        totals[ROWS : LOSS_NOW + 1] += (1.0, hit, q, r, r * r, -v_said, over)
 
     def drop(self, t: int, said: float, base: float, shown: float) -> None:
         """Round `t` has no outcome and will have none."""
