@@ -16,7 +16,6 @@ from swapcal import hints, hypotheses, inputs, properties
 from swapcal.engine.kernels import mix64, uniform
 from swapcal.engine.ledger import Ledger, TieDetector
 from swapcal.engine.pending import (
-    BASE,
     DUE,
     GUIDED,
     HINT,
@@ -520,7 +519,8 @@ def _check_bounds(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> Non
         check_bounds("waiting.indices", indices, 0, rules.functions.n - 1)
         numbers = arrays["waiting.numbers"]
         check_bounds("waiting.numbers", numbers[:, (OTHER, POINT, HINT)], low, high)
-        sound = sound and bool(np.isfinite(numbers[:, : SHOWN + 1]).all() and not np.isinf(numbers[:, : GUIDED + 1]).any())
+        sound = sound and bool(np.isfinite(numbers[:, : SHOWN + 1]).all())
+        sound = sound and not np.isinf(numbers[:, : GUIDED + 1]).any()
         active = np.arange(1, width) < whole[:, LENGTH, None]
         sound = sound and bool((np.diff(indices, axis=1)[active] > 0).all())
         sound = sound and bool(np.isin(whole[:, ROUND], rounds).all() and (np.diff(whole[:, ROUND]) > 0).all())
