@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 import swapcal.rivals
 from swapcal import cli
 from swapcal.errors import InvalidInput
-from swapcal.rivals import all_rivals
 from swapcal_benchmarks.report import Table
 from swapcal_benchmarks.rivals import Settings, TableFile, board_tables, prepare, rivals_command
 from swapcal_benchmarks.rivals.boards import BOARDS
@@ -164,20 +163,6 @@ def _toy(monkeypatch: pytest.MonkeyPatch, folder: Path, learn: str) -> None:
     (folder / "toy_rival.py").write_text(TOY.replace("{learn}", learn))
     monkeypatch.setattr(swapcal.rivals, "__path__", [*swapcal.rivals.__path__, str(folder)])
     monkeypatch.delitem(__import__("sys").modules, "swapcal.rivals.toy_rival", raising=False)
-
-
-@pytest.mark.usefixtures("no_figures")
-def test_a_new_rival_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _toy(monkeypatch, tmp_path / "new", "pass")
-    assert "Toy" in all_rivals()
-    settings = Settings(only=("toy", "raw"), streams=("iid", "greedy"), horizons=(40, 80), seeds=1)
-    summary, results = prepare(settings, tmp_path / "out").play(workers=1)
-    for made in (board_tables.streams_table(summary, "probability"), board_tables.scores_table(summary, "linear")):
-        row = next(row for row in made.rows if row[0] == "toy")
-        assert "-" not in row[1:3]
-    assert any(row[0] == "toy" for row in board_tables.cards_table(summary).rows)
-    assert "toy forecasts mean only" in board_tables.reasons(summary, "quantile")[0]
-    assert "toy" in report(summary, results).text
 
 
 @pytest.mark.usefixtures("no_figures")
