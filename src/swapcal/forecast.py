@@ -9,7 +9,7 @@ import operator
 import struct
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -89,54 +89,34 @@ def unpack(data: bytes, kinds: tuple[str, ...]) -> dict[str, Any]:
 
 
 # --------
-# What makes a value that carries a number usable as that number: order, arithmetic, rounding, formatting, arrays.
-
-R = TypeVar("R")
+# A value that stands for a number: its order, rounding and formatting.
 
 
-def _other(value: Any) -> Any:
-    """The other side of an operation as a plain number; NotImplemented for what is not one."""
-    if isinstance(value, Number):
-        return value.value
-    return value if isinstance(value, numbers.Number) else NotImplemented
+def _by_value(operation: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """The method that compares by `value`, with numbers and with each other."""
 
-
-def _with(operation: Callable[[Any, Any], R], *, swapped: bool = False) -> Callable[[Any, Any], R]:
-    """The method that applies an operation to the number and to another one, or the other way round."""
-
-    def method(self: Any, other: Any) -> Any:
-        right = _other(other)
-        if right is NotImplemented:
-            return NotImplemented
-        return operation(right, self.value) if swapped else operation(self.value, right)
+    def method(self: Any, other: Any) -> bool:
+        right = other.value if isinstance(other, Number) else other
+        return operation(self.value, right) if isinstance(right, numbers.Number) else NotImplemented
 
     return method
 
 
-def _of(operation: Callable[[Any], R]) -> Callable[[Any], R]:
-    """The method that applies a function to the number."""
-    return lambda self: operation(self.value)
-
-
-def _both(operation: Callable[[Any, Any], R]) -> tuple[Callable[[Any, Any], R], Callable[[Any, Any], R]]:
-    return _with(operation), _with(operation, swapped=True)
-
-
 class Number:
-    """A mixin for a value with a float in `value`: everything that a float can do except `==` and `hash`.
+    """A mixin for a value with a float in `value`: it orders, rounds and prints as that number; no arithmetic.
 
-    Order is by value, against numbers and against each other; arithmetic gives plain floats. Equality stays that of the
-    class: two forecasts of 0.3 are two rounds, each with its own outcome to come, so they are equal only if everything
-    in them is, and none is equal to the number 0.3. Were `forecast == 0.3` true, equal objects would need equal hashes,
-    and a set or dict of the forecasts that wait for outcomes, which share a few dozen values, would be slow. Where
-    equality of numbers is meant: `float(forecast) == 0.3` or `math.isclose(forecast, 0.3)`.
+    Order is by value, against numbers and against each other. Equality stays that of the class: two forecasts of 0.3
+    are two rounds, each with its own outcome to come, so they are equal only if everything in them is, and none is
+    equal to the number 0.3. Were `forecast == 0.3` true, equal objects would need equal hashes, and a set or dict of
+    the forecasts that wait for outcomes, which share a few dozen values, would be slow. Where equality of numbers is
+    meant: `float(forecast) == 0.3` or `math.isclose(forecast, 0.3)`. To calculate, take `float(forecast)`.
 
     Examples
     --------
     >>> class Price(Number):
     ...     value = 2.5
-    >>> Price() < 3, 2 * Price() + 1, round(Price()), f"{Price():.2f}", max(Price(), 4), math.floor(Price())
-    (True, 6.0, 2, '2.50', 4, 2)
+    >>> Price() < 3, float(Price()), round(Price()), f"{Price():.2f}", max(Price(), 4), math.floor(Price())
+    (True, 2.5, 2, '2.50', 4, 2)
     >>> np.array([Price(), 1.0]).sum()
     np.float64(3.5)
     """
@@ -144,45 +124,20 @@ class Number:
     __slots__ = ()
     value: float
 
-    __float__, __int__, __complex__, __bool__ = _of(float), _of(int), _of(complex), _of(bool)
-    __neg__, __pos__, __abs__ = _of(operator.neg), _of(operator.pos), _of(abs)
-    __trunc__, __floor__, __ceil__ = _of(math.trunc), _of(math.floor), _of(math.ceil)
-    __lt__, __le__ = _with(operator.lt), _with(operator.le)
-    __gt__, __ge__ = _with(operator.gt), _with(operator.ge)
-    __add__, __radd__ = _both(operator.add)
-    __sub__, __rsub__ = _both(operator.sub)
-    __mul__, __rmul__ = _both(operator.mul)
-    __truediv__, __rtruediv__ = _both(operator.truediv)
-    __floordiv__, __rfloordiv__ = _both(operator.floordiv)
-    __mod__, __rmod__ = _both(operator.mod)
-    __divmod__, __rdivmod__ = _both(divmod)
-    __pow__, __rpow__ = _both(operator.pow)
+    __lt__, __le__ = _by_value(operator.lt), _by_value(operator.le)
+    __gt__, __ge__ = _by_value(operator.gt), _by_value(operator.ge)
+
+    def __float__(self) -> float:
+        return float(self.value)
 
     def __round__(self, ndigits: int | None = None) -> Any:
-        return round(self.value) if ndigits is None else round(self.value, ndigits)
+        return round(self.value, ndigits)
 
     def __format__(self, spec: str) -> str:
         return format(self.value, spec) if spec else str(self)
 
-    @property
-    def real(self) -> float:
-        """The number itself."""
-        return self.value
-
-    @property
-    def imag(self) -> float:
-        """0.0."""
-        return 0.0
-
-    def conjugate(self) -> float:
-        """The number itself."""
-        return self.value
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self.value, dtype=dtype)
-
-
-numbers.Real.register(Number)
 
 
 class Identity(str):
@@ -240,8 +195,8 @@ _LARGEST_PHI = 1e150
 class Forecast(Number):
     """What `Forecaster.predict` returns: a number to act on, and all that its update will need.
 
-    It orders, adds, rounds and prints as the number `value`; `==` and `hash` are those of the whole record (see
-    `number.Number`). `json.dumps(..., default=float)` writes the number, and so does a field of type float in pydantic
+    It orders, rounds and prints as the number `value`; `==` and `hash` are those of the whole record (see
+    `Number`). `json.dumps(..., default=float)` writes the number, and so does a field of type float in pydantic
     and FastAPI; a field of type `Forecast` holds the whole record.
 
     It can be stored as JSON and updated days later, in any order, by the forecaster that made it or by one loaded from

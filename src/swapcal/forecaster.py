@@ -14,9 +14,8 @@ import numpy as np
 from swapcal import inputs
 from swapcal.engine import kernels, schedule, state, theorems
 from swapcal.engine.lateness import Lateness, lateness_report
-from swapcal.engine.pending import Asked, Engine, HeldRounds, OpenRounds
-from swapcal.engine.round import Round
-from swapcal.engine.schedule import allowed_hints
+from swapcal.engine.pending import Asked, HeldRounds, OpenRounds
+from swapcal.engine.round import Engine, Round
 from swapcal.engine.state import Rules, State
 from swapcal.engine.theorems import Guarantee
 from swapcal.errors import InvalidInput, SwapcalError
@@ -496,7 +495,7 @@ class Forecaster(Stateful):
     def read(self, X: Any, n: int, hints: Any = None, features: Any = None, weights: Any = None) -> Asked:
         """What `n` cases bring, checked; for `swapcal.cases.Cases`, like the next five."""
         rules = self.rules
-        guides = None if hints is None else allowed_hints(rules, inputs.vector(hints, "hints", n, missing=True))
+        guides = None if hints is None else rules.hint_values(inputs.vector(hints, "hints", n, missing=True))
         contexts = X if weights is None else weighted(self.hypotheses, X, weights, n)
         return Asked(rules.hypotheses.rows(contexts, n), guides, inputs.feature_rows(features, n, rules.n_features))
 

@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
+from swapcal import inputs
 from swapcal.engine.kernels import safe_exp
-from swapcal.errors import InvalidInput, StateFileError
 from swapcal.protocols import Row
+from swapcal.state import Described, rebuilt
 from swapcal.typing import Float64Array, Spec
 
 # --------
@@ -16,7 +17,7 @@ from swapcal.typing import Float64Array, Spec
 
 
 @dataclass(frozen=True, slots=True)
-class GradientDescent:
+class GradientDescent(Described):
     r"""As good as the best <theta, x> with ||theta|| <= 1, for contexts with ||x|| <= 1; Algorithm 4 of the paper.
 
     theta_1 = 0, the answer is <theta_t, x_t>, and theta_(t+1) is theta_t + eta_t kappa_t x_t, divided by its length
@@ -54,19 +55,11 @@ class GradientDescent:
 
     n: int
 
+    odd: ClassVar[bool] = True
+    dual: ClassVar[str] = "euclidean"
+
     def __post_init__(self) -> None:
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
-            raise InvalidInput(f"GradientDescent needs a whole number of features, 1 or more; got {self.n!r}")
-
-    @property
-    def odd(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def dual(self) -> str:
-        """The class: the unit ball."""
-        return "euclidean"
+        object.__setattr__(self, "n", inputs.integer(self.n, "n", 1))
 
     def start(self) -> Float64Array:
         """No rounds, theta = 0."""
@@ -90,10 +83,6 @@ class GradientDescent:
     def regret(self, n_rounds: Float64Array) -> Float64Array:
         """3 sqrt(n_rounds) - 7/4, and 0 for no rounds."""
         return np.asarray(np.maximum(3.0 * np.sqrt(n_rounds) - 1.75, 0.0))
-
-    def spec(self) -> Spec:
-        """Plain data."""
-        return {"kind": "GradientDescent", "n": self.n}
 
 
 # --------
@@ -200,17 +189,7 @@ def from_spec(spec: Spec) -> Learner:
     GradientDescent(n=3)
     """
     kinds = {kind.__name__: kind for kind in (GradientDescent, MultiplicativeWeights)}
-    arguments = dict(spec)
-    name = arguments.pop("kind", None)
-    if name not in kinds:
-        raise StateFileError(
-            f"the learner {name!r} is not one of this package ({', '.join(sorted(kinds))}); "
-            "if it is your own, pass hypotheses=Oracle(your learner) when loading"
-        )
-    try:
-        learner: Learner = kinds[name](**arguments)
-    except (TypeError, ValueError) as error:
-        raise StateFileError(f"the learner {name!r} cannot be rebuilt from {arguments!r}: {error}") from error
+    learner: Learner = rebuilt(spec, kinds, "learner", "hypotheses=Oracle(your learner)")
     return learner
 
 
@@ -219,7 +198,7 @@ def from_spec(spec: Spec) -> Learner:
 
 
 @dataclass(frozen=True, slots=True)
-class MultiplicativeWeights:
+class MultiplicativeWeights(Described):
     r"""As good as the best of `n` functions f_j(x) = x_j with values in [-1, 1]; Algorithm 3 of the paper.
 
     The answer is the average of the functions under weights proportional to exp(eta_t G_t), where t is the number of
@@ -263,19 +242,11 @@ class MultiplicativeWeights:
 
     n: int
 
+    odd: ClassVar[bool] = False
+    dual: ClassVar[str] = "max"
+
     def __post_init__(self) -> None:
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
-            raise InvalidInput(f"MultiplicativeWeights needs a whole number of functions, 1 or more; got {self.n!r}")
-
-    @property
-    def odd(self) -> bool:
-        """False."""
-        return False
-
-    @property
-    def dual(self) -> str:
-        """The class: the entries of the context."""
-        return "max"
+        object.__setattr__(self, "n", inputs.integer(self.n, "n", 1))
 
     def start(self) -> Float64Array:
         """No rounds, no gains, equal weights."""
@@ -300,7 +271,3 @@ class MultiplicativeWeights:
     def regret(self, n_rounds: Float64Array) -> Float64Array:
         """2 sqrt(n_rounds ln n)."""
         return np.asarray(2.0 * np.sqrt(n_rounds * math.log(self.n)))
-
-    def spec(self) -> Spec:
-        """Plain data."""
-        return {"kind": "MultiplicativeWeights", "n": self.n}

@@ -9,16 +9,32 @@ import numpy as np
 
 from swapcal.engine.kernels import safe_exp, short_sinh
 from swapcal.engine.theorems import exponential, quadratic
-from swapcal.errors import InvalidInput, StateFileError
+from swapcal.errors import InvalidInput
 from swapcal.protocols import Tally
+from swapcal.state import Described, rebuilt
 from swapcal.typing import Float64Array, Spec
+
+
+class _Separate(Described):
+    """A potential that weighs every function by itself."""
+
+    __slots__ = ()
+
+    def weight(self: "Potential", s: float, c: float) -> float:
+        """The weight of one function."""
+        return float(self.weights(np.array([s]), np.array([c]))[0])
+
+    def row_weights(self, sums: Float64Array, n: float) -> None:
+        """None: every function is weighed by itself."""
+        return
+
 
 # --------
 # AdaNormalHedge's potential without normalization: no rate, no grid, no additive logarithm.
 
 
 @dataclass(frozen=True, slots=True)
-class AdaNormalHedge:
+class AdaNormalHedge(_Separate):
     r"""Psi(s, c) = exp([s]_+^2 / 3c) with c the sum of |g|.
 
     Weight of the signed function: w(s, c) = (Psi(s + 1, c + 1) - Psi(s - 1, c + 1)) / 2; the two signs of a function
@@ -39,31 +55,18 @@ class AdaNormalHedge:
     Luo, Schapire (2015), Achieving all with no parameters: AdaNormalHedge, COLT; lemma 5.
     """
 
-    @property
-    def reference(self) -> str:
-        """Where the potential comes from."""
-        return "Luo and Schapire 2015, AdaNormalHedge, lemma 5, with raw gains"
-
     def spread(self, g: Float64Array) -> Float64Array:
         """|g|."""
         return np.abs(g)
 
-    def weight(self, s: float, c: float) -> float:
-        """w(s, c) - w(-s, c)."""
-        return float(self.weights(np.array([s]), np.array([c]))[0])
-
     def weights(self, s: Float64Array, c: Float64Array) -> Float64Array:
-        """`weight` for each pair: exp((s^2 + 1) / 3(c + 1)) sinh(2s / 3(c + 1)), odd to the last bit.
+        """w(s, c) - w(-s, c) for each pair: exp((s^2 + 1) / 3(c + 1)) sinh(2s / 3(c + 1)), odd to the last bit.
 
         The two signs together are (exp((|s| + 1)^2 / 3(c + 1)) - exp((|s| - 1)^2 / 3(c + 1))) / 2 on both sides of
         |s| = 1, which is that product; and |s| <= c keeps the argument of sinh below 2/3.
         """
         inverse = 1.0 / (3.0 * (c + 1.0))
         return safe_exp((s * s + 1.0) * inverse) * short_sinh(2.0 * s * inverse)
-
-    def row_weights(self, sums: Float64Array, n: float) -> None:
-        """None: every function is weighed by itself."""
-        return
 
     def level(self, s: Float64Array, c: Float64Array) -> Float64Array:
         """s^2 / 3c."""
@@ -84,10 +87,6 @@ class AdaNormalHedge:
         """The largest |s| whose `excess` with spread c is at most e."""
         largest: Float64Array = np.sqrt(3.0 * c * np.log1p(e))
         return largest
-
-    def spec(self) -> Spec:
-        """Plain data."""
-        return {"kind": "AdaNormalHedge"}
 
 
 # --------
@@ -111,7 +110,7 @@ def _columns(n_rates: int) -> tuple[Float64Array, Float64Array]:
 
 
 @dataclass(frozen=True, slots=True)
-class Exponential:
+class Exponential(_Separate):
     r"""Psi(s, c) = sum_k pi_k exp(eta_k s - psi(eta_k) c), eta_k = 2^-k, with c the sum of g^2.
 
     psi(eta) = -ln(1 - eta) - eta, about eta^2 / 2. As exp(eta g - psi(eta) g^2) <= 1 + eta g for g >= -1, one round
@@ -149,11 +148,6 @@ class Exponential:
             raise InvalidInput(f"n_rates must be a whole number from 1 to 60; got {self.n_rates!r}")
 
     @property
-    def reference(self) -> str:
-        """Where the potential comes from."""
-        return "Koolen and van Erven 2015, equation (5), with raw gains and the exponent of Fan, Grama and Liu 2015"
-
-    @property
     def rates(self) -> tuple[tuple[float, float], ...]:
         """The pairs (eta_k, psi(eta_k))."""
         return _rates(self.n_rates)
@@ -162,12 +156,11 @@ class Exponential:
         """g^2."""
         return g * g
 
-    def weight(self, s: float, c: float) -> float:
-        """sum_k pi_k eta_k exp(-psi(eta_k) c) 2 sinh(eta_k s), with the constant pi_k left out."""
-        return float(self.weights(np.array([s]), np.array([c]))[0])
-
     def weights(self, s: Float64Array, c: Float64Array) -> Float64Array:
-        """`weight` for each pair; rates are added up in their order."""
+        """sum_k pi_k eta_k exp(-psi(eta_k) c) 2 sinh(eta_k s) for each pair, with the constant pi_k left out.
+
+        Rates are added up in their order.
+        """
         if len(s) > _BLOCK:
             parts = (slice(k, k + _BLOCK) for k in range(0, len(s), _BLOCK))
             return np.concatenate([self.weights(s[part], c[part]) for part in parts])
@@ -178,10 +171,6 @@ class Exponential:
         for part in eta * (ahead - behind):
             total += part
         return np.copysign(total, s)
-
-    def row_weights(self, sums: Float64Array, n: float) -> None:
-        """None: every function is weighed by itself."""
-        return
 
     def level(self, s: Float64Array, c: Float64Array) -> Float64Array:
         """s^2 / 2c, the largest exponent over all rates, as psi(eta) >= eta^2 / 2."""
@@ -215,17 +204,13 @@ class Exponential:
         least: Float64Array = np.min(alone, axis=0)
         return least
 
-    def spec(self) -> Spec:
-        """Plain data."""
-        return {"kind": "Exponential", "n_rates": self.n_rates}
-
 
 # --------
 # The p-norm potential: theorem B for a finite class, polynomial instead of exponential.
 
 
 @dataclass(frozen=True, slots=True)
-class PNorm:
+class PNorm(Described):
     r"""Psi = sum over bins of ||S_i||_p^2 / n_i, p = max(2, 2 ln n) for n functions.
 
     Phi_i(x) = <gradient of 1/2 ||S_i||_p^2, x> / (n_i + 1). The norm couples the functions of a bin, so that an update
@@ -257,11 +242,6 @@ class PNorm:
     def __post_init__(self) -> None:
         if self.p is not None and not (isinstance(self.p, (int, float)) and 2.0 <= self.p <= 60.0):
             raise InvalidInput(f"p must be between 2 and 60, or None; got {self.p!r}")
-
-    @property
-    def reference(self) -> str:
-        """Where the potential comes from."""
-        return "Foster and Vohra style quadratic potential, normalized by counts, in the p-norm of Grove et al. 2001"
 
     def for_class(self, n: int) -> "PNorm":
         """The potential with its exponent filled in for `n` functions."""
@@ -319,10 +299,6 @@ class PNorm:
         """Theorem B in the p-norm: a context's squared p-norm is at most n^(2/p), the smoothness is p - 1."""
         return quadratic(tally, self.exponent - 1.0, self.radius(tally.n_functions), r, delta)
 
-    def spec(self) -> Spec:
-        """Plain data."""
-        return {"kind": "PNorm", "p": self.p}
-
 
 # --------
 # The role of a potential, and how one is rebuilt from plain data.
@@ -335,10 +311,6 @@ class Potential(Protocol):
     the sum of `spread(g)`. The weight is the derivative of a potential Psi that the forecaster's rounds do not
     increase in expectation, but for terms that the theorem accounts for; so Psi stays small, and with it every |s|.
     """
-
-    @property
-    def reference(self) -> str:
-        """Where the potential and its inequality come from."""
 
     def spread(self, g: Float64Array) -> Float64Array:
         """What each gain adds to c."""
@@ -381,15 +353,8 @@ def from_spec(spec: Spec) -> Potential:
     >>> from_spec(Exponential(n_rates=4).spec())
     Exponential(n_rates=4)
     """
-    kinds = {k.__name__: k for k in (AdaNormalHedge, Exponential, PNorm, Squint)}
-    arguments = dict(spec)
-    kind = arguments.pop("kind", None)
-    if kind not in kinds:
-        raise StateFileError(f"unknown potential {kind!r}; this version knows {', '.join(sorted(kinds))}")
-    try:
-        potential: Potential = kinds[kind](**arguments)
-    except (TypeError, ValueError) as error:
-        raise StateFileError(f"the potential {kind!r} cannot be rebuilt from {arguments!r}: {error}") from error
+    kinds = {kind.__name__: kind for kind in (AdaNormalHedge, Exponential, PNorm, Squint)}
+    potential: Potential = rebuilt(spec, kinds, "potential", "hypotheses=")
     return potential
 
 
@@ -438,7 +403,7 @@ def _integral(s: float, c: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Squint:
+class Squint(_Separate):
     r"""Psi(s, c) = the integral of (exp(eta s - eta^2 c) - 1) / eta over eta in [0, 1/2], with c the sum of g^2.
 
     Weight of the signed function: the integral of exp(eta s - eta^2 c), in closed form with error functions.
@@ -457,11 +422,6 @@ class Squint:
     (0.3388, 0.0)
     """
 
-    @property
-    def reference(self) -> str:
-        """Where the potential comes from."""
-        return "Koolen and van Erven 2015, equation (15) and theorem 4, with raw gains"
-
     def spread(self, g: Float64Array) -> Float64Array:
         """g^2."""
         return g * g
@@ -477,10 +437,6 @@ class Squint:
         """`weight` for each pair."""
         return np.array([self.weight(*pair) for pair in zip(s.tolist(), c.tolist(), strict=True)])
 
-    def row_weights(self, sums: Float64Array, n: float) -> None:
-        """None: every function is weighed by itself."""
-        return
-
     def level(self, s: Float64Array, c: Float64Array) -> Float64Array:
         """s^2 / 4c, the largest exponent over all rates."""
         return s * s / (4.0 * np.maximum(c, np.finfo(np.float64).tiny))
@@ -493,7 +449,3 @@ class Squint:
             return np.sqrt(2.0 * c) * (1.0 + math.sqrt(2.0 * log_mass)) + tail
 
         return exponential(tally, 0.5 + math.log1p(tally.n_rounds), deviation, r, delta, squares=True)
-
-    def spec(self) -> Spec:
-        """Plain data."""
-        return {"kind": "Squint"}

@@ -346,9 +346,11 @@ def read_rows(X: Any, n: int, n_rows: int) -> Rows:
     return Rows(indptr, indices.astype(np.int64), values[where, indices])
 
 
-def check_rows(rows: Rows, n: int) -> None:
-    """Raise unless these are rows of a context of length `n`: positions that increase, values in [-1, 1]."""
+def checked_rows(rows: Rows, n: int, n_rows: int) -> Rows:
+    """`n_rows` rows of a context of length `n` that were read before: positions that increase, values in [-1, 1]."""
     ends, indices, values = rows
+    if len(ends) != n_rows + 1:
+        raise InvalidInput(f"these are {len(ends) - 1} rows and must be {n_rows}")
     sound = ends.ndim == indices.ndim == 1 and indices.shape == values.shape and ends[0] == 0
     sound = sound and bool((ends[1:] >= ends[:-1]).all()) and ends[-1] == len(indices)
     if sound and len(indices):
@@ -359,6 +361,7 @@ def check_rows(rows: Rows, n: int) -> None:
         sound = sound and bool(np.abs(values).max() <= 1.0)
     if not sound:
         raise InvalidInput(f"these rows are not those of a class with {n} functions; read the records again with rows")
+    return rows
 
 
 def can_be_cut(X: Any, n_rows: int) -> bool:

@@ -12,6 +12,7 @@ Reading runs no code. What is read is at most 64 times as large as the bytes, an
 has said what they must be.
 """
 
+import dataclasses
 import json
 import os
 import re
@@ -19,7 +20,7 @@ import secrets
 import stat
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
 from os import PathLike
@@ -29,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.errors import StateFileError, SwapcalError
-from swapcal.typing import Float64Array
+from swapcal.typing import Float64Array, Spec
 
 VERSION = 2
 _MAGIC = b"swpc"
@@ -453,3 +454,61 @@ def take_over(parts: Mapping[str, _NamedPart], arrays: Mapping[str, Float64Array
 def part_of(arrays: Mapping[str, Float64Array], prefix: str) -> dict[str, Float64Array]:
     """The arrays whose names begin with `prefix`, under the rest of their names."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+# --------
+# Parts as plain data: a class by its name, and the arguments that make it again.
+
+
+class Described:
+    """A dataclass that prints as the constructor call which makes it, and is saved as the arguments of that."""
+
+    __slots__ = ()
+
+    def _arguments(self) -> list[tuple[dataclasses.Field[Any], Any]]:
+        """Those with a place first."""
+        arguments = [each for each in dataclasses.fields(self) if each.init]  # type: ignore[arg-type]
+        arguments.sort(key=lambda each: bool(each.kw_only))
+        return [(each, getattr(self, each.name)) for each in arguments]
+
+    def __repr__(self) -> str:
+        own = [(each, value) for each, value in self._arguments() if value != each.default]
+        return f"{type(self).__name__}({', '.join(f'{f.name}={v!r}' if f.kw_only else repr(v) for f, v in own)})"
+
+    def spec(self) -> Spec:
+        """Plain data for `from_spec`: the arguments, with the class under "kind"."""
+        return {"kind": type(self).__name__} | {each.name: value for each, value in self._arguments()}
+
+
+def rebuilt(spec: Any, kinds: Mapping[str, Callable[..., Any]], what: str, option: str) -> Any:
+    """The part that its `spec()` described, one of `kinds`.
+
+    Parameters
+    ----------
+    spec : dict
+        What `spec()` gave.
+    kinds : dict
+        What makes a part from its arguments, by the name of its class.
+    what, option : str
+        What such a part is called, and with which argument of loading one of your own making is passed in.
+
+    Examples
+    --------
+    >>> rebuilt({"kind": "complex", "real": 2.0}, {"complex": complex}, "number", "number=")
+    (2+0j)
+    """
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("kind"), str):
+        raise StateFileError(f'a saved {what} is a mapping with its class under "kind"; got {spec!r}')
+    kind, arguments = spec["kind"], {str(name): value for name, value in spec.items() if name != "kind"}
+    if kind not in kinds:
+        called = f" called {arguments['name']!r}" if "name" in arguments else ""
+        raise StateFileError(
+            f"unknown kind of {what}: {kind!r}{called}; this version knows {', '.join(sorted(kinds))}; if it is your "
+            f"own, of which a state file holds no code, make it again and pass it as {option} when loading"
+        )
+    try:
+        return kinds[kind](**arguments)
+    except StateFileError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+        raise StateFileError(f"the saved {what} {dict(spec)!r} is damaged: {error}") from error

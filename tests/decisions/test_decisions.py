@@ -85,17 +85,6 @@ def test_the_bound_is_met_where_one_action_is_wrong_everywhere() -> None:
     assert decisions.regret_bound(50.0, 1.0) == pytest.approx(100.0)
 
 
-def test_following_a_forecaster_leaves_little_to_regret() -> None:
-    rng = np.random.default_rng(0)
-    x = np.stack([np.ones(20_000), rng.integers(2, size=20_000)], axis=1)
-    y = (rng.random(20_000) < 0.1 + 0.3 * x[:, 1]).astype(float)
-    forecaster = sc.Forecaster(sc.Probability(), sc.Finite(2), seed=1)
-    decisions = Decisions.from_costs(1.0, 5.0)
-    decisions.update_many(y, forecaster.run(x, y))
-    assert decisions.swap_regret <= decisions.regret_bound(forecaster.error(2.0), 2.0)
-    assert decisions.swap_regret / decisions.weight < 0.01
-
-
 def test_what_is_no_event_is_refused() -> None:
     for wrong in ("1", "1:", "a:b", "0:1", "1:-2", "1:2:3", "nan:1"):
         with pytest.raises(sc.InvalidInput):

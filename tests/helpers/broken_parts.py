@@ -87,7 +87,7 @@ BROKEN_PROPERTIES += [
 
 squint = Squint()
 BROKEN_POTENTIALS: list[tuple[str, Any]] = [
-    ("has_the_role", Wrapped(squint, reference="")),
+    ("has_the_role", Wrapped(squint, level=None)),
     ("weight_is_odd", Wrapped(squint, weight=lambda s, c: squint.weight(s, c) * (1.0 if s > 0 else 1.0 + 1e-15))),
     ("weight_increases", Wrapped(squint, weight=negative(squint.weight))),
     ("weight_increases", Wrapped(squint, weight=lambda s, c: max(min(s, 1.0), -1.0))),

@@ -24,7 +24,6 @@ from swapcal.simulate.adversaries import (
     Far,
     Greedy,
     GroupTargeted,
-    Sine,
     Sweep,
     ball,
     groups,
@@ -66,7 +65,7 @@ STRATEGIES: dict[str, Callable[[Arena, int], Adversary]] = {
     "far": lambda arena, n_rounds: Far(arena),
     "group-targeted": lambda arena, n_rounds: GroupTargeted(arena),
     "sweep": lambda arena, n_rounds: Sweep(arena, period=n_rounds / 2),
-    "sine": lambda arena, n_rounds: Sine(arena, period=n_rounds / 5),
+    "fast sweep": lambda arena, n_rounds: Sweep(arena, period=n_rounds / 10),
     "anti-hint": lambda arena, n_rounds: AntiHint(arena),
 }
 

@@ -111,15 +111,12 @@ def naive_projection(w: Sequence[float], b: Sequence[float], e: Sequence[float],
 class NaiveMsMwC:
     """Theorem 2 of Chen, Luo and Wei with hint zero, one expert after the other."""
 
-    def __init__(
-        self, d: int, T: int, prior: Sequence[float] | None = None, cap: float = 1.0 / 64.0, c: float = 32.0
-    ) -> None:
-        prior = [1.0 / d] * d if prior is None else list(prior)
+    def __init__(self, d: int, T: int, cap: float = 1.0 / 64.0, c: float = 32.0) -> None:
         self.cap, self.c = cap, c
         self.floor = 1.0 / (d * T)
         self.log_term = max(math.log(d * T), math.log(2.0))
-        # The prior, pulled toward uniform just enough to lie above the floor.
-        self.w = [self.floor + (1.0 - d * self.floor) * q for q in prior]
+        # Uniform, pulled just enough to lie above the floor.
+        self.w = [self.floor + (1.0 - d * self.floor) / d] * d
         self.v = [0.0] * d
 
     def update(self, gains: Sequence[float]) -> None:
@@ -133,12 +130,12 @@ class NaiveMsMwC:
 class NaiveMaster:
     """Algorithm 2 of Chen, Luo and Wei with the expert-problem set of equation (3), hint zero."""
 
-    def __init__(self, d: int, T: int, prior: Sequence[float] | None = None) -> None:
+    def __init__(self, d: int, T: int) -> None:
         n_bases = max(1, math.ceil(math.log2(T)))
         self.rates = [1.0 / (32.0 * 2.0**k) for k in range(1, n_bases + 1)]
         total = sum(rate**2 for rate in self.rates)
         self.p = [rate**2 / total for rate in self.rates]
-        self.bases = [[1.0 / d] * d if prior is None else list(prior) for _ in self.rates]
+        self.bases = [[1.0 / d] * d for _ in self.rates]
 
     @property
     def w(self) -> list[float]:

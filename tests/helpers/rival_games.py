@@ -24,13 +24,12 @@ HEDGING: dict[str, tuple[str, Elicitable, dict[str, Any]]] = {
     "roth": ("Roth2022", sc.Quantile(0.3), {}),
     "garg finite": ("Garg2024Finite", sc.Mean(), {}),
     "haghtalab": ("Haghtalab2023", sc.Mean(), {}),
-    "haghtalab prod": ("Haghtalab2023", sc.Mean(), {"adversary": "prod"}),
     "ghuge": ("Ghuge2025", sc.Mean(), {}),
     "ghuge averaged": ("Ghuge2025", sc.Mean(), {"halfspace": "averaged"}),
     "noarov": ("Noarov2025", sc.Mean(), {}),
-    "noarov simulated": ("Noarov2025", sc.Mean(), {"inner": "simulated", "max_steps": 30, "forecasts": "middle"}),
+    "noarov middle": ("Noarov2025", sc.Mean(), {"forecasts": "middle"}),
     "hu-wu": ("HuWu2024", sc.Mean(), {}),
-    "hu-wu simulated": ("HuWu2024", sc.Mean(), {"inner": "simulated", "max_steps": 30, "forecasts": "middle"}),
+    "hu-wu middle": ("HuWu2024", sc.Mean(), {"forecasts": "middle"}),
     "okoroafor": ("Okoroafor2025", sc.Mean(), {}),
 }
 RIVALS = HEDGING | {

@@ -14,7 +14,7 @@ from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Oracle
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
 from swapcal.protocols import Row, Tally
-from swapcal.simulate.adversaries import Arena, Far, Greedy, GroupTargeted, Sine, ball, groups, play, signed
+from swapcal.simulate.adversaries import Arena, Far, Greedy, GroupTargeted, Sweep, ball, groups, play, signed
 from swapcal.typing import Float64Array
 
 BUILT_IN: list[Learner] = [MultiplicativeWeights(3), GradientDescent(3)]
@@ -94,7 +94,7 @@ GAMES: dict[str, tuple[Learner, Float64Array]] = {
 }
 
 
-@pytest.mark.parametrize("strategy", [Greedy, Far, GroupTargeted, Sine])
+@pytest.mark.parametrize("strategy", [Greedy, Far, GroupTargeted, Sweep])
 @pytest.mark.parametrize("name", GAMES)
 @pytest.mark.parametrize("horizon", [600, None])
 def test_error_stays_below_the_guarantee(name: str, strategy: Any, horizon: int | None) -> None:
@@ -102,7 +102,7 @@ def test_error_stays_below_the_guarantee(name: str, strategy: Any, horizon: int 
     forecaster = sc.Forecaster(sc.Mean(), Oracle(learner), horizon=horizon, seed=5)
     ahead = forecaster.guarantee(0.05, n_rounds=n_rounds)
     arena = Arena(pool, seed=12)
-    play(forecaster, Sine(arena, period=n_rounds / 5) if strategy is Sine else strategy(arena), n_rounds)
+    play(forecaster, Sweep(arena, period=n_rounds / 10) if strategy is Sweep else strategy(arena), n_rounds)
     now = forecaster.guarantee(0.05)
     assert forecaster.error() <= 0.1 * n_rounds
     assert forecaster.error() <= now <= ahead
@@ -148,7 +148,7 @@ def test_a_learner_of_your_own_is_passed_to_load_again() -> None:
     forecaster = sc.Forecaster(sc.Mean(), Oracle(Sound()), horizon=800, seed=6)
     forecaster.run(X, y)
     data = forecaster.to_bytes()
-    with pytest.raises(StateFileError, match="pass hypotheses=Oracle"):
+    with pytest.raises(StateFileError, match="pass it as hypotheses=Oracle"):
         sc.Forecaster.from_bytes(data)
     with pytest.raises(StateFileError, match="is not the one that was stored"):
         sc.Forecaster.from_bytes(data, hypotheses=Oracle(GradientDescent(2)))

@@ -16,7 +16,7 @@ def template(**settings: Any) -> sc.Forecaster:
     return sc.Forecaster(sc.Probability(), sc.Finite(2), **{"horizon": 400, "seed": 1, "max_pending": 64, **settings})
 
 
-def events(n: int = 600, n_keys: int = 12, seed: int = 0) -> list[tuple[str, list[float], float]]:
+def events(n: int = 400, n_keys: int = 12, seed: int = 0) -> list[tuple[str, list[float], float]]:
     rng = np.random.default_rng(seed)
     return [
         (f"key {rng.integers(n_keys)}", [1.0, float(rng.random() < 0.5)], float(rng.random() < 0.3)) for _ in range(n)
@@ -46,17 +46,17 @@ def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
     rows, path = events(), tmp_path / "states.db"
     whole = played(Keyed(template()), rows)
     with Keyed(template(), resident=3, spill=path) as first:
-        begun = played(first, rows[:300])
+        begun = played(first, rows[:200])
         late = first.predict("key 3", [1.0, 0.0]).to_json()
     with Keyed(template(), resident=5, spill=path) as second:
         second.update(KeyedForecast.from_json(late), 1.0)
-        assert second.audit.n_rounds == 301
+        assert second.audit.n_rounds == 201
         assert len(second) == 12
-    assert begun == whole[:300]
+    assert begun == whole[:200]
     with Keyed(template(), spill=tmp_path / "other.db") as once:
-        played(once, rows[:300])
+        played(once, rows[:200])
     with Keyed(template(), spill=tmp_path / "other.db") as again:
-        assert played(again, rows[300:]) == whole[300:]
+        assert played(again, rows[200:]) == whole[200:]
 
 
 def test_the_audit_is_that_of_all_rounds() -> None:

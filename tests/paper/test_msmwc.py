@@ -17,9 +17,17 @@ Algorithm = MsMwC | MsMwCMaster
 Make = Callable[[int, int], Algorithm]
 Adversary = Callable[[int, int, Float64Array, np.random.Generator], Float64Array]
 
+
+class FastMsMwC(MsMwC):
+    """The largest constants that the proof covers: rates fall within a few rounds."""
+
+    rate_cap = 1.0 / 16.0
+    correction = 8.0
+
+
 MAKERS: dict[str, Make] = {
     "theorem 2": lambda d, T: MsMwC(d, horizon=T),
-    "fast rates": lambda d, T: MsMwC(d, horizon=T, rate_cap=1.0 / 16.0, correction=8.0),
+    "fast rates": lambda d, T: FastMsMwC(d, horizon=T),
     "master": lambda d, T: MsMwCMaster(d, horizon=T),
 }
 
@@ -100,21 +108,6 @@ def test_rounds_with_falling_rates_and_weights_at_the_floor_are_those_of_the_ora
     assert experts.rates[0] < 1.0 / 20.0 < experts.rates[2] == pytest.approx(1.0 / 16.0)
 
 
-@pytest.mark.parametrize("prior", [[0.7, 0.2, 0.1], [1e-9, 0.5, 0.5 - 1e-9]])
-def test_a_prior_gives_the_first_weights(prior: list[float]) -> None:
-    single, single_naive = MsMwC(3, horizon=80, prior=prior), NaiveMsMwC(3, 80, prior)
-    master, master_naive = MsMwCMaster(3, horizon=80, prior=prior), NaiveMaster(3, 80, prior)
-    assert master.weights == pytest.approx(prior)
-    rng = np.random.default_rng(1)
-    for _ in range(80):
-        gains = rng.choice([-1.0, 0.0, 1.0], 3)
-        for experts in (single, single_naive, master, master_naive):
-            experts.update(gains.tolist())
-        assert single.weights == pytest.approx(single_naive.w, rel=1e-9)
-        assert master.weights == pytest.approx(master_naive.w, rel=1e-9)
-    assert np.argsort(single.regret_bound(10.0)).tolist() == np.argsort(prior)[::-1].tolist()
-
-
 @pytest.mark.parametrize(
     ("kind", "adversary", "sizes"),
     crossed(MAKERS, ADVERSARIES, [(2, 1), (2, 50), (2, 600), (7, 900), (60, 300)], of=7),
@@ -156,18 +149,6 @@ def test_the_bound_of_the_master_is_the_best_over_its_bases() -> None:
     for i in range(4):
         terms = [(0.5 * math.log(4) + math.log(s2 / e**2) - 1.0) / e + 64.0 * e * float(v[i]) for e in rates]
         assert master.regret_bound(v)[i] == pytest.approx(min(terms) + s1 / s2)
-
-
-@pytest.mark.parametrize("kind", MAKERS)
-def test_sparse_gains_give_the_same_numbers(kind: str) -> None:
-    dense, sparse, rng = MAKERS[kind](9, 200), MAKERS[kind](9, 200), np.random.default_rng(2)
-    for _ in range(100):
-        indices = rng.permutation(9)[: rng.integers(0, 5)]
-        gains = np.zeros(9)
-        gains[indices] = rng.uniform(-1.0, 1.0, len(indices))
-        dense.update(gains)
-        sparse.update(gains[indices].tolist(), indices=indices.tolist())
-        assert (dense.weights == sparse.weights).all()
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -214,21 +195,18 @@ def test_weights_cannot_be_written_and_stay_as_they_were_read() -> None:
 
 @pytest.mark.parametrize("kind", MAKERS)
 @pytest.mark.parametrize(
-    ("gains", "indices"),
+    "gains",
     [
-        ([0.0, 0.0, math.nan], None), ([0.0, math.inf, 0.0], None), ([0.0, 1.001, 0.0], None),
-        ([-1.001, 0.0, 0.0], None), ([0.0, 0.0], None), ([0.0, 0.0, 0.0, 0.0], None), ([[0.0, 0.0, 0.0]], None),
-        ("abc", None), (None, None), (["a", "b", "c"], None), ([1j, 0.0, 0.0], None), ([[0.0], [0.0, 0.0]], None),
-        ([0.5], [3]), ([0.5], [-1]), ([0.5], [0.0]), ([0.5], [[0]]), ([0.5], ["a"]), ([0.5, 0.5], [0]),
-        ([0.5, 0.5], [1, 1]), ([math.nan], [1]), ([2.0], [1]),
+        [0.0, 0.0, math.nan], [0.0, math.inf, 0.0], [0.0, 1.001, 0.0], [-1.001, 0.0, 0.0], [0.0, 0.0],
+        [0.0, 0.0, 0.0, 0.0], [[0.0, 0.0, 0.0]], "abc", None, ["a", "b", "c"], [1j, 0.0, 0.0], [[0.0], [0.0, 0.0]],
     ],
 )  # fmt: skip
-def test_bad_gains_are_refused_and_leave_no_trace(kind: str, gains: Any, indices: Any) -> None:
+def test_bad_gains_are_refused_and_leave_no_trace(kind: str, gains: Any) -> None:
     experts, twin = MAKERS[kind](3, 50), MAKERS[kind](3, 50)
     experts.update([1.0, 0.0, -0.5])
     twin.update([1.0, 0.0, -0.5])
     with pytest.raises(InvalidInput):
-        experts.update(gains, indices=indices)
+        experts.update(gains)
     assert (experts.weights == twin.weights).all()
     experts.update([0.0, 0.3, 1.0])
     twin.update([0.0, 0.3, 1.0])
@@ -241,22 +219,9 @@ def test_bad_gains_are_refused_and_leave_no_trace(kind: str, gains: Any, indices
     ("n_experts", "settings"),
     [
         (0, {}), (2.0, {}), (True, {}), (3, {"horizon": 0}), (3, {"horizon": -5}), (3, {"horizon": math.nan}),
-        (3, {"horizon": 10**400}), (3, {"horizon": "10"}), (3, {"prior": [0.5, 0.5]}), (3, {"prior": [0.5, 0.5, 0.0]}),
-        (3, {"prior": [0.5, 0.4, 0.3]}), (3, {"prior": [0.5, 0.5, math.nan]}), (3, {"prior": "abc"}),
+        (3, {"horizon": 10**400}), (3, {"horizon": "10"}),
     ],
 )  # fmt: skip
 def test_bad_settings_are_refused(make: Any, n_experts: Any, settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         make(n_experts, **{"horizon": 10, **settings})
-
-
-def test_constants_that_the_proof_does_not_cover_and_bad_squares_are_refused() -> None:
-    for name, bad in (("rate_cap", (0.0, 1.0 / 31.0, math.nan)), ("correction", (7.9, math.inf, 128.0, "32"))):
-        for value in bad:
-            with pytest.raises(InvalidInput):
-                MsMwC(3, horizon=10, **{name: value})  # type: ignore[arg-type]
-    squares: list[Any] = [-1.0, math.nan, [1.0, 2.0], [1.0, 2.0, -1.0], "abc", None]
-    for make in MAKERS.values():
-        for each in squares:
-            with pytest.raises(InvalidInput):
-                make(3, 10).regret_bound(each)

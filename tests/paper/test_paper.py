@@ -157,17 +157,22 @@ def test_outcomes_late_and_out_of_order(algorithm: str) -> None:
     assert compare(method, oracle, x, y, delays)[0] == 0
 
 
+class FastMsMwC(MsMwC):
+    rate_cap = 1.0 / 8.0
+    correction = 8.0
+
+
 @pytest.mark.parametrize("algorithm", ["1", "multiplicative weights"])
 def test_an_expert_algorithm_of_ones_own(algorithm: str) -> None:
     """MsMwC-Master, and MsMwC with other constants, through `experts`."""
     x, y = stream_of(sc.Expectile(0.3), 60, 2, 7)
 
     def fast(d: int, T: int) -> NaiveExperts:
-        return NaiveMsMwC(d, T, None, 1.0 / 8.0, 8.0)
+        return NaiveMsMwC(d, T, 1.0 / 8.0, 8.0)
 
     choices: list[tuple[Callable[[int], Experts], Callable[[int, int], NaiveExperts]]] = [
         (lambda d: MsMwCMaster(d, horizon=60), NaiveMaster),
-        (lambda d: MsMwC(d, horizon=60, rate_cap=1.0 / 8.0, correction=8.0), fast),
+        (lambda d: FastMsMwC(d, horizon=60), fast),
     ]
     for experts in choices:
         method, oracle = pair(algorithm, sc.Expectile(0.3), 2, 3, 60, 7, experts=experts)

@@ -99,21 +99,6 @@ def test_the_life_of_a_case(server: Running, life: str) -> None:
             assert low <= body["forecast"] <= high
 
 
-def test_counts_of_what_was_learned_and_forgotten(server: Running) -> None:
-    before, rounds = server.status(), server.http.get("/v1/streams/late/audit").json()["after"]["rounds"]
-    ids = [f"order-{k}" for k in range(20)]
-    for one in ids:
-        assert server.forecast(one).status_code == 200
-    for k, one in enumerate(reversed(ids)):
-        assert server.outcome(one, 1.0 if k % 4 else None).status_code == 200
-    after = server.status()
-    counts = ("forecasts", "forgotten", "outcomes", "pending", "expired")
-    assert [after[one] - before[one] for one in counts] == [20, 5, 15, 0, 0]
-    assert server.http.get("/v1/streams/late/audit").json()["after"]["rounds"] == rounds + 15
-    text = server.http.get("/metrics").text
-    assert f'swapcal_stream_forgotten{{stream="late"}} {float(after["forgotten"])}' in text
-
-
 def test_held_outcomes_are_told(server: Running) -> None:
     spec = {"outcome_order": "forecast", "settle": 3, "pending": 4}
     assert server.http.put("/v1/streams/settling", json=spec).status_code == 201

@@ -10,7 +10,7 @@ from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite
 from swapcal.properties import Mean, Quantile
-from swapcal.simulate.adversaries import AntiHint, Arena, Books, Far, Greedy, Sine, groups, play, rounds
+from swapcal.simulate.adversaries import AntiHint, Arena, Books, Far, Greedy, Sweep, groups, play, rounds
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -114,7 +114,7 @@ def test_windows_have_the_density_they_promise() -> None:
         (lambda: Arena(groups(2, 0), hints="both"), "alternating"),
         (lambda: Arena(groups(2, 0), seed=-1), "seed"),
         (lambda: AntiHint(Arena(groups(2, 0))), "hints"),
-        (lambda: Sine(Arena(groups(2, 0)), period=0.0), "period"),
+        (lambda: Sweep(Arena(groups(2, 0)), period=0.0), "period"),
         (lambda: play(Forecaster(Mean(), Finite(2), horizon=5), Far(Arena(groups(2, 0))), 0), "n_rounds"),
         (lambda: play(Forecaster(Mean(), Finite(2), horizon=5), Far(Arena(groups(3, 0))), 5), "vector of 2 numbers"),
     ],

@@ -2,17 +2,20 @@
 
 import io
 from collections.abc import Iterator, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 import pytest
 
 import swapcal as sc
+from effort import crossed
 from late_models import MODELS, Stream, loop, model, rows, stream, values
 from swapcal.cases import Cases, Events, step
 
 pytestmark = pytest.mark.filterwarnings("ignore::swapcal.errors.AtomsWarning")
 ORDERS: list[dict[str, Any]] = [{}, {"order": "forecast"}, {"order": "forecast", "settle": 6}]
+SIZES = [(1,), (7, 1, 40), (1000,)]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -127,48 +130,37 @@ def test_each_forecast_is_updated_once(name: str) -> None:
 # Events: any mixture of cases, outcomes and words that none will come.
 
 
-def told(some: Stream, *, never: Any = None, weights: Any = None) -> Events:
-    """The rows as events: the outcome of each comes right behind it, with the moment at which it is known."""
-    ids, y, known, forgotten = [], [], [], []
-    for t in range(len(some.y)):
-        gone = never is not None and bool(never[t])
-        ids += [f"case {t}"] * 2
-        y += [np.nan, np.nan if gone else some.y[t]]
-        known += [np.nan, np.nan if gone else some.known[t]]
-        forgotten += [False, gone]
-    return Events(ids, y, some.x, some.hints, weights=weights, known=known, never=np.array(forgotten))
+def told(some: Stream, start: int, stop: int, *, never: Any = None, weights: Any = None) -> Events:
+    """These rows as events: the outcome of each comes right behind it, with the moment at which it is known."""
+    gone = np.zeros(2 * (stop - start), dtype=bool)
+    gone[1::2] = False if never is None else never[start:stop]
+    y, known = np.full((2, len(gone)), np.nan)
+    y[1::2], known[1::2] = some.y[start:stop], some.known[start:stop]
+    y[gone] = known[gone] = np.nan
+    ids = [f"case {t}" for t in range(start, stop) for _ in range(2)]
+    shares = None if weights is None else weights[start:stop]
+    return Events(ids, y, some.x[start:stop], some.hints[start:stop], weights=shares, known=known, never=gone)
 
 
-def cut(events: Events, some: Stream, sizes: Sequence[int]) -> Iterator[Events]:
-    """The same events in pieces of so many rows."""
-    start, k = 0, 0
-    while start < len(some.y):
-        stop = min(start + sizes[k % len(sizes)], len(some.y))
-        both, own = slice(2 * start, 2 * stop), slice(start, stop)
-        weights = None if events.weights is None else events.weights[own]
-        yield Events(
-            events.ids[both],
-            events.y[both],
-            some.x[own],
-            some.hints[own],
-            weights=weights,
-            known=events.known[both],
-            never=events.never[both],
-        )
-        start, k = stop, k + 1
+def ends(sizes: Sequence[int], n: int) -> Iterator[tuple[int, int]]:
+    """Where pieces of these sizes, again and again, begin and end."""
+    start = 0
+    for size in cycle(sizes):
+        if start >= n:
+            return
+        yield start, min(start + size, n)
+        start += size
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("sizes", [(1,), (7, 1, 40), (1000,)])
+@pytest.mark.parametrize(("name", "order", "sizes"), crossed(MODELS, ORDERS, SIZES))
 def test_events_are_the_loop_however_they_are_cut(name: str, order: dict[str, Any], sizes: tuple[int, ...]) -> None:
     some = stream(name, n=60)
     expected = loop(
         model(name), some._replace(known=np.where(some.never, np.nan, some.known)), never=some.never, **order
     )
     cases, shown, status = Cases(model(name), **order), [], []
-    for part in cut(told(some, never=some.never), some, sizes):
-        played = cases.play(part)
+    for start, stop in ends(sizes, 60):
+        played = cases.play(told(some, start, stop, never=some.never))
         shown += rows(played.forecast)[::2]
         status += played.status
         cases = Cases.from_bytes(cases.to_bytes())
@@ -184,7 +176,7 @@ def test_events_of_no_weight_are_forgotten_at_once(name: str) -> None:
     some = stream(name, n=60)
     expected = loop(model(name), some, weights=some.weights)
     cases = Cases(model(name))
-    played = cases.play(told(some, weights=some.weights))
+    played = cases.play(told(some, 0, 60, weights=some.weights))
     assert [each[: len(expected[0])] for each in rows(played.forecast)[::2]] == expected
     of_none = [status for status, share in zip(played.status[1::2], some.weights, strict=True) if not share]
     assert set(of_none) == {"contradicted"}
@@ -225,23 +217,6 @@ def test_cases_expire_by_rounds_or_by_word(name: str) -> None:
     assert len(cases.book.closed) == 4
 
 
-def test_in_the_order_of_forecasts_a_forgotten_case_holds_up_nobody() -> None:
-    some = stream("forecaster", n=4)
-    cases = Cases(model("forecaster"), order="forecast")
-    cases.play(Events(["a", "b", "c", "d"], np.full(4, np.nan), some.x, some.hints))
-    assert cases.learn(["c", "b"], [0.1, 0.2]).status == ["held", "held"]
-    assert cases.model.n_rounds == 0  # type: ignore[attr-defined]
-    cases = Cases.from_bytes(cases.to_bytes())
-    assert cases.forget(["a"]).status == ["forgotten"]
-    assert cases.model.n_rounds == 2  # type: ignore[attr-defined]
-    assert cases.learn(["b", "c", "c", "d"], [0.2, 0.1, 0.3, 0.4]).status == [
-        "repeated",
-        "repeated",
-        "contradicted",
-        "learned",
-    ]
-
-
 def test_what_events_cannot_be() -> None:
     cases = Cases(model("forecaster"))
     with pytest.raises(sc.InvalidInput, match="one id and one y"):
@@ -271,7 +246,7 @@ def test_times_are_a_clock() -> None:
 
 def test_a_step_is_pure() -> None:
     some = stream("forecaster", n=30)
-    first, events = model("forecaster", identity="k").to_bytes(), told(some)
+    first, events = model("forecaster", identity="k").to_bytes(), told(some, 0, 30)
     assert step(first, events)[0] == step(first, events)[0] != first
 
 
@@ -290,8 +265,7 @@ def as_they_come(some: Stream, seed: int) -> list[tuple[int, str]]:
     return [(t, kind) for _, t, kind in sorted(events)]
 
 
-@pytest.mark.parametrize("name", [*MODELS, "groups"])
-@pytest.mark.parametrize("sizes", [(1,), (7, 1, 40), (1000,)])
+@pytest.mark.parametrize(("name", "sizes"), crossed([*MODELS, "groups"], SIZES))
 def test_outcomes_as_they_come_are_the_loop(name: str, sizes: tuple[int, ...]) -> None:
     some = stream(name, n=70)
     records = [{"a": f"v{x[1]}", "b": x[2]} for x in some.x]
@@ -327,17 +301,15 @@ def test_outcomes_as_they_come_are_the_loop(name: str, sizes: tuple[int, ...]) -
             except sc.ExpiredForecast:
                 status = ended[t] = "expired"
         expected.append((values(forecasts[t]), status))
-    cases, at, k = Cases(made()), 0, 0
-    played: list[tuple[list[float], str]] = []
-    while at < len(events):
-        part = events[at : at + sizes[k % len(sizes)]]
+    cases, played = Cases(made()), list[tuple[list[float], str]]()
+    for start, stop in ends(sizes, len(events)):
+        part = events[start:stop]
         own = [t for t, kind in part if kind == "case"]
         y = [{"outcome": some.y, "other": other}.get(kind, np.full(70, np.nan))[t] for t, kind in part]
         never = np.array([kind == "never" for _, kind in part])
         answers = cases.play(Events([t for t, _ in part], y, [contexts[t] for t in own], some.hints[own], never=never))
         played += zip(rows(answers.forecast), answers.status, strict=True)
         cases = Cases.from_bytes(cases.to_bytes())
-        at, k = at + len(part), k + 1
     width = len(expected[0][0])
     assert [(shown[:width], status) for shown, status in played] == expected
     assert {"expired", "forgotten", "learned", "repeated", "contradicted"} <= {status for _, status in expected}

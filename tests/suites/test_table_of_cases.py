@@ -20,44 +20,19 @@ KINDS: dict[str, Event] = {
     "learn invalid": Event("learn", math.inf, invalid=True),
     "forget": Event("forget"),
 }
-WANTED = {
-    ("unknown", "predict"): ("forecast", "waiting"),
-    ("unknown", "predict other"): ("forecast", "waiting"),
-    ("unknown", "learn"): ("unknown", "unknown"),
-    ("unknown", "learn other"): ("unknown", "unknown"),
-    ("unknown", "learn invalid"): ("unknown", "unknown"),
-    ("unknown", "forget"): ("unknown", "unknown"),
-    ("waiting", "predict"): ("same forecast", "waiting"),
-    ("waiting", "predict other"): ("conflict", "waiting"),
-    ("waiting", "learn"): ("learned", "learned"),
-    ("waiting", "learn other"): ("learned", "learned"),
-    ("waiting", "learn invalid"): ("invalid", "waiting"),
-    ("waiting", "forget"): ("forgotten", "forgotten"),
-    ("known", "predict"): ("same forecast", "known"),
-    ("known", "predict other"): ("conflict", "known"),
-    ("known", "learn"): ("repeated", "known"),
-    ("known", "learn other"): ("contradicted", "known"),
-    ("known", "learn invalid"): ("contradicted", "known"),
-    ("known", "forget"): ("contradicted", "known"),
-    ("learned", "predict"): ("same forecast", "learned"),
-    ("learned", "predict other"): ("conflict", "learned"),
-    ("learned", "learn"): ("repeated", "learned"),
-    ("learned", "learn other"): ("contradicted", "learned"),
-    ("learned", "learn invalid"): ("contradicted", "learned"),
-    ("learned", "forget"): ("contradicted", "learned"),
-    ("expired", "predict"): ("same forecast", "expired"),
-    ("expired", "predict other"): ("conflict", "expired"),
-    ("expired", "learn"): ("expired", "expired"),
-    ("expired", "learn other"): ("expired", "expired"),
-    ("expired", "learn invalid"): ("expired", "expired"),
-    ("expired", "forget"): ("expired", "expired"),
-    ("forgotten", "predict"): ("same forecast", "forgotten"),
-    ("forgotten", "predict other"): ("conflict", "forgotten"),
-    ("forgotten", "learn"): ("contradicted", "forgotten"),
-    ("forgotten", "learn other"): ("contradicted", "forgotten"),
-    ("forgotten", "learn invalid"): ("contradicted", "forgotten"),
-    ("forgotten", "forget"): ("repeated", "forgotten"),
+AGAIN = "same forecast", "conflict"
+CLOSED = "repeated", "contradicted", "contradicted", "contradicted"
+ROWS = {
+    "unknown": ("forecast", "forecast", "unknown", "unknown", "unknown", "unknown"),
+    "waiting": (*AGAIN, "learned", "learned", "invalid", "forgotten"),
+    "known": (*AGAIN, *CLOSED),
+    "learned": (*AGAIN, *CLOSED),
+    "expired": (*AGAIN, "expired", "expired", "expired", "expired"),
+    "forgotten": (*AGAIN, *reversed(CLOSED)),
 }
+AFTER = {"forecast": "waiting", "learned": "learned", "forgotten": "forgotten"}
+CELLS = {(state, kind): status for state, row in ROWS.items() for kind, status in zip(KINDS, row, strict=True)}
+WANTED = {cell: (status, AFTER.get(status, cell[0])) for cell, status in CELLS.items()}
 
 
 def entry(state: str) -> Entry | None:
@@ -73,7 +48,7 @@ def test_each_cell(state: str, kind: str) -> None:
 
 def test_the_table_is_whole() -> None:
     assert set(TABLE) == set(STATES)
-    assert {*WANTED} == {(state, kind) for state in STATES for kind in EVENTS}
+    assert (set(ROWS), tuple(KINDS)) == (set(STATES), EVENTS)
     assert {status for row in TABLE.values() for status in row} | {"held", "corrected"} == set(STATUSES)
     assert set(NEXT.values()) < set(STATES)
 

@@ -21,8 +21,8 @@ from swapcal.report import page
 from swapcal.tasks import checkpoint, runner
 from swapcal.tasks.columns import RangeWarning
 from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.evaluation import binning
 from swapcal.tasks.result import from_json, group_rows, section_rows, to_json
-from swapcal.tasks.survey import binning
 
 Table = dict[str, Any]
 
@@ -51,25 +51,35 @@ def outputs_of(folder: Path, source: Any, question: TaskConfig = QUESTION, **set
 # One number a row
 
 
-def test_forecasts_are_those_of_the_forecaster(tmp_path: Path) -> None:
-    columns = table()
-    result = run(columns, QUESTION, out=tmp_path / "out.csv", seed=5)
-    limit = result.config.limit
-    groups = Groups(["g", ("g", "h")], limit=limit)
+@pytest.mark.parametrize("holes", [False, True])
+def test_forecasts_are_those_of_the_forecaster(tmp_path: Path, holes: bool) -> None:
+    """Also with weights, of which some are 0, and where outcomes and hints are missing."""
+    columns, t = table(), np.arange(1500)
+    w = np.where(t % 5 == 0, 0.0, 1.0 + t % 3) if holes else np.ones(1500)
+    if holes:
+        columns |= {"y": np.where(t % 3 == 1, np.nan, columns["y"]), "p": np.where(t % 4 == 1, np.nan, columns["p"])}
+    settings: dict[str, Any] = {"seed": 5, "weight": "w" if holes else None}
+    result = run(columns | {"w": w}, QUESTION, out=tmp_path / "out.csv", **settings)
+    groups = Groups(["g", ("g", "h")], limit=result.config.limit)
     groups.fit({name: columns[name][:500] for name in "gh"})
     forecaster = sc.Forecaster(sc.Mean(), groups, horizon=1500, seed=5)
-    forecasts = forecaster.run({name: columns[name] for name in "gh"}, columns["y"], columns["p"])
+    x, y, p = {name: columns[name] for name in "gh"}, columns["y"], columns["p"]
+    # A row of no weight teaches nothing, and is forecast as if it counted.
+    taught, shares = np.where(w > 0, y, np.nan), np.where(w > 0, w / w.max(), 1.0)
+    forecasts = forecaster.run(x, taught, p, weights=shares if holes else None, missing="skip")
     out = written(tmp_path / "out.csv")
     np.testing.assert_array_equal(out["forecast"], forecasts)
-    np.testing.assert_array_equal(out["before"], columns["p"])
-    np.testing.assert_array_equal(out["row"], np.arange(1, 1501))
-    assert result.config.horizon == 1500
-    assert result.guarantee.bound == forecaster.guarantee(0.05)
-    rows = groups.rows({name: columns[name] for name in "gh"}, 1500)
-    dense = np.zeros((1500, groups.n))
-    dense[np.repeat(np.arange(1500), np.diff(rows.indptr)), rows.indices] = rows.values
-    assert result.after.swap_error == pytest.approx(sc.swap_multicalibration_error(columns["y"], forecasts, dense))
-    assert result.after.loss == pytest.approx(np.mean((columns["y"] - forecasts) ** 2))
+    np.testing.assert_array_equal(out["before"], p)
+    np.testing.assert_array_equal(out["row"], t + 1)
+    known = ~np.isnan(taught)
+    assert (result.counts.scored, result.counts.without_hint) == (known.sum(), (np.isnan(p) & ~np.isnan(y)).sum())
+    assert result.after.loss == pytest.approx(np.average((y - forecasts)[known] ** 2, weights=w[known]))
+    if not holes:
+        rows = groups.rows(x, 1500)
+        dense = np.zeros((1500, groups.n))
+        dense[np.repeat(t, np.diff(rows.indptr)), rows.indices] = rows.values
+        assert result.after.swap_error == pytest.approx(sc.swap_multicalibration_error(y, forecasts, dense))
+        assert (result.config.horizon, result.guarantee.bound) == (1500, forecaster.guarantee(0.05))
 
 
 def test_before_and_after_stand_beside_each_other() -> None:
@@ -87,52 +97,6 @@ def test_before_and_after_stand_beside_each_other() -> None:
     ends = [getattr(history, name)[-1] for name in ("before", "after", "guarantee")]
     assert ends == [before.swap_error, after.swap_error, result.guarantee.bound]
     assert (history.after < history.guarantee).all()  # type: ignore[operator]
-
-
-def test_a_forecast_knows_only_earlier_rows(tmp_path: Path) -> None:
-    """Outcomes from row 900 on are turned around; nothing before row 901 may move, and something behind it must."""
-    columns = table()
-    other = columns | {"y": np.where(np.arange(1500) < 900, columns["y"], 1 - columns["y"])}
-    one, two = (outputs_of(tmp_path, each)["forecast"] for each in (columns, other))
-    np.testing.assert_array_equal(one[:901], two[:901])
-    assert (one[901:] != two[901:]).any()
-
-
-def test_rows_without_outcome_are_forecast_and_not_learned_from(tmp_path: Path) -> None:
-    columns = table()
-    missing = np.arange(1500) % 3 == 1
-    holes = columns | {"y": np.where(missing, np.nan, columns["y"])}
-    # Fixed bins, as else the first hints become values, whether or not their outcomes are known.
-    settings: dict[str, Any] = {"bins": 21, "seed": 1}
-    result = run(holes, QUESTION, out=tmp_path / "out.csv", **settings)
-    assert (result.counts.scored, result.counts.without_outcome) == (1000, 500)
-    out = written(tmp_path / "out.csv")
-    assert not np.isnan(out["forecast"]).any()
-    # Which outcomes those rows would have had cannot matter, but a row that is not there at all changes the draws.
-    others = outputs_of(tmp_path, holes | {"p": np.where(missing, 0.5, columns["p"])}, **settings)
-    np.testing.assert_array_equal(out["forecast"][~missing], others["forecast"][~missing])
-
-
-def test_rows_without_a_hint_are_forecast_without_one(tmp_path: Path) -> None:
-    columns = table()
-    missing = np.arange(1500) % 4 == 1
-    result = run(columns | {"p": np.where(missing, np.nan, columns["p"])}, QUESTION, out=tmp_path / "out.csv")
-    out = written(tmp_path / "out.csv")
-    np.testing.assert_array_equal(np.isnan(out["before"]), missing)
-    assert not np.isnan(out["forecast"]).any()
-    assert (result.counts.without_hint, result.before.weight, result.counts.scored) == (375, 1125, 1500)
-
-
-def test_weights(tmp_path: Path) -> None:
-    columns = table()
-    weighted = TaskConfig("y", "p", groups=["g"], weight="w", prefix=500)
-    w = np.where(np.arange(1500) % 5 == 0, 0.0, 1.0 + np.arange(1500) % 3)
-    one = outputs_of(tmp_path, {**columns, "w": w}, weighted)["forecast"]
-    turned = columns | {"y": np.where(w > 0, columns["y"], 1 - columns["y"]), "w": w}
-    for same in (columns | {"w": 10 * w}, turned):
-        np.testing.assert_array_equal(outputs_of(tmp_path, same, weighted)["forecast"], one)
-    result = run({**columns, "w": w}, weighted)
-    assert result.after.loss == pytest.approx(np.average((columns["y"] - one) ** 2, weights=w))
 
 
 def test_no_hint_and_no_groups(tmp_path: Path) -> None:
@@ -444,6 +408,6 @@ def test_rows_without_an_outcome_do_not_wait(tmp_path: Path, task: str) -> None:
     settings: dict[str, Any] = {"interval": 0.9} if task == "interval" else {"classes": True, "p": MODEL}
     run(frame.head(1200), ASKED, **settings, seed=1, state=tmp_path / "run.state")
     model: Any = kind.from_bytes(checkpoint.read_checkpoint(tmp_path / "run.state").forecaster)
-    parts = (*model.forecasters, model.sure) if task == "classes" else (*model.quantiles._ends, model.quantiles._size)
+    parts = (*model.forecasters, model.sure) if task == "classes" else (*model._ends, model._size)
     assert frame["y"].head(1200).isna().sum() > 10
     assert [part.n_pending for part in parts] == [0] * len(parts)

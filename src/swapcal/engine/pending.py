@@ -1,13 +1,13 @@
 """Which rounds still wait for their outcome, and what their updates will need where nobody else keeps it."""
 
 import struct
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from swapcal.engine.kernels import GOLDEN, mix64
-from swapcal.engine.values import Play, grown
+from swapcal.engine.values import grown
 from swapcal.errors import AlreadyUpdated, ExpiredForecast, UnknownForecast
 from swapcal.forecast import KINDS, Forecast
 from swapcal.protocols import Row, Rows
@@ -171,13 +171,7 @@ def _folded(number: float) -> int:
 
 
 # --------
-# What an engine is: the two steps of a round that cost time, and whole calls where it can take them over.
-#
-# There are two, with the same numbers to the last bit: `PythonEngine`, the specification, and `NativeEngine`,
-# compiled.
-# An engine works on the state in place. It is asked first, and may leave any call to Python by answering None or
-# False,
-# with nothing changed: arguments that are not plain numbers and arrays are read, and refused, in one place.
+# What is known of a round, before its forecast and after.
 
 
 class RoundInputs(NamedTuple):
@@ -238,60 +232,6 @@ class Chunk(NamedTuple):
     features: Float64Array | None
     out: Float64Array
     schedule: "Schedule | None" = None
-
-
-class Engine(Protocol):
-    """Plays and learns."""
-
-    def predict(self, x: Any, hint: Any, features: Any) -> Forecast | None:
-        """A whole round up to its forecast, where the arguments are plain; else None, and nothing has changed."""
-
-    def update(self, forecast: Any, y: Any) -> bool:
-        """Learn an outcome, where the arguments are plain; else False, and nothing has changed."""
-
-    def due(self) -> bool:
-        """Whether the last update has left something to Python: the first hint, more room, a label to be looked at."""
-
-    def predict_many(self, X: Any, hints: list[Any], features: list[Any], forecasts: list[Forecast]) -> None:
-        """`predict` for each context behind those that are in `forecasts`, appended, up to one that would be None."""
-
-    def update_many(self, forecasts: list[Any], y: list[float], begin: int) -> int:
-        """`update` from number `begin` on; where it stopped, behind a first hint or before what it does not take.
-
-        Labels are left to be looked at.
-        """
-
-    def round_tag(self, forecast: Forecast) -> int:
-        """By which the round of a forecast is known, see `marks`."""
-
-    def play(self, case: RoundInputs) -> Play:
-        """Which values to play, with which probabilities."""
-
-    def learn(self, case: RoundInputs, played: Played, errors: Errors, t: int) -> float | None:
-        """The played value records what happened in round `t`, which is closed; a new value, if a gap is to be cut."""
-
-    def accepts(self, X: Any, n_rounds: int) -> bool:
-        """Whether `run` takes these contexts as they are, without being told their rows."""
-
-    @property
-    def alone(self) -> bool:
-        """Whether `run` plays whole rounds without Python."""
-
-    def accepts_features(self, features: Float64Array | None) -> bool:
-        """Whether `run` takes these features."""
-
-    def run(self, part: Chunk, progress: IntArray) -> None:
-        """Play rounds until all are played or more room is needed.
-
-        `progress` counts rows that are done and codes of arrivals that are learned; behind it are the lines of rows
-        that wait, and the number of active entries for which there was no room.
-        """
-
-    def pause(self, paused: bool) -> None:
-        """While it is paused, whole calls are left to Python."""
-
-    def assemble(self) -> None:
-        """Take up the state's arrays anew, after they were replaced."""
 
 
 # --------

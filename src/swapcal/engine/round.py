@@ -21,7 +21,7 @@ from swapcal.engine.gate import RoundCost
 from swapcal.engine.kernels import uniform
 from swapcal.engine.ledger import RESERVED
 from swapcal.engine.native import NativeEngine, has_kernel
-from swapcal.engine.pending import Chunk, Engine, Errors, Played, RoundInputs
+from swapcal.engine.pending import Chunk, Errors, Played, RoundInputs
 from swapcal.engine.state import Rules, State
 from swapcal.engine.values import FIRST, HINTED, PAIR, Play, Values, adds, cut, outright, search, trusted
 from swapcal.errors import InvalidInput, UnknownForecast
@@ -30,7 +30,12 @@ from swapcal.protocols import Row
 from swapcal.typing import Float64Array
 
 # --------
-# The engine in Python: the specification, which reads beside the pseudocode.
+# What an engine is: the two steps of a round that cost time, and whole calls where it can take them over.
+#
+# There are two, with the same numbers to the last bit: `PythonEngine`, the specification, which reads beside the
+# pseudocode, and `NativeEngine`, compiled. An engine works on the state in place. It is asked first, and may leave any
+# call to Python by answering None or False, with nothing changed: arguments that are not plain numbers and arrays are
+# read, and refused, in one place.
 
 # The slot of a hint that is to become a value itself.
 FRESH = -1
@@ -41,31 +46,36 @@ class PythonEngine:
 
     __slots__ = ("rules", "state")
 
+    # Whether `run` plays whole rounds without Python.
     alone = False
 
     def __init__(self, rules: Rules, state: State) -> None:
         self.rules, self.state = rules, state
 
-    def predict(self, x: Any, hint: Any, features: Any) -> None:
-        """Left to the round."""
+    def predict(self, x: Any, hint: Any, features: Any) -> Forecast | None:
+        """A whole round up to its forecast, where the arguments are plain; here it is left to the round."""
+        return None
 
     def update(self, forecast: Any, y: Any) -> bool:
-        """Left to the round."""
+        """Learn an outcome, where the arguments are plain; here it is left to the round."""
         return False
 
     def due(self) -> bool:
-        """Nothing is left over, as whole updates are not taken over."""
+        """Whether the last update has left something to Python: the first hint, more room, a label to be looked at."""
         return False
 
     def predict_many(self, X: Any, hints: list[Any], features: list[Any], forecasts: list[Forecast]) -> None:
-        """Left to the round."""
+        """`predict` for each context behind those in `forecasts`, appended, up to one that is left to the round."""
 
     def update_many(self, forecasts: list[Any], y: list[float], begin: int) -> int:
-        """Left to the round."""
+        """`update` from number `begin` on; where it stopped, behind a first hint or before what it does not take.
+
+        Labels are left to be looked at.
+        """
         return begin
 
     def round_tag(self, forecast: Forecast) -> int:
-        """By which a round is known, see `marks`."""
+        """By which the round of a forecast is known."""
         return pending.round_tag(forecast)
 
     def play(self, case: RoundInputs) -> Play:
@@ -121,22 +131,29 @@ class PythonEngine:
         return cut(values, at, rounding, noise * noise, factor)
 
     def accepts(self, X: Any, n_rounds: int) -> bool:
-        """False: rows are read first."""
+        """Whether `run` takes these contexts as they are; here rows are read first."""
         return False
 
     def accepts_features(self, features: Any) -> bool:
-        """False: they are looked at round by round."""
+        """Whether `run` takes these features; here they are looked at round by round."""
         return False
 
     def run(self, part: Chunk, progress: Any) -> None:
-        """Not by itself: `stream.run` plays round after round."""
+        """Play rounds until all are played or more room is needed; only an engine that is `alone` does.
+
+        `progress` counts rows that are done and codes of arrivals that are learned; behind it are the lines of rows
+        that wait, and the number of active entries for which there was no room.
+        """
         raise NotImplementedError("the engine in Python plays round by round")
 
     def pause(self, paused: bool) -> None:
-        """Nothing to do: whole calls are left to Python anyway."""
+        """While it is paused, whole calls are left to Python; here they always are."""
 
     def assemble(self) -> None:
-        """Nothing to do: the parts are looked up in the state in every round."""
+        """Take up the state's arrays anew, after they were replaced; here they are looked up in every round."""
+
+
+Engine = PythonEngine | NativeEngine
 
 
 class Round:

@@ -10,10 +10,9 @@ from swapcal import inputs
 from swapcal.engine import kernels
 from swapcal.engine.pending import HINT, Asked, Chunk, HeldForecasts, HeldRounds, OpenRounds, Played, RoundInputs
 from swapcal.engine.round import Round
-from swapcal.engine.state import Rules
 from swapcal.errors import InvalidInput
-from swapcal.protocols import Row, Rows
-from swapcal.sparse import can_be_cut, cut
+from swapcal.protocols import Rows
+from swapcal.sparse import can_be_cut, cut, row, sliced
 from swapcal.typing import Float64Array, IntArray
 
 # --------
@@ -222,9 +221,7 @@ def run(
     else:
         labels, learned = labels.copy(), rules.labels(labels[known])
         labels[known] = learned
-    hint_values = (
-        None if hints is None else allowed_hints(rules, inputs.vector(hints, "hints", len(labels), missing=skip))
-    )
+    guides = None if hints is None else rules.hint_values(inputs.vector(hints, "hints", len(labels), missing=skip))
     extras = inputs.feature_rows(features, len(labels), rules.n_features)
     out = np.empty(len(labels))
     alone = engine.alone and engine.accepts_features(extras)
@@ -235,19 +232,15 @@ def run(
     before = state.snapshot() if keep and not fresh else None
     groups = rules.hypotheses.snapshot() if hasattr(rules.hypotheses, "snapshot") else None
     play = play_alone if alone else _each
-    plan = None
-    first = state.pending.issued
-    whole = planned(state.pending, state.waiting, labels, late, waits)
-    if whole is not None:
-        plan = ArrivalPlan(whole, first)
+    first, whole = state.pending.issued, planned(state.pending, state.waiting, labels, late, waits)
     try:
         for start, contexts in _parts(round, X, len(labels), chunk, alone):
             if not start and rules.checks_ties:
                 state.ties.add_many(learned)
             part = slice(start, start + chunk)
-            guides, feature_part = (None if a is None else a[part] for a in (hint_values, extras))
-            some = None if plan is None else plan.part(start, min(start + chunk, len(labels)), state.waiting)
-            play(round, Chunk(contexts, labels[part], guides, feature_part, out[part], some))
+            hint_part, feature_part = (None if a is None else a[part] for a in (guides, extras))
+            some = None if whole is None else _part(whole, first, start, min(start + chunk, len(labels)), state.waiting)
+            play(round, Chunk(contexts, labels[part], hint_part, feature_part, out[part], some))
     except BaseException:
         if fresh:
             state.start(rules)
@@ -257,24 +250,14 @@ def run(
         if groups is not None:
             rules.hypotheses.restore(groups)  # type: ignore[attr-defined]
         raise
-    if hint_values is not None:
-        state.hinted = state.hinted or bool((~np.isnan(hint_values) & known).any())
+    if guides is not None:
+        state.hinted = state.hinted or bool((~np.isnan(guides) & known).any())
     return out
 
 
 def _chunk(n: int) -> int:
     """Rounds that are read and played at a time, for contexts of length n: between chunks Python notices Ctrl-C."""
     return min(max((1 << 23) // n, 1 << 10), _CHUNK)
-
-
-def allowed_hints(rules: Rules, hints: Float64Array) -> Float64Array:
-    """Hints in the property's domain; NaN is none."""
-    low, high = rules.property.domain
-    if rules.outside == "clip":
-        return np.clip(hints, low, high)
-    for hint in hints[(hints < low) | (hints > high)][:1]:
-        rules.hint_value(hint)
-    return hints
 
 
 def _parts(round: Round, X: Any, n_rows: int, chunk: int, alone: bool) -> Iterator[tuple[int, Rows | Float64Array]]:
@@ -289,28 +272,20 @@ def _parts(round: Round, X: Any, n_rows: int, chunk: int, alone: bool) -> Iterat
     else:
         rows = hypotheses.rows(X, n_rows)
         for start in range(0, n_rows, chunk):
-            ends = rows.indptr[start : start + chunk + 1]
-            inside = slice(ends[0], ends[-1])
-            yield start, Rows(ends - ends[0], rows.indices[inside], rows.values[inside])
+            yield start, sliced(rows, start, min(start + chunk, n_rows))
 
 
-class ArrivalPlan:
-    """The arrivals of a whole call, handed out in parts: rows of earlier parts are by then lines that wait."""
-
-    def __init__(self, whole: Schedule, first: int) -> None:
-        self.whole, self.first = whole, first
-
-    def part(self, start: int, stop: int, waiting: HeldRounds) -> Schedule:
-        """Those of the rows from `start` up to `stop`."""
-        codes, ends, late, due = self.whole
-        inside = codes[ends[start] : ends[stop]]
-        if start:
-            lines, rounds, _ = waiting.dues()
-            earlier = (inside >= 0) & (inside < start)
-            places = np.searchsorted(rounds, self.first + inside[earlier])
-            inside = np.where(inside >= 0, inside - start, inside)
-            inside[earlier] = -1 - lines[places]
-        return Schedule(inside, ends[start : stop + 1] - ends[start], late[start:stop], due[start:stop])
+def _part(whole: Schedule, first: int, start: int, stop: int, held: HeldRounds) -> Schedule:
+    """The plan of the rows from `start` up to `stop` of a call: rows of earlier parts are by then lines that wait."""
+    codes, ends, late, due = whole
+    inside = codes[ends[start] : ends[stop]]
+    if start:
+        lines, rounds, _ = held.dues()
+        earlier = (inside >= 0) & (inside < start)
+        places = np.searchsorted(rounds, first + inside[earlier])
+        inside = np.where(inside >= 0, inside - start, inside)
+        inside[earlier] = -1 - lines[places]
+    return Schedule(inside, ends[start : stop + 1] - ends[start], late[start:stop], due[start:stop])
 
 
 def planned(
@@ -479,11 +454,9 @@ class _RoundPlayer:
         self.learn_held = round.learn_held
 
     def predict(self, t: int) -> _RoundTicket:
-        playing, part, ends, hint = self.round, self.part, self.rows.indptr, self.hints[t]
-        inside = slice(ends[t], ends[t + 1])
-        row = Row(self.rows.indices[inside], self.rows.values[inside])
+        playing, part, hint = self.round, self.part, self.hints[t]
         extra = None if part.features is None else part.features[t]
-        case = playing.inputs(row, None if math.isnan(hint) else hint, extra)
+        case = playing.inputs(row(self.rows, t), None if math.isnan(hint) else hint, extra)
         opened, played, _ = playing.play(case)
         value = float(playing.state.values.by_slot[played.slot])
         part.out[t] = value if played.followed else case.base

@@ -110,8 +110,10 @@ class Rules:
         return None if hint is None else self.hint_value(hint), inputs.features(features, self.n_features)
 
     def hint_values(self, hints: Float64Array) -> Float64Array:
-        """Hints that are all finite, in the property's domain; of others, the error of the first."""
+        """Hints in the property's domain, or the error of the first that is not; NaN is none."""
         low, high = self.property.domain
+        if self.outside == "clip":
+            return np.clip(hints, low, high)
         for hint in hints[(hints < low) | (hints > high)][:1].tolist():
             self.hint_value(hint)
         return hints

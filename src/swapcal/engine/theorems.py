@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -105,6 +105,11 @@ def combine(evidence: float, rounded: float, r: float) -> float:
     return float((evidence ** (1.0 / r) + rounded ** (1.0 / r)) ** r)
 
 
+def to_power(squares: float, n_rounds: int, r: float) -> float:
+    """The most that an error of power r can be where that of power 2 is `squares`: Hoelder's inequality below 2."""
+    return squares if r >= 2.0 else float(n_rounds ** (1.0 - r / 2.0) * squares ** (r / 2.0))
+
+
 def log_potential(tally: Tally, mass: float, delta: float) -> float:
     """The logarithm of what the potential stays below, at all times at once, with probability 1 - delta.
 
@@ -146,10 +151,7 @@ def exponential(
         reach = known + tally.rounding[visited]
         return float(np.sum(n * np.minimum(reach / n, 1.0) ** r))
     if r < 2.0:
-        return float(
-            tally.n_rounds ** (1.0 - r / 2.0)
-            * exponential(tally, mass, deviation, 2.0, delta, squares=squares) ** (r / 2.0)
-        )
+        return to_power(exponential(tally, mass, deviation, 2.0, delta, squares=squares), tally.n_rounds, r)
     # n share(n)^r on [n_k, n_k+1] is at most n_k^(1-r) min(n_k+1, deviation(n_k+1))^r: exact up to the ratio of the
     # steps.
     steps = np.geomspace(1.0, max(tally.n_rounds, 1.0) * 1.01, 2000)
@@ -173,7 +175,7 @@ def quadratic(tally: Tally, smoothness: float, radius: float, r: float, delta: f
         harmonic = tally.n_values * (1.0 + math.log1p(tally.n_rounds / tally.n_values))
     total = radius * (smoothness * harmonic + 4.0 * math.log(1.0 / delta)) + max(tally.drift, 0.0)
     total = min(total, float(tally.n_rounds))
-    evidence = total if r >= 2.0 else float(tally.n_rounds ** (1.0 - r / 2.0) * total ** (r / 2.0))
+    evidence = to_power(total, tally.n_rounds, r)
     if tally.counts is None or tally.rounding is None:
         return evidence
     if tally.shown is None:
@@ -193,7 +195,7 @@ def certified(q: float, tally: Tally, r: float) -> float:
     assert tally.rounding is not None
     assert tally.luck is not None
     total = min(max(q + 2.0 * tally.luck + tally.reserved, 0.0), float(tally.n_rounds))
-    evidence = total if r >= 2.0 else float(tally.n_rounds ** (1.0 - r / 2.0) * total ** (r / 2.0))
+    evidence = to_power(total, tally.n_rounds, r)
     visited = tally.counts > 0
     visits, rounded = tally.counts[visited], tally.rounding[visited]
     return combine(evidence, float(np.sum(visits * (rounded / visits) ** r)), r)
@@ -350,9 +352,7 @@ def so_far(rules: "Rules", state: "State", delta: float) -> Guarantee:
     error = ledger.error(rules.functions, state.evidence.counts, rules.r)
     lucky = luck > most + drift[RESERVED] + 1e-9 * (1.0 + abs(luck)) or error > value * (1.0 + 1e-9) + 1e-9
     broken = (f"{LUCKY}: {ALWAYS[0]}",) if lucky else ()
-    return _guarantee(
-        min(value, float(ledger.n_rounds)), rules, state, ledger.n_rounds, delta, notes, theorem=theorem, broken=broken
-    )
+    return _guarantee(value, rules, ledger.n_rounds, delta, notes, theorem=theorem, broken=broken)
 
 
 def ahead(rules: "Rules", state: "State", n_rounds: int, delta: float) -> Guarantee:
@@ -369,7 +369,7 @@ def ahead(rules: "Rules", state: "State", n_rounds: int, delta: float) -> Guaran
     tally = Tally(n, functions, n_rounds, drift=trusted, peak=trusted)
     lipschitz = math.inf if rules.property.lipschitz is None else rules.property.lipschitz
     squares = 40.0 * n * max(lipschitz, 1.0) ** 2
-    rounded = squares if rules.r >= 2.0 else n_rounds ** (1.0 - rules.r / 2.0) * squares ** (rules.r / 2.0)
+    rounded = to_power(squares, n_rounds, rules.r)
     if rules.fixed:
         rounded = n_rounds * min(lipschitz / (2.0 * n), 2.0) ** rules.r
     value = combine(state.evidence.bound(tally, rules.r, delta), rounded, rules.r)
@@ -378,7 +378,7 @@ def ahead(rules: "Rules", state: "State", n_rounds: int, delta: float) -> Guaran
         notes[-1] = UNKNOWN
     if not state.hinted:
         notes.append("no hint is given; with hints the bound is larger, so ask again after the first one")
-    return _guarantee(min(value, float(n_rounds)), rules, state, n_rounds, delta, tuple(notes))
+    return _guarantee(value, rules, n_rounds, delta, tuple(notes), theorem=state.evidence.theorem)
 
 
 def most_values(n_rounds: int) -> int:
@@ -402,22 +402,7 @@ def _functions(rules: "Rules", state: "State") -> int:
 
 
 def _guarantee(
-    value: float,
-    rules: "Rules",
-    state: "State",
-    n_rounds: int,
-    delta: float,
-    notes: tuple[str, ...],
-    *,
-    theorem: str | None = None,
-    broken: tuple[str, ...] = (),
+    value: float, rules: "Rules", n_rounds: int, delta: float, notes: tuple[str, ...], **why: Any
 ) -> Guarantee:
-    return Guarantee(
-        value,
-        theorem=state.evidence.theorem if theorem is None else theorem,
-        delta=delta,
-        r=rules.r,
-        n_rounds=n_rounds,
-        assumptions=(*ALWAYS, *notes),
-        broken=broken,
-    )
+    most = min(value, float(n_rounds))
+    return Guarantee(most, delta=delta, r=rules.r, n_rounds=n_rounds, assumptions=(*ALWAYS, *notes), **why)

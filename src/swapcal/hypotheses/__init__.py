@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from swapcal import learners, potentials
 from swapcal.errors import StateFileError
@@ -11,6 +12,7 @@ from swapcal.hypotheses.groups import Groups
 from swapcal.hypotheses.linear import Linear
 from swapcal.hypotheses.numeric import Numeric
 from swapcal.hypotheses.oracle import Oracle
+from swapcal.state import rebuilt
 from swapcal.typing import Spec
 
 # --------
@@ -83,28 +85,17 @@ def _kept(text: str) -> Made:
 
 
 def _built(spec: Spec) -> Made:
-    arguments = dict(spec)
-    kind = arguments.pop("kind", None)
-    try:
-        if kind == "Finite":
-            return Finite(
-                arguments["n"], potential=potentials.from_spec(arguments["potential"]), names=arguments["names"]
-            )
-        if kind == "Linear":
-            return Linear(arguments["n"], radius=arguments["radius"])
-        if kind == "Oracle":
-            return Oracle(learners.from_spec(arguments["learner"]))
-        if kind == "Groups":
-            return Groups.from_spec(arguments)
-        if kind == "Numeric":
-            return Numeric.from_spec(arguments)
-    except StateFileError:
-        raise
-    except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
-        raise StateFileError(f"the class {kind!r} cannot be rebuilt from {arguments!r}: {error}") from error
-    raise StateFileError(
-        f"unknown class of functions {kind!r}; this version knows Finite, Groups, Linear, Numeric and Oracle"
-    )
+    functions: Made = rebuilt(spec, _KINDS, "class of functions", "hypotheses=")
+    return functions
+
+
+_KINDS: dict[str, Any] = {
+    "Finite": lambda potential, **own: Finite(potential=potentials.from_spec(potential), **own),
+    "Groups": lambda **spec: Groups.from_spec(spec),
+    "Linear": Linear,
+    "Numeric": lambda **spec: Numeric.from_spec(spec),
+    "Oracle": lambda learner: Oracle(learners.from_spec(learner)),
+}
 
 
 __all__ = ["Finite", "Groups", "Linear", "Numeric", "Oracle", "from_spec", "unlearned"]

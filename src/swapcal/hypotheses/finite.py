@@ -3,11 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from swapcal import inputs
 from swapcal.engine import kernels
 from swapcal.engine.theorems import certified, quadratic_drift, quadratic_reserve, shared
 from swapcal.engine.values import grown
@@ -47,21 +47,17 @@ class Finite:
     potential: Potential = field(default_factory=AdaNormalHedge, kw_only=True)
     names: Sequence[str] | None = field(default=None, kw_only=True)
 
+    # The norm of the sums that is the supremum over the class.
+    dual: ClassVar[str] = "max"
+
     def __post_init__(self) -> None:
-        if isinstance(self.n, bool) or not isinstance(self.n, Integral) or self.n < 1:
-            raise InvalidInput(f"Finite needs a whole number of functions, 1 or more; got {self.n!r}")
-        object.__setattr__(self, "n", int(self.n))
+        object.__setattr__(self, "n", inputs.integer(self.n, "the number of functions", 1))
         if self.names is not None and (len(self.names) != self.n or not all(isinstance(s, str) for s in self.names)):
             raise InvalidInput(f"Finite({self.n}) needs {self.n} names, each a string; got {self.names!r}")
 
     def __repr__(self) -> str:
         potential = "" if self.potential == AdaNormalHedge() else f", potential={self.potential!r}"
         return f"Finite({self.n}{potential}{'' if self.names is None else f', names={list(self.names)!r}'})"
-
-    @property
-    def dual(self) -> str:
-        """The norm of the sums that is the supremum over the class."""
-        return "max"
 
     def row(self, x: Any) -> Row:
         """One context as its non-zero entries, each in [-1, 1]."""

@@ -15,7 +15,7 @@ from swapcal.hypotheses.finite import Finite, FiniteEvidence
 from swapcal.inputs import column_names, integer, real, short_repr
 from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.protocols import Row, Rows
-from swapcal.sparse import CaseColumns, as_case, assembled, check_rows
+from swapcal.sparse import CaseColumns, as_case, assembled, checked_rows
 from swapcal.tables.batch import Coded, as_number, text
 from swapcal.tables.grouping import ColumnComparison, Function, band_edges, definitions, groups_from_spec
 from swapcal.tables.vocabulary import (
@@ -91,7 +91,6 @@ class Groups:
     """
 
     __slots__ = (
-        "_columns",
         "_definitions",
         "_edges",
         "_finite",
@@ -100,6 +99,7 @@ class Groups:
         "_warned",
         "bands",
         "categories",
+        "columns",
         "groups",
         "limit",
         "rare",
@@ -115,21 +115,19 @@ class Groups:
         categories: Sequence[str] = (),
         potential: Potential | None = None,
     ) -> None:
-        self.limit, self.rare, self.bands = (
-            integer(limit, "limit", 1),
-            integer(rare, "rare", 1),
-            integer(bands, "bands", 2),
-        )
+        self.limit, self.rare = integer(limit, "limit", 1), integer(rare, "rare", 1)
+        self.bands = integer(bands, "bands", 2)
         self.groups, self._definitions, self._warned = groups, definitions(groups), False
         self.categories = column_names(categories, "categories")
         strange = [name for name in self.categories if name not in self._definitions.columns]
         if strange:
             raise InvalidInput(f"categories must be columns of the groups; {strange[0]!r} is none of them")
         self._edges: dict[str, tuple[float, ...]] = {}
-        self._columns = self._definitions.columns
+        # Those that the groups are made from; functions of your own may read others.
+        self.columns = self._definitions.columns
         # A function of somebody's own may look at anything, so nothing is known of a case by its columns.
         own = any(isinstance(one, Function) for one in self._definitions.fixed)
-        self._memory: _Memory | None = None if own else _Memory(self._columns)
+        self._memory: _Memory | None = None if own else _Memory(self.columns)
         self._finite = Finite(1 + self.limit, potential=AdaNormalHedge() if potential is None else potential)
         self._vocabulary = self._empty()
         if self._vocabulary.free < 0:
@@ -160,11 +158,6 @@ class Groups:
     def edges(self) -> dict[str, tuple[float, ...]]:
         """The inner edges of the bands, by column."""
         return dict(self._edges)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that the groups are made from; functions of your own may read others."""
-        return self._definitions.columns
 
     def fit(self, X: Any) -> None:
         """Learn from a first part of the stream, before the first row: bands, and the values that are there.
@@ -226,7 +219,7 @@ class Groups:
         """
         if self._memory is None:
             return None
-        values = [*map(x.get, self._columns)] if type(x) is dict else self._memory.cells.of(x)
+        values = [*map(x.get, self.columns)] if type(x) is dict else self._memory.cells.of(x)
         if values is None:
             return None
         try:
@@ -303,7 +296,7 @@ class Groups:
             The row of each.
         """
         if isinstance(X, Rows):
-            return self._checked(X, n_rows)
+            return checked_rows(X, self.n, n_rows)
         columns, length = fetch(X, self.columns, n_rows)
         fixed = [self._fixed(one, X, columns, length) for one in self._definitions.fixed]
         placed = self._vocabulary.place_many(self._keyed(columns))
@@ -324,12 +317,6 @@ class Groups:
             return np.array([_value(one, x) for x in X], dtype=np.float64)
         lists: dict[str, list[Any]] = {}
         return np.array([_value(one, RowView(X, t, lists)) for t in range(n_rows)], dtype=np.float64)
-
-    def _checked(self, rows: Rows, n_rows: int) -> Rows:
-        if len(rows.indptr) != n_rows + 1:
-            raise InvalidInput(f"these are {len(rows.indptr) - 1} rows and must be {n_rows}")
-        check_rows(rows, self.n)
-        return rows
 
     def _name(self, key: int, token: Token) -> str:
         columns = self._definitions.keys[key].columns
@@ -449,10 +436,10 @@ class Groups:
             A new one.
         """
         twin = object.__new__(Groups)
-        for name in ("_columns", "_definitions", "_finite", "bands", "categories", "groups", "limit", "rare"):
+        for name in ("columns", "_definitions", "_finite", "bands", "categories", "groups", "limit", "rare"):
             setattr(twin, name, getattr(self, name))
         twin._edges, twin._warned = {}, False
-        twin._memory = None if self._memory is None else _Memory(self._columns)
+        twin._memory = None if self._memory is None else _Memory(self.columns)
         twin._vocabulary = twin._empty()
         if spec["vocabulary"] is not None:
             twin._learn(spec)

@@ -3,18 +3,19 @@
 import math
 from dataclasses import dataclass, field
 from itertools import pairwise
-from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from swapcal import inputs
 from swapcal.engine import kernels
 from swapcal.engine.theorems import certified, quadratic, quadratic_drift, quadratic_reserve
 from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput
 from swapcal.protocols import Row, Rows, Tally
 from swapcal.sparse import read_row, read_rows
-from swapcal.typing import Float64Array, Spec
+from swapcal.state import Described
+from swapcal.typing import Float64Array
 
 # Sums of squares between these have neither lost an entry's digits nor overflowed.
 _SMALL, _LARGE = 1e-200, 1e200
@@ -22,7 +23,7 @@ _NOTHING = 1e-280
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Linear:
+class Linear(Described):
     """All functions <theta, x> with ||theta|| <= 1 of a feature vector x of length `n`.
 
     Features are divided by `radius`; a vector that is then still longer than 1 is shrunk to length 1, so that |<theta,
@@ -49,20 +50,16 @@ class Linear:
     n: int
     radius: float = field(default=1.0, kw_only=True)
 
+    # The norm of the sums that is the supremum over the class.
+    dual: ClassVar[str] = "euclidean"
+
     def __post_init__(self) -> None:
-        if isinstance(self.n, bool) or not isinstance(self.n, Integral) or self.n < 1:
-            raise InvalidInput(f"Linear needs a whole number of features, 1 or more; got {self.n!r}")
-        object.__setattr__(self, "n", int(self.n))
+        object.__setattr__(self, "n", inputs.integer(self.n, "the number of features", 1))
         if not (isinstance(self.radius, (int, float)) and math.isfinite(self.radius) and self.radius > 0.0):
             raise InvalidInput(f"radius must be a positive number; got {self.radius!r}")
 
     def __repr__(self) -> str:
         return f"Linear({self.n}{'' if self.radius == 1.0 else f', radius={self.radius:g}'})"
-
-    @property
-    def dual(self) -> str:
-        """The norm of the sums that is the supremum over the class."""
-        return "euclidean"
 
     def row(self, x: Any) -> Row:
         """One context, scaled into the unit ball."""
@@ -104,15 +101,13 @@ class Linear:
         """No evidence in any of `n_bins` bins."""
         return LinearEvidence(self.n, n_bins)
 
-    def spec(self) -> Spec:
-        """Plain data."""
-        return {"kind": "Linear", "n": self.n, "radius": self.radius}
-
 
 class LinearEvidence:
     """Per bin: the vector S_i of sums of x v, and the number of visits. Phi_i(x) = <S_i, x> / (n_i + 1)."""
 
     __slots__ = ("counts", "sums")
+
+    theorem = "theorem B"
 
     def __init__(self, n: int, n_bins: int) -> None:
         self.sums = np.zeros((n_bins, n))
@@ -147,11 +142,6 @@ class LinearEvidence:
     def reserve(self, phi: float) -> float:
         """As for every quadratic potential."""
         return quadratic_reserve(phi, 1.0)
-
-    @property
-    def theorem(self) -> str:
-        """Name of the theorem."""
-        return "theorem B"
 
     def bound(self, tally: Tally, r: float, delta: float) -> float:
         """Theorem B."""

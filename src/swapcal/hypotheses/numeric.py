@@ -9,7 +9,7 @@ from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses.linear import Linear, LinearEvidence
 from swapcal.inputs import real, short_repr
 from swapcal.protocols import Row, Rows
-from swapcal.sparse import as_case, check_rows
+from swapcal.sparse import as_case, checked_rows
 from swapcal.tables.batch import Coded, as_number, text
 from swapcal.tables.vocabulary import fetch
 from swapcal.typing import Float64Array, Spec
@@ -49,7 +49,7 @@ class Numeric:
     [1. 3.]
     """
 
-    __slots__ = ("_columns", "_counts", "_firsts", "_linear", "_squares", "_sums", "columns", "cut")
+    __slots__ = ("_counts", "_firsts", "_linear", "_squares", "_sums", "columns", "cut")
 
     def __init__(self, columns: Any, *, cut: float = 3.0) -> None:
         named = not isinstance(columns, str) and hasattr(columns, "__iter__")
@@ -101,10 +101,7 @@ class Numeric:
     def rows(self, X: Any, n_rows: int) -> Rows:
         """Many cases: a mapping from column to array, a frame, a batch of records, a list of mappings, or `Rows`."""
         if isinstance(X, Rows):
-            if len(X.indptr) != n_rows + 1:
-                raise InvalidInput(f"these are {len(X.indptr) - 1} rows and must be {n_rows}")
-            check_rows(X, self.n)
-            return X
+            return checked_rows(X, self.n, n_rows)
         parse = getattr(X, "numbers", None)
         if callable(parse):
             read = {name: parse(name) for name in self.columns}

@@ -121,6 +121,8 @@ class OracleEvidence:
 
     __slots__ = ("counts", "learner", "signs", "states", "sums")
 
+    theorem = "theorem B with an oracle"
+
     def __init__(self, learner: Learner, n_bins: int) -> None:
         self.learner = learner
         self.signs = (1.0,) if learner.odd else (1.0, -1.0)
@@ -181,11 +183,6 @@ class OracleEvidence:
     def reserve(self, phi: float) -> float:
         """As for every quadratic potential."""
         return quadratic_reserve(phi, float(len(self.signs)))
-
-    @property
-    def theorem(self) -> str:
-        """Name of the theorem."""
-        return "theorem B with an oracle"
 
     def bound(self, tally: Tally, r: float, delta: float) -> float:
         """Theorem B for the answers, and the learners' regret for what better functions would have found."""

@@ -1,7 +1,7 @@
 """MsMwC with individual rates: the expert algorithm of the paper."""
 
 import math
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -40,19 +40,6 @@ def checked_whole(value: Any, name: str) -> int:
     return int(value)
 
 
-def checked_prior(prior: Any, n_experts: int) -> Float64Array:
-    """A positive probability vector; None stands for the uniform one."""
-    if prior is None:
-        return _frozen(np.full(n_experts, 1.0 / n_experts))
-    array = inputs.vector(prior, "prior", n_experts)
-    if not (array > 0.0).all() or not math.isclose(float(array.sum()), 1.0, abs_tol=1e-9):
-        raise InvalidInput(
-            f"prior must be positive and sum to 1; its least entry is {array.min()}, its sum {array.sum()}"
-        )
-    scaled: Float64Array = array / array.sum()
-    return _frozen(scaled)
-
-
 def checked_squares(squares: Any, n_experts: int) -> Float64Array:
     """Sums of squares: one number for all experts, or one for each."""
     sums = inputs.floats(squares, "squares", "a flat sequence of numbers")
@@ -62,21 +49,9 @@ def checked_squares(squares: Any, n_experts: int) -> Float64Array:
     return array
 
 
-def checked_gains(gains: Any, indices: Any, n_experts: int) -> Float64Array:
-    """All gains of a round in a new array; with `indices`, `gains` are those of these experts and the rest are 0."""
-    if indices is None:
-        result = inputs.vector(gains, "gains", n_experts).copy()
-    else:
-        inputs.vector(indices, "indices")
-        where = np.asarray(indices)
-        if where.size and where.dtype.kind not in "iu":
-            raise InvalidInput(f"indices must be a flat sequence of whole numbers; got {where.dtype}")
-        if where.size and not 0 <= where.min() <= where.max() < n_experts:
-            raise InvalidInput(f"indices must lie in 0 to {n_experts - 1}; got {where.min()} to {where.max()}")
-        if len(np.unique(where)) != len(where):
-            raise InvalidInput("indices name an expert twice; add its gains up, and name it once")
-        result = np.zeros(n_experts)
-        result[where.astype(np.intp)] = inputs.vector(gains, "gains", len(where))
+def checked_gains(gains: Any, n_experts: int) -> Float64Array:
+    """All gains of a round, in a new array."""
+    result = inputs.vector(gains, "gains", n_experts).copy()
     size = np.abs(result)
     at = int(size.argmax())
     if size[at] <= 1.0:
@@ -89,12 +64,6 @@ def checked_gains(gains: Any, indices: Any, n_experts: int) -> Float64Array:
     return clipped
 
 
-def _frozen(array: Float64Array) -> Float64Array:
-    """`array`, which nobody may change from now on."""
-    array.flags.writeable = False
-    return array
-
-
 # --------
 # MsMwC-Master: a mixture of MsMwC with many fixed rates, which needs no rates of its experts' own.
 
@@ -104,9 +73,9 @@ _CORRECTION = 32.0
 class MsMwCMaster:
     r"""MsMwC over bases that are MsMwC themselves, one for each rate of a geometric grid.
 
-    Guarantee: for every expert i at once, with V_i = sum_t gain_{t,i}^2 and prior q,
+    Guarantee: for every expert i at once, with V_i = sum_t gain_{t,i}^2,
 
-        sum_t (gain_{t,i} - <w_t, gain_t>) <= O(G + sqrt(V_i G)),    G = ln(1/q_i) + ln V_i,
+        sum_t (gain_{t,i} - <w_t, gain_t>) <= O(G + sqrt(V_i G)),    G = ln d + ln V_i,
 
     so ln V_i stands where theorem 2 (`MsMwC`) has ln T. `regret_bound` is explicit, and holds for any number of rounds;
     the horizon only says how fine the grid is.
@@ -117,13 +86,11 @@ class MsMwCMaster:
         d.
     horizon : int
         T; there are K = ceil(log2 T) bases, at least one.
-    prior : array of shape (n_experts,), optional
-        Positive probabilities q from which every base starts; uniform by default.
 
     Notes
     -----
     Rates eta_k = 1 / (32 2^k), k = 1..K. Base k is MsMwC on the whole simplex with the constant rate 2 eta_k; equal
-    rates make its step a softmax, of ln q_i + 2 eta_k S_i - 128 eta_k^2 V_i with S_i and V_i the sums of gains and of
+    rates make its step a softmax, of 2 eta_k S_i - 128 eta_k^2 V_i with S_i and V_i the sums of gains and of
     their squares. The master mixes the bases with p_k, which starts in proportion to eta_k^2 and makes the step of
     `projection` with rates eta_k, the bases' losses g_k = -<w^k, gain> and corrections 32 eta_k g_k^2. Hints are zero.
     Time and memory O(d log T) a round.
@@ -132,7 +99,7 @@ class MsMwCMaster:
     --------
     >>> experts = MsMwCMaster(3, horizon=1000)
     >>> for _ in range(200):
-    ...     experts.update([1.0], indices=[0])
+    ...     experts.update([1.0, 0.0, 0.0])
     >>> bool(experts.weights[0] > 0.4)
     True
 
@@ -142,10 +109,9 @@ class MsMwCMaster:
     algorithm 2 with the set of equation (3), theorems 4 and 5.
     """
 
-    def __init__(self, n_experts: int, *, horizon: int, prior: Any = None) -> None:
+    def __init__(self, n_experts: int, *, horizon: int) -> None:
         self.n_experts = checked_whole(n_experts, "n_experts")
         self.horizon = checked_whole(horizon, "horizon")
-        self.prior = checked_prior(prior, self.n_experts)
         n_bases = max(1, (self.horizon - 1).bit_length())
         self.rates: Float64Array = np.array([1.0 / (32.0 * 2.0**k) for k in range(1, n_bases + 1)])
         self._start = self.rates**2 / (self.rates**2).sum()
@@ -161,9 +127,9 @@ class MsMwCMaster:
         weights: Float64Array = np.einsum("k,ki->i", self._step.weights, self._bases)
         return weights
 
-    def update(self, gains: Any, *, indices: Any = None) -> None:
-        """End a round with these gains in [-1, 1]; with `indices`, those of these experts, and 0 for all others."""
-        x = checked_gains(gains, indices, self.n_experts)
+    def update(self, gains: Any) -> None:
+        """End a round with these gains in [-1, 1]."""
+        x = checked_gains(gains, self.n_experts)
         if not x.any():
             return
         losses = -np.einsum("ki,i->k", self._bases, x)
@@ -188,7 +154,7 @@ class MsMwCMaster:
         Proof, with l = -gain and any k. Step 1 of the proof in `MsMwC.regret_bound` with u = e_i and the constant rate
         2 eta_k <= 1/32 bounds the regret of base k by
 
-            ln(1/q_i) / (2 eta_k) + 64 eta_k V - 56 eta_k sum_t <w^k_t, l_t^2>.
+            ln d / (2 eta_k) + 64 eta_k V - 56 eta_k sum_t <w^k_t, l_t^2>.
 
         The same step for the master and u = e_k bounds its regret to base k by
 
@@ -196,7 +162,7 @@ class MsMwCMaster:
 
         where the last sum is at most sum_t <w^k_t, l_t^2>, which the base pays. With p_{1,k} = eta_k^2 / sum_j eta_j^2,
 
-            min_k { ln(1/q_i) / (2 eta_k) + (ln(1/p_{1,k}) - 1) / eta_k + 64 eta_k V } + (sum_j eta_j) / (sum_j eta_j^2)
+            min_k { ln d / (2 eta_k) + (ln(1/p_{1,k}) - 1) / eta_k + 64 eta_k V } + (sum_j eta_j) / (sum_j eta_j^2)
 
         is the bound. It grows with V, so an upper bound on the squares may be given.
 
@@ -206,7 +172,7 @@ class MsMwCMaster:
             V_i, one for all or one for each expert.
         """
         v = checked_squares(squares, self.n_experts)
-        surprise = -np.log(self.prior)
+        surprise = -math.log(1.0 / self.n_experts)
         best = np.full(self.n_experts, math.inf)
         for rate, start in zip(self.rates.tolist(), self._start.tolist(), strict=True):
             fixed = surprise / (2.0 * rate) + (-math.log(start) - 1.0) / rate
@@ -216,7 +182,7 @@ class MsMwCMaster:
     def _softmax(self, sums: Float64Array, squares: Float64Array) -> Float64Array:
         """The weights of all bases, shape (K, n_experts)."""
         rates = 2.0 * self.rates[:, np.newaxis]
-        exponents = np.log(self.prior) + rates * sums - _CORRECTION * rates**2 * squares
+        exponents = math.log(1.0 / self.n_experts) + rates * sums - _CORRECTION * rates**2 * squares
         exponents -= exponents.max(axis=1, keepdims=True)
         np.exp(exponents, out=exponents)
         exponents /= exponents.sum(axis=1, keepdims=True)
@@ -240,12 +206,6 @@ class MsMwC:
         d.
     horizon : int
         T, which sets the floor 1/(dT) and L. More rounds may be played; the bound then grows slowly with them.
-    prior : array of shape (n_experts,), optional
-        Positive probabilities q; the first weights are 1/(dT) + (1 - 1/T) q. Uniform by default, as in the theorem.
-    rate_cap : float
-        Largest rate, at most 1/correction; 1/64 in the theorem.
-    correction : float
-        The constant c of the correction, at least 8; 32 in the theorem. These limits keep the proof of the bound true.
 
     Notes
     -----
@@ -263,7 +223,7 @@ class MsMwC:
     >>> regret = 0.0
     >>> for _ in range(200):
     ...     regret += 1.0 - experts.weights[0]
-    ...     experts.update([1.0], indices=[0])
+    ...     experts.update([1.0, 0.0, 0.0])
     >>> experts.weights.round(3)
     array([0.705, 0.148, 0.148])
     >>> round(float(regret)), round(float(experts.regret_bound(200.0)[0]))
@@ -275,25 +235,17 @@ class MsMwC:
     algorithm 1, lemma 1 and theorem 2.
     """
 
-    def __init__(
-        self,
-        n_experts: int,
-        *,
-        horizon: int,
-        prior: Any = None,
-        rate_cap: float = 1.0 / 64.0,
-        correction: float = 32.0,
-    ) -> None:
+    # The largest rate h, at most 1/c, and the constant c of the correction, at least 8; with these limits the proof of
+    # the bound holds.
+    rate_cap: ClassVar[float] = 1.0 / 64.0
+    correction: ClassVar[float] = 32.0
+
+    def __init__(self, n_experts: int, *, horizon: int) -> None:
         self.n_experts = checked_whole(n_experts, "n_experts")
         self.horizon = checked_whole(horizon, "horizon")
-        self.prior = checked_prior(prior, self.n_experts)
-        self.correction = inputs.number(correction, "correction", 8.0, 1e6)
-        self.rate_cap = inputs.number(rate_cap, "rate_cap", 0.0, 1.0 / self.correction)
-        if self.rate_cap == 0.0:
-            raise InvalidInput("rate_cap is 0, so nothing would be learned; take a positive number, such as 1/64")
         self._floor = 1.0 / (float(self.n_experts) * self.horizon)
         self._log_term = max(math.log(self.n_experts) + math.log(self.horizon), math.log(2.0))
-        start = self._floor + (1.0 - 1.0 / self.horizon) * self.prior
+        start = np.full(self.n_experts, self._floor + (1.0 - 1.0 / self.horizon) * (1.0 / self.n_experts))
         self._surprise = -np.log(start)
         self._step = Step(start, np.log(start), 0.0, 0)
         self._residual_of: tuple[Float64Array, Float64Array, Float64Array] | None = None
@@ -314,9 +266,9 @@ class MsMwC:
         rates: Float64Array = np.sqrt(self._log_term / np.maximum(self._squares, capped))
         return rates
 
-    def update(self, gains: Any, *, indices: Any = None) -> None:
-        """End a round with these gains in [-1, 1]; with `indices`, those of these experts, and 0 for all others."""
-        x = checked_gains(gains, indices, self.n_experts)
+    def update(self, gains: Any) -> None:
+        """End a round with these gains in [-1, 1]."""
+        x = checked_gains(gains, self.n_experts)
         self.n_rounds += 1
         if not x.any():
             return

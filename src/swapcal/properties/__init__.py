@@ -1,7 +1,6 @@
 """Elicitable properties: what a forecast is a forecast of."""
 
 import json
-from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -13,12 +12,11 @@ from swapcal.properties.probability import Log, Probability, ProperLoss, Spheric
 from swapcal.properties.quantile import Median, Quantile
 from swapcal.properties.refused import CVaR, Mode, Variance
 from swapcal.protocols import Elicitable
+from swapcal.state import rebuilt
 from swapcal.typing import Spec
 
 # The properties that the command, the service and files know by name; one more is a line here.
 KINDS: list[type[Any]] = [Mean, Probability, Quantile, Expectile, Moment]
-
-_LOSSES: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (Log, Spherical, Squared, Tsallis)}
 
 
 def names() -> str:
@@ -76,26 +74,12 @@ def from_text(text: str, low: float, high: float) -> Elicitable:
 # Properties from plain data, as a state file holds them.
 
 
-def _build(spec: object, kinds: dict[str, Callable[..., Any]], what: str) -> Any:
-    if not isinstance(spec, Mapping) or not isinstance(spec.get("kind"), str):
-        raise StateFileError(f'a saved {what} is a mapping with its class under "kind"; got {spec!r}')
-    kind, arguments = spec["kind"], {str(name): value for name, value in spec.items() if name != "kind"}
-    if kind in ("Concave", "Property"):
-        raise StateFileError(
-            f"the saved {what} {arguments.get('name')!r} was made from a user's own functions, which a state file does "
-            "not hold; make it again and pass it as property= when loading"
-        )
-    if kind not in kinds:
-        raise StateFileError(
-            f"unknown kind of {what}: {kind!r}; this version knows {', '.join(sorted(kinds))}; "
-            "if it is your own, make it again and pass it as property= when loading"
-        )
-    if kind == "Probability":
-        arguments["loss"] = _build(arguments.get("loss"), _LOSSES, "proper loss")
-    try:
-        return kinds[kind](**arguments)
-    except (InvalidInput, TypeError) as error:
-        raise StateFileError(f"the saved {what} {dict(spec)!r} is damaged: {error}") from error
+_OWN = "property="
+_LOSSES: dict[str, Any] = {kind.__name__: kind for kind in (Squared, Log, Spherical, Tsallis)}
+
+
+def _probability(loss: Any = None) -> Probability:
+    return Probability(rebuilt(loss, _LOSSES, "proper loss", _OWN))
 
 
 def from_spec(spec: Spec) -> Elicitable:
@@ -131,7 +115,8 @@ def from_spec(spec: Spec) -> Elicitable:
 @lru_cache(maxsize=64)
 def _from_json(text: str) -> Elicitable:
     """Properties never change, and most forecasters of a store have the same one."""
-    target: Elicitable = _build(json.loads(text), {kind.__name__: kind for kind in KINDS}, "property")
+    kinds = {kind.__name__: kind for kind in KINDS} | {"Probability": _probability}
+    target: Elicitable = rebuilt(json.loads(text), kinds, "property", _OWN)
     return target
 
 

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from swapcal import inputs
 from swapcal.errors import InvalidInput
+from swapcal.state import Described
 from swapcal.text.numbers import interval, number, signed
-from swapcal.typing import Float64Array, FloatLike, Spec
+from swapcal.typing import Float64Array, FloatLike
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,26 +95,6 @@ def own_unit(domain: tuple[float, float]) -> dict[str, Any]:
     """Units of what is told in its own."""
     meaning = "A bias is in units of what is forecast: positive says that forecasts were too high, on average."
     return {"scale": domain[1] - domain[0], "unit": "", "heading": "bias", "meaning": meaning}
-
-
-class Described:
-    """A dataclass that prints as the constructor call which makes it, and is saved as the arguments of that."""
-
-    __slots__ = ()
-
-    def _arguments(self) -> list[tuple[dataclasses.Field[Any], Any]]:
-        """Those with a place first."""
-        arguments = [each for each in dataclasses.fields(self) if each.init]  # type: ignore[arg-type]
-        arguments.sort(key=lambda each: bool(each.kw_only))
-        return [(each, getattr(self, each.name)) for each in arguments]
-
-    def __repr__(self) -> str:
-        own = [(each, value) for each, value in self._arguments() if value != each.default]
-        return f"{type(self).__name__}({', '.join(f'{f.name}={v!r}' if f.kw_only else repr(v) for f, v in own)})"
-
-    def spec(self) -> Spec:
-        """Plain data for `from_spec`: the arguments, with the class under "kind"."""
-        return {"kind": type(self).__name__} | {each.name: value for each, value in self._arguments()}
 
 
 class PropertyBase:

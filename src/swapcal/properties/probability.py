@@ -9,6 +9,7 @@ import numpy as np
 from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.properties import base
+from swapcal.state import Described
 from swapcal.typing import Float64Array, FloatLike, Spec
 
 # --------
@@ -30,7 +31,7 @@ class ProperLoss(Protocol):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Squared(base.Described):
+class Squared(Described):
     """The squared or Brier loss (p - y)^2, with h(p) = 2.
 
     Examples
@@ -49,7 +50,7 @@ class Squared(base.Described):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Log(base.Described):
+class Log(Described):
     """The log loss, minus the logarithm of the probability given to what happened, with h(p) = 1 / (p (1 - p)).
 
     A certain forecast that is wrong costs infinity; h is infinite at both ends.
@@ -79,7 +80,7 @@ class Log(base.Described):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Spherical(base.Described):
+class Spherical(Described):
     """The spherical loss: minus the probability of what happened over r(p) = sqrt(p^2 + (1 - p)^2); h(p) = 1 / r(p)^3.
 
     Examples
@@ -99,7 +100,7 @@ class Spherical(base.Described):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Tsallis(base.Described):
+class Tsallis(Described):
     """The loss of Tsallis's entropy, (a - 1) p^a - a p^(a - 1) y, with h(p) = a (a - 1) p^(a - 2).
 
     At a = 2 it is the squared loss less y^2. Above 2 the weight vanishes at p = 0, below 2 it is infinite there.

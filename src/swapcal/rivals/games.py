@@ -112,69 +112,18 @@ class BorderRival(BinnedRival):
 
 
 # --------
-# How the users of MsMwC find a forecast that no label can exploit: a simulated game, or its two-point solution.
-#
-# For weights w over the experts (f, i, sigma), Phi(p) is constant on each bin, and a distribution P of forecasts in
-# [0, 1] is wanted with E Phi(p) (p - y) small for every y.
-
-
-class Spots(NamedTuple):
-    """Forecasts in [0, 1], their bins, and their probabilities."""
-
-    points: list[float]
-    bins: list[int]
-    probabilities: list[float]
-
-
-def two_spots(phi: Float64Array, horizon: int) -> Spots:
-    """Two neighbors on the grid 0, 1/T, ..., 1 at the lowest change of sign: at most 1/T for every label."""
-    n_bins = len(phi)
-    support = two_points(phi, horizon)
-    bins = [min(j * n_bins // horizon, n_bins - 1) for j, _ in support]
-    return Spots([j / horizon for j, _ in support], bins, [probability for _, probability in support])
-
-
-def simulated(phi: Float64Array, n_steps: int) -> Spots:
-    r"""All points of a game of `n_steps` steps between a label that learns and a forecast that copies it.
-
-    The label follows its gradient, y <- y - Phi(y) / (G sqrt(k)) in step k, cut to [0, 1], with G = max |Phi|; the
-    forecast is the label's last value, so that the game is even in every step. As gradient ascent has a regret of at
-    most 1.5 G sqrt(n), E Phi(p) (p - y) <= 1.5 G / sqrt(n) for every y when p is drawn from the points.
-
-    Examples
-    --------
-    >>> phi = np.array([-0.2, -0.2, 0.1, 0.3])
-    >>> spots = simulated(phi, 100)
-    >>> payoffs = [np.mean(phi[spots.bins] * (np.array(spots.points) - y)) for y in (0.0, 1.0)]
-    >>> len(spots.points), bool(max(payoffs) <= 1.5 * 0.3 / 10)
-    (100, True)
-    """
-    n_bins = len(phi)
-    largest = float(np.abs(phi).max())
-    slopes = (phi / largest).tolist() if largest > 0.0 else [0.0] * n_bins
-    points, bins, point, last = [], [], 0.5, n_bins - 1
-    for step in (1.0 / np.sqrt(np.arange(1, n_steps + 1))).tolist():
-        i = int(point * n_bins) if point < 1.0 else last
-        points.append(point)
-        bins.append(i)
-        point -= slopes[i] * step
-        # min and max would take half of the game's time.
-        if point < 0.0:
-            point = 0.0
-        elif point > 1.0:
-            point = 1.0
-    return Spots(points, bins, [1.0 / n_steps] * n_steps)
+# How the users of MsMwC find a forecast that no label can exploit: for weights w over the experts (f, i, sigma), Phi(p)
+# is constant on each bin, and two neighbors on the grid 0, 1/T, ..., 1 make E Phi(p) (p - y) at most 1/T for every y.
+# The sources play a simulated game for it, of which this is the closed form in one dimension.
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class InnerGameRival(BinnedRival):
-    """MsMwC over experts for tests, bins and signs; a forecast comes from one of the two inner games."""
+class ExpertsRival(BinnedRival):
+    """MsMwC over experts for tests, bins and signs."""
 
     # Where in its bin a forecast may lie; None is the point itself.
     places: ClassVar[dict[str, float | None]] = {"point": None, "middle": 0.5}
 
-    inner: str = "two_points"
-    max_steps: int = 400
     forecasts: str = "point"
 
     def start(self) -> None:
@@ -182,11 +131,8 @@ class InnerGameRival(BinnedRival):
         super().start()
         self.forecasts = inputs.one_of(self.forecasts, "forecasts", tuple(self.places))
         self.bins = min(self.bins, self.horizon)
-        self.inner = inputs.one_of(self.inner, "inner", ("two_points", "simulated"))
-        self.max_steps = inputs.integer(self.max_steps, "max_steps", 1)
         self.sums = np.zeros((self.bins, self.n_tests()))
         self.experts = MsMwC(2 * self.sums.size, horizon=self.horizon)
-        self.n_rounds = 0
 
     def n_tests(self) -> int:
         """Experts a bin and sign."""
@@ -201,13 +147,11 @@ class InnerGameRival(BinnedRival):
         indices, values = self.tests(row)
         plus, minus = self.experts.weights.reshape(2, *self.sums.shape)
         phi = np.asarray((plus - minus)[:, indices] @ values)
-        if self.inner == "simulated":
-            spots = simulated(phi, min((self.n_rounds + 1) ** 2, self.max_steps))
-        else:
-            spots = two_spots(phi, self.horizon)
-        points, inside = [self._inside(point) for point in spots.points], self.places[self.forecasts]
-        played = points if inside is None else [self._inside((i + inside) / self.bins) for i in spots.bins]
-        return Plan(tuple(played), tuple(spots.probabilities), (spots.bins, points))
+        support, inside = two_points(phi, self.horizon), self.places[self.forecasts]
+        bins = [min(j * self.bins // self.horizon, self.bins - 1) for j, _ in support]
+        points = [self._inside(j / self.horizon) for j, _ in support]
+        played = points if inside is None else [self._inside((i + inside) / self.bins) for i in bins]
+        return Plan(tuple(played), tuple(p for _, p in support), (bins, points))
 
     def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
         """Feed the experts their realized gains."""
@@ -217,7 +161,6 @@ class InnerGameRival(BinnedRival):
         gains[1] = -gains[0]
         self.experts.update(gains.ravel())
         self.sums += gains[0]
-        self.n_rounds += 1
 
     def _inside(self, share: float) -> float:
         return min(self.scaled(share), self.property.domain[1])

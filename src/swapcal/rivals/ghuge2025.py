@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -138,12 +138,11 @@ def _mixture(evidence: Float64Array, weights: Float64Array) -> Float64Array:
     return np.asarray(mixture + upper, dtype=np.float64)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Ghuge2025Oracle(BinnedRival):
     r"""Follow the perturbed leader: the group and the signs that look worst in past rounds plus made-up ones.
 
-    Guarantee: E[MCal_1] = O~(T^(3/4)) for groups (functions with values 0 and 1) and contexts that are known in advance
-    or that come with a small set on which every two groups differ.
+    Guarantee: E[MCal_1] = O~(T^(3/4)) for groups (functions with values 0 and 1), with the contexts that belong to
+    exactly one group each as the small set on which every two groups differ (the separated setting of the source).
 
     Parameters
     ----------
@@ -155,27 +154,21 @@ class Ghuge2025Oracle(BinnedRival):
         T.
     seed : int
         Of the draws and of the noise.
-    contexts : array of shape (n_contexts, n), optional
-        All contexts that may occur, known in advance (the transductive setting). By default the contexts that belong to
-        exactly one group each: they tell any two groups apart (the separated setting).
     bins : int, optional
         m, instead of ceil(T^(1/4)); there are m + 1 values, 0, 1/m, ..., 1.
-    noise : float, optional
-        Standard deviation of the noise of a group in a bin, averaged over groups; by default sqrt(T / (m + 1)).
 
     Notes
     -----
     Let S[h, i] be the sum over past rounds of h(x) (p - u) with p = i/m forecast. In each round fresh noise gives each
-    known context c and bin i a made-up residual a[c, i]; the oracle finds
+    context c of the set and bin i a made-up residual a[c, i]; the oracle finds
 
     .. math:: (h, \theta) = \arg\max_{h, \theta \in \{-1, 1\}^{m+1}}
               \sum_i \theta_i \Big(S_{h, i} + \sum_c h(c)\, a_{c, i}\Big),
 
     the largest l1-multicalibration error of the perturbed past, by looking at each of the n groups. A distribution on
     one or two neighbors with theta_i = -1, theta_{i+1} = 1 then has sum_i theta_i P(i) (i/m - u) <= 1/(2m) for every u.
-    The noise is Gaussian, so that its sum over contexts can be drawn at once: O(n^2 m) time per round (O(n m) in the
-    separated setting), memory O(n m + n^2). Noise belongs to the draw: who sees the plan of a round before choosing its
-    label sees more than the guarantee allows.
+    The noise is Gaussian, of standard deviation sqrt(T / (m + 1)). Time O(n m) a round, memory O(n m). Noise belongs to
+    the draw: who sees the plan of a round before choosing its label sees more than the guarantee allows.
 
     Examples
     --------
@@ -197,32 +190,26 @@ class Ghuge2025Oracle(BinnedRival):
     card: ClassVar[Card] = Card(
         name="Ghuge 2025 oracle",
         reference="Ghuge, Muthukumar, Singla (2025), Improved and oracle-efficient online l1-multicalibration",
-        assumes="groups (0 or 1); contexts known in advance or separated; noise unseen by the adversary; T known",
+        assumes="groups (0 or 1); separated; noise unseen by the adversary; T known",
         exponent=0.75,
         error="MCal_1",
-        cost="O(n m), m = T^(1/4); O(n^2 m) with known contexts; the oracle looks at each group",
+        cost="O(n m), m = T^(1/4); the oracle looks at each group",
         reconstructed="the noise's law and size, fresh in each round; the oracle by enumeration; which of several "
         "crossings, and the forecast where the chosen group is absent",
     )
 
     fewest_bins: ClassVar[int] = 2
 
-    contexts: Any = None
-    noise: float | None = None
-
     def start(self) -> None:
         """Check the options, and start with nothing learned."""
         super().start()
-        spread = math.sqrt(self.horizon / (self.bins + 1))
-        self.deviation = spread if self.noise is None else inputs.number(self.noise, "noise", 0.0, 1e12)
+        self.deviation = math.sqrt(self.horizon / (self.bins + 1))
         self.sums = np.zeros((self.hypotheses.n, self.bins + 1))
-        self._factor = None if self.contexts is None else _factor(self.contexts, self.hypotheses.n)
 
     def perturbation(self) -> Float64Array:
         """The noise of the coming round for each group and bin: a pure function of the seed and the round's number."""
         generator = np.random.default_rng((self.seed, self._issued))
-        drawn = self.deviation * np.asarray(generator.standard_normal(self.sums.shape))
-        return drawn if self._factor is None else self._factor @ drawn
+        return self.deviation * np.asarray(generator.standard_normal(self.sums.shape))
 
     def evaluate(self, sums: Float64Array) -> tuple[int, IntArray]:
         """The offline oracle: the group with the largest sum_i |sums[h, i]|, and the signs of its entries."""
@@ -255,17 +242,3 @@ class Ghuge2025Oracle(BinnedRival):
         crossings = np.flatnonzero((signs[:-1] < 0) & (signs[1:] > 0))
         i = int(crossings[np.argmin(np.abs(crossings + 0.5 - self.bins / 2))])
         return (i, i + 1)
-
-
-def _factor(contexts: Any, n: int) -> Float64Array:
-    """A square root of C^T C for the distinct contexts C, scaled to a mean diagonal of 1."""
-    table = inputs.floats(contexts, "contexts", "a table of 0 and 1, one row for each context")
-    if table.ndim != 2 or table.shape[1] != n or not len(table) or not np.isin(table, (0.0, 1.0)).all():
-        raise InvalidInput(f"contexts must be a table of 0 and 1 with {n} columns; got shape {table.shape}")
-    distinct = np.unique(table, axis=0)
-    sizes, axes = np.linalg.eigh(distinct.T @ distinct)
-    total = float(np.trace(distinct.T @ distinct))
-    if total == 0.0:
-        raise InvalidInput("contexts must have a member in some group; every entry is 0")
-    root: Float64Array = axes * np.sqrt(np.maximum(sizes, 0.0) * n / total)
-    return root

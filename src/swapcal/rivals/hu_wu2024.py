@@ -7,11 +7,11 @@ import numpy as np
 
 from swapcal.protocols import Row
 from swapcal.rivals.card import Card
-from swapcal.rivals.games import InnerGameRival
+from swapcal.rivals.games import ExpertsRival
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class HuWu2024(InnerGameRival):
+class HuWu2024(ExpertsRival):
     r"""The algorithm that the paper starts from: calibrated bins, and no groups.
 
     Guarantee: whoever best-responds to the forecasts has expected swap regret O(sqrt(T) ln T), at once for all payoffs
@@ -29,10 +29,6 @@ class HuWu2024(InnerGameRival):
         T.
     bins : int, optional
         N, default ceil(sqrt(T)).
-    inner : {"two_points", "simulated"}
-        The closed form that the paper puts in the place of the source's simulated game, or that game.
-    max_steps : int
-        Most steps of a simulated game.
     forecasts : {"right", "middle"}
         Where in its bin the forecast z_i lies: at i/N, as the paper reports it, or in the middle.
     seed : int
@@ -41,7 +37,8 @@ class HuWu2024(InnerGameRival):
     Notes
     -----
     MsMwC over the 2 N experts (i, sigma) is fed what was realized, sigma 1{p~ in bin i} (p~ - y), p~ drawn from the
-    inner game. Time O(N) a round for each of the projection's iterations, memory O(N).
+    two points that the paper puts in the place of the source's simulated game. Time O(N) a round for each of the
+    projection's iterations, memory O(N).
 
     Examples
     --------
@@ -64,7 +61,7 @@ class HuWu2024(InnerGameRival):
         exponent=0.5,
         error="swap regret of every bounded payoff (CDL)",
         cost="O(bins) times the projection's iterations",
-        reconstructed="the number of bins; the simulated game is by default replaced by its closed form; from the "
+        reconstructed="the number of bins; the simulated game is replaced by its closed form; from the "
         "account in the paper",
     )
 

@@ -3,10 +3,10 @@
 from typing import ClassVar
 
 from swapcal.rivals.card import Card
-from swapcal.rivals.games import InnerGameRival, QuadraticRival
+from swapcal.rivals.games import ExpertsRival, QuadraticRival
 
 
-class Noarov2025(InnerGameRival):
+class Noarov2025(ExpertsRival):
     r"""Forecasts whose bias on an event grows with the square root of how often the event happens.
 
     Guarantee (theorem 2.4 of the source), with S_{f,i} the sum of f(x_t) (p_t - y_t) over the n_i rounds with p_t in
@@ -26,10 +26,6 @@ class Noarov2025(InnerGameRival):
         T.
     bins : int, optional
         N, default ceil(T^(1/3)).
-    inner : {"two_points", "simulated"}
-        The closed form for one dimension, or the source's simulated game of t^2 steps in round t.
-    max_steps : int
-        Most steps of a simulated game; t^2 of them would take O(T^3) time.
     forecasts : {"point", "middle"}
         The point itself, as in the source, or its bin's mid-point, for audits that tell forecasts apart by value.
     seed : int
@@ -37,9 +33,10 @@ class Noarov2025(InnerGameRival):
 
     Notes
     -----
-    MsMwC over the 2 N |F| experts (f, i, sigma) is fed what was realized, sigma 1{p in bin i} f(x) (p - y). With two
-    points this is the paper's Algorithm 1 but for realized gains. Time O(N |F|) a round for each of the projection's
-    iterations, and the steps of the game; memory O(N |F|).
+    MsMwC over the 2 N |F| experts (f, i, sigma) is fed what was realized, sigma 1{p in bin i} f(x) (p - y). In place of
+    the source's simulated game of t^2 steps in round t stands its closed form for one dimension, two points; so this is
+    the paper's Algorithm 1 but for realized gains. Time O(N |F|) a round for each of the projection's iterations,
+    memory O(N |F|).
 
     Examples
     --------
@@ -64,9 +61,8 @@ class Noarov2025(InnerGameRival):
         assumes="values in [-1, 1]; horizon known",
         exponent=2.0 / 3.0,
         error="MCal_1 (forecasts in N bins)",
-        cost="O(bins * functions) times the projection's iterations, and t^2 (capped) for the simulated game",
-        reconstructed="the simulated game's steps are capped, and by default replaced by its closed form; its learner "
-        "is gradient ascent, one of those allowed",
+        cost="O(bins * functions) times the projection's iterations",
+        reconstructed="the simulated game is replaced by its closed form",
     )
 
     exponent_of_bins: ClassVar[float] = 1.0 / 3.0

@@ -606,37 +606,6 @@ class Sweep(Adversary):
 
 
 @dataclass(frozen=True, slots=True)
-class Sine(Adversary):
-    """The location swings around the middle of the label range, once in `period` rounds.
-
-    Parameters
-    ----------
-    arena : Arena
-        Within which limits it plays.
-    period : float
-        Rounds of one swing.
-
-    Examples
-    --------
-    >>> from swapcal import Finite, Forecaster, Mean
-    >>> from swapcal.simulate.adversaries import groups, play
-    >>> adversary = Sine(Arena(groups(3, seed=0)))
-    >>> forecaster = Forecaster(Mean(), Finite(3), horizon=200, seed=1)
-    >>> float(play(forecaster, adversary, 200).y.mean())
-    0.7
-    """
-
-    period: float = field(default=1000.0, kw_only=True)
-
-    def __post_init__(self) -> None:
-        positive(self.period, "period")
-
-    def location(self, t: int, books: Books, x: Float64Array, hint: float | None, odds: Odds) -> float:
-        """A sine of time."""
-        return books.location(0.5 + 0.45 * math.sin(2.0 * math.pi * t / self.period))
-
-
-@dataclass(frozen=True, slots=True)
 class AntiHint(Adversary):
     """Whatever the hint says, the label is at the other end; contexts at random. The arena must give hints.
 
