@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Squint
+from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential, Squint
 from swapcal.protocols import Elicitable, Hypotheses
 from swapcal.typing import Float64Array
 
 N = 4
-POTENTIALS = [AdaNormalHedge(), Exponential(), Squint(), PNorm(3.0)]
+POTENTIALS: list[Potential] = [AdaNormalHedge(), Exponential(), Squint(), PNorm(3.0)]
 CLASSES: list[Hypotheses] = [*(sc.Finite(N, potential=each) for each in POTENTIALS), sc.Linear(N)]
 
 

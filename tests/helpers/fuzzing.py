@@ -84,8 +84,8 @@ def scalar(rng: Rng, low: float, high: float) -> Meaning:
     if rng.random() < 0.5:
         return Meaning(pick(rng, NOT_NUMBERS), None)
     value, half = float(rng.choice([low, high, rng.uniform(low, high)])), np.float16(0.5 * (low + high))
-    boxed, unmasked = np.array(value, dtype=object), np.ma.array(value, mask=False)
-    forms = [decimal.Decimal(value), fractions.Fraction(value), np.array(value), np.longdouble(value), boxed, unmasked]
+    forms: list[Any] = [decimal.Decimal(value), fractions.Fraction(value), np.array(value), np.longdouble(value)]
+    forms += [np.array(value, dtype=object), np.ma.array(value, mask=False)]
     outside = float(rng.choice([high + (high - low), low - 1e-9 * (high - low) - 1e-300, 1e308, -1e308, 1e12]))
     kinds = [Meaning(form, value) for form in (*forms, *[value] * 6)]
     kinds += [Meaning(outside, None), Meaning(half, float(half)), Meaning(np.array([value]), value, doubtful=True)]
