@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import some
-from naive_paper import naive_projection
+from naive_paper import kkt_residual, naive_projection
 from swapcal.paper import projection
-from swapcal.paper.projection import kkt_residual, project
+from swapcal.paper.projection import project
 from swapcal.typing import Float64Array
 
 
