@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,14 +24,6 @@ from swapcal.tasks.result import Guarantee, Section
 from swapcal.tasks.task import Inputs, Task, weighted
 from swapcal.text.verdict import SCORE, Verdict, interval_verdict
 from swapcal.typing import Float64Array
-
-
-class IntervalRows(NamedTuple):
-    """Of some rows: centers, and the model's own ends; NaN is missing, and None was not given at all."""
-
-    center: Float64Array | None
-    lower: Float64Array | None
-    upper: Float64Array | None
 
 
 class IntervalColumns(ColumnReader):
@@ -55,7 +47,6 @@ class IntervalColumns(ColumnReader):
         super().__init__(config, source, first)
         model = config.model
         self.model = model
-        self.center = {1: 0, 3: 1}.get(len(model))
         self.ends = (0, len(model) - 1) if len(model) > 1 else None
         self.n_crossed = 0
         self.low = self.low if config.low is None else config.low
@@ -79,18 +70,18 @@ class IntervalColumns(ColumnReader):
             way = f"name the lower end first: --p {','.join(reversed(self.model))}"
             raise DataError(f"most rows of {source} have the larger number first in {names}; {way}")
 
-    def ends_of(self, batch: Batch) -> IntervalRows:
-        """The model's forecast and the ends of its intervals in a batch."""
+    def forecasts(self, batch: Batch) -> tuple[Float64Array | None, dict[str, Float64Array]]:
+        """The model's forecast in a batch, and the ends of its intervals; None and nothing where it has none."""
         numbers = [batch.numbers(name) for name in self.model]
-        lower, upper = (None, None) if self.ends is None else (numbers[at] for at in self.ends)
-        center = None if self.center is None else numbers[self.center]
-        if lower is not None and upper is not None:
-            crossed = lower > upper
-            if crossed.any() and not self.n_crossed:
-                self.warn(batch, crossed, "has its lower end above the upper; such an interval covers nothing")
-            self.n_crossed += int(np.count_nonzero(crossed))
-            center = lower + (upper - lower) / 2 if center is None else center
-        return IntervalRows(center, lower, upper)
+        if self.ends is None:
+            return (numbers[0] if numbers else None), {}
+        lower, upper = numbers[0], numbers[-1]
+        crossed = lower > upper
+        if crossed.any() and not self.n_crossed:
+            self.warn(batch, crossed, "has its lower end above the upper; such an interval covers nothing")
+        self.n_crossed += int(np.count_nonzero(crossed))
+        center = numbers[1] if len(numbers) == 3 else lower + (upper - lower) / 2
+        return center, {"before_lower": lower, "before_upper": upper}
 
     def raw(self, batch: Batch) -> Float64Array:
         """Outcomes as the file has them; NaN where there is none."""
@@ -148,9 +139,7 @@ class IntervalTask(Task):
         self.evaluation = IntervalEvaluation(self.contexts, coverage, hinted=self.columns.ends is not None)
 
     def _read(self, batch: Batch) -> Inputs:
-        y, (center, lower, upper) = self.columns.labels(batch), self.columns.ends_of(batch)
-        own = {} if lower is None or upper is None else {"before_lower": lower, "before_upper": upper}
-        return Inputs(batch.rows, y, center, own)
+        return Inputs(batch.rows, self.columns.labels(batch), *self.columns.forecasts(batch))
 
     def more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
         """How uncertain the model is in each row; its usual width where it has none."""

@@ -19,7 +19,6 @@ from swapcal.typing import Float64Array, IntArray
 # --------
 # Rows whose outcome was blank when they were forecast: which they are, and what has come of them since.
 
-_PREFIX = "later."
 _ROWS = ("waiting", "told", "expired", "early")
 _NAMES = (*_ROWS, "outcomes")
 
@@ -35,8 +34,6 @@ class WaitingRows:
     ----------
     y : str
         The column of outcomes.
-    arrays : mapping, optional
-        What `arrays` gave, to go on from.
 
     Attributes
     ----------
@@ -54,18 +51,10 @@ class WaitingRows:
     array([ 0., nan,  1.])
     """
 
-    def __init__(self, y: str, arrays: dict[str, Float64Array] | None = None) -> None:
+    def __init__(self, y: str) -> None:
         self.y = y
-        saved = {} if arrays is None else {name: arrays[_PREFIX + name] for name in _NAMES}
-        self.waiting, self.told, self.expired, self.early = (
-            np.asarray(saved.get(name, ()), dtype=np.int64) for name in _ROWS
-        )
-        self.outcomes: Float64Array = np.asarray(saved.get("outcomes", ()), dtype=np.float64)
-        for rows in (self.waiting, self.told, self.expired, self.early):
-            if (np.diff(rows) <= 0).any() or (rows < 0).any():
-                raise ValueError("rows without an outcome are not in order")
-        if self.outcomes.shape != self.told.shape:
-            raise ValueError("outcomes that were told do not fit their rows")
+        self.waiting = self.told = self.expired = self.early = np.zeros(0, dtype=np.int64)
+        self.outcomes: Float64Array = np.zeros(0)
         self.n_rows = 0
         self.table: OutcomeTable | None = None
         self.new: dict[int, float] = {}
@@ -76,12 +65,17 @@ class WaitingRows:
 
     def arrays(self) -> dict[str, Float64Array]:
         """All that it takes to go on, but for the digest."""
-        return {_PREFIX + name: np.asarray(getattr(self, name), dtype=np.float64) for name in _NAMES}
+        return {name: np.asarray(getattr(self, name), dtype=np.float64) for name in _NAMES}
 
-    @staticmethod
-    def others(arrays: dict[str, Float64Array]) -> dict[str, Float64Array]:
-        """Those of a state file's arrays that are not of this."""
-        return {name: array for name, array in arrays.items() if not name.startswith(_PREFIX)}
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Go on from what `arrays` gave."""
+        self.waiting, self.told, self.expired, self.early = (arrays[name].astype(np.int64) for name in _ROWS)
+        self.outcomes = arrays["outcomes"]
+        for rows in (self.waiting, self.told, self.expired, self.early):
+            if (np.diff(rows) <= 0).any() or (rows < 0).any():
+                raise ValueError("rows without an outcome are not in order")
+        if self.outcomes.shape != self.told.shape:
+            raise ValueError("outcomes that were told do not fit their rows")
 
     def hidden(self, batch: Batch) -> npt.NDArray[np.bool_]:
         """Which rows of a batch were blank."""
