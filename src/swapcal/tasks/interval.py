@@ -156,12 +156,8 @@ class IntervalTask(Task):
         return self.scored(inputs, self.model.run(rows, inputs.y, inputs.hints, **settings))
 
     def scored(self, inputs: Inputs, forecasts: Float64Array) -> Float64Array:
-        """Count rows that somebody else has played."""
+        """Count rows with an outcome and both ends, and show no other ends."""
         return super().scored(inputs, _whole(forecasts))
-
-    def score(self, inputs: Inputs, forecasts: Float64Array) -> None:
-        """Count rows that have an outcome and both ends."""
-        super().score(inputs, _whole(forecasts))
 
     def own(self, inputs: Inputs) -> Float64Array | None:
         """The ends of the model's intervals."""

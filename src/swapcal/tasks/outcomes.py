@@ -171,8 +171,7 @@ class WaitingRows:
             came = f"{counted(len(late), 'outcome')} came after {counted(window, 'later row')}"
             left = f"{were} not learned from (first: row {min(late) + 1:,})"
             sentences.append(f"{came}, when {theirs} had expired, and {left}")
-        strangers = None if self.table is None else self.table.strangers()
-        return tuple(sentences) if strangers is None else (*sentences, strangers)
+        return (*sentences, *(() if self.table is None else self.table.strangers()))
 
     def digest(self, *, then: bool = False) -> str:
         """Of all outcomes so far but those that were told: as they were seen `then`, or as they are now."""
@@ -247,15 +246,15 @@ class OutcomeTable:
         order = {name: place for place, name in enumerate(self._outcomes)}
         return {row: order[name] for name, row in self._rows.items()}
 
-    def strangers(self) -> str | None:
-        """A sentence about names of no row so far."""
+    def strangers(self) -> tuple[str, ...]:
+        """A sentence about names of no row so far, if there are any."""
         names = [name for name in self._outcomes if name not in self._rows]
         if not names:
-            return None
+            return ()
         shown = ", ".join(map(repr, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")
         are, were = ("is", "was") if len(names) == 1 else ("are", "were")
         what = f"{counted(len(names), 'outcome')} in {self.name} {are} of no row that was forecast so far ({shown})"
-        return f"{what} and {were} left; give the file again when there is one"
+        return (f"{what} and {were} left; give the file again when there is one",)
 
 
 def _names(batch: Batch, column: str) -> list[str | None]:

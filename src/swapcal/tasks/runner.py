@@ -29,7 +29,7 @@ _HEAD = 1 << 20
 
 Progress = Callable[[int], None] | None
 Stop = Callable[[], bool] | None
-Say = Callable[[str], None] | None
+Tell = Callable[[str], None]
 
 
 class Stopped(KeyboardInterrupt):
@@ -51,7 +51,7 @@ def run(
     overwrite: bool = False,
     progress: Progress = None,
     stop: Stop = None,
-    say: Say = None,
+    say: Tell | None = None,
 ) -> Result:
     """Forecast a table as a stream, each row from the rows before it, and compare with the model's own forecasts.
 
@@ -159,13 +159,7 @@ def _begun(
 
 
 def _play(
-    task: Task,
-    batches: Iterator[Batch],
-    files: RunFiles,
-    filled: int,
-    progress: Progress,
-    stop: Stop,
-    tell: Callable[[str], None],
+    task: Task, batches: Iterator[Batch], files: RunFiles, filled: int, progress: Progress, stop: Stop, tell: Tell
 ) -> None:
     """Play batches, and commit between them; `filled` outcomes have been learned before."""
     begun, new, between = files.begun, 0, True

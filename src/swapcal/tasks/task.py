@@ -177,7 +177,7 @@ class Task(ABC):
         return inputs.hints
 
     def scored(self, inputs: Inputs, forecasts: Float64Array) -> Float64Array:
-        """Count rows that somebody else has played; the forecasts as the output has them."""
+        """Count rows that were played elsewhere or before; the forecasts as the output has them."""
         self.score(inputs, forecasts)
         return forecasts
 
@@ -302,7 +302,7 @@ class Task(ABC):
             inputs = inputs.taken(self.waiting.order(inputs.numbers))
             rows, raw, here = inputs.numbers, inputs.y, slice(0, n - len(self.waiting.named))
             inputs = self._as_held(inputs._replace(y=self.columns.inside(raw)))
-            self.score(inputs, self.model.fill_in(rows, inputs.y, known=inputs.more.get("known")))
+            self.scored(inputs, self.model.fill_in(rows, inputs.y, known=inputs.more.get("known")))
             self.n_missing -= here.stop
             self.columns.clipped(rows[here], raw[here])
             self.n_unhinted += self._unhinted_late(inputs.part(here))
