@@ -82,7 +82,7 @@ def recorded_result(
     pair = paired.get(kind.wording.loss)
     missing = int(status["pending"] - status["held"] + status["expired"] + status["forgotten"])
     return Result.of(
-        TaskConfig("the outcome", property=kind, groups=[_group(one) for one in spec.groups]),
+        TaskConfig("the outcome", property=kind, groups=spec.config().groups),
         f"stream {name}",
         kind,
         counts=Counts(scored=scored, rows=scored + missing, without_outcome=missing),
@@ -92,10 +92,6 @@ def recorded_result(
         range=Range(kind.low, kind.high),
         paired=paired,
     )
-
-
-def _group(one: str | list[str]) -> str | tuple[str, ...]:
-    return one if isinstance(one, str) else tuple(one)
 
 
 def _details(spec: StreamSpec, cases: LearnedCases, status: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -13,12 +13,12 @@ import numpy as np
 
 from swapcal.audits import Audit
 from swapcal.audits.column import MERGED, USUAL, Column
-from swapcal.audits.discovery import N_VALUES, DiscoveryColumn, banded, discover, valued
-from swapcal.audits.groups import ALPHA, GroupSums
+from swapcal.audits.discovery import N_VALUES, Discovery, DiscoveryColumn, banded, discover, valued
+from swapcal.audits.groups import ALPHA, ClusterSums, GroupSums, group_sums
 from swapcal.audits.histograms import N_BINS as N_OUTCOMES
 from swapcal.audits.histograms import root
 from swapcal.audits.scores import Paired, PairedLosses, fine_edges
-from swapcal.audits.sums import Times
+from swapcal.audits.sums import Scored, Sums, Times
 from swapcal.decisions import lost
 from swapcal.engine.kernels import row_keys
 from swapcal.errors import DataError, InvalidInput
@@ -28,7 +28,7 @@ from swapcal.tables.records import RereadableSource, opening, read
 from swapcal.tasks.columns import ClusterNumbers, Columns, RangeWarning, day_of, known_outcomes, raw_weights, times_of
 from swapcal.tasks.config import TaskConfig, next_command
 from swapcal.tasks.evaluation import Binning, ContextColumns, Evaluation, binning
-from swapcal.tasks.result import Clusters, Costs, Counts, Discovery, LossDifference, Range, Result, Section
+from swapcal.tasks.result import Clusters, Costs, Counts, LossDifference, Range, Result, Section
 from swapcal.tasks.survey import Survey
 from swapcal.text.sentences import discovery_sentences
 from swapcal.text.verdict import comparison_verdict, verdict, with_discovery
@@ -73,7 +73,7 @@ def discovered(
     subgroups = tuple(
         one._replace(**{name: wording.scale * getattr(one, name) for name in biases}) for one in discovery.subgroups
     )
-    return Discovery(subgroups, discovery.leaks, discovery.explained, len(v), wording.unit or "outcome")
+    return replace(discovery, subgroups=subgroups, unit=wording.unit or "outcome")
 
 
 def _readable(column: Coded | Float64Array, rows: IntArray) -> list[Any]:
@@ -381,26 +381,32 @@ def _differences(
     audience = ContextColumns.seen(question, lambda names: survey.sample())
     clusters = clusters_of(question, survey)
     n = audience.groups.n
-    sums = {model: GroupSums(n, binary=False, clusters=clusters is not None) for model in others}
+    sums = {model: Sums(n) for model in others}
+    clustered = {} if clusters is None else {model: ClusterSums(n) for model in others}
     blocks = {model: PairedLosses() for model in others}
     n_paired = 0
     for batch in passes.batches():
         losses, weights = _losses(batch, question, targets)
-        numbers = None if clusters is None else clusters.numbers(batch)
         rows = audience.rows(batch)
+        numbers = None if clusters is None else clusters.numbers(batch)
         scored = np.flatnonzero(~np.isnan(sum(losses.values(), start=np.zeros(batch.n))))
         n_paired += len(scored)
         groups, w = rows.taken(scored).groups, None if weights is None else weights[scored]
         for model in others:
             blocks[model].add(losses[first][scored], losses[model][scored], w)
             difference = losses[model][scored] - losses[first][scored]
-            sums[model].add(groups, difference, weights=w, clusters=None if numbers is None else numbers[scored])
+            nowhere = np.zeros(len(scored), dtype=np.int64)
+            sums[model].add_many(nowhere.astype(np.float64), difference, groups, w)
+            if numbers is not None:
+                terms = Scored(difference, difference, difference, nowhere, groups, None, w, numbers[scored])
+                clustered[model].add(terms)
         if progress is not None:
             progress(survey.n_rows)
     if not n_paired:
         raise DataError(f"{passes.name} has no row with an outcome and a forecast of every model; check the columns")
     names, pairs = audience.groups.names, {model: blocks[model].paired() for model in others}
-    differences = {model: _difference(sums[model], names) for model in others}
+    by_group = {model: group_sums(sums[model].table(), clusters=clustered.get(model)) for model in others}
+    differences = {model: _difference(by_group[model], names) for model in others}
     return differences, {model: pair for model, pair in pairs.items() if pair is not None}, n_paired
 
 
@@ -418,8 +424,7 @@ def _losses(
 
 
 def _difference(sums: GroupSums, names: tuple[str, ...]) -> LossDifference:
-    sums.close()
-    used = [j for j in range(len(names)) if sums.arrays["rows"][j] > 0]
+    used = [j for j in range(len(names)) if sums.rows[j] > 0]
     bias = sums.bias(ALPHA / max(len(used), 1))
     mean = sums.mean
     return LossDifference(

@@ -152,7 +152,7 @@ class KeyModels(NamedTuple):
             groups = forecaster_for_key(one, "audit").hypotheses
             column = mergeable_column(one.property, groups, BINS, known).to_bytes().hex()
         elif isinstance(task, IntervalTask):
-            plain |= {"coverage": task.model.coverage, "spread": task.model.quantiles.spread}
+            plain |= {"coverage": task.model.coverage, "spread": task.model.spread}
             plain |= {"low": config.low, "high": config.high, "learn": config.learns}
         elif isinstance(task, ClassesTask):
             plain |= {"n_classes": task.model.n_classes, "learn": config.learns}

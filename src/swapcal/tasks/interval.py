@@ -10,7 +10,6 @@ import numpy as np
 from swapcal.audits.column import Column
 from swapcal.audits.scores import Paired
 from swapcal.audits.summary import ColumnSummary
-from swapcal.engine.pending import OpenRounds
 from swapcal.errors import DataError
 from swapcal.intervals.interval import Interval, interval_score
 from swapcal.properties import Quantile
@@ -116,11 +115,6 @@ class IntervalTask(Task):
         own = ("before_lower", "before_upper") if self.columns.ends is not None else ()
         return ("row", *center, *own, "lower", "upper")
 
-    @property
-    def rounds(self) -> OpenRounds:
-        """Those of its quantiles."""
-        return self.model.quantiles.rounds
-
     def _reader(self, first: Sequence[Batch]) -> IntervalColumns:
         return IntervalColumns(self.config, first, self.source)
 
@@ -172,11 +166,6 @@ class IntervalTask(Task):
     def target(self) -> Quantile:
         """A quantile at the level of the coverage, as which it is audited."""
         return Quantile(self.evaluation.coverage)
-
-    @property
-    def seed(self) -> int:
-        """Of the draws."""
-        return self.model.quantiles.seed
 
     def _sections(self) -> tuple[Section, ...]:
         return (self.evaluation.section(),)

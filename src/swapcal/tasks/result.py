@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 
 import numpy as np
 
-from swapcal.audits.discovery import Leak, Subgroup
+from swapcal.audits.discovery import Discovery
 from swapcal.audits.groups import GroupBias
 from swapcal.audits.scores import Paired
 from swapcal.audits.summary import ColumnSummary
@@ -89,22 +89,6 @@ class Costs:
     sentence: str
     before: float | None = None
     after: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Discovery:
-    """Subgroups that nobody listed, biases in `unit`, of so many rows that were looked at; see `audits.discovery`."""
-
-    subgroups: tuple[Subgroup, ...]
-    leaks: tuple[Leak, ...]
-    explained: float
-    rows: int
-    unit: str
-
-    @property
-    def confirmed(self) -> tuple[Subgroup, ...]:
-        """The subgroups whose bias was confirmed."""
-        return tuple(one for one in self.subgroups if one.confirmed)
 
 
 @dataclass(frozen=True, slots=True)

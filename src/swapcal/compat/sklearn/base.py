@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clon
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, validation
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d, has_fit_parameter, validate_data
@@ -38,15 +39,6 @@ def range_of(y: Float64Array) -> tuple[float, float]:
     """Smallest and largest outcome, apart also where all are equal."""
     low, high = float(y.min()), float(y.max())
     return (low, high) if low < high else (low - 0.5, high + 0.5)
-
-
-def taken_rows(values: Any, rows: Any, of: int | None = None) -> Any:
-    """Some rows of an array, frame or list; what has another length goes on as it is."""
-    if of is not None and (not hasattr(values, "__len__") or len(values) != of):
-        return values
-    if hasattr(values, "iloc"):
-        return values.iloc[rows]
-    return values[rows] if hasattr(values, "shape") else [values[i] for i in rows]
 
 
 def named(groups: Any) -> Any:
@@ -104,11 +96,43 @@ class AroundEstimator(MetaEstimatorMixin, BaseEstimator):
         fits = MethodMapping().add(caller="fit", callee="fit").add(caller="partial_fit", callee="partial_fit")
         return MetadataRouter(owner=self).add_self_request(self).add(estimator=self._model(), method_mapping=fits)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        tags.input_tags.allow_nan = False
-        return tags
+    def fit(self, X: Any, y: Any, **params: Any) -> Self:
+        """Fit the model, and calibrate it in one pass over the rows in order.
+
+        Parameters
+        ----------
+        X : array or frame
+            Features; group columns are among them.
+        y : array
+            Classes, or outcomes.
+        **params
+            `sample_weight`, and whatever the model's `fit` takes.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        X, y = self._validated(X, reset=True), targets(y, X, classes=is_classifier(self))
+        weights = self._weights(X, params)
+        self._start(X)
+        if self._has_a_question(y if weights is None else y[weights > 0.0]):
+            hints = self._fit_model(X, y, params)
+            self._begin(y, hints, len(y))
+            self._learn(self._contexts(X, weights, learn=True), y, hints, states=self.states)
+        return self
+
+    def _has_a_question(self, y: Any) -> bool:
+        """Whether these outcomes leave anything to forecast."""
+        return True
+
+    def _begin(self, y: Any, hints: Float64Array | None, horizon: int | None) -> None:
+        """Make what forecasts."""
+        raise NotImplementedError
+
+    def _learn(self, rows: Rows, y: Any, hints: Float64Array | None, *, states: int) -> None:
+        """Play the rows in order, and keep so many states of the way, or with 0 the last one."""
+        raise NotImplementedError
 
     def _default(self) -> Any:
         raise NotImplementedError
@@ -171,26 +195,21 @@ class AroundEstimator(MetaEstimatorMixin, BaseEstimator):
             self.estimator_ = self.estimator
             return self._forecasts(self.estimator_, X)
         self.estimator_ = clone(self._model()).fit(X, y, **routed)
-        splits = self._splits(X, y)
-        if splits is None:
-            return self._forecasts(self.estimator_, X)
         out = np.asarray(self._forecasts(self.estimator_, X))
-        for train, test in splits:
-            part = {name: taken_rows(v, train, _num_samples(X)) for name, v in routed.items()}
-            model = clone(self._model()).fit(taken_rows(X, train), y[train], **part)
-            out[test] = self._forecasts(model, taken_rows(X, test))
+        for train, test in self._splits(X, y):
+            part = validation._check_method_params(X, routed, indices=train)
+            model = clone(self._model()).fit(_safe_indexing(X, train), y[train], **part)
+            out[test] = self._forecasts(model, _safe_indexing(X, test))
         return out
 
     def _splits(self, X: Any, y: Any) -> Any:
-        if self.cv is None:
-            return None
-        classifier = is_classifier(self)
-        cv = self.cv
+        """Who forecasts whom: nobody without `cv`, or where there are too few rows to leave some out."""
+        cv, classifier = self.cv, is_classifier(self)
         if isinstance(cv, int):
             most = int(np.unique(y, return_counts=True)[1].min()) if classifier else len(y) // 2
             cv = min(cv, most)
-            if cv < 2:
-                return None  # too few rows to leave some out
+        if cv is None or (isinstance(cv, int) and cv < 2):
+            return ()
         return check_cv(cv, y, classifier=classifier).split(X, y)
 
     def _start(self, X: Any) -> None:
@@ -248,16 +267,6 @@ class AroundRegressor(RegressorMixin, AroundEstimator):
     def _forecasts(self, model: Any, X: Any) -> Float64Array:
         return np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
 
-    def fit(self, X: Any, y: Any, **params: Any) -> Self:
-        """Fit the model, and calibrate it in one pass over the rows in order; as for `MulticalibratedClassifier`."""
-        X, y = self._validated(X, reset=True), targets(y, X, classes=False)
-        weights = self._weights(X, params)
-        self._start(X)
-        hints = self._fit_model(X, y, params)
-        self._begin(y, hints, len(y))
-        self._learn(self._contexts(X, weights, learn=True), y, hints, states=self.states)
-        return self
-
     def partial_fit(self, X: Any, y: Any, **params: Any) -> Self:
         """Forecast these rows, learn their outcomes in order, then let the model learn them; before or after `fit`."""
         first = not hasattr(self, self._machine)
@@ -269,11 +278,3 @@ class AroundRegressor(RegressorMixin, AroundEstimator):
         self._learn(self._contexts(X, weights, learn=True), y, self._hints(X), states=0)
         self._teach(X, y, params)
         return self
-
-    def _begin(self, y: Float64Array, hints: Float64Array | None, horizon: int | None) -> None:
-        """Make what forecasts."""
-        raise NotImplementedError
-
-    def _learn(self, rows: Rows, y: Float64Array, hints: Float64Array | None, *, states: int) -> None:
-        """Play the rows in order, and keep so many states of the way, or with 0 the last one."""
-        raise NotImplementedError
